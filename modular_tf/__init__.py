@@ -17,6 +17,7 @@ TYPE_CHECKING = False  # as in typing, whose import takes long: an interrupt the
 
 if TYPE_CHECKING:
     from modular_tf import config, dlpack, errors, fsspec, gfile
+    from modular_tf.abi.data_types import DataType
     from modular_tf.abi.status_codes import Code
     from modular_tf.device.arrays.array import DeviceArray
     from modular_tf.device.details import DeviceDetails
@@ -41,6 +42,11 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
     from modular_tf.filesystem.transactions import Transaction
     from modular_tf.headers import include_directory
+    from modular_tf.kernel.op import Op
+    from modular_tf.kernel.op_definition import ArgDefinition, AttrDefinition, OpDefinition
+    from modular_tf.kernel.registration import KernelRegistration
+    from modular_tf.kernel.selection import KernelCandidate
+    from modular_tf.kernel.variable import Variable
     from modular_tf.rules import Problem, Reason, Rule, Severity, Violation
     from modular_tf.service.configuration import Config
     from modular_tf.service.default import (
@@ -66,10 +72,13 @@ __version__ = "0.1.0"
 
 _ORIGINS = {
     "AllocatorStats": "modular_tf.device.memory.allocator_stats",
+    "ArgDefinition": "modular_tf.kernel.op_definition",
+    "AttrDefinition": "modular_tf.kernel.op_definition",
     "Candidate": "modular_tf.discovery.candidate",
     "ChangeKind": "modular_tf.service.reload.watching.change",
     "Code": "modular_tf.abi.status_codes",
     "Config": "modular_tf.service.configuration",
+    "DataType": "modular_tf.abi.data_types",
     "Decision": "modular_tf.service.report",
     "DeletedCounts": "modular_tf.filesystem.statistics",
     "Device": "modular_tf.device.device",
@@ -85,9 +94,13 @@ _ORIGINS = {
     "Filesystem": "modular_tf.filesystem.filesystem",
     "HookFunction": "modular_tf.service.report",
     "HostMemory": "modular_tf.device.memory.device_memory",
+    "KernelCandidate": "modular_tf.kernel.selection",
+    "KernelRegistration": "modular_tf.kernel.registration",
     "MemorySettings": "modular_tf.device.memory.memory_settings",
     "MemoryUsage": "modular_tf.device.memory.allocator_stats",
     "ModularTFError": "modular_tf.errors",
+    "Op": "modular_tf.kernel.op",
+    "OpDefinition": "modular_tf.kernel.op_definition",
     "Option": "modular_tf.filesystem.configuration",
     "PhysicalDevice": "modular_tf.device.registry",
     "PluginChange": "modular_tf.service.report",
@@ -111,6 +124,7 @@ _ORIGINS = {
     "TrustPolicy": "modular_tf.discovery.trust.policy",
     "Twin": "modular_tf.discovery.candidate",
     "UnifiedMemory": "modular_tf.device.memory.device_memory",
+    "Variable": "modular_tf.kernel.variable",
     "Violation": "modular_tf.rules",
     "Watch": "modular_tf.service.reload.plugin_watch",
     "WritableFile": "modular_tf.filesystem.files",
@@ -124,10 +138,13 @@ _MODULES = ("config", "dlpack", "errors", "fsspec", "gfile")
 
 __all__ = [
     "AllocatorStats",
+    "ArgDefinition",
+    "AttrDefinition",
     "Candidate",
     "ChangeKind",
     "Code",
     "Config",
+    "DataType",
     "Decision",
     "DeletedCounts",
     "Device",
@@ -143,9 +160,13 @@ __all__ = [
     "Filesystem",
     "HookFunction",
     "HostMemory",
+    "KernelCandidate",
+    "KernelRegistration",
     "MemorySettings",
     "MemoryUsage",
     "ModularTFError",
+    "Op",
+    "OpDefinition",
     "Option",
     "PhysicalDevice",
     "PluginChange",
@@ -169,6 +190,7 @@ __all__ = [
     "TrustPolicy",
     "Twin",
     "UnifiedMemory",
+    "Variable",
     "Violation",
     "Watch",
     "WritableFile",

@@ -1,4 +1,4 @@
-"""Show what is in a plugin: what its bytes say and, once it is loaded, its tables."""
+"""Show what is in a plugin: what its bytes say and, once it is loaded, its tables and kernels."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from modular_tf.cli.printer import Printer
     from modular_tf.service.plugin_entry import PluginEntry
+    from modular_tf.service.service import PluginService
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -32,7 +33,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         entry = service.entry(options.plugin_wanted)
         if options.load:
             service.load(entry.plugin.name)
-        description = _described(entry)
+        description = _described(entry) | _kernels(service, entry)
     if printer.json:
         printer.json_object(plugin=description)
     else:
@@ -64,6 +65,21 @@ def _tables(entry: PluginEntry) -> list[dict[str, Any]]:
     return described
 
 
+def _kernels(service: PluginService, entry: PluginEntry) -> dict[str, Any]:
+    """Return the kernels and definitions of operations of a loaded plugin."""
+    plugin = entry.plugin.record()
+    if entry.library is None or not (plugin.kernels or plugin.ops):
+        return {"registered_kernels": [], "op_definitions": []}
+    from modular_tf.cli.kernels import described  # noqa: PLC0415  (few plugins bring kernels)
+
+    definitions = service.kernel_registry.plugin_definitions(plugin.name)
+    kernels = service.kernels(plugin=plugin.name)
+    return {
+        "registered_kernels": [described.kernel_as_dict(each) for each in kernels],
+        "op_definitions": [described.definition_as_dict(each) for each in definitions],
+    }
+
+
 def _show(plugin: dict[str, Any], printer: Printer) -> None:
     printer.facts(
         {
@@ -73,6 +89,8 @@ def _show(plugin: dict[str, Any], printer: Printer) -> None:
             "kinds": ", ".join(plugin["kinds"]),
             "schemes": ", ".join(scheme or "(local paths)" for scheme in plugin["schemes"]),
             "device types": ", ".join(plugin["device_types"]),
+            "kernels": plugin["kernels"] or "",
+            "operations": plugin["ops"] or "",
             **lines_of(plugin["probe"], plugin["path"]),
         }
     )
@@ -81,6 +99,8 @@ def _show(plugin: dict[str, Any], printer: Printer) -> None:
             printer.row((heading[:-1], reason_line(reason)))
     for table in plugin["tables"]:
         _show_table(table, plugin["path"], printer)
+    if plugin["registered_kernels"] or plugin["op_definitions"]:
+        _show_kernels(plugin, printer)
 
 
 def _show_table(table: dict[str, Any], plugin_path: str, printer: Printer) -> None:
@@ -99,6 +119,19 @@ def _show_table(table: dict[str, Any], plugin_path: str, printer: Printer) -> No
         for slot in table["slots"]
     ]
     printer.table(("slot", "offset", "is", "function", "of another library"), rows)
+
+
+def _show_kernels(plugin: dict[str, Any], printer: Printer) -> None:
+    """Write the kernels, and the signatures of the plugin's own operations."""
+    from modular_tf.cli.kernels.described import KERNEL_HEADERS, kernel_row  # noqa: PLC0415
+
+    if plugin["registered_kernels"]:
+        printer.line()
+        rows = (kernel_row(each)[:-1] for each in plugin["registered_kernels"])
+        printer.table(KERNEL_HEADERS[:-1], rows)
+    if plugin["op_definitions"]:
+        printer.line()
+        printer.table(("operation",), ((each["signature"],) for each in plugin["op_definitions"]))
 
 
 def _function(slot: dict[str, Any]) -> str:

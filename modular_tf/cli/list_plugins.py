@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import report_error, report_problems
 from modular_tf.cli.session import session
+from modular_tf.cli.text import counted
 from modular_tf.rules import Violation
 from modular_tf.service.report import State
 
@@ -65,8 +66,7 @@ def _show(plugins: list[dict[str, Any]], printer: Printer, *, with_warnings: boo
     n_warnings = sum(len(plugin["warnings"]) for plugin in plugins)
     if n_warnings and not with_warnings:
         printer.line()
-        counted = "1 warning" if n_warnings == 1 else f"{n_warnings} warnings"
-        printer.line(f"{counted}; `modular-tf list -v` shows more")
+        printer.line(f"{counted(n_warnings, 'warning')}; `modular-tf list -v` shows more")
 
 
 def _notes(plugin: dict[str, Any]) -> tuple[str, str]:
@@ -88,7 +88,8 @@ def _show_notes(plugin: dict[str, Any], printer: Printer, *, with_warnings: bool
 
 def _row(plugin: dict[str, Any]) -> tuple[str, ...]:
     schemes = [f"{scheme}://" if scheme else "local paths" for scheme in plugin["schemes"]]
-    serves = [*schemes, *plugin["device_types"]]
+    kernels = [counted(plugin["kernels"], "kernel")] if plugin["kernels"] else []
+    serves = [*schemes, *plugin["device_types"], *kernels]
     return (
         plugin["name"],
         plugin["state"],

@@ -76,6 +76,11 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.1f} TiB"
 
 
+def counted(count: int, what: str) -> str:
+    """Return a number of things, as "1 kernel" or "2 kernels"."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def has_colour(environment: Mapping[str, str], *, terminal: bool) -> bool:
     """Return whether to write colours.
 

@@ -1,4 +1,4 @@
-"""Explain a plugin, file, scheme, device or package: why it serves, does not, or is not there."""
+"""Explain a plugin, file, scheme, device, package or operation: why it serves, or does not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "name",
         metavar="NAME",
         help="a plugin, a file or directory, a scheme or URI (ram or ram://x), a device type or a"
-        " device (GPU or GPU:0), or an installed package",
+        " device (GPU or GPU:0), an installed package, or an operation (MatMul)",
     )
 
 

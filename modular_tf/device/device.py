@@ -8,11 +8,12 @@ from modular_tf.abi.dlpack_devices import DeviceType
 from modular_tf.device.arrays.array import empty, put
 from modular_tf.device.details import DeviceDetails
 from modular_tf.device.names import LOCAL_PREFIX
+from modular_tf.device.operations import WithOperations
 from modular_tf.device.streams.synchronous_copy import copy_dtod, copy_dtoh, copy_htod
 from modular_tf.errors import ModularTFError, UnimplementedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from modular_tf.device.arrays.array import DeviceArray
     from modular_tf.device.arrays.array_memory import MemoryKind
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
     from modular_tf.device.memory.allocator_stats import AllocatorStats, MemoryUsage
     from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory, UnifiedMemory
     from modular_tf.device.memory.host_buffer import HostBuffer
-    from modular_tf.device.operations import Operation, Operations
+    from modular_tf.device.operations import Operations
     from modular_tf.device.streams.device_context import DeviceContext
     from modular_tf.device.streams.event import Event
     from modular_tf.device.streams.stream import Stream
     from modular_tf.device.streams.timer import Timer
 
 
-class Device:
+class Device(WithOperations):
     """One visible device. [any thread]
 
     Creating and listing devices touches no hardware. The first look at a detail, such as
@@ -149,50 +150,6 @@ class Device:
         """Whether its memory is the host's, which reads and writes it by address: a CPU."""
         of_plugin = getattr(self.factory, "is_host_memory", False)
         return bool(of_plugin) or self.dlpack_type is DeviceType.CPU
-
-    # -- operations -------------------------------------------------------------------------------
-
-    def op(self, name: str, label: str = "") -> Operation:
-        """Return an operation that kernels of plugins compute on this device.
-
-        Look it up once and call it often: `matmul = device.op("MatMul")`, then
-        `matmul(a, b, transpose_a=True)`. Its `signature` and repr say what it takes.
-
-        Args:
-            name: Of the operation, as in TensorFlow.
-            label: Asks for kernels that were registered with this label.
-
-        Raises:
-            NotFoundError: Nobody defines it (rule KN-040).
-            UnimplementedError: The device belongs to no service.
-            ClosedError: The service is closed.
-        """
-        if self.operations is None:
-            raise UnimplementedError(f"{self.name}: operations need a device of a plugin service")
-        operation: Operation = self.operations.on_device(self, name, label)
-        return operation
-
-    def run(
-        self,
-        name: str,
-        *inputs: Any,
-        attrs: Mapping[str, Any] | None = None,
-        label: str = "",
-        **options: Any,
-    ) -> Any:
-        """Compute an operation once; attributes are apart, whatever the names of the inputs.
-
-        Args:
-            name: As in `op`.
-            inputs: In the order of the definition.
-            attrs: By name.
-            label: As in `op`.
-            options: `donate` and `stream`, as in a call of `modular_tf.kernel.op.Op`.
-
-        Raises:
-            ModularTFError: As `op`, and as a call.
-        """
-        return self.op(name, label).run(inputs, attrs or {}, **options)
 
     # -- work -------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from modular_tf.kernel.op_definition import OpDefinition
 
-__all__ = ["Alias", "alias_attrs", "aliases_of"]
+__all__ = ["Alias", "alias_attrs", "aliases_of", "computed_by"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,11 @@ class Alias:
 def aliases_of(op: str) -> tuple[Alias, ...]:
     """Return the operations that compute a standard one, in the order of the table."""
     return _aliases().get(op, ())
+
+
+def computed_by(own: str) -> tuple[str, ...]:
+    """Return the standard operations that an operation of a plugin computes."""
+    return tuple(op for op, found in _aliases().items() if own in [each.own for each in found])
 
 
 @cache

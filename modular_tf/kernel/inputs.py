@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Given", "KernelInput", "bind_arguments", "given_tensor", "place_input"]
 
-_ALIGNMENT = 64  # of memory that kernels get, as in TensorFlow
+_ALIGNMENT = 64  # of the memory of all tensors that kernels get
 _SCALARS = (bool, int, float, complex)
 _DEFAULTS = {bool: "bool", int: "int32", float: "float", complex: "complex128"}
 _FORMATS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.abi.data_types import REF_OFFSET
 from modular_tf.device.native_object import call_and_own
 from modular_tf.errors import UnimplementedError
 from modular_tf.kernel.attributes import TensorValue
@@ -40,8 +41,10 @@ def native_node(node: Node, definition: OpDefinition, host_args: frozenset[str])
         if attr.name in node.attrs:
             _set_attr(made, node, attr)
     add_input, add_output = lib.mtf_kernel_node_add_input, lib.mtf_kernel_node_add_output
-    _add_arguments(made, add_input, node.input_types, node.input_ranges, host_args)
-    _add_arguments(made, add_output, node.output_types, node.output_ranges, host_args)
+    refs = frozenset(arg.name for arg in (*definition.inputs, *definition.outputs) if arg.is_ref)
+    names = host_args, refs
+    _add_arguments(made, add_input, node.input_types, node.input_ranges, *names)
+    _add_arguments(made, add_output, node.output_types, node.output_ranges, *names)
     return made
 
 
@@ -51,9 +54,11 @@ def _add_arguments(
     types: Sequence[DataType],
     ranges: Mapping[str, range],
     host_args: frozenset[str],
+    refs: frozenset[str],
 ) -> None:
     for name, where in ranges.items():
-        numbers = ffi.new("int32_t[]", [types[index].number for index in where])
+        offset = REF_OFFSET if name in refs else 0
+        numbers = ffi.new("int32_t[]", [types[index].number + offset for index in where])
         _check(add(made, _text(name), numbers, len(where), name in host_args))
 
 

@@ -13,7 +13,7 @@ from modular_tf.kernel.aliases import alias_attrs, aliases_of
 from modular_tf.kernel.attributes import attr_key
 from modular_tf.kernel.inputs import bind_arguments, given_tensor, place_input
 from modular_tf.kernel.node import build_node
-from modular_tf.kernel.selection import Candidate, candidates, device_types_of
+from modular_tf.kernel.selection import KernelCandidate, candidates, device_types_of
 from modular_tf.kernel.variable import Variable
 from modular_tf.rules import Violation
 from modular_tf.rules.kernel import INPUTS_FIT
@@ -143,7 +143,7 @@ class Op:
             array.close()
         return self._result(node, outputs)
 
-    def explain(self, *inputs: Any, **named: Any) -> tuple[Candidate, ...]:
+    def explain(self, *inputs: Any, **named: Any) -> tuple[KernelCandidate, ...]:
         """Return each kernel of the operation with the reason for it or against it; runs nothing.
 
         Raises:

@@ -197,6 +197,11 @@ class KernelRegistry:
         """Return the names of all defined operations, in alphabetical order."""
         return tuple(sorted({*self._standard(), *self._tables.definitions}))
 
+    def plugin_definitions(self, plugin: str | None = None) -> tuple[OpDefinition, ...]:
+        """Return the definitions that plugins, or one of them, bring, used or not."""
+        own = (each for each in self._tables.plugins if plugin in (None, each.plugin))
+        return tuple(definition for each in own for definition in each.definitions)
+
     def _unknown(self, name: str) -> NotFoundError:
         similar = get_close_matches(name, self.op_names(), 3)
         meant = f"; similar ones: {', '.join(similar)}" if similar else ""

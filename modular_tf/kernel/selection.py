@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from modular_tf.kernel.node import Node
     from modular_tf.kernel.registration import KernelRegistration
 
-__all__ = ["Candidate", "candidates", "device_types_of", "select"]
+__all__ = ["KernelCandidate", "candidates", "device_types_of", "select"]
 
 
 @dataclass(frozen=True)
-class Candidate:
+class KernelCandidate:
     """A registered kernel of a call's operation, judged.
 
     Attributes:
@@ -173,7 +173,7 @@ def candidates(
     device_type: str,
     *,
     is_pluggable: bool = True,
-) -> tuple[Candidate, ...]:
+) -> tuple[KernelCandidate, ...]:
     """Return each kernel of a call's operation with the reason for it or against it.
 
     Arguments as of `select`, whose errors are told as reasons.
@@ -185,7 +185,8 @@ def candidates(
         selected = None
     stages = device_types_of(device_type, is_pluggable=is_pluggable)
     return tuple(
-        Candidate(each, each is selected, _reason(each, selected, node, stages)) for each in of_op
+        KernelCandidate(each, each is selected, _reason(each, selected, node, stages))
+        for each in of_op
     )
 
 

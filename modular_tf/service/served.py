@@ -79,7 +79,7 @@ class Served:
     # -- kernels and operations -----------------------------------------------------------------
 
     @property
-    def _kernel_registry(self) -> KernelRegistry:
+    def kernel_registry(self) -> KernelRegistry:
         """The kernels of all plugins; libraries that bring some are mapped now.
 
         Raises:
@@ -103,7 +103,7 @@ class Served:
         Raises:
             ClosedError: The service is closed.
         """
-        return self._kernel_registry.kernels(op, device_type, plugin)
+        return self.kernel_registry.kernels(op, device_type, plugin)
 
     def op_definitions(self, name: str | None = None) -> tuple[OpDefinition, ...]:
         """Return the definitions of operations, TensorFlow's and plugins' own, by name.
@@ -115,7 +115,7 @@ class Served:
             NotFoundError: Nobody defines an operation of this name (rule KN-040).
             ClosedError: The service is closed.
         """
-        registry = self._kernel_registry
+        registry = self.kernel_registry
         names = registry.op_names() if name is None else (name,)
         return tuple(registry.definition(each) for each in names)
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from tests.architecture.document import Block, Reader, blocks
 from tests.contrib.built_plugin import built_plugin
 from tests.contrib.opencl_plugin import ON_POCL
+from tests.fixtures.machine import cached_folder
+from tests.fixtures.wild import KERNELS, install_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 AUTHORS_PAGE = Path(__file__).parents[2] / "docs" / "start" / "plugin-authors.md"
 SALES = b"city,items\nOslo,3\nLima,5\n"
 _INSTALLATION = "pip install --no-deps tensorflow-io"
+_INSTALLATION_OF_KERNELS = "pip install --no-deps intel_extension_for_tensorflow_lib"
 _PLUGIN = "libhello.so"
+_KERNEL_LIBRARY = "libhost_kernels.so"
 _OPENCL = "opencl_device/libopencl_device.so"
 
 
@@ -35,15 +39,15 @@ def run_samples(markdown: str, folder: Path, wild_plugins: WildPlugins, s3_store
     }
     reader = Reader(folder, environment)
     if _needs_plugins_from_the_start(markdown):
-        _install(wild_plugins, environment)
+        _install(wild_plugins.site_dir, environment)
     found = blocks(markdown)
-    if _PLUGIN in markdown and not any(block.language == "c" for block in found):
-        _build_plugin(reader)
-    if _OPENCL in markdown:
-        environment.update(_with_opencl(folder))
+    _build_libraries(markdown, folder, reader, environment)
     for block, following in zip(found, [*found[1:], Block("", "", 0)], strict=True):
         if _INSTALLATION in block.text:  # the fixture has installed what is told here
-            _install(wild_plugins, environment)
+            _install(wild_plugins.site_dir, environment)
+        elif _INSTALLATION_OF_KERNELS in block.text:
+            _install(cached_folder(f"wild/{KERNELS}", install_kernels), environment)
+            environment["ITEX_CPP_MIN_LOG_LEVEL"] = "2"  # as the document says
         elif block.language == "console":
             reader.console(block)
         elif block.language == "c":
@@ -52,15 +56,27 @@ def run_samples(markdown: str, folder: Path, wild_plugins: WildPlugins, s3_store
             reader.python(block, following.text if following.language == "text" else None)
 
 
+def _build_libraries(
+    markdown: str, folder: Path, reader: Reader, environment: dict[str, str]
+) -> None:
+    """Put those into the folder that a document uses without building them."""
+    if _PLUGIN in markdown and not any(block.language == "c" for block in blocks(markdown)):
+        _build_plugin(reader)
+    if _KERNEL_LIBRARY in markdown:
+        shutil.copy(built_plugin("host_kernels"), folder)
+    if _OPENCL in markdown:
+        environment.update(_with_opencl(folder))
+
+
 def _needs_plugins_from_the_start(markdown: str) -> bool:
     return _INSTALLATION not in markdown and (
         "s3://my-bucket" in markdown or "tensorflow-io disabled" in markdown
     )
 
 
-def _install(wild_plugins: WildPlugins, environment: dict[str, str]) -> None:
+def _install(site: Path, environment: dict[str, str]) -> None:
     before = os.environ.get("PYTHONPATH")
-    places = [before, str(wild_plugins.site_dir)] if before else [str(wild_plugins.site_dir)]
+    places = [before, str(site)] if before else [str(site)]
     environment["PYTHONPATH"] = os.pathsep.join(places)
 
 

@@ -13,7 +13,7 @@ HEAVY = {
 
 # What a start needs for what is new to it, or for an application that listens.
 FOR_WHAT_IS_NEW = {
-    "dataclasses", "inspect", "logging", "modular_tf.discovery.probe",
+    "logging", "modular_tf.discovery.probe",
     "modular_tf.discovery.record_rows", "modular_tf.discovery.trust.record",
     "modular_tf.first_contact.trials",
     "modular_tf.service.loaded_library",

@@ -50,8 +50,8 @@ def use(
 
 # Inner parts that a few public methods hand to each other, and details of a library's bytes.
 INNER = {
-    "DeviceContext", "DeviceRegistry", "Executor", "FilesystemRegistry", "PluginEntry",
-    "Registries", "SearchPaths", "StreamWriter", "TextWriter",
+    "DeviceContext", "DeviceRegistry", "Executor", "FilesystemRegistry", "KernelRegistry",
+    "Operation", "PluginEntry", "Registries", "SearchPaths", "StreamWriter", "TextWriter",
     "ElfFacts", "Kind", "MissingSymbol", "ResolvedLibrary",
 }  # fmt: skip
 

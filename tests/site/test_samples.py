@@ -14,12 +14,14 @@ import pytest
 from modular_tf.check.catalogue import all_checks
 from tests.architecture.document import blocks
 from tests.architecture.samples import run_samples
+from tests.fixtures.wild import KERNELS
 
 DOCS = Path(__file__).parents[2] / "docs"
 # What a page shows but no test types, each with the file that does run it.
 RUN_ELSEWHERE = {
     'pip install ".[fsspec,cli]"': "scripts/make_environment",
     "pip install --no-deps tensorflow-io tensorflow-io-gcs-filesystem": "tests/fixtures/wild.py",
+    f"pip install --no-deps {KERNELS}": "tests/wild/test_intel_kernels.py",
     "modular-tf new filesystem my_store": "tests/project_template/test_project.py",
     "modular-tf new device my_chip": "tests/project_template/test_project.py",
     "modular-tf lock": "tests/trust/test_frozen.py",

@@ -291,7 +291,9 @@ mtf_kernel_result* mtf_kernel_run(mtf_kernel* kernel, mtf_stream* stream, mtf_ke
 }
 
 const mtf_kernel_output* mtf_kernel_outputs(const mtf_kernel_result* result) {
-  return result->is_over ? result->outputs.data() : nullptr;
+  static const mtf_kernel_output kNone = {};  // of a vector without elements there is no address
+  if (!result->is_over) return nullptr;
+  return result->outputs.empty() ? &kNone : result->outputs.data();
 }
 
 int mtf_kernel_wait(mtf_kernel_result* result, uint64_t nanoseconds) {

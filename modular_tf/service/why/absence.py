@@ -10,6 +10,7 @@ from modular_tf.errors import InvalidArgumentError
 from modular_tf.loading.known_packages import canonical_scheme, known_packages, package_for
 from modular_tf.service.why.answer import ABSENT, Fact
 from modular_tf.service.why.distributions import plugins_of_distribution
+from modular_tf.service.why.operations import may_be_op
 from modular_tf.service.why.plugins import outcome, serves
 from modular_tf.service.why.visible_hardware import hardware_of
 
@@ -33,7 +34,7 @@ def about_absence(service: PluginService, name: str, scheme: str) -> Iterator[Fa
         scheme: The scheme of a URI, the name itself if it is none.
     """
     subject = f"name {scheme}"
-    kinds = "no plugin, file, scheme, device type or distribution"
+    kinds = "no plugin, file, scheme, device type, distribution or operation"
     text = f"nothing is named {scheme!r}: {kinds}" if scheme else "no plugin serves local paths"
     yield Fact(subject, ABSENT, text)
     yield from _scheme(service, subject, scheme)
@@ -93,7 +94,7 @@ def _device_type(subject: str, device_type: str) -> Iterator[Fact]:
 
 def _near(service: PluginService, subject: str, name: str) -> Iterator[Fact]:
     """Yield similar names; those that differ by case only come first."""
-    known = _known_names(service)
+    known = _known_names(service, name)
     told = canonical_scheme(name)
     same = [given for given in known if given.lower() == name.lower() and given != told]
     for given in same:
@@ -107,15 +108,21 @@ def _near(service: PluginService, subject: str, name: str) -> Iterator[Fact]:
         yield Fact(subject, "suggestion", f"did you mean {known[given]} {given}?")
 
 
-def _known_names(service: PluginService) -> dict[str, str]:
-    """Return all known names, each with what it names."""
+def _known_names(service: PluginService, name: str) -> dict[str, str]:
+    """Return all known names that one may be meant for, each with what it names."""
     known = {record.name: "plugin" for record in service.plugins()}
     known |= {package.name: "the package" for package in known_packages()}
     known |= {scheme: "scheme" for package in known_packages() for scheme in package.schemes}
     known |= {scheme: "scheme" for scheme in service.schemes() if scheme}
     statuses = service.device_registry.factories()
     types = (status.registration.factory.device_type for status in statuses)
-    return known | dict.fromkeys(types, "device type")
+    known |= dict.fromkeys(types, "device type")
+    return dict.fromkeys(_ops(service, name), "operation") | known
+
+
+def _ops(service: PluginService, name: str) -> tuple[str, ...]:
+    """Return the names of operations, if a name may be one that was misspelt."""
+    return service.kernel_registry.op_names() if may_be_op(name) else ()
 
 
 def _while_searching(service: PluginService, subject: str) -> Iterator[Fact]:

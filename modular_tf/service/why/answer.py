@@ -23,7 +23,8 @@ class Fact:
 
     Attributes:
         subject: What it is about: `plugin NAME`, `scheme NAME`, `device type NAME`, `device NAME`,
-            `path PATH`, `distribution NAME`, or `name NAME` for what nothing goes by.
+            `path PATH`, `distribution NAME`, `operation NAME`, or `name NAME` for what nothing
+            goes by.
         stage: `state` for what there is and `absent` for what is not, once for each subject and
             before its other facts; a stage of a plugin's way (`Violation.stage`) for what was
             decided there; `source`, `twin`, `serves`, `contest`, `quarantine`, `warning`, `holds`,

@@ -10,6 +10,7 @@ from modular_tf.service.why.absence import about_absence
 from modular_tf.service.why.answer import STATE, Explanation
 from modular_tf.service.why.device_types import about_device
 from modular_tf.service.why.distributions import about_distribution
+from modular_tf.service.why.operations import about_op
 from modular_tf.service.why.paths import about_path
 from modular_tf.service.why.plugins import about_plugin
 from modular_tf.service.why.schemes import about_scheme
@@ -23,7 +24,8 @@ def explain(service: PluginService, name: str) -> Explanation:
     """Return the explanation of a name: plugin, path, scheme, URI, device, type or distribution.
 
     Plugins are searched for if they were not yet, and a file that no search found is looked at.
-    Nothing is loaded, except for a device with a number: its plugin is asked how many there are.
+    Nothing is loaded, except for a device with a number: its plugin is asked how many there are;
+    and for a name that may be an operation's: plugins with kernels are asked for these.
     """
     if not service.report().searched:
         service.discover()
@@ -35,6 +37,7 @@ def explain(service: PluginService, name: str) -> Explanation:
         *about_scheme(service, scheme),
         *about_device(service, name),
         *about_distribution(service, name),
+        *about_op(service, name),
     ]
     if not facts:
         facts += about_absence(service, name, scheme)

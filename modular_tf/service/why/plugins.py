@@ -58,7 +58,7 @@ def outcome(subject: str, stage: str, record: PluginRecord) -> Fact:
 
 def serves(record: PluginRecord) -> bool:
     """Return whether a plugin serves anything."""
-    return bool(record.schemes or record.device_types)
+    return bool(record.schemes or record.device_types or record.kernels)
 
 
 def _reasons(subject: str, record: PluginRecord) -> Iterator[Fact]:
@@ -99,6 +99,8 @@ def _serves(subject: str, service: PluginService, record: PluginRecord) -> Itera
         yield Fact(subject, "serves", f"{scheme}://" if scheme else "local paths")
         for other, reason in refused_scheme(service, scheme, record.name):
             yield Fact(subject, "contest", f"{other.name}: {reason.message}", reason.rule)
+    if record.kernels or record.ops:
+        yield Fact(subject, "serves", _kernels(record))
     for device_type in record.device_types:
         statuses = factories_of(service, device_type)
         yield _served_type(subject, device_type, statuses, record.name)
@@ -106,6 +108,12 @@ def _serves(subject: str, service: PluginService, record: PluginRecord) -> Itera
             if status.reason is not None and status.registration.plugin != record.name:
                 lost = status.reason
                 yield Fact(subject, "contest", lost.message, lost.rule)
+
+
+def _kernels(record: PluginRecord) -> str:
+    kernels = "1 kernel" if record.kernels == 1 else f"{record.kernels} kernels"
+    own = "1 operation" if record.ops == 1 else f"{record.ops} operations"
+    return f"{kernels}; it defines {own}" if record.ops else kernels
 
 
 def _served_type(

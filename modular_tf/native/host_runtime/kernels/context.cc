@@ -7,6 +7,7 @@
 #include "call.h"
 #include "entry.h"
 #include "failure.h"
+#include "modular_tf/kernels_experimental.h"
 
 namespace mtf::kernels {
 

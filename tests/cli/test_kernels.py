@@ -1,0 +1,398 @@
+"""`kernels`, `ops` and `run`, with the reference kernels for the host's processor."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from modular_tf.abi.data_types import by_name
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.kernels import ops, run_op
+from modular_tf.kernel.op_definition import OpDefinition
+from modular_tf.kernel.registration import KernelRegistration
+from modular_tf.kernel.registry import KernelRegistry, PluginKernels
+from tests.contrib.built_plugin import built_plugin
+from tests.fixtures.compiler import compile_object, link_library
+
+
+@pytest.fixture
+def with_kernels(mtf):
+    """Run `modular-tf` with these words and the reference kernels."""
+    library = built_plugin("host_kernels")
+
+    def command(*words):
+        return mtf("--plugin", library, *words)
+
+    return command
+
+
+@pytest.fixture
+def matrices(tmp_path, monkeypatch):
+    """Files `a.npy` and `b.npy` in the working directory, and what is in them."""
+    monkeypatch.chdir(tmp_path)
+    a, b = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((3, 4), np.float32)
+    np.save("a.npy", a)
+    np.save("b.npy", b)
+    return a, b
+
+
+# -- kernels --------------------------------------------------------------------------------------
+
+
+def test_kernels_are_listed_with_what_they_demand(with_kernels):
+    rows = [line.split("\t") for line in with_kernels("kernels").lines]
+
+    assert ["MatMul", "CPU", "T=float", "", "0", "", "host_kernels"] in rows
+    sums = [row for row in rows if row[0] == "Sum"]
+    assert {row[3] for row in sums} == {"reduction_indices"}
+    assert all(len(row) == 7 for row in rows)
+
+
+def test_kernels_as_json_have_exactly_the_documented_shape(with_kernels):
+    told = with_kernels("kernels", "--op", "MatMul", "--json").object
+
+    assert set(told) == {"schema_version", "kernels"}
+    assert told["schema_version"] == 1
+    (first, *_) = told["kernels"]
+    assert first.pop("name")
+    assert first == {
+        "op": "MatMul",
+        "device_type": "CPU",
+        "constraints": [{"attr": "T", "type": "float"}],
+        "host_args": [],
+        "priority": 0,
+        "label": "",
+        "asynchronous": False,
+        "plugin": "host_kernels",
+    }
+
+
+@pytest.mark.parametrize(
+    ("option", "wanted", "other"),
+    [
+        ("--op", "MatMul", "MatMull"),
+        ("--device-type", "CPU", "cpu"),
+        ("--from", "host_kernels", "host_device"),
+    ],
+)
+def test_kernels_are_chosen_by_what_they_are_for(with_kernels, option, wanted, other):
+    key = {"--op": "op", "--device-type": "device_type", "--from": "plugin"}[option]
+    chosen = with_kernels("kernels", option, wanted, "--json").object["kernels"]
+    none = with_kernels("kernels", option, other)
+
+    assert {kernel[key] for kernel in chosen} == {wanted}
+    assert (none.code, none.out) == (Exit.NOTHING, b"")
+    assert "no such kernel" in none.err
+
+
+@pytest.mark.parametrize("verb", ["kernels", "ops"])
+def test_without_kernels_nothing_is_found(mtf, verb):
+    plain, as_json = mtf(verb), mtf(verb, "--json")
+
+    assert (plain.code, plain.out) == (Exit.NOTHING, b"")
+    assert "no plugin brings kernels" in plain.err
+    assert as_json.code == Exit.NOTHING
+    assert as_json.object == {"schema_version": 1, verb: []}
+
+
+# -- ops ------------------------------------------------------------------------------------------
+
+
+def test_operations_are_listed_with_their_kernels(with_kernels):
+    rows = [line.split("\t") for line in with_kernels("ops").lines]
+
+    assert ["MatMul", "2", "CPU", "host_kernels", "", "TensorFlow 2.21.0"] in rows
+    assert [row[0] for row in rows] == ["Add", "AddV2", "Cast", "MatMul", "Max", "Relu", "Sum"]
+    assert with_kernels("ops", "--json").object["ops"][3] == {
+        "name": "MatMul",
+        "kernels": 2,
+        "device_types": ["CPU"],
+        "plugins": ["host_kernels"],
+        "aliases": [],
+        "source": "TensorFlow 2.21.0",
+    }
+
+
+def test_all_operations_that_are_defined_are_listed(mtf):
+    ended = mtf("ops", "--all")
+
+    assert ended.code == 0
+    assert len(ended.lines) == 1908
+    assert "Abs\t0\t\t\t\tTensorFlow 2.21.0" in ended.lines
+
+
+def test_an_operation_under_another_name_is_listed_with_that():
+    registry = KernelRegistry()
+    kernel = KernelRegistration("_ITEXMatMul", "CPU", plugin="vendor")
+    unknown = KernelRegistration("Nameless", "CPU", plugin="vendor")
+    registry.enter(PluginKernels("vendor", (kernel, unknown), (OpDefinition("Own"),)))
+
+    listed = {op["name"]: op for op in ops._listed(registry, with_all=False)}
+
+    assert set(listed) == {"MatMul", "_ITEXMatMul", "Nameless", "Own"}
+    assert (listed["MatMul"]["kernels"], listed["MatMul"]["aliases"]) == (1, ["_ITEXMatMul"])
+    assert (listed["Nameless"]["kernels"], listed["Nameless"]["source"]) == (1, None)
+    assert listed["Own"]["kernels"] == 0
+
+
+def test_an_operation_is_shown_in_full(with_kernels):
+    lines = with_kernels("ops", "MatMul").lines
+
+    assert lines[0].startswith("MatMul(a: T, b: T, *, transpose_a: bool = False")
+    assert lines[0].endswith("-> product: T")
+    assert "defined by\tTensorFlow 2.21.0" in lines
+    assert "a\tinput\tT" in lines
+    assert "transpose_a\tbool\tFalse\t" in lines
+    assert any(line.startswith("T\ttype in {bfloat16, half") for line in lines)
+    assert "MatMul\tCPU\tT=float\t\t0\t\thost_kernels\tCPU:0" in lines
+
+
+def test_an_operation_as_json(with_kernels):
+    op = with_kernels("ops", "Sum", "--json").object["op"]
+
+    assert op["source"] == "TensorFlow 2.21.0"
+    assert op["outputs"] == [{"name": "output", "type": "T", "is_list": False, "is_ref": False}]
+    attrs = {attr["name"]: attr for attr in op["attrs"]}
+    assert attrs["Tidx"]["allowed"] == ["int32", "int64"]
+    assert (attrs["Tidx"]["default"], attrs["Tidx"]["is_inferred"]) == ("int32", True)
+    assert (attrs["keep_dims"]["kind"], attrs["keep_dims"]["default"]) == ("bool", False)
+    assert {tuple(kernel["devices"]) for kernel in op["kernels"]} == {("CPU:0",)}
+
+
+def test_an_operation_without_kernels_says_so(mtf):
+    ended = mtf("ops", "Conv2D")
+
+    assert ended.code == 0
+    assert ended.lines[-1] == "no plugin has a kernel of it"
+
+
+@pytest.mark.parametrize("words", [("ops", "MatMull"), ("run", "MatMull")])
+def test_an_unknown_operation_is_told_with_similar_ones(mtf, words):
+    ended = mtf(*words)
+
+    assert (ended.code, ended.out) == (Exit.NO, b"")
+    assert "similar ones: MatMul" in ended.err
+    assert "KN-040" in ended.err
+
+
+# -- run ------------------------------------------------------------------------------------------
+
+
+def test_run_writes_and_shows_what_comes_out(with_kernels, matrices):
+    a, b = matrices
+    words = ("run", "MatMul", "--input", "a.npy", "--input", "b.npy", "--output", "c.npy")
+    ended = with_kernels(*words)
+
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.lines == [
+        "product\tfloat32\t(2, 4)\tCPU:0\tmin 3, max 12, mean 7.5\tc.npy",
+    ]
+    np.testing.assert_array_equal(np.load("c.npy"), a @ b)
+    (output,) = with_kernels(*words, "--json").object["outputs"]
+    assert output == {
+        "name": "product",
+        "dtype": "float32",
+        "shape": [2, 4],
+        "device": "CPU:0",
+        "summary": {
+            "first": [3.0, 3.0, 3.0, 3.0, 12.0, 12.0],
+            "not_finite": 0,
+            "min": 3.0,
+            "max": 12.0,
+            "mean": 7.5,
+        },
+        "file": "c.npy",
+    }
+
+
+def test_inputs_and_outputs_have_names_and_attributes_values(with_kernels, matrices):
+    a, b = matrices
+    ended = with_kernels(
+        "run", "MatMul", "--input", "b=a.npy", "--input", "b.npy",
+        "--attr", "transpose_a=true", "--attr", "transpose_b=true",
+        "--output", "product=c.npy", "--device", "/device:CPU:0",
+    )  # fmt: skip
+
+    assert ended.code == 0, ended.err
+    np.testing.assert_array_equal(np.load("c.npy"), b.T @ a.T)
+
+
+def test_numbers_and_lists_are_inputs_too(with_kernels, matrices):
+    a, _ = matrices
+    rows = with_kernels(
+        "run", "Sum", "-i", "a.npy", "-i", "[1]", "-a", "keep_dims=1", "-o", "c.npy"
+    )
+    total = with_kernels("run", "AddV2", "-i", "a.npy", "-i", "y=-0.5", "-o", "d.npy")
+
+    assert (rows.code, total.code) == (0, 0), rows.err + total.err
+    np.testing.assert_array_equal(np.load("c.npy"), a.sum(1, keepdims=True))
+    np.testing.assert_array_equal(np.load("d.npy"), a - np.float32(0.5))
+
+
+def test_values_that_are_no_numbers_are_shown(with_kernels, matrices):
+    np.save("a.npy", np.array([np.nan, np.inf, 1, 2, 3, 4, 5], np.float32))
+    ended = with_kernels("run", "Relu", "-i", "a.npy", "--json")
+
+    summary = ended.object["outputs"][0]["summary"]
+    assert summary["first"][:3] == ["nan", "inf", 1.0]
+    assert (summary["not_finite"], summary["max"]) == (2, 5.0)
+
+
+def test_bfloat16_goes_through_files(matrices):
+    import ml_dtypes
+
+    from modular_tf.cli.kernels.words import read_array
+
+    np.save("half.npy", np.array([1.5, -2], ml_dtypes.bfloat16))
+
+    read = read_array("half.npy")
+
+    assert read.dtype == ml_dtypes.bfloat16
+    assert read.tolist() == [1.5, -2.0]
+    assert by_name("bfloat16").size == read.dtype.itemsize
+
+
+def test_explain_tells_each_kernel_and_runs_nothing(with_kernels, matrices):
+    words = ("run", "MatMul", "-i", "a.npy", "-i", "a.npy", "--explain")  # shapes that do not fit
+    ended = with_kernels(*words)
+
+    assert ended.code == 0
+    assert [line.split("\t")[:2] for line in ended.lines] == [
+        ["yes", "matches; priority 0"],
+        ["no", "T is DT_FLOAT, not DT_DOUBLE"],
+    ]
+    (first, second) = with_kernels(*words, "--json").object["candidates"]
+    assert (first["selected"], first["op"], second["selected"]) == (True, "MatMul", False)
+
+
+def test_explain_is_no_where_no_kernel_serves(with_kernels, matrices):
+    ended = with_kernels("run", "MatMul", "-i", "a.npy", "-i", "b.npy", "--label", "x", "--explain")
+
+    assert ended.code == Exit.NO
+    assert {line.split("\t")[1] for line in ended.lines} == {"has label '', not 'x'"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("MatMul", "-i", "a.npy"), "takes these inputs: a, b; missing: b"),
+        (("MatMul", "-i", "a.npy", "-i", "b.npy", "-i", "a.npy"), "too many: a.npy"),
+        (("MatMul", "-i", "a=a.npy", "-i", "a=b.npy", "-i", "b=1"), "too many: a"),
+        (("MatMul", "-i", "aa=a.npy", "-i", "b.npy"), "did you mean 'a'?"),
+        (("MatMul", "-a", "transpose_c=true"), "did you mean 'transpose_b'?"),
+        (("MatMul", "-a", "transpose_a"), "write NAME=VALUE"),
+        (("MatMul", "-a", "transpose_a=maybe"), "write true or false"),
+        (("Cast", "-a", "DstT=flaot"), "no data type 'flaot'"),
+        (("AvgPool", "-a", "ksize=1,2"), "ksize"),
+        (("AvgPool", "-a", "padding=UP"), "padding"),
+        (("MatMul", "-i", "a.npy", "-i", "b.npy", "-o", "x", "-o", "y"), "has 1 outputs, not 2"),
+        (("MatMul", "-i", "a.npy", "-i", "b.npy", "-o", "-"), "name a file"),
+    ],
+)
+def test_words_that_do_not_fit_the_operation_are_wrong_usage(with_kernels, matrices, words, said):
+    ended = with_kernels("run", *words)
+
+    assert (ended.code, ended.out) == (Exit.USAGE, b"")
+    assert said in ended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("MatMul", "-i", "a.npy", "-i", "missing.npy"), "missing.npy: "),
+        (("MatMul", "-i", "a.npy", "-i", "text"), "is no array of numpy"),
+        (("Relu", "-i", "words.npy"), "dtype <U7"),
+        (("MatMul", "-i", "a.npy", "-i", "a.npy"), "a is [2,3], b is [2,3]"),
+        (("MatMul", "-i", "a.npy", "-i", "b.npy", "--device", "GPU:0"), "GPU:0"),
+        (("MatMul", "-i", "a.npy", "-i", "b.npy", "--label", "x"), "KN-038"),
+        (("MatMul", "-i", "a.npy", "-i", "b.npy", "-o", "."), "directory"),
+        (("Conv2D", "-i", "a.npy", "-i", "b.npy"), "KN-034"),
+    ],
+)
+def test_what_fails_is_no_with_a_reason(with_kernels, matrices, words, said, tmp_path):
+    (tmp_path / "text").write_text("no array")
+    np.save("words.npy", np.array(["no", "numbers"]))
+    words = (*words, "-a", "strides=1,1,1,1", "-a", "padding=SAME") if "Conv2D" in words else words
+
+    ended = with_kernels("run", *words)
+
+    assert (ended.code, ended.out) == (Exit.NO, b"")
+    assert said in ended.err
+
+
+def test_run_without_numpy_names_the_extra(mtf, monkeypatch):
+    monkeypatch.setattr(run_op, "find_spec", lambda name: None)
+    ended = mtf("run", "MatMul")
+
+    assert ended.code == Exit.NO
+    assert "modular_tf[numpy]" in ended.err
+
+
+def test_other_commands_load_nothing_of_kernels():
+    program = """
+import json, sys
+from modular_tf.cli.main import run
+assert run(["list", "--json"]) == 0
+rooms = ("modular_tf.kernel", "modular_tf.cli.kernels", "numpy")
+print(json.dumps([name for name in sys.modules if name.startswith(rooms)]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+# -- list, inspect and why ------------------------------------------------------------------------
+
+
+def test_list_and_inspect_count_and_show_kernels(with_kernels):
+    listed = [line.split("\t") for line in with_kernels("list").lines]
+    inspected = with_kernels("inspect", "host_kernels")
+    plugin = with_kernels("inspect", "host_kernels", "--json").object["plugin"]
+
+    assert listed[0][:5] == ["host_kernels", "loaded", "kernel", "190 kernels", "argument"]
+    assert "kernels\t190" in inspected.lines
+    assert "MatMul\tCPU\tT=double\t\t0\t" in inspected.lines
+    assert (plugin["kernels"], len(plugin["registered_kernels"])) == (190, 190)
+    assert (plugin["ops"], plugin["op_definitions"]) == (0, [])
+
+
+def test_inspect_shows_the_operations_of_a_plugin(mtf):
+    source = Path(__file__).parents[1] / "loading" / "kernel_plugin.cc"
+    library = link_library("libkernels.so", [compile_object(source, ())], ["-lstdc++"])
+
+    plain = mtf("--plugin", library, "inspect", "kernels")
+    plugin = mtf("--plugin", library, "inspect", "kernels", "--json").object["plugin"]
+
+    assert plain.lines[-1].startswith("FixtureOp(x: T) -> y: T")
+    assert [each["name"] for each in plugin["op_definitions"]] == ["FixtureOp"]
+    assert plugin["registered_kernels"][0]["host_args"] == ["x"]
+    assert mtf("inspect", "ram_filesystem", "--json").object["plugin"]["registered_kernels"] == []
+
+
+def test_why_tells_who_defines_an_operation_and_who_computes_it(with_kernels, mtf):
+    told = with_kernels("why", "MatMul")
+    nobody = mtf("why", "MatMul")
+
+    assert told.code == nobody.code == 0
+    assert told.lines[0] == "operation MatMul is computed by 2 kernels"
+    assert told.lines[1].startswith("  source: defined by TensorFlow 2.21.0: MatMul(a: T, b: T")
+    assert "  serves: 2 kernels of host_kernels for device type CPU (CPU:0)" in told.lines
+    assert nobody.lines[0] == "operation MatMul is computed by no kernel of a loaded plugin"
+
+
+def test_why_of_a_plugin_counts_its_kernels(with_kernels):
+    assert "  serves: 190 kernels" in with_kernels("why", "host_kernels").lines
+
+
+def test_why_suggests_an_operation_for_a_misspelt_one(mtf):
+    ended = mtf("why", "MatMull")
+
+    assert ended.code == Exit.NO
+    assert "  suggestion: did you mean operation MatMul?" in ended.lines

@@ -1,0 +1,195 @@
+"""Variables: resources and references that kernels assign, update and lock."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from modular_tf import PluginService
+from modular_tf.errors import (
+    AlreadyExistsError,
+    ClosedError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+)
+from tests.fixtures.compiler import compile_object, link_library
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.device.device import Device
+
+
+def build_variables() -> Path:
+    """Compile the kernels against the public headers, once per machine."""
+    source = Path(__file__).with_name("variables.c")
+    return link_library("libmtf_variables.so", [compile_object(source)], [])
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[Device]:
+    with PluginService() as service:
+        service.load("host_device")
+        service.load(str(build_variables()))
+        yield service.device("CPU:0")
+
+
+def floats(*values: float) -> Any:
+    return np.array(values, "float32")
+
+
+def values_of(variable: Any) -> list[float]:
+    values: list[float] = variable.value().to_numpy().tolist()
+    return values
+
+
+def test_a_kernel_assigns_and_reads(device: Device) -> None:
+    variable = device.variable("float32")
+
+    device.op("MtfAssign")(variable, floats(1, 2))
+
+    assert values_of(variable) == [1, 2]
+    assert device.op("MtfRead")(variable).to_numpy().tolist() == [1, 2]
+
+
+def test_python_assigns_and_kernels_update(device: Device) -> None:
+    variable = device.variable("float32")
+    variable.assign(floats(1, 2, 3))
+
+    device.op("MtfAdd")(variable, floats(10, 20, 30))
+    device.op("MtfSubtract")(variable, floats(1, 1, 1))
+
+    assert values_of(variable) == [10, 21, 32]
+
+
+def test_a_value_that_was_read_stays_as_it_was(device: Device) -> None:
+    variable = device.variable("float32")
+    variable.assign(floats(1, 2))
+    by_python, by_kernel = variable.value(), device.op("MtfRead")(variable)
+
+    device.op("MtfAdd")(variable, floats(5, 5))
+
+    assert by_python.to_numpy().tolist() == by_kernel.to_numpy().tolist() == [1, 2]
+    assert values_of(variable) == [6, 7]
+
+
+def test_what_was_assigned_is_a_copy(device: Device) -> None:
+    variable, source = device.variable("float32"), floats(1, 2)
+    device.op("MtfAssign")(variable, source)
+
+    source[:] = 9
+
+    assert values_of(variable) == [1, 2]
+
+
+def test_a_variable_without_value_is_told(device: Device) -> None:
+    variable = device.variable("float32")
+
+    with pytest.raises(FailedPreconditionError, match="has no value yet"):
+        variable.value()
+    for op, arguments in (("MtfRead", ()), ("MtfAdd", (floats(1),))):
+        with pytest.raises(FailedPreconditionError, match="has no value yet"):
+            device.op(op)(variable, *arguments)
+
+
+def test_another_shape_is_refused_where_it_counts(device: Device) -> None:
+    variable = device.variable("float32")
+    variable.assign(floats(1, 2))
+
+    for op in ("MtfAssign", "MtfAdd"):
+        with pytest.raises(InvalidArgumentError, match=r"shape \[2\].*shape \[3\]"):
+            device.op(op)(variable, floats(1, 2, 3))
+    device.op("MtfReassign")(variable, floats(1, 2, 3))
+
+    assert values_of(variable) == [1, 2, 3]
+
+
+def test_another_type_is_refused(device: Device) -> None:
+    with pytest.raises(InvalidArgumentError, match="a variable of float cannot be"):
+        device.variable("float32").assign(np.zeros(2))
+
+
+def test_an_array_is_no_variable(device: Device) -> None:
+    with pytest.raises(InvalidArgumentError, match="KN-044"):
+        device.op("MtfRead")(floats(1))
+
+
+@pytest.mark.parametrize("are_one", [False, True])
+def test_variables_are_locked_together(device: Device, *, are_one: bool) -> None:
+    one = device.variable("float32")
+    one.assign(floats(0))
+    other = one if are_one else device.variable("float32")
+    other.assign(floats(0))
+    add_to_both = device.op("MtfAddToBoth")
+
+    def work(first: Any, second: Any) -> None:
+        for _ in range(200):
+            add_to_both(first, second, floats(1))
+
+    orders = [(one, other), (other, one), (one, other)]
+    threads = [threading.Thread(target=work, args=order) for order in orders]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert values_of(one) == [1200 if are_one else 600]
+    assert values_of(other) == values_of(one)
+
+
+def test_a_lock_ends_with_the_call(device: Device) -> None:
+    variable = device.variable("float32")
+    variable.assign(floats(1))
+
+    device.op("MtfKeepLocked")(variable)
+
+    assert values_of(variable) == [1]
+
+
+def test_a_reference_is_assigned_and_comes_out(device: Device) -> None:
+    variable = device.variable("float32")
+
+    out = device.op("MtfAssignReference")(variable, floats(4, 5))
+
+    assert out.to_numpy().tolist() == [4, 5]
+    assert values_of(variable) == [4, 5]
+
+
+def test_temporary_variables_have_a_name(device: Device) -> None:
+    made = device.op("MtfTemporary")()
+
+    assert made.to_numpy().tolist() == [0, 0, 0]
+    with pytest.raises(AlreadyExistsError, match="'temporary' exists"):
+        device.op("MtfTemporary")()
+    with pytest.raises(NotFoundError, match="no temporary variable 'temporary'"):
+        device.op("MtfEndTemporary")(device.variable("float32"))
+
+
+def test_a_closed_variable_is_told(device: Device) -> None:
+    variable = device.variable("float32")
+    variable.assign(floats(1))
+
+    variable.close()
+    variable.close()
+
+    with pytest.raises(ClosedError):
+        variable.value()
+    with pytest.raises(ClosedError):
+        device.op("MtfRead")(variable)
+
+
+def test_variables_give_their_memory_back(device: Device) -> None:
+    before = device.executor.is_idle
+
+    for _ in range(100):
+        variable = device.variable("float32")
+        variable.assign(floats(*range(100)))
+        device.op("MtfAdd")(variable, floats(*range(100)))
+        variable.close()
+
+    assert before == device.executor.is_idle

@@ -1,0 +1,167 @@
+/* Kernels that use every function for variables, on float32 of the host. */
+#include <string.h>
+
+#include "modular_tf/kernels_experimental.h"
+#include "modular_tf/ops.h"
+
+static void copy(TF_OpKernelContext* context, TF_Tensor* source, TF_Tensor* dest) {
+  (void)context;
+  memcpy(TF_TensorData(dest), TF_TensorData(source), TF_TensorByteSize(source));
+}
+
+static void change(TF_OpKernelContext* context, TF_Tensor* tensor, TF_Tensor* value, int operation) {
+  (void)context;
+  float* to = TF_TensorData(tensor);
+  const float* from = TF_TensorData(value);
+  for (int64_t index = 0; index < TF_TensorElementCount(tensor); ++index) {
+    to[index] += operation == 0 ? from[index] : -from[index];
+  }
+}
+
+static void end(TF_OpKernelContext* context, TF_Status* status) {
+  if (TF_GetCode(status) != TF_OK) TF_OpKernelContext_Failure(context, status);
+  TF_DeleteStatus(status);
+}
+
+static void assign(void* kernel, TF_OpKernelContext* context) {
+  (void)kernel;
+  TF_Status* status = TF_NewStatus();
+  TF_AssignVariable(context, 0, 1, true, copy, status);
+  end(context, status);
+}
+
+static void reassign(void* kernel, TF_OpKernelContext* context) {
+  (void)kernel;
+  TF_Status* status = TF_NewStatus();
+  TF_AssignVariable(context, 0, 1, false, copy, status);
+  end(context, status);
+}
+
+static void add(void* kernel, TF_OpKernelContext* context) {
+  (void)kernel;
+  TF_Status* status = TF_NewStatus();
+  TF_AssignUpdateVariable(context, 0, 1, 0, 0, copy, change, status);
+  end(context, status);
+}
+
+static void subtract(void* kernel, TF_OpKernelContext* context) {
+  (void)kernel;
+  TF_Status* status = TF_NewStatus();
+  TF_AssignUpdateVariable(context, 0, 1, 1, 0, copy, change, status);
+  end(context, status);
+}
+
+static void read_value(void* kernel, TF_OpKernelContext* context) {
+  (void)kernel;
+  TF_Status* status = TF_NewStatus();
+  TF_Tensor* tensor = NULL;
+  TF_GetInputTensorFromVariable(context, 0, false, false, false, copy, &tensor, status);
+  if (TF_GetCode(status) == TF_OK) TF_SetOutput(context, 0, tensor, status);
+  TF_DeleteTensor(tensor);
+  end(context, status);
+}
+
+/* Adds the value to both variables in place, with both locked. One of them may be the other. */
+static void add_to_both(void* kernel, TF_OpKernelContext* context) {
+  (void)kernel;
+  TF_Status* status = TF_NewStatus();
+  TF_VariableInputLockHolder* holder = NULL;
+  const int inputs[] = {1, 0};
+  TF_Tensor* value = NULL;
+  TF_GetInputByName(context, "value", &value, status);
+  TF_MaybeLockVariableInputMutexesInOrder(context, true, false, inputs, 2, copy, &holder, status);
+  for (int index = 0; index < 2 && TF_GetCode(status) == TF_OK; ++index) {
+    TF_Tensor* tensor = NULL;
+    TF_GetInputTensorFromVariable(context, index, true, false, false, copy, &tensor, status);
+    if (TF_GetCode(status) == TF_OK) change(context, tensor, value, 0);
+    TF_DeleteTensor(tensor);
+  }
+  TF_ReleaseVariableInputLockHolder(holder);
+  TF_DeleteTensor(value);
+  end(context, status);
+}
+
+/* Locks, and leaves without unlocking. */
+static void keep_locked(void* kernel, TF_OpKernelContext* context) {
+  (void)kernel;
+  TF_Status* status = TF_NewStatus();
+  TF_VariableInputLockHolder* holder = NULL;
+  const int inputs[] = {0};
+  TF_MaybeLockVariableInputMutexesInOrder(context, true, false, inputs, 1, copy, &holder, status);
+  end(context, status);
+}
+
+static void assign_reference(void* kernel, TF_OpKernelContext* context) {
+  (void)kernel;
+  TF_Status* status = TF_NewStatus();
+  if (!TF_IsRefInput(context, 0, status) || TF_IsRefInput(context, 1, status)) {
+    TF_SetStatus(status, TF_INTERNAL, "input 0 is the reference, and input 1 is none");
+  } else {
+    TF_OpKernelContext_ForwardRefInputToRefOutput(context, 0, 0);
+    TF_AssignRefVariable(context, 0, 0, 1, true, true, copy, status);
+  }
+  end(context, status);
+}
+
+static void allocate(TF_OpKernelContext* context, TF_Tensor* tensor, TF_DataType type,
+                     const int64_t* dims, int num_dims, TF_Status* status) {
+  TF_Tensor* made = TF_AllocateTemp(context, type, dims, num_dims, NULL, status);
+  if (TF_GetCode(status) != TF_OK) return;
+  memset(TF_TensorData(made), 0, TF_TensorByteSize(made));
+  TF_TensorBitcastFrom(made, type, tensor, dims, num_dims, status);
+  TF_DeleteTensor(made);
+}
+
+static void temporary(void* kernel, TF_OpKernelContext* context) {
+  (void)kernel;
+  TF_Status* status = TF_NewStatus();
+  const int64_t dims[] = {3};
+  TF_StringView name = {"temporary", 9};
+  TF_TemporaryVariable(context, TF_FLOAT, dims, 1, &name, allocate, status);
+  end(context, status);
+}
+
+static void end_temporary(void* kernel, TF_OpKernelContext* context) {
+  (void)kernel;
+  TF_Status* status = TF_NewStatus();
+  TF_StringView name = {"temporary", 9};
+  TF_DestroyTemporaryVariable(context, 0, &name, status);
+  end(context, status);
+}
+
+static void define(const char* name, const char* const* inputs, const char* output) {
+  TF_Status* status = TF_NewStatus();
+  TF_OpDefinitionBuilder* op = TF_NewOpDefinitionBuilder(name);
+  for (; *inputs != NULL; ++inputs) TF_OpDefinitionBuilderAddInput(op, *inputs);
+  if (output != NULL) TF_OpDefinitionBuilderAddOutput(op, output);
+  TF_OpDefinitionBuilderSetIsStateful(op, true);
+  TF_RegisterOpDefinition(op, status);
+  TF_DeleteStatus(status);
+}
+
+static void offer(const char* name, const char* const* inputs, const char* output,
+                  void (*compute)(void*, TF_OpKernelContext*)) {
+  define(name, inputs, output);
+  TF_Status* status = TF_NewStatus();
+  TF_RegisterKernelBuilder(name, TF_NewKernelBuilder(name, "CPU", NULL, compute, NULL), status);
+  TF_DeleteStatus(status);
+}
+
+void TF_InitKernel(void) {
+  const char* const with_value[] = {"variable: resource", "value: float", NULL};
+  const char* const alone[] = {"variable: resource", NULL};
+  const char* const two[] = {"one: resource", "other: resource", "value: float", NULL};
+  const char* const reference[] = {"variable: Ref(float)", "value: float", NULL};
+  const char* const just_reference[] = {"variable: Ref(float)", NULL};
+  const char* const nothing[] = {NULL};
+  offer("MtfAssign", with_value, NULL, assign);
+  offer("MtfReassign", with_value, NULL, reassign);
+  offer("MtfAdd", with_value, NULL, add);
+  offer("MtfSubtract", with_value, NULL, subtract);
+  offer("MtfRead", alone, "value: float", read_value);
+  offer("MtfAddToBoth", two, NULL, add_to_both);
+  offer("MtfKeepLocked", alone, NULL, keep_locked);
+  offer("MtfAssignReference", reference, "output: Ref(float)", assign_reference);
+  offer("MtfTemporary", nothing, "output: Ref(float)", temporary);
+  offer("MtfEndTemporary", just_reference, "output: float", end_temporary);
+}
