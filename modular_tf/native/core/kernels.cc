@@ -186,7 +186,12 @@ void mtf_kernels_attach(const void* table) {
 
 mtf_error* mtf_init_kernels(void* entry, const mtf_plugin* plugin) {
   const auto init = reinterpret_cast<void (*)()>(entry);
-  return mtf::guarded({plugin, "TF_InitKernel"}, [&](TF_Status*) { init(); });
+  mtf_kernel_failure misuse = {};
+  mtf::Error error = mtf::guarded({plugin, "TF_InitKernel"}, [&](TF_Status*) {
+    host().init_kernels(init, &misuse);
+  });
+  mtf::Error misused = error_of(&misuse);
+  return (error ? std::move(error) : std::move(misused)).release();
 }
 
 int64_t mtf_kernel_count(void) { return host().count_kernels(); }

@@ -24,8 +24,8 @@ mtf_kernel_call* call_of(const TF_OpKernelContext* handle, const char* function,
 
 bool allocate_for_call(const mtf_kernel_call* call, Tensor* tensor, bool on_host, TF_Status* status) {
   if (tensor->dims.has_negative()) {
-    fail(status, TF_INVALID_ARGUMENT, "shape %s: sizes must not be negative",
-         tensor->dims.text().c_str());
+    fail_by(kRuleDimensions, status, TF_INVALID_ARGUMENT, "shape %s: sizes must not be negative",
+            tensor->dims.text().c_str());
     return false;
   }
   size_t size = 0;
@@ -44,8 +44,9 @@ bool allocate_for_call(const mtf_kernel_call* call, Tensor* tensor, bool on_host
       }
     }
   }
-  fail(status, TF_RESOURCE_EXHAUSTED, "no memory for a tensor with shape%s and type %s on %s: %s",
-       tensor->dims.text().c_str(), type_name(tensor->type), on_host ? "the host" : call->place->device_name, why);
+  fail_by(kRuleAllocated, status, TF_RESOURCE_EXHAUSTED,
+          "no memory for a tensor with shape%s and type %s on %s: %s", tensor->dims.text().c_str(),
+          type_name(tensor->type), on_host ? "the host" : call->place->device_name, why);
   return false;
 }
 
@@ -74,12 +75,13 @@ TF_Tensor* handle_or_fail(Tensor tensor, TF_Status* status) {
 bool can_allocate_output(const mtf_kernel_call* call, int index, const char* function,
                          TF_Status* status) {
   if (!has(call->outputs, index)) {
-    fail(status, TF_INTERNAL, "%s: index %d, but the kernel has %zu outputs", function, index,
-         call->outputs.size());
+    fail_by(kRuleOutputAllocated, status, TF_INTERNAL,
+            "%s: index %d, but the kernel has %zu outputs", function, index, call->outputs.size());
     return false;
   }
   if (at(call->outputs, index).is_set) {
-    fail(status, TF_INTERNAL, "%s: output %d was allocated or set before", function, index);
+    fail_by(kRuleOutputAllocated, status, TF_INTERNAL,
+            "%s: output %d was allocated or set before", function, index);
     return false;
   }
   return true;
@@ -125,7 +127,7 @@ bool is_host_memory(const std::vector<Slot>& slots, int index, const char* what,
 
 TF_DataType type_at(const std::vector<Slot>& slots, int index, const char* function) {
   if (has(slots, index)) return static_cast<TF_DataType>(at(slots, index).type);
-  report_misuse_of("%s: index %d of %zu", function, index, slots.size());
+  report_misuse_by(kRuleArguments, "%s: index %d of %zu", function, index, slots.size());
   return static_cast<TF_DataType>(0);
 }
 
@@ -191,7 +193,7 @@ TF_DataType TF_InputDatatype(TF_OpKernelContext* context, int index) {
   const mtf_kernel_call* call = call_of(context, __func__);
   if (call == nullptr) return static_cast<TF_DataType>(0);
   if (has(call->inputs, index)) return static_cast<TF_DataType>(at(call->inputs, index).tensor.type);
-  report_misuse_of("%s: index %d of %zu", __func__, index, call->inputs.size());
+  report_misuse_by(kRuleArguments, "%s: index %d of %zu", __func__, index, call->inputs.size());
   return static_cast<TF_DataType>(0);
 }
 
@@ -226,7 +228,8 @@ void TF_SetOutput(TF_OpKernelContext* context, int index, const TF_Tensor* handl
                 call->outputs.size());
   }
   if (at(call->outputs, index).is_set) {
-    return fail(status, TF_INTERNAL, "%s: output %d was allocated or set before", __func__, index);
+    return fail_by(kRuleOutputType, status, TF_INTERNAL,
+                   "%s: output %d was allocated or set before", __func__, index);
   }
   with_status(status, [&] {
     at(call->outputs, index) = {*tensor, true, {}};
@@ -280,8 +283,9 @@ TF_Tensor* TF_AllocateTemp(TF_OpKernelContext* context, TF_DataType type, const 
   const mtf_kernel_call* call = call_of(context, __func__, status);
   if (call == nullptr) return nullptr;
   if (attributes != nullptr && attributes->struct_size == 0) {
-    fail(status, TF_INVALID_ARGUMENT, "TF_AllocatorAttributes struct_size must be set to %zu",
-         static_cast<size_t>(TF_ALLOCATOR_ATTRIBUTES_STRUCT_SIZE));
+    fail_by(kRuleTemporarySized, status, TF_INVALID_ARGUMENT,
+            "TF_AllocatorAttributes struct_size must be set to %zu",
+            static_cast<size_t>(TF_ALLOCATOR_ATTRIBUTES_STRUCT_SIZE));
     return nullptr;
   }
   TF_Tensor* handle = nullptr;
@@ -323,8 +327,8 @@ SP_Stream TF_GetStream(TF_OpKernelContext* context, TF_Status* status) {
   const mtf_kernel_call* call = call_of(context, __func__, status);
   if (call == nullptr) return nullptr;
   if (call->place->is_host) {
-    fail(status, TF_FAILED_PRECONDITION, "TF_GetStream: %s works in host memory and has no stream",
-         call->place->device_name);
+    fail_by(kRuleStream, status, TF_FAILED_PRECONDITION,
+            "TF_GetStream: %s works in host memory and has no stream", call->place->device_name);
     return nullptr;
   }
   succeed(status);
