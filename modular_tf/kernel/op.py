@@ -10,7 +10,7 @@ from modular_tf.abi.data_types import DataType
 from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.kernel.aliases import alias_attrs, aliases_of
-from modular_tf.kernel.attributes import attr_key
+from modular_tf.kernel.attributes import attr_key, convert_value
 from modular_tf.kernel.inputs import bind_arguments, given_tensor, place_input
 from modular_tf.kernel.node import build_node
 from modular_tf.kernel.selection import Candidate, candidates, device_types_of
@@ -240,9 +240,7 @@ def _given(
     definition: OpDefinition, inputs: Sequence[Any], attrs: Mapping[str, Any]
 ) -> list[Given | list[Given]]:
     """Return the inputs as tensors: arrays first, since they say what numbers are."""
-    known: dict[str, DataType] = {
-        name: value for name, value in attrs.items() if isinstance(value, DataType)
-    }
+    known = _given_types(definition, attrs)
     found: list[Any] = [None] * len(inputs)
     for numbers in (False, True):
         for index, (arg, value) in enumerate(zip(definition.inputs, inputs, strict=True)):
@@ -251,6 +249,18 @@ def _given(
                 if arg.type_attr is not None:
                     for each in _flat(found[index]):
                         known.setdefault(arg.type_attr, each.type)
+    return found
+
+
+def _given_types(definition: OpDefinition, attrs: Mapping[str, Any]) -> dict[str, DataType]:
+    """Return the types that the caller gives by name; they say what int8 is, or a number."""
+    found = {}
+    for name, value in attrs.items():
+        attr = definition.attrs_by_name.get(name)
+        if attr is not None and attr.kind == "type" and not attr.is_list:
+            converted = convert_value(definition.name, attr, value)
+            if isinstance(converted, DataType):
+                found[name] = converted
     return found
 
 
