@@ -12,7 +12,7 @@ from modular_tf.abi.data_types import DataType
 from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.kernel.aliases import alias_attrs, aliases_of
-from modular_tf.kernel.attributes import attr_key
+from modular_tf.kernel.attributes import attr_key, convert_value
 from modular_tf.kernel.inputs import bind_arguments, given_tensor, place_input
 from modular_tf.kernel.node import build_node
 from modular_tf.kernel.prepared_calls import prepared_call
@@ -278,9 +278,7 @@ def _given(
     definition: OpDefinition, inputs: Sequence[Any], attrs: Mapping[str, Any]
 ) -> list[Given | list[Given]]:
     """Return the inputs as tensors: arrays first, since they say what numbers are."""
-    known: dict[str, DataType] = {
-        name: value for name, value in attrs.items() if isinstance(value, DataType)
-    }
+    known = _given_types(definition, attrs)
     found: list[Any] = [None] * len(inputs)
     for numbers in (False, True):
         for index, (arg, value) in enumerate(zip(definition.inputs, inputs, strict=True)):
@@ -296,6 +294,18 @@ def _may_be_prepared(value: Any) -> bool:
     """Whether an input goes into a prepared call: one tensor, and not a number."""
     numpy = sys.modules.get("numpy")
     return isinstance(value, DeviceArray) or (numpy is not None and type(value) is numpy.ndarray)
+
+
+def _given_types(definition: OpDefinition, attrs: Mapping[str, Any]) -> dict[str, DataType]:
+    """Return the types that the caller gives by name; they say what int8 is, or a number."""
+    found = {}
+    for name, value in attrs.items():
+        attr = definition.attrs_by_name.get(name)
+        if attr is not None and attr.kind == "type" and not attr.is_list:
+            converted = convert_value(definition.name, attr, value)
+            if isinstance(converted, DataType):
+                found[name] = converted
+    return found
 
 
 def _is_number(value: Any) -> bool:

@@ -1,5 +1,6 @@
 #include "kernels.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 
 #include "executor_arena.h"
 #include "executor_call.h"
+#include "fork_lock.h"
 #include "kernels/host_table.h"
 
 namespace {
@@ -58,6 +60,11 @@ struct mtf_kernel {
   const mtf_plugin* plugin;
   std::string subject;  // for crash reports: which kernel, and where
   void* object = nullptr;
+  // Another object, for calls with inputs that have no elements. Kernels return early then, and some
+  // leave their object in a state in which it computes nothing in the next call either.
+  void* object_of_empty = nullptr;
+  bool has_object_of_empty = false;
+  mtf::Lock lock;  // of these two
 
   ~mtf_kernel() {
     host().free_node(node);
@@ -74,6 +81,7 @@ mtf_kernel_site* site_of(const mtf_kernel_place* place) {
 int allocate(const mtf_kernel_place* place, uint64_t size, void** address, void** owner,
              char* message, size_t message_size) {
   mtf_kernel_site* site = site_of(place);
+  const mtf::PartOfCall of_execution(site->executor);
   mtf_memory* memory = site->arena == nullptr
                            ? mtf_memory_new(site->executor, MTF_DEVICE_MEMORY, size)
                            : mtf_arena_memory_new(site->executor, site->arena, MTF_DEVICE_MEMORY, size);
@@ -104,6 +112,41 @@ template <class Call>
 mtf::Error call_plugin(const mtf_kernel* kernel, const char* operation, Call&& call) {
   return mtf::guarded({kernel->plugin, operation, kernel->subject.c_str()},
                       [&](TF_Status*) { call(); });
+}
+
+mtf::Error create_object(const mtf_kernel* kernel, void** object) {
+  mtf_kernel_failure failure = {};
+  mtf::Error error = call_plugin(kernel, "create", [&] {
+    host().create(kernel->definition, kernel->node, object, &failure);
+  });
+  return error ? std::move(error) : error_of(&failure);
+}
+
+void delete_object(const mtf_kernel* kernel, void* object) {
+  mtf::drop(call_plugin(kernel, "delete", [&] { host().delete_object(kernel->definition, object); }));
+}
+
+bool has_no_elements(const mtf_kernel_input& input) {
+  return input.variable == nullptr && std::find(input.dims, input.dims + input.rank, 0) != input.dims + input.rank;
+}
+
+// The object that computes for these inputs.
+mtf::Error object_for(mtf_kernel* kernel, const mtf_kernel_input* inputs, int32_t count,
+                      void** object) {
+  *object = kernel->object;
+  if (std::none_of(inputs, inputs + count, has_no_elements)) return nullptr;
+  const mtf::LockGuard guard(kernel->lock);
+  if (!kernel->has_object_of_empty) {
+    void* made = nullptr;
+    if (mtf::Error error = create_object(kernel, &made)) {
+      delete_object(kernel, made);
+      return error;
+    }
+    kernel->object_of_empty = made;
+    kernel->has_object_of_empty = true;
+  }
+  *object = kernel->object_of_empty;
+  return nullptr;
 }
 
 // The error of a call that an exception ended: what the kernel had reported before counts more.
@@ -273,11 +316,7 @@ mtf_kernel* mtf_kernel_new(const mtf_kernel_definition* definition, mtf_kernel_n
   std::unique_ptr<mtf_kernel> kernel(new mtf_kernel{definition, node, site, plugin, subject});
   mtf::ExecutorUse use(site->executor);
   if (!use) return mtf::fail_with(mtf::closed_executor_error(site->executor).release());
-  mtf_kernel_failure failure = {};
-  mtf::Error error = call_plugin(kernel.get(), "create", [&] {
-    host().create(definition, node, &kernel->object, &failure);
-  });
-  if (!error) error = error_of(&failure);
+  mtf::Error error = create_object(kernel.get(), &kernel->object);
   if (!error) return kernel.release();
   mtf_kernel_free(kernel.release());
   return mtf::fail_with(error.release());
@@ -286,9 +325,8 @@ mtf_kernel* mtf_kernel_new(const mtf_kernel_definition* definition, mtf_kernel_n
 void mtf_kernel_free(mtf_kernel* kernel) {
   if (kernel == nullptr) return;
   if (!kernel->site->executor->is_foreign()) {  // else it is the parent's
-    mtf::drop(call_plugin(kernel, "delete", [&] {
-      host().delete_object(kernel->definition, kernel->object);
-    }));
+    delete_object(kernel, kernel->object);
+    if (kernel->has_object_of_empty) delete_object(kernel, kernel->object_of_empty);
   }
   delete kernel;
 }
@@ -299,11 +337,15 @@ mtf_kernel_result* mtf_kernel_run(mtf_kernel* kernel, mtf_stream* stream, mtf_ke
   if (!*result->use) {
     return mtf::fail_with(mtf::closed_executor_error(kernel->site->executor).release());
   }
+  void* object = nullptr;
+  if (mtf::Error error = object_for(kernel, inputs, n_inputs, &object)) {
+    return mtf::fail_with(error.release());
+  }
   void* handle = stream == nullptr ? nullptr : stream->handle;
   result->call = host().new_call(kernel->node, &kernel->site->place, handle, inputs, n_inputs);
   bool is_over = true;
   mtf::Error error = call_plugin(kernel, "compute", [&] {
-    is_over = host().compute(kernel->definition, kernel->object, result->call);
+    is_over = host().compute(kernel->definition, object, result->call);
   });
   if (error) {
     error = thrown_in(result->call, std::move(error));

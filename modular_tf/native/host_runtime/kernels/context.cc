@@ -1,7 +1,9 @@
 // What `compute` of a kernel sees: inputs, outputs, temporaries, its stream, and who it is.
 #include "context.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include "call.h"
@@ -87,11 +89,23 @@ bool can_allocate_output(const mtf_kernel_call* call, int index, const char* fun
   return true;
 }
 
+bool has_empty_input(const mtf_kernel_call* call) {
+  return std::any_of(call->inputs.begin(), call->inputs.end(), [](const CallInput& input) {
+    return !input.variable && input.tensor.dims.elements() == 0;
+  });
+}
+
+// A sum of nothing is 0; kernels return early then, and some leave the output as it was.
+void clear(Tensor* tensor) {
+  if (tensor->size() != 0) std::memset(tensor->data(), 0, tensor->size());
+}
+
 TF_Tensor* allocate_output(mtf_kernel_call* call, int index, const int64_t* dims, int num_dims,
                            TF_Status* status) {
   const Slot& slot = at(call->node->outputs, index);
   Tensor tensor{{}, slot.type, Dims(dims, num_dims)};
   if (!allocate_for_call(call, &tensor, slot.is_on_host, status)) return nullptr;
+  if (call->place->is_host && has_empty_input(call)) clear(&tensor);
   TF_Tensor* handle = handle_or_fail(tensor, status);
   if (handle != nullptr) at(call->outputs, index) = {std::move(tensor), true, {}};
   return handle;
