@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.loading.origin_folder import shown_file
-from modular_tf.native.library import mapped_since
 
 if TYPE_CHECKING:
     from modular_tf.loading.opened_by_name import OpenedByName
@@ -67,6 +66,9 @@ own_paths: set[str] = set()
 
 def arrived_since(stub: str) -> list[MappedObject]:
     """Return the libraries that were mapped after a stub and are not of `binding`. [any thread]"""
+    # The native core, which those who only ask whether a file is bound do not need.
+    from modular_tf.native.library import mapped_since  # noqa: PLC0415
+
     since = mapped_since(stub)
     return [new for new in since if new.path not in own_paths and shown_file(new.path) is None]
 
