@@ -17,7 +17,7 @@ __all__ = ["Operation", "Operations", "Variable", "WithOperations"]
 
 
 class Operation(Protocol):
-    """An operation on a device: a `modular_tf.kernel.op.Op`."""
+    """An operation on a device: a `modular_tf.Op`."""
 
     name: str
 
@@ -26,7 +26,7 @@ class Operation(Protocol):
         """The parameters of a call."""
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """Compute it."""
+        """Compute the operation; see `modular_tf.Op`."""
 
     def run(self, inputs: Sequence[Any], attrs: Mapping[str, Any], **options: Any) -> Any:
         """Compute it with inputs and attributes apart."""
@@ -36,7 +36,7 @@ class Operation(Protocol):
 
 
 class Variable(Protocol):
-    """A variable on a device: a `modular_tf.kernel.variable.Variable`."""
+    """A variable on a device: a `modular_tf.Variable`."""
 
     device: Device
 

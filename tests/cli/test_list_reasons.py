@@ -42,6 +42,8 @@ RECORD = {
     "kinds": ["filesystem"],
     "schemes": [],
     "device_types": [],
+    "kernels": 0,
+    "ops": 0,
     "reasons": [
         {"stage": "init", "rule": "FS-013", "message": "no cleanup", "remedy": "Have one."},
         {"stage": "init", "rule": None, "message": "its own words", "remedy": None},
