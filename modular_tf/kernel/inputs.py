@@ -119,7 +119,7 @@ def given_tensor(op: str, arg: ArgDefinition, value: Any, expected: DataType | N
         return Given(data_type(value.dtype), value.shape, value)
     if isinstance(value, Variable):
         return Given(value.type if arg.is_ref else by_name("resource"), (), value)
-    if isinstance(value, _SCALARS):
+    if isinstance(value, _SCALARS) and not hasattr(value, "dtype"):  # numpy's have a type
         return _scalar(op, arg, value, expected)
     try:
         content = content_of(value)
@@ -152,7 +152,9 @@ _BY_DLPACK = _by_dlpack()
 
 
 def _scalar(op: str, arg: ArgDefinition, value: Any, expected: DataType | None) -> Given:
-    kind = expected or by_name(_DEFAULTS[type(value)])
+    kind = expected or by_name(
+        next(_DEFAULTS[each] for each in _SCALARS if isinstance(value, each))
+    )
     try:
         data = _packed(value, kind)
     except (struct.error, OverflowError, TypeError):
@@ -166,18 +168,25 @@ def _scalar(op: str, arg: ArgDefinition, value: Any, expected: DataType | None) 
 
 
 def _packed(value: Any, kind: DataType) -> bytes:
+    """Return a number as bytes; `=` because the native format makes too large ones infinite.
+
+    Raises:
+        TypeError: It is of another kind; so is a bool among numbers.
+        OverflowError: It is too large.
+        struct.error: Likewise.
+    """
+    if isinstance(value, bool) != (kind.name == "bool"):
+        raise TypeError
     if kind.name in ("complex64", "complex128"):
         part = "f" if kind.name == "complex64" else "d"
-        return struct.pack(f"2{part}", complex(value).real, complex(value).imag)
+        return struct.pack(f"=2{part}", complex(value).real, complex(value).imag)
     if kind.name == "bfloat16":
-        bits: int = struct.unpack("I", struct.pack("f", value))[0]
-        return struct.pack("H", (bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
+        bits: int = struct.unpack("=I", struct.pack("=f", value))[0]
+        return struct.pack("=H", (bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
     letter = _FORMATS.get(kind.name)
     if letter is None:
         raise TypeError
-    if letter == "?" and not isinstance(value, bool):
-        raise TypeError
-    return struct.pack(letter, value)
+    return struct.pack(f"={letter}", value)
 
 
 def place_input(site: KernelSite, given: Given, *, on_host: bool) -> KernelInput:

@@ -309,7 +309,10 @@ def _given_types(definition: OpDefinition, attrs: Mapping[str, Any]) -> dict[str
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, complex))
+    """Whether a number, or each of a list, has the type that others ask for; numpy's have one."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_number, value))
+    return isinstance(value, (bool, int, float, complex)) and not hasattr(value, "dtype")
 
 
 def _tensors(
@@ -321,7 +324,14 @@ def _tensors(
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes, memoryview)):
         text = f"{definition.name}: input {arg.name!r} ({arg.type_text}) expects a list of tensors"
         raise Violation(INPUTS_FIT, text).error(InvalidArgumentError, operation=definition.name)
-    return [given_tensor(definition.name, arg, each, expected) for each in value]
+    made: list[Any] = [None] * len(value)
+    for numbers in (False, True):
+        for index, each in enumerate(value):
+            if _is_number(each) is numbers:
+                made[index] = given_tensor(definition.name, arg, each, expected)
+                if arg.type_attr is not None:
+                    expected = expected or made[index].type
+    return made
 
 
 def _default(definition: OpDefinition, arg: ArgDefinition) -> DataType | None:

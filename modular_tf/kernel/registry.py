@@ -163,8 +163,15 @@ class KernelRegistry:
     # -- looking up -------------------------------------------------------------------------------
 
     def kernels_of(self, op: str) -> tuple[KernelRegistration, ...]:
-        """Return the kernels of an operation, in order of registration."""
-        return self._tables.kernels.get(op, ())
+        """Return the kernels of an operation, in order of registration.
+
+        Raises:
+            ClosedError: The registry is closed.
+        """
+        found = self._tables.kernels.get(op, ())
+        if not found and self._closed:
+            raise ClosedError("the plugin service is closed", operation=op)
+        return found
 
     def kernels(
         self, op: str | None = None, device_type: str | None = None, plugin: str | None = None

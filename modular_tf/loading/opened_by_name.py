@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.linking.opened_by_name import file_mentions
-from modular_tf.loading.origin_folder import ShownLibrary, mirrored_path
+from modular_tf.loading.origin_folder import ShownLibrary, mirrored_path, show_no_longer
 from modular_tf.loading.private_copy import copy_for_host
 from modular_tf.native.library import Library
 from modular_tf.native.sanitizers import sanitizer_of_process
@@ -59,7 +59,8 @@ class OpenedByName(NamedTuple):
     def close_unopened(self) -> None:
         """Close the copies that nobody has opened; a second call does nothing."""
         for library in self.shown:
-            if library.source.is_open and Library.find(library.source.mapped_as) is None:
+            is_unopened = library.source.is_open and Library.find(library.source.mapped_as) is None
+            if is_unopened and show_no_longer(library):
                 library.source.close()
 
 

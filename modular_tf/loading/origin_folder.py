@@ -117,6 +117,31 @@ def shown_file(path: str) -> str | None:
     return _shown_files.get(os.path.normpath(path)) if _shown_files else None
 
 
+def show_no_longer(library: ShownLibrary) -> bool:
+    """Show the file itself again, before what was shown for it is closed.
+
+    Otherwise mirrors would show whatever file has the number of the descriptor next.
+
+    Returns:
+        Whether it was possible; a forked child leaves the mirrors of its parent alone.
+    """
+    links = [link for link, file in list(_shown_files.items()) if _leads_to(library, link, file)]
+    if links and (_root is None or _root[0] != os.getpid()):
+        return False
+    for link in links:
+        os.unlink(link)
+        del _shown_files[link]
+        with suppress(OSError):  # then nobody finds it
+            os.symlink(library.file, link)
+    return True
+
+
+def _leads_to(library: ShownLibrary, link: str, file: str) -> bool:
+    with suppress(OSError):
+        return file == library.file and os.readlink(link) == _link_to(library.source)
+    return False
+
+
 def remove_mirrors() -> None:
     """Remove the mirrors of this process; its libraries find no neighbours from then on."""
     global _root
@@ -168,7 +193,7 @@ class _Mirror:
             if name in self._shown:
                 os.unlink(link)
             source.keep()
-            os.symlink(f"/proc/self/fd/{source.fd}", link)
+            os.symlink(_link_to(source), link)
             self._shown.add(name)
             self._mapped[name] = _inode(source)
         return link
@@ -187,7 +212,7 @@ class _Mirror:
         link = os.path.join(at, name)
         with suppress(FileNotFoundError):
             os.unlink(link)
-        os.symlink(f"/proc/self/fd/{library.source.fd}", link)
+        os.symlink(_link_to(library.source), link)
         _shown_files[link] = library.file
         if not steps:
             self._shown.add(name)
@@ -207,6 +232,10 @@ def _make_folder_of_link(link: str) -> None:
     os.mkdir(link, 0o700)
     for name in names:
         os.symlink(os.path.join(folder, name), os.path.join(link, name))
+
+
+def _link_to(source: OpenDescriptor) -> str:
+    return f"/proc/self/fd/{source.fd}"
 
 
 def _inode(source: OpenDescriptor) -> tuple[int, int]:

@@ -70,11 +70,14 @@ class ServiceOperations:
         from modular_tf.kernel.standard_ops import standard_ops  # noqa: PLC0415
 
         with self._lock:
-            if self._closed:
-                raise ClosedError("the plugin service is closed")
+            self._check_open()
             if self._runner is None:
                 self._runner = KernelRunner(KernelRegistry(standard_ops))
         return self._runner
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the plugin service is closed")
 
     def op(self, name: str, label: str = "") -> Op:
         """Return an operation on the device of its inputs.
@@ -90,14 +93,20 @@ class ServiceOperations:
         return self._op(name, device, label)
 
     def variable(self, device: Device, dtype: Any) -> Variable:
-        """Return a new variable on a device, without a value."""
+        """Return a new variable on a device, without a value.
+
+        Raises:
+            ClosedError: The service is closed.
+        """
         from modular_tf.kernel.variable import Variable  # noqa: PLC0415  (as the class says)
 
+        self._check_open()
         return Variable(self._running().site_of(device), dtype)
 
     def _op(self, name: str, device: Device | None, label: str) -> Op:
         from modular_tf.kernel.op import Op  # noqa: PLC0415  (as the class says)
 
+        self._check_open()
         self.open_promised()
         running = self._running()
         if self._closed:
@@ -111,13 +120,15 @@ class ServiceOperations:
             NotFoundError: None of the visible devices has (rule KN-034).
         """
         from modular_tf.kernel.aliases import aliases_of  # noqa: PLC0415  (as the class says)
+        from modular_tf.kernel.selection import device_types_of  # noqa: PLC0415
         from modular_tf.rules.kernel import KERNEL_MATCHES  # noqa: PLC0415
 
         names = (op, *(alias.own for alias in aliases_of(op)))
         types = {each.device_type for name in names for each in self.registry.kernels_of(name)}
         devices = self._devices.devices()
         for device in devices:
-            if device.device_type in types:
+            served_by = device_types_of(device.device_type, is_pluggable=not device.is_host)
+            if not types.isdisjoint(served_by):
                 return device
         there = ", ".join(device.name for device in devices) or "none"
         have = ", ".join(sorted(types)) or "none"

@@ -170,6 +170,21 @@ def test_those_that_nobody_opened_are_closed(folder, opened):
     assert ask(library) == ANSWER
 
 
+def test_what_was_closed_leads_to_no_other_file(folder, opened):
+    plugin = put_plugin(folder, opened, "IN_INIT=1")
+    put_opened(folder / "libs" / opened)
+    other = link_library("libmtf_other.so", [compile_object(LAST, ["ANSWER=13", 'NAME="other"'])])
+    library = load(plugin)
+    close_unopened(library)
+
+    taken = [os.open(other, os.O_RDONLY) for _ in range(100)]  # the number of the copy among them
+    init_filesystems(library, plugin="x")
+    for descriptor in taken:
+        os.close(descriptor)
+
+    assert ask(library) == 0
+
+
 def copies_open():
     """Return the names of the copies in memory that this process has open."""
     targets = [os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()]

@@ -6,12 +6,14 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from modular_tf.errors import ClosedError, NotFoundError
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
+from tests.contrib.built_plugin import built_plugin
 from tests.fixtures.compiler import compile_object, link_library
 
 SOURCE = Path(__file__).parents[1] / "loading" / "kernel_plugin.cc"
@@ -142,6 +144,43 @@ def test_a_closed_service_lists_no_kernels(build):
         service.load()
     with pytest.raises(ClosedError):
         service.kernels()
+
+
+def test_operations_of_a_closed_service_are_closed():
+    with PluginService() as service:
+        service.load("host_device", built_plugin("host_kernels"))
+        device = service.device("CPU:0")
+        add, variable = device.op("AddV2"), device.variable("float32")
+        anywhere = service.op("AddV2")
+        ones = np.ones(2, "float32")
+        add(ones, ones)
+        variable.assign(ones)
+
+    for use in (
+        lambda: add(ones, ones),
+        lambda: add.explain(ones, ones),
+        lambda: anywhere(ones, ones),
+        lambda: device.op("AddV2"),
+        lambda: device.run("AddV2", ones, ones),
+        lambda: device.variable("float32"),
+        lambda: variable.assign(ones),
+        variable.value,
+    ):
+        with pytest.raises(ClosedError):
+            use()
+
+
+@pytest.mark.parametrize("device_type", ["CPU", "DEFAULT"])
+def test_an_operation_finds_a_device_that_its_kernels_serve(device_type, build):
+    with PluginService() as service:
+        service.load("host_device", build(f'DEVICE_TYPE="{device_type}"'))
+
+        assert [each.registration.name for each in explain(service)] == ["First", "Second"]
+        assert explain(service) == explain(service.device("CPU:0"))
+
+
+def explain(where):
+    return where.op("FixtureOp").explain(np.ones(2, "float32"))
 
 
 def test_an_unknown_operation_is_told():

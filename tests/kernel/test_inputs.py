@@ -1,0 +1,97 @@
+"""What a caller may give as an input, and what it is to kernels then."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from modular_tf import PluginService
+from modular_tf.abi.data_types import by_name
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.kernel.inputs import given_tensor
+from modular_tf.kernel.op import _given
+from tests.contrib.built_plugin import built_plugin
+from tests.kernel.samples import CONCAT, DOUBLE, FLOAT, INT32, MATMUL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.device.device import Device
+
+
+class Counted(enum.IntEnum):
+    THREE = 3
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[Device]:
+    with PluginService() as service:
+        service.load("host_device", built_plugin("host_kernels"))
+        yield service.device("CPU:0")
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        (np.float64(1.5), np.float64(2)),
+        (np.float32(1.5), np.float32(2)),
+        (np.int64(1), np.int64(2)),
+        (np.ones(3), np.float64(2)),
+    ],
+)
+def test_a_scalar_of_numpy_has_its_type(device: Device, x: Any, y: Any) -> None:
+    found = device.op("AddV2")(x, y).to_numpy()
+
+    assert found.dtype == x.dtype
+    np.testing.assert_array_equal(found, x + y)
+
+
+def test_a_scalar_of_numpy_is_not_converted(device: Device) -> None:
+    with pytest.raises(InvalidArgumentError, match="KN-044"):
+        device.op("AddV2")(np.ones(3, "float32"), np.float64(0.1))
+
+
+def test_a_number_of_a_class_of_its_own_is_a_number(device: Device) -> None:
+    add = device.op("AddV2")
+
+    assert add(Counted.THREE, Counted.THREE).to_numpy() == 6
+    assert add(np.ones(1, "float64"), Counted.THREE).to_numpy() == [4.0]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "uint8"])
+def test_a_bool_is_no_number(device: Device, dtype: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="True is no "):
+        device.op("AddV2")(np.ones(2, dtype), True)
+
+
+@pytest.mark.parametrize("kind", ["float", "half", "bfloat16", "complex64", "int8", "uint64"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_number_that_is_too_large_is_refused(kind: str, sign: int) -> None:
+    value = sign * (2**64 if "int" in kind else 1e300)
+    with pytest.raises(InvalidArgumentError, match=f"is no {kind}"):
+        given_tensor("Op", MATMUL.inputs[0], value, by_name(kind))
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [(FLOAT, "float32"), (DOUBLE, "float64")])
+def test_infinity_is_no_number_that_is_too_large(kind: Any, dtype: str) -> None:
+    found: Any = given_tensor("Op", MATMUL.inputs[0], float("inf"), kind).source
+
+    assert np.frombuffer(found.data, dtype)[0] == np.inf
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1.0, np.ones(2)], DOUBLE),
+        ([np.ones(2), 1], DOUBLE),
+        ([1.0, 2], FLOAT),
+        ([1, 2], INT32),
+    ],
+)
+def test_numbers_in_a_list_have_the_type_of_its_arrays(values: Any, kind: Any) -> None:
+    found: Any = _given(CONCAT, [values, 0], {})[0]
+
+    assert {each.type for each in found} == {kind}
