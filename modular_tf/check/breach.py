@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from modular_tf.check.heap_watch import HeapWatch
 
-MEMORY_RULES: Mapping[str, str] = {"filesystem": "FS-329", "device": "SE-329"}
+MEMORY_RULES: Mapping[str, str] = {"filesystem": "FS-329", "device": "SE-329", "kernel": "KN-103"}
 """The rule of each kind that a plugin writes only where it may, and frees each block once."""
 
 READ_BUFFER_RULE = "FS-163"

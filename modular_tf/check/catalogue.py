@@ -62,6 +62,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "lifetime",
         "sequences",
     ),
+    "kernel": ("registration", "objects", "computation", "results", "memory"),
 }
 """The modules whose `CHECKS` are a `CheckList`, below the package of their kind, in the order in
 which a report shows them."""

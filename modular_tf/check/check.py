@@ -31,7 +31,7 @@ class Check:
     Attributes:
         id: Of its rule in `modular_tf.check.rules`, which states requirement, consequence,
             remedy, source and severity.
-        kind: `filesystem` or `device`.
+        kind: `filesystem`, `device` or `kernel`.
         level: From which level on it is tried.
         group: Which checks share a process with it, such as `reading`.
         passes: In which ways it is tried.
@@ -65,7 +65,7 @@ class CheckList:
     """The checks of one module, in the order they stand there.
 
     Args:
-        kind: `filesystem` or `device`.
+        kind: `filesystem`, `device` or `kernel`.
         group: Of all of them.
     """
 

@@ -124,7 +124,7 @@ def _remarks(plan: PluginPlan, outcomes: Sequence[Outcome]) -> Iterator[str]:
         return
     if offered.incident is not None:
         yield f"what it registers is not known: {offered.incident.violation.message}"
-    elif not offered.schemes and offered.device_type is None:
+    elif not (offered.schemes or offered.kernels) and offered.device_type is None:
         yield "registers nothing that could be tried"
     for subject in dict.fromkeys(one.subject for one in outcomes if one.subject):
         of_it = [one for one in outcomes if one.subject == subject]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _TITLES = {
     "filesystem": "Checks of filesystem plugins",
     "device": "Checks of device plugins",
+    "kernel": "Checks of kernel plugins",
 }
 _LETTERS = {
     "filesystem": "Messages name paths by letters: F and G files, E an empty file, D an empty "
@@ -40,7 +41,7 @@ def page(kind: str) -> str:
     """Return the page on the checks of a kind of plugin, as Markdown.
 
     Args:
-        kind: `filesystem` or `device`.
+        kind: `filesystem`, `device` or `kernel`.
     """
     checks = [check for check in all_checks().values() if check.kind == kind]
     lines = [

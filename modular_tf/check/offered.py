@@ -23,12 +23,14 @@ class Offered:
     Attributes:
         schemes: Those that can be used.
         device_type: The type of its devices, None where it is no device plugin.
+        kernels: How many kernels.
         incident: What it did to the process that it was tried in, None for nothing.
         notes: The rules that it broke.
     """
 
     schemes: tuple[str, ...]
     device_type: str | None
+    kernels: int
     incident: Incident | None
     notes: tuple[Violation, ...]
 
@@ -54,6 +56,7 @@ def offered_by(probe: Probe, facts: LoadFacts, limits: Limits | None = None) -> 
     return Offered(
         schemes=() if offer is None else offer.schemes,
         device_type=None if platform is None else platform.device_type,
+        kernels=0 if offer is None else offer.kernels,
         incident=finding.incident,
         notes=finding.notes,
     )

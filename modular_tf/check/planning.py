@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Step = tuple[Target, tuple[str, ...]]
 """One process: what it works on, and the ids of the checks that it tries, in order."""
 
-_KINDS = {"filesystem": Kind.FILESYSTEM, "device": Kind.DEVICE}
+_KINDS = {"filesystem": Kind.FILESYSTEM, "device": Kind.DEVICE, "kernel": Kind.KERNEL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class PluginPlan:
     Attributes:
         path: The library's file, absolute.
         name: Its name for users.
-        kinds: What it is: `filesystem`, `device`; none where its bytes do not say.
+        kinds: What it is: `filesystem`, `device`, `kernel`; none where its bytes do not say.
         offered: What it registers, as far as that was needed to know.
         steps: Its processes, in the order of a report.
         seed: Of all that is random.
@@ -107,6 +107,10 @@ class _Plan:
         yield self._target(kind, Pass.LIBRARY)
         if self.offered is None:
             return
+        if kind == "kernel":
+            if self.offered.kernels:
+                yield self._target(kind, Pass.HOST)
+            return
         for reached in (Pass.RAW, Pass.HOST):
             if kind == "filesystem":
                 for scheme in self._schemes():
@@ -148,9 +152,11 @@ def assumed_stores(plan: PluginPlan) -> tuple[str, ...]:
 
 
 def subject_of(target: Target, offered: Offered | None) -> str:
-    """Return what a report calls a target: `ram://`, `GPU:0`, "" for the library itself."""
+    """Return what a report calls a target: `ram://`, `GPU:0`, `kernels`, "" for the library."""
     if target.scheme is not None:
         return f"{target.scheme}://" if target.scheme else "local paths"
+    if target.kind == "kernel" and target.reached is Pass.HOST:
+        return "kernels"
     if target.ordinal is not None and offered is not None:
         return f"{offered.device_type}:{target.ordinal}"
     return ""

@@ -43,6 +43,7 @@ __all__ = [
     "ConformanceWarning",
     "DeviceConformance",
     "FilesystemConformance",
+    "KernelConformance",
     "conformance",
     "judge",
     "settings_for",
@@ -135,6 +136,12 @@ class DeviceConformance(_Conformance):
     """The checks of a device plugin: subclass it in a test module and name the library."""
 
     _kind = "device"
+
+
+class KernelConformance(_Conformance):
+    """The checks of a plugin's kernels: subclass it in a test module and name the library."""
+
+    _kind = "kernel"
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ _STAGES: Mapping[tuple[str, bool], tuple[str, str]] = {
     ("filesystem", False): ("modular_tf.check.filesystem.stage", "FilesystemStage"),
     ("device", True): ("modular_tf.check.device.library_stage", "DeviceLibraryStage"),
     ("device", False): ("modular_tf.check.device.stage", "DeviceStage"),
+    ("kernel", True): ("modular_tf.check.kernel.library_stage", "KernelLibraryStage"),
+    ("kernel", False): ("modular_tf.check.kernel.stage", "KernelStage"),
 }
 """Module and class by the target's kind and whether it is the library that is tried."""
 

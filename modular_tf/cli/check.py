@@ -208,7 +208,7 @@ def _list(settings: CheckSettings, printer: Printer) -> Exit:
     from modular_tf.check.profile import profile_names  # noqa: PLC0415
     from modular_tf.check.selection import selected  # noqa: PLC0415
 
-    checks = selected(settings, ("filesystem", "device"))
+    checks = selected(settings, ("filesystem", "device", "kernel"))
     if printer.json:
         printer.json_object(
             profiles=profile_names(),

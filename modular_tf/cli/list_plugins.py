@@ -88,7 +88,7 @@ def _show_notes(plugin: dict[str, Any], printer: Printer, *, with_warnings: bool
 
 def _row(plugin: dict[str, Any]) -> tuple[str, ...]:
     schemes = [f"{scheme}://" if scheme else "local paths" for scheme in plugin["schemes"]]
-    kernels = [counted(plugin["kernels"], "kernel")] if plugin["kernels"] else []
+    kernels = [counted(plugin["kernels"], "kernel")] if plugin.get("kernels") else []
     serves = [*schemes, *plugin["device_types"], *kernels]
     return (
         plugin["name"],

@@ -237,8 +237,8 @@ class Executor:
     def await_streams(self, timeout: float | None = None) -> None:
         """Wait until streams with work have finished it, or failed; see `synchronize`."""
         if timeout is None:
-            for in_flight in tuple(self._in_flight):  # a loop: most copies come through here
-                if in_flight.batch or in_flight.is_busy():
+            for in_flight in tuple(self._in_flight):  # a loop: copies and calls come through here
+                if in_flight.batch or in_flight.sealed:
                     break
             else:
                 return

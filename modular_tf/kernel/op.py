@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections import namedtuple
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.data_types import DataType
 from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.kernel.aliases import alias_attrs, aliases_of
-from modular_tf.kernel.attributes import attr_key
+from modular_tf.kernel.attributes import attr_key, convert_value
 from modular_tf.kernel.inputs import bind_arguments, given_tensor, place_input
 from modular_tf.kernel.node import build_node
+from modular_tf.kernel.prepared_calls import prepared_call
 from modular_tf.kernel.selection import KernelCandidate, candidates, device_types_of
 from modular_tf.kernel.variable import Variable
+from modular_tf.native.tensor import call_prepared
 from modular_tf.rules import Violation
 from modular_tf.rules.kernel import INPUTS_FIT
 
@@ -27,12 +31,15 @@ if TYPE_CHECKING:
     from modular_tf.kernel.inputs import Given
     from modular_tf.kernel.node import Node
     from modular_tf.kernel.op_definition import ArgDefinition, OpDefinition
+    from modular_tf.kernel.prepared_kernel import PreparedKernel
     from modular_tf.kernel.registration import KernelRegistration
     from modular_tf.kernel.running import KernelRunner
+    from modular_tf.native.tensor import PreparedCall
 
 __all__ = ["Op"]
 
 _MOST_NODES = 256
+_MOST_CALLS = 8  # prepared, with the same attributes
 
 
 class Op:
@@ -79,7 +86,10 @@ class Op:
         self._device = device
         self._default_device = default_device
         self._nodes: dict[Any, Node] = {}
+        self._calls: dict[Any, tuple[PreparedCall, ...]] = {}  # by attributes, the newest first
         self._result_type = _result_type(definition)
+        outputs = definition.outputs
+        self._has_one_output = len(outputs) == 0 or (len(outputs) == 1 and not outputs[0].is_list)
 
     @property
     def signature(self) -> inspect.Signature:
@@ -113,9 +123,14 @@ class Op:
             ModularTFError: The kernel failed, with its own code (KN-087).
             ClosedError: An input, the device or the service was closed.
         """
-        return self.run(
-            *bind_arguments(self.definition, inputs, named), donate=donate, stream=stream
-        )
+        if not donate and stream is None:
+            calls = self._calls.get(attr_key(named) if named else ())
+            if calls is not None:
+                outputs = call_prepared(calls, inputs)
+                if outputs is not NotImplemented:
+                    return outputs
+        arguments, attrs = bind_arguments(self.definition, inputs, named)
+        return self.run(arguments, attrs, donate=donate, stream=stream)
 
     def run(
         self,
@@ -126,6 +141,7 @@ class Op:
         stream: Stream | None = None,
     ) -> Any:
         """Compute it with inputs and attributes apart, whatever their names; see `__call__`."""
+        moment = self._runner.registry.moment  # first: what is looked up is of this one, or newer
         device = self._device_of(inputs)
         definition, values = self._served_by(device, attrs)
         given = _given(definition, inputs, values)
@@ -141,6 +157,8 @@ class Op:
         outputs = self._runner.run(kernel, placed, donated, stream)
         for array in donate:
             array.close()
+        if all(map(_may_be_prepared, inputs)):
+            self._prepare_calls(kernel, attrs, moment)
         return self._result(node, outputs)
 
     def explain(self, *inputs: Any, **named: Any) -> tuple[KernelCandidate, ...]:
@@ -211,6 +229,26 @@ class Op:
             self._nodes[definition.name, types, key] = found
         return found
 
+    def _prepare_calls(
+        self, kernel: PreparedKernel, attrs: Mapping[str, Any], moment: object
+    ) -> None:
+        """Have later calls with such inputs and attributes run in C, where they can."""
+        key = attr_key(attrs)
+        known = [each for each in self._calls.get(key, ()) if each.moment is moment]
+        if key is None or any(each.kernel() is kernel for each in known):
+            return
+        is_plain = self._has_one_output and len(kernel.node.output_types) <= 1
+        made = prepared_call(
+            kernel, self._runner.registry, moment,
+            finish=None if is_plain else partial(self._result, kernel.node),
+            default_device=None if self._device else partial(self._default_device, self.name),
+        )  # fmt: skip
+        if made is None:
+            return
+        if len(self._calls) >= _MOST_NODES:
+            self._calls.clear()
+        self._calls[key] = (made, *known[: _MOST_CALLS - 1])
+
     def _result(self, node: Node, outputs: list[DeviceArray]) -> Any:
         """Return the outputs; those that only the operation of an alias has are left out."""
         definition = self.definition
@@ -240,9 +278,7 @@ def _given(
     definition: OpDefinition, inputs: Sequence[Any], attrs: Mapping[str, Any]
 ) -> list[Given | list[Given]]:
     """Return the inputs as tensors: arrays first, since they say what numbers are."""
-    known: dict[str, DataType] = {
-        name: value for name, value in attrs.items() if isinstance(value, DataType)
-    }
+    known = _given_types(definition, attrs)
     found: list[Any] = [None] * len(inputs)
     for numbers in (False, True):
         for index, (arg, value) in enumerate(zip(definition.inputs, inputs, strict=True)):
@@ -251,6 +287,24 @@ def _given(
                 if arg.type_attr is not None:
                     for each in _flat(found[index]):
                         known.setdefault(arg.type_attr, each.type)
+    return found
+
+
+def _may_be_prepared(value: Any) -> bool:
+    """Whether an input goes into a prepared call: one tensor, and not a number."""
+    numpy = sys.modules.get("numpy")
+    return isinstance(value, DeviceArray) or (numpy is not None and type(value) is numpy.ndarray)
+
+
+def _given_types(definition: OpDefinition, attrs: Mapping[str, Any]) -> dict[str, DataType]:
+    """Return the types that the caller gives by name; they say what int8 is, or a number."""
+    found = {}
+    for name, value in attrs.items():
+        attr = definition.attrs_by_name.get(name)
+        if attr is not None and attr.kind == "type" and not attr.is_list:
+            converted = convert_value(definition.name, attr, value)
+            if isinstance(converted, DataType):
+                found[name] = converted
     return found
 
 

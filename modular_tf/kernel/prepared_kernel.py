@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.device.native_object import call_and_own
 from modular_tf.errors import InvalidArgumentError
@@ -11,7 +11,7 @@ from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.plugin_names import named
 from modular_tf.native.status import take_error
 from modular_tf.rules import Violation
-from modular_tf.rules.kernel import HOST_ARGUMENT_EXISTS
+from modular_tf.rules.kernel import COMPUTATION_RETURNS, HOST_ARGUMENT_EXISTS
 
 if TYPE_CHECKING:
     from modular_tf.errors import ModularTFError
@@ -37,7 +37,7 @@ class PreparedKernel:
         native: The native part.
     """
 
-    __slots__ = ("host_inputs", "native", "node", "registration", "site")
+    __slots__ = ("__weakref__", "host_inputs", "native", "node", "registration", "site")
 
     def __init__(
         self,
@@ -73,9 +73,16 @@ class PreparedKernel:
         """Return a native error as an exception that names operation, kernel and plugin."""
         name = self.registration.name or self.registration.op
         subject = f"{self.node.op}: {operation} of kernel {name!r} on {self.site.device.name}"
+        is_thrown = bool(error) and bool(error.thrown)
         failed = take_error(error, plugin=self.registration.plugin, operation=subject)
         failed.operation = self.node.op
+        if is_thrown:
+            failed.rule = COMPUTATION_RETURNS.id
         return failed
+
+    def raise_failure(self) -> NoReturn:
+        """Raise the error of a call that has just failed on this thread."""
+        raise self.failure(lib.mtf_take_error(), "compute")
 
 
 def _checked_host_args(registration: KernelRegistration, node: Node) -> frozenset[str]:

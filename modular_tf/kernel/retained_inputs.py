@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
     from modular_tf.kernel.inputs import KernelInput
 
-__all__ = ["keep_for_good", "keep_retained"]
+__all__ = ["drop_released", "keep_for_good", "keep_retained", "retained"]
 
 _MOST_AT_ONCE = 64
-_kept: dict[int, Any] = {}
+retained: dict[int, Any] = {}
+"""What keeps each input that a kernel has, by the number of its keeper."""
 _for_good: list[Any] = []
 
 
@@ -31,9 +32,9 @@ def keep_retained(result: Any, inputs: Sequence[KernelInput]) -> None:
     for index, given in enumerate(inputs):
         number = lib.mtf_kernel_keeper(result, index)
         if number:
-            _kept[number] = given.kept
-    if _kept:
-        _drop_released()
+            retained[number] = given.kept
+    if retained:
+        drop_released()
 
 
 def keep_for_good(inputs: Sequence[KernelInput]) -> None:
@@ -41,8 +42,9 @@ def keep_for_good(inputs: Sequence[KernelInput]) -> None:
     _for_good.append([given.kept for given in inputs])
 
 
-def _drop_released() -> None:
+def drop_released() -> None:
+    """Drop the inputs that no kernel has any more."""
     numbers = ffi.new("uint64_t[]", _MOST_AT_ONCE)
     while count := lib.mtf_kernel_take_released(numbers, _MOST_AT_ONCE):
         for number in numbers[0:count]:
-            _kept.pop(number, None)
+            retained.pop(number, None)

@@ -68,19 +68,23 @@ class KernelRunner:
         found = self._prepared.get(key)
         if found is not None:
             return found
+        self._check_open(node)
         registration = select(
             self.registry.kernels_of(node.op), node, site.device.device_type,
             is_pluggable=not site.is_host,
         )  # fmt: skip
         with self._lock:  # one at a time: plugins make several where they are asked twice
-            if self._closed:
-                raise ClosedError("the plugin service is closed", operation=node.op)
+            self._check_open(node)
             found = self._prepared.get(key)
             if found is None:
                 found = PreparedKernel(registration, node, definition, site)
                 self._make_room()
                 self._prepared[key] = found
         return found
+
+    def _check_open(self, node: Node) -> None:
+        if self._closed:
+            raise ClosedError("the plugin service is closed", operation=node.op)
 
     def _make_room(self) -> None:
         """Drop kernel objects of what is not registered as it was, or the oldest one."""
@@ -135,7 +139,7 @@ class KernelRunner:
         arguments = kernel.native, stream, described, len(inputs)
         result = call_and_own(lib.mtf_kernel_run, arguments, lib.mtf_kernel_result_free)
         if not result:
-            raise kernel.failure(lib.mtf_take_error(), "compute")
+            kernel.raise_failure()
         if not lib.mtf_kernel_outputs(result):
             self._await(kernel, result, inputs)
         keep_retained(result, inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.concurrency.fork_lock import ForkLock
@@ -11,10 +12,19 @@ from modular_tf.native.plugin_names import named
 from modular_tf.native.status import take_error
 from modular_tf.native.strings import decode_pointer
 from modular_tf.rules import Violation
-from modular_tf.rules.kernel import KERNEL_INIT_RETURNS, KERNELS_REGISTERED
+from modular_tf.rules.kernel import (
+    COMPUTE_SET,
+    CONSTRAINT_TYPE_SERVED,
+    DEFINITION_UNIQUE,
+    DEFINITION_WELL_FORMED,
+    KERNEL_INIT_RETURNS,
+    KERNELS_REGISTERED,
+)
 from modular_tf.rules.mapping import INIT_SYMBOL_IS_CODE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from modular_tf.native.library import Library
 
 KERNEL_INIT = "TF_InitKernel"
@@ -69,6 +79,11 @@ class _Begun(NamedTuple):
     definitions: int
 
 
+_TOLD: Mapping[str, Callable[[str], Violation]] = {
+    rule.id: partial(Violation, rule)
+    for rule in (CONSTRAINT_TYPE_SERVED, DEFINITION_WELL_FORMED, DEFINITION_UNIQUE)
+}
+"""What `TF_InitKernel` does wrong and is told of, although it harms only what it is about."""
 _lock = ForkLock()
 _begun: dict[int, _Begun] = {}
 _offers: dict[int, KernelOffer] = {}
@@ -106,15 +121,22 @@ def _init(library: Library, handle: int, plugin: str) -> KernelOffer:
         error = lib.mtf_init_kernels(ffi.cast("void *", entry), named(plugin))
     begun = _begun[handle]
     _attributed = _Begun(lib.mtf_kernel_count(), lib.mtf_op_definition_count())
-    if error:
-        cause = take_error(error, plugin=plugin, operation=KERNEL_INIT)
+    found = _registered(begun, _attributed)
+    if not error:
+        return found
+    cause = take_error(error, plugin=plugin, operation=KERNEL_INIT)
+    if cause.rule is None:
         return KernelOffer(violations=(Violation(KERNEL_INIT_RETURNS, cause.message),))
-    return _registered(begun, _attributed)
+    if cause.rule not in _TOLD:  # it is in the log
+        return found
+    return found._replace(violations=(_TOLD[cause.rule](cause.message), *found.violations))
 
 
 def _registered(begun: _Begun, until: _Begun) -> KernelOffer:
-    kernels = tuple(_kernel_at(index) for index in range(begun.kernels, until.kernels))
-    if not kernels:
+    registered = [_kernel_at(index) for index in range(begun.kernels, until.kernels)]
+    violations = tuple(each for each in registered if isinstance(each, Violation))
+    kernels = tuple(each for each in registered if not isinstance(each, Violation))
+    if not registered:
         message = f"{KERNEL_INIT} has registered no kernel"
         return KernelOffer((), (), (Violation(KERNELS_REGISTERED, message),))
     ops = {kernel.op for kernel in kernels}
@@ -124,12 +146,17 @@ def _registered(begun: _Begun, until: _Begun) -> KernelOffer:
         for at, line in enumerate(lines)
         if at >= begun.definitions or line.partition("|")[0] in ops
     )
-    return KernelOffer(kernels, tuple(wanted))
+    return KernelOffer(kernels, tuple(wanted), violations)
 
 
-def _kernel_at(index: int) -> NativeKernel:
+def _kernel_at(index: int) -> NativeKernel | Violation:
+    """Return a kernel, or why it is none."""
     facts = ffi.new("mtf_kernel_facts *")
     native = lib.mtf_kernel_at(index, facts)
+    if not is_executable(int(facts.compute)):
+        op = decode_pointer(facts.op)
+        text = f"kernel of {op}: expected a function `compute`, found {int(facts.compute):#x}"
+        return Violation(COMPUTE_SET, text)
     number = ffi.new("int32_t *")
     constraints = []
     for at in range(facts.n_constraints):

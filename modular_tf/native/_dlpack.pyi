@@ -7,7 +7,7 @@ A subinterpreter cannot import it: deleters know the main interpreter alone.
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from typing_extensions import CapsuleType
+from typing_extensions import CapsuleType, Self
 
 _Object = TypeVar("_Object")
 
@@ -88,6 +88,10 @@ class Tensor:
     @property
     def _n_exports(self) -> int:
         """How many managed tensors, buffers and views there are, with exports under way."""
+
+    @property
+    def _is_ended(self) -> bool:
+        """Whether `_end_memory` was called."""
 
     def __dlpack__(
         self,
@@ -188,4 +192,78 @@ def set_work_stream_query(function: Callable[[int, int], int], /) -> None:
     Args:
         function: Takes the DLPack type and number of a device, and returns the address of the
             stream on which work comes after the device's present work; 0 for the default stream.
+    """
+
+class PreparedCall:
+    """What a call of a kernel in host memory needs again, for inputs of the same types.
+
+    It is over when the kernel object has ended, or something else is registered.
+
+    Args:
+        kernel: A weak reference to the kernel object, which has a method `raise_failure`.
+        native: The address of its native part.
+        executor: Of the device, which the kernel keeps.
+        native_executor: The address of its native part.
+        device: Of the outputs, which the kernel keeps.
+        place: DLPack's type and number of their memory.
+        inputs: Code, bits and lanes of DLPack, and TensorFlow's number, of each input.
+        outputs: The same of each output; elements are whole bytes.
+        registry: An object with an attribute `moment`.
+        moment: What that was before the kernel was looked up.
+        finish: Returns the result of a list of arrays; None where that is the only one, or None.
+        default_device: Returns the device where no input is on one; None where it is fixed.
+
+    Raises:
+        ValueError: There are more than 8 inputs or outputs.
+    """
+
+    def __new__(
+        cls,
+        *,
+        kernel: object,
+        native: int,
+        executor: object,
+        native_executor: int,
+        device: object,
+        place: tuple[int, int],
+        inputs: tuple[tuple[int, int, int, int], ...],
+        outputs: tuple[tuple[int, int, int, int], ...],
+        registry: object,
+        moment: object,
+        finish: Callable[[list[Any]], Any] | None,
+        default_device: Callable[[], Any] | None,
+    ) -> Self: ...
+    @property
+    def kernel(self) -> Callable[[], Any]:
+        """The weak reference."""
+    @property
+    def moment(self) -> object:
+        """As given."""
+
+def support_calls(
+    functions: tuple[int, ...],
+    array_type: type[Tensor],
+    retained: dict[int, Any],
+    drop_released: Callable[[], None],
+    /,
+) -> None:
+    """Give `call_prepared` what it needs, before its first use; for good.
+
+    Args:
+        functions: Addresses of functions of the core (kernel_calls/core_functions.h).
+        array_type: What outputs are: a type with attributes `_device`, `_executor` and
+            `_kept_memory`, which is None until somebody needs more than the memory's owner.
+        retained: Gets what keeps an input that a kernel has retained, by the number of its keeper.
+        drop_released: Called when that is not empty: drops what no kernel retains any more.
+    """
+
+def call_prepared(calls: tuple[PreparedCall, ...], inputs: tuple[Any, ...], /) -> Any:
+    """Have a kernel compute by the first prepared call that fits. [any thread]
+
+    Inputs are arrays of the device and arrays of numpy; the GIL is released while the kernel
+    computes. Streams of the device finish their work before.
+
+    Returns:
+        What came out; NotImplemented, and nothing has happened, where none fits, an input is of
+        another kind, closed, or not in C order.
     """

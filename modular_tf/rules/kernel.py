@@ -29,9 +29,10 @@ KERNEL_INIT_RETURNS = Rule(
 COMPUTE_SET = Rule(
     "KN-007",
     "A kernel has a function that computes.",
-    "The kernel is refused; TensorFlow calls NULL when the kernel runs.",
+    "The kernel is left out; TensorFlow calls NULL when the kernel runs.",
     "Pass `compute` to TF_NewKernelBuilder.",
     _HEADER,
+    Severity.WARNING,
 )
 OPERATION_DEFINED = Rule(
     "KN-012",
@@ -241,14 +242,6 @@ STREAM_AVAILABLE = Rule(
     "On a device without streams compute at once.",
     _OBSERVED,
 )
-MEMORY_PLACED = Rule(
-    "KN-086",
-    "Inputs are in the memory that their kernel expects: the host's for host arguments, strings "
-    "and resources, the device's for all others.",
-    "The call fails with INVALID_ARGUMENT before the kernel runs.",
-    "Pass the array itself; the host copies it to where the kernel wants it.",
-    _OBSERVED,
-)
 COMPUTATION_SUCCEEDS = Rule(
     "KN-087",
     "A kernel reports no failure.",
@@ -290,4 +283,11 @@ HANDLE_ALIVE = Rule(
     "TensorFlow reads freed or foreign memory; here the use is an error.",
     "Use no handle after its end, end each once, and pass handles only where they belong.",
     _HOST,
+)
+VARIABLE_USABLE = Rule(
+    "KN-102",
+    "A kernel reads and assigns variables as their values and types allow.",
+    "The call fails with the status that the function for variables gave.",
+    "Look at the status of the function; assign a value before reading it.",
+    _OBSERVED,
 )

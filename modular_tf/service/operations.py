@@ -100,6 +100,8 @@ class ServiceOperations:
 
         self.open_promised()
         running = self._running()
+        if self._closed:
+            raise ClosedError("the plugin service is closed", operation=name)
         return Op(running, running.registry.definition(name), device, self._device_for, label)
 
     def _device_for(self, op: str) -> Device:

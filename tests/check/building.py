@@ -26,13 +26,13 @@ _COMPILERS_AT_ONCE = 2
 _LISTED = re.compile(r'^\s*\{"([A-Z]{2}-\d{3})",', re.MULTILINE)
 
 
-FIXTURES = ("filesystem", "local_filesystem", "plain_filesystem", "device")
+FIXTURES = ("filesystem", "local_filesystem", "plain_filesystem", "device", "kernel")
 """The switchable plugins."""
 
 
 @dataclass(frozen=True)
 class _Recipe:
-    reference: str  # the folder below contrib
+    reference: str | None  # the folder below contrib; None: it has all it needs
     entry_point: str
     macros: tuple[str, ...]
     shared: tuple[str, ...] = ()  # sources of others, below this folder, with headers beside them
@@ -57,6 +57,7 @@ _RECIPES = {
         "SE_InitPlugin",
         ('MTF_HOST_DEVICE_TYPE="DEFECT"', 'MTF_HOST_DEVICE_PLATFORM="DEFECT_CHIP"'),
     ),
+    "kernel": _Recipe(None, "TF_InitKernel", ()),
 }
 _CHOICE = "defect_choice/chosen_defect.cc"
 
@@ -65,12 +66,14 @@ _CHOICE = "defect_choice/chosen_defect.cc"
 def defective_plugin(fixture: str) -> Path:
     """Build a switchable plugin, one of `FIXTURES`, and return its library."""
     recipe = _RECIPES[fixture]
-    sources = _CONTRIB / recipe.reference / "src"
+    own_folder = _source_folder(fixture)
+    sources = own_folder if recipe.reference is None else _CONTRIB / recipe.reference / "src"
     renamed = (f"{recipe.entry_point}=reference_init_plugin", *recipe.macros)
     shared = [_FOLDER / name for name in (_CHOICE, *recipe.shared)]
-    own = sorted(_source_folder(fixture).glob("*.cc"))
+    own = sorted(own_folder.glob("*.cc"))
     folders = sorted({source.parent for source in shared})
-    jobs = [(source, renamed) for source in sorted(sources.glob("*.c*"))]
+    of_reference = () if recipe.reference is None else sorted(sources.glob("*.c*"))
+    jobs = [(source, renamed) for source in of_reference]
     jobs += [(source, (), folders) for source in (*shared, *own)]
     with ThreadPoolExecutor(_COMPILERS_AT_ONCE) as compilers:
         objects = list(compilers.map(lambda job: compile_object(*job), jobs))

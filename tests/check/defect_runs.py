@@ -42,6 +42,7 @@ _SETTINGS = {
     "filesystem": {"FIXTURE_SCHEME": "fixture"},
     "device": {"FIXTURE_TYPE": "FIXTURE", "FIXTURE_PLATFORM": "FIXTURE_CHIP"},
 }
+_ABSENT = {"kernel": ("TF_DefectThatNoHostHas",)}
 _SCHEMES = {"filesystem": "defect", "local_filesystem": "file"}
 _QUICKLY = {
     "large_bytes": 1 << 16, "many": 40, "pressure_mib": 32, "programs": 60, "repeat": 64,
@@ -84,6 +85,7 @@ class Subject:
             reached=reached,
             scheme=self.scheme if of_filesystem else None,
             ordinal=0 if check.kind == "device" and not is_library else None,
+            absent=_ABSENT.get(self.fixture, ()),
             options={**_QUICKLY, **self.options},
         )
         return Job(target, self.fixture, tuple(ids), self.environment)

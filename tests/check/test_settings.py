@@ -28,7 +28,7 @@ from modular_tf.check.settings import (
 from modular_tf.errors import ConfigError
 from tests.check.report.outcomes import outcome
 
-KINDS = ("filesystem", "device")
+KINDS = ("filesystem", "device", "kernel")
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ NAMES = {
     "filesystem": project_names("filesystem", "New-Store"),
     "device": project_names("device", "class", device_type="NEW_CHIP"),
 }
-ENTRY_POINTS = {"filesystem": "TF_InitPlugin", "device": "SE_InitPlugin"}
+ENTRY_POINTS = {"filesystem": ["TF_InitPlugin"], "device": ["SE_InitPlugin", "TF_InitKernel"]}
 
 
 @pytest.fixture(params=NAMES)
@@ -21,11 +21,11 @@ def names(request):
     return NAMES[request.param]
 
 
-def test_only_the_entry_point_is_to_be_seen(names):
+def test_only_entry_points_are_to_be_seen(names):
     library = built_library(names)
     listed = run_tool("nm", "-D", "--defined-only", "--format=posix", library, cwd=library.parent)
 
-    assert [line.split()[0] for line in listed.splitlines()] == [ENTRY_POINTS[names.kind]]
+    assert [line.split()[0] for line in listed.splitlines()] == ENTRY_POINTS[names.kind]
 
 
 def test_it_conforms_beyond_what_is_promised(names):
@@ -91,6 +91,12 @@ DEVICE = """
         waited.set()
         streams[2].block_until_done()
         assert order == [b"\\x01\\x02\\x03\\x04", "last"]
+
+        import array
+        relu = device.op("Relu")
+        results = [relu(array.array("f", range(-100, 100))) for _ in range(50)]
+        expected = [max(x, 0) for x in range(-100, 100)]
+        assert all(each.to_memoryview().tolist() == expected for each in results)
 
         def fail():
             raise RuntimeError("said the callback")

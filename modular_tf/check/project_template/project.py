@@ -24,7 +24,7 @@ _TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
 _SUFFIX = ".in"  # so that no tool takes a template for what it will be
 _PLACEHOLDER = re.compile(r"@([A-Z]+(?:_[A-Z]+)*)@")
 _SOURCE = re.compile(r"[A-Za-z0-9./](?:[^'\"{}`$\\\s]| @ )*")  # for YAML, TOML and a shell
-_ENTRY_POINTS = {"filesystem": "TF_InitPlugin", "device": "SE_InitPlugin"}
+_ENTRY_POINTS = {"filesystem": "TF_InitPlugin", "device": "SE_InitPlugin; TF_InitKernel"}
 
 
 def write_project(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from modular_tf.check.rules import device, filesystem
+from modular_tf.check.rules import device, filesystem, kernel
 from modular_tf.rules import loader_rules, rules_by_id
 
 if TYPE_CHECKING:
@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 @cache
 def all_rules() -> dict[str, Rule]:
     """Return the rules of the loader and of the checks by id, in the order of their ids."""
-    table = rules_by_id(loader_rules().values(), filesystem.RULES, device.RULES)
+    table = rules_by_id(loader_rules().values(), filesystem.RULES, device.RULES, kernel.RULES)
     return dict(sorted(table.items()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +29,10 @@ if TYPE_CHECKING:
 
     from modular_tf.device.arrays.array_memory import ArrayMemory, MemoryKind
     from modular_tf.device.device import Device
+    from modular_tf.device.memory.host_buffer import HostBuffer
 
 _NO_ORDER = -1  # what consumers give as a stream that order their work themselves (dlpack §1.2)
+_BUFFER_KINDS = "biufc"  # of numpy: elements that Python's buffers have formats for
 
 
 class DeviceArray(Tensor):
@@ -46,7 +50,8 @@ class DeviceArray(Tensor):
     stay readable until they are closed themselves.
     """
 
-    __slots__ = ("__weakref__", "_device", "_executor", "_memory")
+    # Kernels' outputs are made in C (native/kernel_calls), without a memory until one is needed.
+    __slots__ = ("__weakref__", "_device", "_executor", "_kept_memory")
 
     def __init__(
         self,
@@ -91,7 +96,7 @@ class DeviceArray(Tensor):
         )  # fmt: skip
         self._device = device
         self._executor = device.executor
-        self._memory = memory
+        self._kept_memory: ArrayMemory | None = memory
         self._needs_sync = not is_host_readable
         if not is_host_readable:
             note_device(place, self._executor)
@@ -115,7 +120,7 @@ class DeviceArray(Tensor):
         Raises:
             ClosedError: The array was closed.
         """
-        self._open()
+        self._check_open()
         return super().address
 
     @property
@@ -146,12 +151,30 @@ class DeviceArray(Tensor):
     @property
     def closed(self) -> bool:
         """Whether it was closed; in device memory it also ends with the service."""
-        return array_memory.is_ended(self._memory)
+        memory = self._kept_memory
+        if memory is None:
+            return self._is_ended or self._executor.closed
+        return array_memory.is_ended(memory)
 
     def _open(self) -> ArrayMemory:
-        if self.closed:
-            raise array_memory.ended_error(self._memory, self._executor)
+        self._check_open()
         return self._memory
+
+    def _check_open(self) -> None:
+        if self.closed:
+            memory, executor = self._kept_memory, self._executor
+            raise array_memory.ended_error(memory, executor, is_closed=self._is_ended)
+
+    @property
+    def _memory(self) -> ArrayMemory:
+        if self._kept_memory is None:
+            address = super().address
+            made = array_memory.of_output(self._executor, self.owner, address, self.nbytes)
+            if self._kept_memory is None:  # another thread may be first: no call until it is set
+                self._kept_memory = made
+            if self._is_ended:  # closed meanwhile
+                self._kept_memory.close()
+        return self._kept_memory
 
     # -- copies -----------------------------------------------------------------------------------
 
@@ -238,26 +261,34 @@ class DeviceArray(Tensor):
             ModuleNotFoundError: numpy, or ml_dtypes for the types that only it has, is missing.
             ModularTFError: As `to_host`.
         """
-        numpy = import_module("numpy")
-        element = by_dtype(self.dlpack_dtype)
-        dtype = element.to_numpy()
+        numpy = sys.modules.get("numpy") or import_module("numpy")
+        dtype = _numpy_dtype(self.dlpack_dtype)
         if out is None:
             out = numpy.empty(self.shape, dtype)
         elif out.shape != self.shape or out.dtype != dtype or not out.flags.c_contiguous:
             raise InvalidArgumentError(
                 f"out: expected {dtype} {self.shape} in C order, found {out.dtype} {out.shape}"
             )
-        data = out.reshape(-1).view(numpy.uint8)
+        data = out if dtype.kind in _BUFFER_KINDS else out.reshape(-1).view(numpy.uint8)
         if has_two_layouts(self.dlpack_dtype) and not self.is_padded:
             data[:] = in_other_layout(self._read(), self.shape, self.dlpack_dtype, is_padded=False)
         else:
-            array_memory.read(self._executor, data, self._open())
+            self._read_into(data)
         return out
 
     def _read(self) -> memoryview:
         data = fresh_host_memory(self.nbytes)
-        array_memory.read(self._executor, data, self._open())
+        self._read_into(data)
         return data
+
+    def _read_into(self, data: HostBuffer) -> None:
+        """Copy the elements; a kernel's output in host memory needs no stream for that."""
+        owner = self.owner  # keeps the memory, whoever closes the array meanwhile
+        if self._kept_memory is None and self._device.is_host:
+            array_memory.read_output(self._executor, data, self.address, self.nbytes)
+        else:
+            array_memory.read(self._executor, data, self._open())
+        del owner
 
     # -- DLPack -----------------------------------------------------------------------------------
 
@@ -267,12 +298,12 @@ class DeviceArray(Tensor):
         A number is a stream of a vendor's, which nothing here can be ordered with: it may come
         as early as it likes, once all is done. -1 says that the consumer orders the work itself.
         """
-        self._open()
+        self._check_open()
         if stream is not None and not isinstance(stream, (Stream, int)):
             raise BufferError(f"stream {stream!r}: expected None or a stream of the device's own")
         if stream != _NO_ORDER:
             array_memory.wait_for_streams(self._executor)
-            self._open()  # or it was closed meanwhile
+            self._check_open()  # or it was closed meanwhile
 
     def _export_elsewhere(
         self,
@@ -303,10 +334,11 @@ class DeviceArray(Tensor):
         only, as C functions of tvm-ffi do, when the array is dropped too.
         """
         self._end_memory()
-        self._memory.close()
+        if self._kept_memory is not None:
+            self._kept_memory.close()
 
     def __enter__(self) -> Self:
-        self._open()
+        self._check_open()
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -356,6 +388,11 @@ def _allocate(
     size = n_bytes_of(shape, dtype, is_padded=is_padded)
     memory = array_memory.allocate(device, size, kind)
     return DeviceArray(device, memory, shape, dtype, is_padded=is_padded)
+
+
+@cache
+def _numpy_dtype(dtype: tuple[int, int, int]) -> Any:
+    return by_dtype(dtype).to_numpy()
 
 
 def _summary(described: DeviceArray | ArrayContent) -> str:

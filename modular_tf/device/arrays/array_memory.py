@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory, UnifiedMemory
 from modular_tf.device.memory.host_buffer import host_buffer, writable_host_buffer
 from modular_tf.errors import InvalidArgumentError
-from modular_tf.native.ffi import ffi
+from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -48,6 +48,13 @@ def allocate(device: Device, n_bytes: int, kind: MemoryKind) -> ArrayMemory:
     raise InvalidArgumentError(f"memory {kind!r}: expected 'device', 'host' or 'unified'")
 
 
+def of_output(executor: Executor, owner: object, address: int, n_bytes: int) -> DeviceMemory:
+    """Return the memory of a kernel's output in host memory; None owns the empty one."""
+    if owner is None:
+        return executor.allocate(0)
+    return DeviceMemory.borrow(executor, address, n_bytes, owner=owner)
+
+
 def write(executor: Executor, target: ArrayMemory, data: HostBuffer) -> None:
     """Copy bytes of the host into new memory; raises as the operations of `Stream`."""
     if _is_reached_by_streams(target, executor):
@@ -73,6 +80,18 @@ def read(executor: Executor, target: HostBuffer, source: ArrayMemory) -> None:
     else:
         wait_for_streams(executor)
         _copy_bytes(writable_host_buffer(target), host_buffer(_host_side(source)))
+
+
+def read_output(executor: Executor, target: HostBuffer, source: int, n_bytes: int) -> None:
+    """Copy bytes at an address of the host, which the caller keeps, of a device that may be closed.
+
+    Raises:
+        ClosedError: It was closed.
+        ModularTFError: As `Executor.await_streams`.
+    """
+    executor.await_streams()
+    to = writable_host_buffer(target)
+    executor.check(lib.mtf_read_host_memory(executor.native, to, source, n_bytes), "read")
 
 
 def copy(from_: Executor, source: ArrayMemory, to: Executor, target: DeviceMemory) -> None:
@@ -107,9 +126,16 @@ def is_ended(memory: ArrayMemory) -> bool:
     return memory.native is None if isinstance(memory, UnifiedMemory) else memory.closed
 
 
-def ended_error(memory: ArrayMemory, executor: Executor) -> ClosedError:
-    """Return the error for an array whose memory has ended, with the reason."""
-    if isinstance(memory, HostMemory) or memory.native is None:
+def ended_error(memory: ArrayMemory | None, executor: Executor, *, is_closed: bool) -> ClosedError:
+    """Return the error for an array whose memory has ended, with the reason.
+
+    Args:
+        memory: Its memory; None for one that is the kernel's.
+        executor: Of its device.
+        is_closed: Whether the array itself was closed.
+    """
+    is_own = memory is not None and (isinstance(memory, HostMemory) or memory.native is None)
+    if is_closed or is_own:
         return executor.closed_error("the array")
     return executor.closed_error("the device of the array", "; copy it to the host before that")
 

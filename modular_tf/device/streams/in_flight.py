@@ -44,14 +44,15 @@ class InFlight:
     Attributes:
         batch: What the last operations use; another thread may seal it at any time.
         room: Bytes that fit into it; about, where several threads feed the stream.
+        sealed: Batches that the stream may not have passed, in its order.
     """
 
-    __slots__ = ("_drops", "_lock", "_sealed", "batch", "room")
+    __slots__ = ("_drops", "_lock", "batch", "room", "sealed")
 
     def __init__(self) -> None:
         self.batch: Batch = []
         self.room = _BATCH_BYTES
-        self._sealed: deque[Sealed] = deque()  # in the order of the stream
+        self.sealed: deque[Sealed] = deque()
         self._lock = ForkLock()
         self._drops = False
 
@@ -85,9 +86,9 @@ class InFlight:
         with self._lock:
             batch = self.batch
             if not batch:
-                return self._sealed[-1] if self._sealed else None
+                return self.sealed[-1] if self.sealed else None
             sealed: Sealed = [batch, None]
-            self._sealed.append(sealed)  # first: an interrupt must find the batch held
+            self.sealed.append(sealed)  # first: an interrupt must find the batch held
             if self.batch is batch:  # not sealed by a signal handler meanwhile
                 self.batch, self.room = [], _BATCH_BYTES
             return sealed
@@ -110,7 +111,7 @@ class InFlight:
 
     def _first_sealed(self) -> Sealed | None:
         try:
-            return self._sealed[0]
+            return self.sealed[0]
         except IndexError:
             return None
 
@@ -121,7 +122,7 @@ class InFlight:
             Whether there was anything; no where this thread is in the middle of it.
         """
         with self._lock:
-            held = self._sealed
+            held = self.sealed
             if self._drops or not held:
                 return False
             passed = [held.popleft()] if held[0] is sealed else self._take_through(sealed)
@@ -129,30 +130,30 @@ class InFlight:
         return bool(passed)
 
     def _take_through(self, sealed: Sealed | None) -> list[Sealed]:
-        if not any(each is sealed for each in self._sealed):
+        if not any(each is sealed for each in self.sealed):
             return []
         self._drops = True  # a signal handler must not take the one that is looked for
         taken: list[Sealed] = []
         try:
             while not taken or taken[-1] is not sealed:
-                taken.append(self._sealed.popleft())
+                taken.append(self.sealed.popleft())
         finally:
             self._drops = False
         return taken
 
     def release_all(self) -> None:
         """Release everything: the stream is done and gets no more work."""
-        held, last = self._sealed.copy(), self.batch
+        held, last = self.sealed.copy(), self.batch
         self.batch = []
-        self._sealed.clear()
+        self.sealed.clear()
         _empty([*held, [last, None]])
 
     def is_busy(self) -> bool:
         """Return whether the stream may still use any of it."""
-        return bool(self.batch or self._sealed)
+        return bool(self.batch or self.sealed)
 
     def __len__(self) -> int:
-        return len(self.batch) + sum(len(batch) for batch, _ in self._sealed.copy())
+        return len(self.batch) + sum(len(batch) for batch, _ in self.sealed.copy())
 
 
 def _empty(passed: list[Sealed]) -> None:

@@ -156,6 +156,9 @@ mtf_error* mtf_memcpy_dtoh(mtf_stream* stream, void* target, mtf_memory* source,
                            uint64_t size);
 mtf_error* mtf_memcpy_dtod(mtf_stream* stream, mtf_memory* target, uint64_t target_offset,
                            mtf_memory* source, uint64_t source_offset, uint64_t size);
+/* Copies from memory of a device whose memory is the host's, by its address: the plugin is not called,
+ * and streams are not waited for. */
+mtf_error* mtf_read_host_memory(mtf_executor* executor, void* target, uintptr_t source, uint64_t size);
 mtf_error* mtf_sync_memcpy_htod(mtf_executor* executor, mtf_memory* target, uint64_t offset,
                                 const void* source, uint64_t size);
 mtf_error* mtf_sync_memcpy_dtoh(mtf_executor* executor, void* target, mtf_memory* source,

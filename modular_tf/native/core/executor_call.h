@@ -14,10 +14,28 @@ namespace mtf {
 Error closed_executor_error(const mtf_executor* executor);
 Error missing_slot_error(const char* name);
 
+// What this thread does is part of a call that was let in before: a closing executor, which waits for
+// that call, lets it in too.
+class PartOfCall {
+ public:
+  explicit PartOfCall(const mtf_executor* executor) : outer_(executor_) { executor_ = executor; }
+  ~PartOfCall() { executor_ = outer_; }
+  PartOfCall(const PartOfCall&) = delete;
+  PartOfCall& operator=(const PartOfCall&) = delete;
+  static bool is_of(const mtf_executor* executor) {
+    return executor_ == executor && !executor->is_foreign();
+  }
+
+ private:
+  const mtf_executor* const outer_;
+  inline static thread_local const mtf_executor* executor_ = nullptr;
+};
+
 // One call's right to use the plugin.
 class ExecutorUse {
  public:
-  explicit ExecutorUse(mtf_executor* executor) : executor_(executor), open_(executor->enter()) {}
+  explicit ExecutorUse(mtf_executor* executor)
+      : executor_(executor), open_(executor->enter() || PartOfCall::is_of(executor)) {}
   ~ExecutorUse() { executor_->leave(); }
   ExecutorUse(const ExecutorUse&) = delete;
   ExecutorUse& operator=(const ExecutorUse&) = delete;

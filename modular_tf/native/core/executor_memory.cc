@@ -1,5 +1,6 @@
 // Memory of the three kinds, and copies and fills on it.
 #include <cstdio>
+#include <cstring>
 
 #include "executor_call.h"
 
@@ -136,6 +137,14 @@ mtf_error* mtf_memcpy_dtod(mtf_stream* stream, mtf_memory* target, uint64_t targ
   if (mtf::Error error = from.refusal()) return error.release();
   return call_slot(stream->owner, stream->owner->table.memcpy_dtod, "memcpy_dtod", stream->handle,
                    to.base(), from.base(), size);
+}
+
+mtf_error* mtf_read_host_memory(mtf_executor* executor, void* target, uintptr_t source,
+                                uint64_t size) {
+  const mtf::ExecutorUse use(executor);  // it is freed when the device is closed
+  if (!use) return mtf::closed_executor_error(executor).release();
+  if (size > 0) std::memcpy(target, reinterpret_cast<const void*>(source), size);
+  return nullptr;
 }
 
 mtf_error* mtf_sync_memcpy_htod(mtf_executor* executor, mtf_memory* target, uint64_t offset,

@@ -1,8 +1,10 @@
 #include "kernels.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 
 #include "executor_arena.h"
 #include "executor_call.h"
+#include "fork_lock.h"
 #include "kernels/host_table.h"
 
 namespace {
@@ -57,6 +60,11 @@ struct mtf_kernel {
   const mtf_plugin* plugin;
   std::string subject;  // for crash reports: which kernel, and where
   void* object = nullptr;
+  // Another object, for calls with inputs that have no elements. Kernels return early then, and some
+  // leave their object in a state in which it computes nothing in the next call either.
+  void* object_of_empty = nullptr;
+  bool has_object_of_empty = false;
+  mtf::Lock lock;  // of these two
 
   ~mtf_kernel() {
     host().free_node(node);
@@ -73,6 +81,7 @@ mtf_kernel_site* site_of(const mtf_kernel_place* place) {
 int allocate(const mtf_kernel_place* place, uint64_t size, void** address, void** owner,
              char* message, size_t message_size) {
   mtf_kernel_site* site = site_of(place);
+  const mtf::PartOfCall of_execution(site->executor);
   mtf_memory* memory = site->arena == nullptr
                            ? mtf_memory_new(site->executor, MTF_DEVICE_MEMORY, size)
                            : mtf_arena_memory_new(site->executor, site->arena, MTF_DEVICE_MEMORY, size);
@@ -105,6 +114,41 @@ mtf::Error call_plugin(const mtf_kernel* kernel, const char* operation, Call&& c
                       [&](TF_Status*) { call(); });
 }
 
+mtf::Error create_object(const mtf_kernel* kernel, void** object) {
+  mtf_kernel_failure failure = {};
+  mtf::Error error = call_plugin(kernel, "create", [&] {
+    host().create(kernel->definition, kernel->node, object, &failure);
+  });
+  return error ? std::move(error) : error_of(&failure);
+}
+
+void delete_object(const mtf_kernel* kernel, void* object) {
+  mtf::drop(call_plugin(kernel, "delete", [&] { host().delete_object(kernel->definition, object); }));
+}
+
+bool has_no_elements(const mtf_kernel_input& input) {
+  return input.variable == nullptr && std::find(input.dims, input.dims + input.rank, 0) != input.dims + input.rank;
+}
+
+// The object that computes for these inputs.
+mtf::Error object_for(mtf_kernel* kernel, const mtf_kernel_input* inputs, int32_t count,
+                      void** object) {
+  *object = kernel->object;
+  if (std::none_of(inputs, inputs + count, has_no_elements)) return nullptr;
+  const mtf::LockGuard guard(kernel->lock);
+  if (!kernel->has_object_of_empty) {
+    void* made = nullptr;
+    if (mtf::Error error = create_object(kernel, &made)) {
+      delete_object(kernel, made);
+      return error;
+    }
+    kernel->object_of_empty = made;
+    kernel->has_object_of_empty = true;
+  }
+  *object = kernel->object_of_empty;
+  return nullptr;
+}
+
 // The error of a call that an exception ended: what the kernel had reported before counts more.
 mtf::Error thrown_in(mtf_kernel_call* call, mtf::Error thrown) {
   mtf_kernel_failure failure = {};
@@ -120,16 +164,17 @@ struct mtf_kernel_result {
   explicit mtf_kernel_result(mtf_kernel_site* its_site) : site(its_site), outputs(1), is_over(true) {
     its_site->references.fetch_add(1);
   }
-  mtf_kernel_result(mtf_kernel* kernel, int32_t n_inputs)
+  mtf_kernel_result(mtf_kernel* kernel, const mtf_kernel_input* its_inputs, int32_t n_inputs)
       : site(kernel->site),
         use(std::in_place, kernel->site->executor),
-        inputs(static_cast<size_t>(n_inputs)),
+        inputs(its_inputs, its_inputs + n_inputs),
         outputs(host().count_outputs(kernel->node)) {
     site.get()->references.fetch_add(1);
   }
   ~mtf_kernel_result() {
-    for (mtf_kernel_output& output : outputs) {
-      if (output.owner != nullptr) mtf_memory_free(static_cast<mtf_memory*>(output.owner));
+    for (size_t index = 0; index < outputs.size(); ++index) {
+      mtf_kernel_output& output = outputs[index];
+      if (output.owner != nullptr) mtf_memory_free(take_memory(index));
       if (output.buffer != nullptr) host().drop_buffer(output.buffer);
     }
     if (call != nullptr) host().free_call(call);
@@ -138,8 +183,30 @@ struct mtf_kernel_result {
     mtf_kernel_failure failure = {};
     host().finish(call, inputs.data(), outputs.data(), &failure);
     is_over = true;
+    mtf::Error error = error_of(&failure);
+    if (!error && site->place.is_host) error = copy_kept_inputs();
     use.reset();
-    return error_of(&failure);
+    return error;
+  }
+  // Outputs that are inputs become copies: arrays that callers have do not change by themselves.
+  mtf::Error copy_kept_inputs() {
+    for (mtf_kernel_output& output : outputs) {
+      const int32_t from = output.from_input;
+      if (from < 0 || inputs[static_cast<size_t>(from)].is_donated) continue;
+      char why[256] = "";
+      void* copy = nullptr;
+      if (!allocate(&site->place, output.size, &copy, &output.owner, why, sizeof why)) {
+        return mtf::make_error(8, why);
+      }
+      output.data = std::memcpy(copy, output.data, output.size);
+      output.from_input = -1;
+    }
+    return nullptr;
+  }
+  mtf_memory* take_memory(size_t index) {
+    void* owner = std::exchange(outputs[index].owner, nullptr);
+    if (owner != nullptr) site->release();  // the memory keeps the executor by itself
+    return static_cast<mtf_memory*>(owner);
   }
 
   struct Release {
@@ -162,7 +229,12 @@ void mtf_kernels_attach(const void* table) {
 
 mtf_error* mtf_init_kernels(void* entry, const mtf_plugin* plugin) {
   const auto init = reinterpret_cast<void (*)()>(entry);
-  return mtf::guarded({plugin, "TF_InitKernel"}, [&](TF_Status*) { init(); });
+  mtf_kernel_failure misuse = {};
+  mtf::Error error = mtf::guarded({plugin, "TF_InitKernel"}, [&](TF_Status*) {
+    host().init_kernels(init, &misuse);
+  });
+  mtf::Error misused = error_of(&misuse);
+  return (error ? std::move(error) : std::move(misused)).release();
 }
 
 int64_t mtf_kernel_count(void) { return host().count_kernels(); }
@@ -244,11 +316,7 @@ mtf_kernel* mtf_kernel_new(const mtf_kernel_definition* definition, mtf_kernel_n
   std::unique_ptr<mtf_kernel> kernel(new mtf_kernel{definition, node, site, plugin, subject});
   mtf::ExecutorUse use(site->executor);
   if (!use) return mtf::fail_with(mtf::closed_executor_error(site->executor).release());
-  mtf_kernel_failure failure = {};
-  mtf::Error error = call_plugin(kernel.get(), "create", [&] {
-    host().create(definition, node, &kernel->object, &failure);
-  });
-  if (!error) error = error_of(&failure);
+  mtf::Error error = create_object(kernel.get(), &kernel->object);
   if (!error) return kernel.release();
   mtf_kernel_free(kernel.release());
   return mtf::fail_with(error.release());
@@ -257,24 +325,27 @@ mtf_kernel* mtf_kernel_new(const mtf_kernel_definition* definition, mtf_kernel_n
 void mtf_kernel_free(mtf_kernel* kernel) {
   if (kernel == nullptr) return;
   if (!kernel->site->executor->is_foreign()) {  // else it is the parent's
-    mtf::drop(call_plugin(kernel, "delete", [&] {
-      host().delete_object(kernel->definition, kernel->object);
-    }));
+    delete_object(kernel, kernel->object);
+    if (kernel->has_object_of_empty) delete_object(kernel, kernel->object_of_empty);
   }
   delete kernel;
 }
 
 mtf_kernel_result* mtf_kernel_run(mtf_kernel* kernel, mtf_stream* stream, mtf_kernel_input* inputs,
                                   int32_t n_inputs) {
-  auto result = std::make_unique<mtf_kernel_result>(kernel, n_inputs);
+  auto result = std::make_unique<mtf_kernel_result>(kernel, inputs, n_inputs);
   if (!*result->use) {
     return mtf::fail_with(mtf::closed_executor_error(kernel->site->executor).release());
+  }
+  void* object = nullptr;
+  if (mtf::Error error = object_for(kernel, inputs, n_inputs, &object)) {
+    return mtf::fail_with(error.release());
   }
   void* handle = stream == nullptr ? nullptr : stream->handle;
   result->call = host().new_call(kernel->node, &kernel->site->place, handle, inputs, n_inputs);
   bool is_over = true;
   mtf::Error error = call_plugin(kernel, "compute", [&] {
-    is_over = host().compute(kernel->definition, kernel->object, result->call);
+    is_over = host().compute(kernel->definition, object, result->call);
   });
   if (error) {
     error = thrown_in(result->call, std::move(error));
@@ -298,8 +369,7 @@ int mtf_kernel_wait(mtf_kernel_result* result, uint64_t nanoseconds) {
 mtf_error* mtf_kernel_finish(mtf_kernel_result* result) { return result->finish().release(); }
 
 mtf_memory* mtf_kernel_take_memory(mtf_kernel_result* result, int32_t output) {
-  void*& owner = result->outputs[static_cast<size_t>(output)].owner;
-  return static_cast<mtf_memory*>(std::exchange(owner, nullptr));
+  return result->take_memory(static_cast<size_t>(output));
 }
 
 void* mtf_kernel_take_buffer(mtf_kernel_result* result, int32_t output) {

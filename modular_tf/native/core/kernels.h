@@ -20,7 +20,8 @@ extern "C" {
 /* Has the functions here use a table of the host runtime, whose address this is. [before all other use] */
 void mtf_kernels_attach(const void* table);
 
-/* Calls TF_InitKernel, or another function without arguments, of a plugin. */
+/* Calls TF_InitKernel, or another function without arguments, of a plugin. An error with a rule KN-nnn is
+ * the first misuse of the host by a function that has returned. */
 mtf_error* mtf_init_kernels(void* entry, const mtf_plugin* plugin);
 
 /* The function that replaces `name`, which the host runtime does not offer, for the plugin `library`

@@ -1,4 +1,6 @@
 /* modular_tf.native._dlpack: tensors that other libraries take without a copy, and theirs. */
+#include "../kernel_calls/core_functions.h"
+#include "../kernel_calls/prepared_call.h"
 #include "exchange_table.h"
 #include "export.h"
 #include "host_copy.h"
@@ -15,6 +17,8 @@ static PyMethodDef functions[] = {
     {"repacked", mtf_repacked, METH_VARARGS, NULL},
     {"bytes_of_elements", mtf_bytes_of_elements, METH_VARARGS, NULL},
     {"owned_pointer", (PyCFunction)(void (*)(void))mtf_owned_pointer, METH_FASTCALL, NULL},
+    {"support_calls", mtf_support_calls, METH_VARARGS, NULL},
+    {"call_prepared", (PyCFunction)(void (*)(void))mtf_call_prepared, METH_FASTCALL, NULL},
     {"note_interpreter_ends", mtf_note_interpreter_ends, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -24,18 +28,28 @@ static struct PyModuleDef definition = {
     .m_methods = functions,
 };
 
-/* Makes the type once for the process, however often the module is imported anew. */
+static PyObject* prepared_call_type;
+
+/* Makes the types once for the process, however often the module is imported anew. */
 static int prepare(void) {
   if (mtf_tensor_type != NULL) return 0;
   if (mtf_export_prepare() < 0) return -1;
   PyObject* type = mtf_tensor_type_new();
   if (type != NULL && mtf_publish_exchange_table(type) < 0) Py_CLEAR(type);
-  mtf_tensor_type = (PyTypeObject*)type; /* kept for good */
+  if (type != NULL && prepared_call_type == NULL) {
+    prepared_call_type = mtf_prepared_call_type_new();
+    if (prepared_call_type == NULL) Py_CLEAR(type);
+  }
+  mtf_tensor_type = (PyTypeObject*)type; /* kept for good, as is the other one */
   return type == NULL ? -1 : 0;
 }
 
 static int fill(PyObject* module) {
-  return prepare() < 0 ? -1 : PyModule_AddObjectRef(module, "Tensor", (PyObject*)mtf_tensor_type);
+  return prepare() < 0 ||
+                 PyModule_AddObjectRef(module, "Tensor", (PyObject*)mtf_tensor_type) < 0 ||
+                 PyModule_AddObjectRef(module, "PreparedCall", prepared_call_type) < 0
+             ? -1
+             : 0;
 }
 
 /* A deleter would wait for ever there: PyGILState_Ensure knows the main interpreter alone. */

@@ -12,6 +12,18 @@ static void release(PyObject* capsule) {
   Py_END_ALLOW_THREADS
 }
 
+PyObject* mtf_own(void* pointer, void (*free_it)(void*)) {
+  /* The destructor comes last: it must not run without the function. */
+  PyObject* capsule = PyCapsule_New(pointer, kName, NULL);
+  if (capsule == NULL) return NULL;
+  if (PyCapsule_SetContext(capsule, (void*)(uintptr_t)free_it) < 0 ||
+      PyCapsule_SetDestructor(capsule, release) < 0) {
+    Py_DECREF(capsule);
+    return NULL;
+  }
+  return capsule;
+}
+
 PyObject* mtf_owned_pointer(PyObject* module, PyObject* const* arguments, Py_ssize_t count) {
   (void)module;
   if (count != 2) {
@@ -21,13 +33,5 @@ PyObject* mtf_owned_pointer(PyObject* module, PyObject* const* arguments, Py_ssi
   void* const pointer = PyLong_AsVoidPtr(arguments[0]);
   void* const free_it = PyErr_Occurred() ? NULL : PyLong_AsVoidPtr(arguments[1]);
   if (PyErr_Occurred()) return NULL;
-  /* The destructor comes last: it must not run without the function. */
-  PyObject* capsule = PyCapsule_New(pointer, kName, NULL);
-  if (capsule == NULL) return NULL;
-  if (PyCapsule_SetContext(capsule, free_it) < 0 ||
-      PyCapsule_SetDestructor(capsule, release) < 0) {
-    Py_DECREF(capsule);
-    return NULL;
-  }
-  return capsule;
+  return mtf_own(pointer, (void (*)(void*))(uintptr_t)free_it);
 }

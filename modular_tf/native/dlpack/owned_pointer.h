@@ -7,7 +7,11 @@
 
 #include "tensor.h"
 
-/* owned_pointer(address, free_address): a capsule whose end calls the function, without the GIL. */
+/* A capsule whose end calls the function, without the GIL. NULL with an exception, and then nothing is
+ * taken over. */
+PyObject* mtf_own(void* pointer, void (*free_it)(void*));
+
+/* owned_pointer(address, free_address): such a capsule. */
 PyObject* mtf_owned_pointer(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
 
 #endif

@@ -62,7 +62,7 @@ static PyObject* tuple_of(const int64_t* values, int32_t count) {
 
 /* Tells the getters apart. */
 enum { SHAPE, STRIDES, NDIM, SIZE, NBYTES, ADDRESS, ELEMENT, DEVICE, READ_ONLY, COPIED, PADDED,
-       EXPORTS, OWNER };
+       EXPORTS, OWNER, ENDED };
 
 static PyObject* element_of(DLDataType dtype) {
   const int64_t numbers[] = {dtype.code, dtype.bits, dtype.lanes};
@@ -93,6 +93,7 @@ static PyObject* get(PyObject* object, void* which) {
     case COPIED: return PyBool_FromLong((self->flags & MTF_IS_COPIED) != 0);
     case PADDED: return PyBool_FromLong((self->flags & MTF_PADDED) != 0);
     case EXPORTS: return PyLong_FromSsize_t(self->n_exports);
+    case ENDED: return PyBool_FromLong(self->is_ended);
     default: return owner_of(self);
   }
 }
@@ -131,6 +132,7 @@ static PyGetSetDef getters[] = {
     GETTER("is_padded", PADDED),
     GETTER("owner", OWNER),
     GETTER("_n_exports", EXPORTS),
+    GETTER("_is_ended", ENDED),
     {"_needs_sync", get_needs_sync, set_needs_sync, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

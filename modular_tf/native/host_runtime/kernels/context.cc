@@ -1,7 +1,9 @@
 // What `compute` of a kernel sees: inputs, outputs, temporaries, its stream, and who it is.
 #include "context.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include "call.h"
@@ -23,9 +25,9 @@ mtf_kernel_call* call_of(const TF_OpKernelContext* handle, const char* function,
 }
 
 bool allocate_for_call(const mtf_kernel_call* call, Tensor* tensor, bool on_host, TF_Status* status) {
-  const std::string shape = tensor->dims.text();
   if (tensor->dims.has_negative()) {
-    fail(status, TF_INVALID_ARGUMENT, "shape %s: sizes must not be negative", shape.c_str());
+    fail_by(kRuleDimensions, status, TF_INVALID_ARGUMENT, "shape %s: sizes must not be negative",
+            tensor->dims.text().c_str());
     return false;
   }
   size_t size = 0;
@@ -44,8 +46,9 @@ bool allocate_for_call(const mtf_kernel_call* call, Tensor* tensor, bool on_host
       }
     }
   }
-  fail(status, TF_RESOURCE_EXHAUSTED, "no memory for a tensor with shape%s and type %s on %s: %s",
-       shape.c_str(), type_name(tensor->type), on_host ? "the host" : call->place->device_name, why);
+  fail_by(kRuleAllocated, status, TF_RESOURCE_EXHAUSTED,
+          "no memory for a tensor with shape%s and type %s on %s: %s", tensor->dims.text().c_str(),
+          type_name(tensor->type), on_host ? "the host" : call->place->device_name, why);
   return false;
 }
 
@@ -74,15 +77,27 @@ TF_Tensor* handle_or_fail(Tensor tensor, TF_Status* status) {
 bool can_allocate_output(const mtf_kernel_call* call, int index, const char* function,
                          TF_Status* status) {
   if (!has(call->outputs, index)) {
-    fail(status, TF_INTERNAL, "%s: index %d, but the kernel has %zu outputs", function, index,
-         call->outputs.size());
+    fail_by(kRuleOutputAllocated, status, TF_INTERNAL,
+            "%s: index %d, but the kernel has %zu outputs", function, index, call->outputs.size());
     return false;
   }
   if (at(call->outputs, index).is_set) {
-    fail(status, TF_INTERNAL, "%s: output %d was allocated or set before", function, index);
+    fail_by(kRuleOutputAllocated, status, TF_INTERNAL,
+            "%s: output %d was allocated or set before", function, index);
     return false;
   }
   return true;
+}
+
+bool has_empty_input(const mtf_kernel_call* call) {
+  return std::any_of(call->inputs.begin(), call->inputs.end(), [](const CallInput& input) {
+    return !input.variable && input.tensor.dims.elements() == 0;
+  });
+}
+
+// A sum of nothing is 0; kernels return early then, and some leave the output as it was.
+void clear(Tensor* tensor) {
+  if (tensor->size() != 0) std::memset(tensor->data(), 0, tensor->size());
 }
 
 TF_Tensor* allocate_output(mtf_kernel_call* call, int index, const int64_t* dims, int num_dims,
@@ -90,6 +105,7 @@ TF_Tensor* allocate_output(mtf_kernel_call* call, int index, const int64_t* dims
   const Slot& slot = at(call->node->outputs, index);
   Tensor tensor{{}, slot.type, Dims(dims, num_dims)};
   if (!allocate_for_call(call, &tensor, slot.is_on_host, status)) return nullptr;
+  if (call->place->is_host && has_empty_input(call)) clear(&tensor);
   TF_Tensor* handle = handle_or_fail(tensor, status);
   if (handle != nullptr) at(call->outputs, index) = {std::move(tensor), true, {}};
   return handle;
@@ -125,7 +141,7 @@ bool is_host_memory(const std::vector<Slot>& slots, int index, const char* what,
 
 TF_DataType type_at(const std::vector<Slot>& slots, int index, const char* function) {
   if (has(slots, index)) return static_cast<TF_DataType>(at(slots, index).type);
-  report_misuse_of("%s: index %d of %zu", function, index, slots.size());
+  report_misuse_by(kRuleArguments, "%s: index %d of %zu", function, index, slots.size());
   return static_cast<TF_DataType>(0);
 }
 
@@ -191,7 +207,7 @@ TF_DataType TF_InputDatatype(TF_OpKernelContext* context, int index) {
   const mtf_kernel_call* call = call_of(context, __func__);
   if (call == nullptr) return static_cast<TF_DataType>(0);
   if (has(call->inputs, index)) return static_cast<TF_DataType>(at(call->inputs, index).tensor.type);
-  report_misuse_of("%s: index %d of %zu", __func__, index, call->inputs.size());
+  report_misuse_by(kRuleArguments, "%s: index %d of %zu", __func__, index, call->inputs.size());
   return static_cast<TF_DataType>(0);
 }
 
@@ -226,7 +242,8 @@ void TF_SetOutput(TF_OpKernelContext* context, int index, const TF_Tensor* handl
                 call->outputs.size());
   }
   if (at(call->outputs, index).is_set) {
-    return fail(status, TF_INTERNAL, "%s: output %d was allocated or set before", __func__, index);
+    return fail_by(kRuleOutputType, status, TF_INTERNAL,
+                   "%s: output %d was allocated or set before", __func__, index);
   }
   with_status(status, [&] {
     at(call->outputs, index) = {*tensor, true, {}};
@@ -280,8 +297,9 @@ TF_Tensor* TF_AllocateTemp(TF_OpKernelContext* context, TF_DataType type, const 
   const mtf_kernel_call* call = call_of(context, __func__, status);
   if (call == nullptr) return nullptr;
   if (attributes != nullptr && attributes->struct_size == 0) {
-    fail(status, TF_INVALID_ARGUMENT, "TF_AllocatorAttributes struct_size must be set to %zu",
-         static_cast<size_t>(TF_ALLOCATOR_ATTRIBUTES_STRUCT_SIZE));
+    fail_by(kRuleTemporarySized, status, TF_INVALID_ARGUMENT,
+            "TF_AllocatorAttributes struct_size must be set to %zu",
+            static_cast<size_t>(TF_ALLOCATOR_ATTRIBUTES_STRUCT_SIZE));
     return nullptr;
   }
   TF_Tensor* handle = nullptr;
@@ -323,8 +341,8 @@ SP_Stream TF_GetStream(TF_OpKernelContext* context, TF_Status* status) {
   const mtf_kernel_call* call = call_of(context, __func__, status);
   if (call == nullptr) return nullptr;
   if (call->place->is_host) {
-    fail(status, TF_FAILED_PRECONDITION, "TF_GetStream: %s works in host memory and has no stream",
-         call->place->device_name);
+    fail_by(kRuleStream, status, TF_FAILED_PRECONDITION,
+            "TF_GetStream: %s works in host memory and has no stream", call->place->device_name);
     return nullptr;
   }
   succeed(status);

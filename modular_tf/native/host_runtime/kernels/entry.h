@@ -26,15 +26,26 @@ inline void fail(TF_Status* status, TF_Code code, const char* format, ...) {
   TF_SetStatus(status, code, text);
 }
 
-// A misuse that no status can tell.
-__attribute__((format(printf, 1, 2)))
-inline void report_misuse_of(const char* format, ...) {
+// Likewise, of what breaks a rule; the message cites it, and reaches the caller with the plugin's failure.
+__attribute__((format(printf, 4, 5)))
+inline void fail_by(Rule rule, TF_Status* status, TF_Code code, const char* format, ...) {
+  char text[480];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  fail(status, code, "%s (rule KN-%03d)", text, static_cast<int>(rule));
+}
+
+// A misuse that no status can tell, or that its caller may not look at.
+__attribute__((format(printf, 2, 3)))
+inline void report_misuse_by(Rule rule, const char* format, ...) {
   char text[256];
   va_list arguments;
   va_start(arguments, format);
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  report_misuse_text(kRuleArguments, text);
+  report_misuse_text(rule, text);
 }
 
 // Runs `body`; `otherwise` where memory has run out. Cancellation of the thread goes on.
@@ -45,7 +56,7 @@ Result entry(Result otherwise, Body&& body) {
   } catch (abi::__forced_unwind&) {
     throw;
   } catch (const std::exception& error) {
-    report_misuse_of("the host failed: %s", error.what());
+    report_misuse_by(kRuleArguments, "the host failed: %s", error.what());
     return otherwise;
   }
 }

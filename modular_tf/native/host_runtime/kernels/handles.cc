@@ -110,6 +110,11 @@ const char* name_of(HandleKind kind) {
   return "handle";
 }
 
+Rule rule_of(HandleKind kind) {
+  if (kind == HandleKind::kConstruction) return kRuleConstructionEnded;
+  return kind == HandleKind::kContext ? kRuleContextEnded : kRuleHandleInUse;
+}
+
 }  // namespace
 
 void* new_handle(HandleKind kind, void* object) noexcept {
@@ -159,7 +164,7 @@ void report_misuse(const char* function, const void* handle, HandleKind kind) no
                   "%s: %p is no %s in use: it was deleted, its call has returned, or it never was",
                   function, handle, name_of(kind));
   }
-  report_misuse_text(kRuleHandleInUse, text);
+  report_misuse_text(rule_of(kind), text);
 }
 
 }  // namespace mtf::kernels

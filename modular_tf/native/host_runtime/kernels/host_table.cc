@@ -52,4 +52,5 @@ const mtf_kernel_host mtf_kernel_host_table = {
     set_variable,
     read_variable,
     take_released_keepers,
+    init_kernels,
 };

@@ -5,6 +5,7 @@
 
 #include "data_types.h"
 #include "entry.h"
+#include "failure.h"
 #include "fork_lock.h"
 #include "handles.h"
 
@@ -82,6 +83,12 @@ const mtf_kernel_definition* kernel_at(int64_t index, mtf_kernel_facts* facts) {
   return one;
 }
 
+void init_kernels(void (*init)(void), mtf_kernel_failure* misuse) {
+  const MisuseRecord record(/*logs=*/true);
+  init();
+  set_failure_of_misuse(misuse, record);
+}
+
 const char* constraint_at(const mtf_kernel_definition* kernel, int32_t index, int32_t* type) {
   const auto& [attr, wanted] = kernel->constraints.at(static_cast<size_t>(index));
   *type = wanted;
@@ -123,9 +130,10 @@ void TF_KernelBuilder_TypeConstraint(TF_KernelBuilder* handle, const char* attr,
     return fail(status, TF_INVALID_ARGUMENT, "%s: the builder is not in use", __func__);
   }
   if (number < 1 || number > kLastConstraint) {
-    return fail(status, TF_UNIMPLEMENTED,
-                "%s: Unexpected type %d for attribute '%s': expected 1 to %d", __func__, number,
-                text_of(attr).c_str(), kLastConstraint);
+    fail(status, TF_UNIMPLEMENTED,
+         "kernel of %s: Unexpected type %d for attribute '%s': expected 1 to %d",
+         definition->op.c_str(), number, text_of(attr).c_str(), kLastConstraint);
+    return keep_misuse_text(kRuleConstraintType, TF_Message(status));
   }
   with_status(status, [&] {
     definition->constraints.emplace_back(text_of(attr), number);

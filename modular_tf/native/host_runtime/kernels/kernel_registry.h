@@ -25,6 +25,8 @@ namespace mtf::kernels {
 void register_kernel(mtf_kernel_definition* definition);
 int64_t count_kernels();
 const mtf_kernel_definition* kernel_at(int64_t index, mtf_kernel_facts* facts);
+// Calls TF_InitKernel; what it throws leaves this.
+void init_kernels(void (*init)(void), mtf_kernel_failure* misuse);
 const char* constraint_at(const mtf_kernel_definition* kernel, int32_t index, int32_t* type);
 const char* host_arg_at(const mtf_kernel_definition* kernel, int32_t index);
 

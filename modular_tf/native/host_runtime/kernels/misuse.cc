@@ -26,13 +26,18 @@ void log_misuse(int32_t rule, const char* text, const void* caller) noexcept {
 
 }  // namespace
 
-MisuseRecord::MisuseRecord() noexcept : outer_(innermost) { innermost = this; }
+MisuseRecord::MisuseRecord(bool is_logged) noexcept : logs(is_logged), outer_(innermost) {
+  innermost = this;
+}
 MisuseRecord::~MisuseRecord() { innermost = outer_; }
 
 void report_misuse_text(int32_t rule, const char* text, const void* caller) noexcept {
-  if (innermost == nullptr) {
-    log_misuse(rule, text, caller);
-  } else if (innermost->rule == kRuleNone) {
+  if (innermost == nullptr || innermost->logs) log_misuse(rule, text, caller);
+  keep_misuse_text(rule, text);
+}
+
+void keep_misuse_text(int32_t rule, const char* text) noexcept {
+  if (innermost != nullptr && innermost->rule == kRuleNone) {
     innermost->rule = rule;
     std::snprintf(innermost->text, sizeof innermost->text, "%s", text);
   }

@@ -7,6 +7,7 @@
 
 #include "copied_text.h"
 #include "handles.h"
+#include "misuse.h"
 #include "op_registry.h"
 #include "op_validation.h"
 
@@ -93,6 +94,7 @@ void register_definition(const OpBuilder& builder, TF_Status* status) {
       return TF_SetStatus(status, TF_RESOURCE_EXHAUSTED, "too many ops are defined");
     case Added::kOtherIsThere:
       const std::string text = "op " + builder.specs.name + " is defined already, and differently";
+      keep_misuse_text(kRuleDefinitionUnique, text.c_str());
       return TF_SetStatus(status, TF_ALREADY_EXISTS, text.c_str());
   }
 }
@@ -163,6 +165,7 @@ void TF_RegisterOpDefinition(TF_OpDefinitionBuilder* builder, TF_Status* status)
   try {
     register_definition(*owned, status);
   } catch (const OpError& error) {
+    keep_misuse_text(kRuleDefinitionText, error.text.c_str());
     TF_SetStatus(status, TF_INVALID_ARGUMENT, error.text.c_str());
   } catch (...) {
     TF_SetStatus(status, TF_RESOURCE_EXHAUSTED, "no memory for the definition of an op");

@@ -129,7 +129,7 @@ int64_t TF_Dim(const TF_Tensor* handle, int index) {
   const Tensor* tensor = tensor_of(handle, __func__);
   if (tensor == nullptr) return 0;
   if (index >= 0 && index < tensor->dims.rank()) return tensor->dims[index];
-  report_misuse_of("%s: index %d of a tensor with %d dimensions", __func__, index,
+  report_misuse_by(kRuleArguments, "%s: index %d of a tensor with %d dimensions", __func__, index,
                    tensor->dims.rank());
   return 0;
 }
@@ -163,7 +163,7 @@ void TF_SetShape(TF_Tensor* handle, const int64_t* dims, int num_dims) {
     if (size_of(wanted, tensor->type, &size) && size <= tensor->size()) {
       tensor->dims = std::move(wanted);
     } else {
-      report_misuse_of("%s: a tensor of %zu bytes cannot have the shape %s", __func__,
+      report_misuse_by(kRuleArguments, "%s: a tensor of %zu bytes cannot have the shape %s", __func__,
                        tensor->size(), wanted.text().c_str());
     }
     return 0;

@@ -340,7 +340,7 @@ void TF_OpKernelContext_ForwardRefInputToRefOutput(TF_OpKernelContext* context, 
                         static_cast<size_t>(output_index) < call->outputs.size() &&
                         static_cast<size_t>(input_index) < call->inputs.size();
   if (!is_there) {
-    return report_misuse_of("%s: input %d to output %d", __func__, input_index, output_index);
+    return report_misuse_by(kRuleArguments, "%s: input %d to output %d", __func__, input_index, output_index);
   }
   mtf_kernel_variable* variable = call->inputs[static_cast<size_t>(input_index)].variable.get();
   const size_t output = static_cast<size_t>(output_index);

@@ -1,0 +1,178 @@
+"""Calls of kernels that are made up from the definition of their operation alone."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from modular_tf.abi.data_types import by_name
+from modular_tf.check.kernel.sample_values import can_be_sampled, elements_of, random_elements
+from modular_tf.errors import ModularTFError
+from modular_tf.kernel.node import build_node
+
+if TYPE_CHECKING:
+    import random
+
+    from modular_tf.abi.data_types import DataType
+    from modular_tf.kernel.node import Node
+    from modular_tf.kernel.op_definition import ArgDefinition, AttrDefinition, OpDefinition
+    from modular_tf.kernel.registration import KernelRegistration
+
+_LIST_LENGTH = 2  # of inputs that are several tensors
+_FLOAT = by_name("float")
+_AXES = frozenset({"axis", "dim", "dimension", "reduction_indices", "concat_dim", "split_dim"})
+_SHAPES = frozenset({"shape", "size", "dims", "input_sizes", "filter_sizes", "output_shape"})
+_BY_NAME = {"strides": 1, "ksize": 1, "dilations": 1}  # each element of a list
+
+
+class Form(NamedTuple):
+    """What the tensors of a sample look like: all of them have one shape."""
+
+    rank: int
+    side: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of each tensor."""
+        return (self.side,) * self.rank
+
+
+FORMS = (Form(2, 4), Form(4, 4), Form(1, 4), Form(0, 1), Form(5, 3), Form(3, 4))
+"""The forms to try, the likeliest first: the meaning of an operation is not known."""
+
+
+class SampleTensor(NamedTuple):
+    """One tensor that goes in."""
+
+    kind: DataType
+    shape: tuple[int, ...]
+    data: bytes
+
+
+class Sample(NamedTuple):
+    """One call of one kernel.
+
+    Attributes:
+        registration: The kernel.
+        definition: Of its operation.
+        node: The call without its tensors.
+        tensors: All that go in.
+        form: What they look like.
+    """
+
+    registration: KernelRegistration
+    definition: OpDefinition
+    node: Node
+    tensors: tuple[SampleTensor, ...]
+    form: Form
+
+    def call(self, step: str) -> str:
+        """Return how reports show a step; no other kernel of the operation is told apart by it."""
+        inputs = [f"{each.kind}{list(each.shape)}" for each in self.tensors]
+        attrs = [f"{name}={_shown(value)}" for name, value in self.node.attrs.items()]
+        who = f"kernel {self.registration.name!r} on {self.registration.device_type}"
+        return f"{self.node.op}.{step}({', '.join([*inputs, *attrs])}) of {who}"
+
+
+class NoSampleError(Exception):
+    """Nothing can be made up for a kernel; says why."""
+
+
+def sample_of(
+    registration: KernelRegistration, definition: OpDefinition, form: Form, numbers: random.Random
+) -> Sample:
+    """Return a call of a kernel.
+
+    Raises:
+        NoSampleError: An input or attribute is of a kind that cannot be made up.
+    """
+    attrs = _types(registration, definition)
+    groups = [_tensors(arg, attrs, form, numbers) for arg in definition.inputs]
+    types = [
+        [each.kind for each in group] if arg.is_list else group[0].kind
+        for arg, group in zip(definition.inputs, groups, strict=True)
+    ]
+    given = {name: value for name, value in attrs.items() if name not in definition.inferred_attrs}
+    given |= {
+        attr.name: _made_up(attr, form) for attr in definition.attrs if _is_needed(attr, definition)
+        and attr.name not in given
+    }  # fmt: skip
+    try:
+        node = build_node(definition, types, given, label=registration.label)
+    except ModularTFError as error:
+        raise NoSampleError(error.message) from None
+    tensors = tuple(each for group in groups for each in group)
+    return Sample(registration, definition, node, tensors, form)
+
+
+def _types(registration: KernelRegistration, definition: OpDefinition) -> dict[str, Any]:
+    """Return types for the attributes that inputs give, and for those that are constrained."""
+    constrained = registration.constraints
+    found: dict[str, Any] = {}
+    for attr in definition.attrs:
+        if attr.kind == "type" and (
+            attr.name in constrained or attr.name in definition.inferred_attrs
+        ):
+            kind = constrained.get(attr.name) or _likely_type(attr)
+            found[attr.name] = [kind] * _LIST_LENGTH if attr.is_list else kind
+    return found
+
+
+def _likely_type(attr: AttrDefinition) -> DataType:
+    if attr.has_default and attr.default in (attr.allowed or ()):
+        return attr.default  # type: ignore[return-value]
+    allowed: Any = attr.allowed or (_FLOAT,)
+    return _FLOAT if _FLOAT in allowed else allowed[0]
+
+
+def _tensors(
+    arg: ArgDefinition, types: dict[str, Any], form: Form, numbers: random.Random
+) -> list[SampleTensor]:
+    if arg.type_list_attr is not None:
+        kinds = types[arg.type_list_attr]
+    else:
+        one = arg.type or types[arg.type_attr or ""]
+        kinds = [one] * (_LIST_LENGTH if arg.number_attr else 1)
+    return [_tensor(arg, kind, form, numbers) for kind in kinds]
+
+
+def _tensor(arg: ArgDefinition, kind: DataType, form: Form, numbers: random.Random) -> SampleTensor:
+    if arg.is_ref or not can_be_sampled(kind):
+        raise NoSampleError(f"input {arg.name} is of type {arg.type_text} ({kind})")
+    if arg.name in _AXES:
+        return SampleTensor(kind, (), elements_of(kind, [0]))
+    if arg.name in _SHAPES:
+        return SampleTensor(kind, (form.rank,), elements_of(kind, form.shape))
+    if arg.name == "perm":
+        return SampleTensor(kind, (form.rank,), elements_of(kind, range(form.rank)))
+    shape = form.shape[-1:] if arg.name == "bias" else form.shape
+    return SampleTensor(kind, shape, random_elements(kind, math.prod(shape), numbers))
+
+
+def _is_needed(attr: AttrDefinition, definition: OpDefinition) -> bool:
+    is_given = attr.has_default or attr.may_be_absent or attr.name in definition.inferred_attrs
+    return not is_given
+
+
+def _made_up(attr: AttrDefinition, form: Form) -> Any:
+    """Return a value for an attribute without default."""
+    if attr.is_list:
+        length = form.rank if attr.name in _BY_NAME else max(attr.minimum or 1, 1)
+        return [_one(attr, form)] * length
+    return _one(attr, form)
+
+
+def _one(attr: AttrDefinition, form: Form) -> Any:
+    if attr.allowed is not None:
+        return attr.allowed[0]
+    known = {
+        "int": max(attr.minimum or 1, 1), "float": 0.5, "bool": False, "type": _FLOAT,
+        "shape": form.shape, "string": "",
+    }  # fmt: skip
+    if attr.kind not in known:
+        raise NoSampleError(f"attribute {attr.name} is a {attr.kind}")
+    return known[attr.kind]
+
+
+def _shown(value: Any) -> str:
+    return f"[{', '.join(map(_shown, value))}]" if isinstance(value, (list, tuple)) else str(value)

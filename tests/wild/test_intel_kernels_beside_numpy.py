@@ -1,0 +1,32 @@
+"""Intel's kernels agree with numpy, over random shapes.
+
+The programs are in the folder `intel`; its `subject.py` states the tolerances. The elements are
+float, and bfloat16 and half where the processor computes with them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).with_name("intel")
+COMPARED = {  # operations by program
+    "products": 10,
+    "convolutions": 19,
+    "pooling": 8,
+    "activations": 20,
+    "normalizations": 14,
+    "data_movement": 8,
+}
+
+
+@pytest.mark.parametrize("program", COMPARED)
+def test_operations_agree_with_numpy(run_python, intel_kernels, program):
+    child = run_python(PROGRAMS / f"{program}.py", intel_kernels, timeout=300)
+    told = json.loads(child.stdout.splitlines()[-1])
+
+    failures = [f"{op}: {failure}" for op, failure in told.items() if failure]
+    assert not failures, "\n".join(failures)
+    assert len(told) == COMPARED[program]
