@@ -66,8 +66,7 @@ own_paths: set[str] = set()
 
 def arrived_since(stub: str) -> list[MappedObject]:
     """Return the libraries that were mapped after a stub and are not of `binding`. [any thread]"""
-    # The native core, which those who only ask whether a file is bound do not need.
-    from modular_tf.native.library import mapped_since  # noqa: PLC0415
+    from modular_tf.native.library import mapped_since  # noqa: PLC0415  (a list maps nothing)
 
     since = mapped_since(stub)
     return [new for new in since if new.path not in own_paths and shown_file(new.path) is None]

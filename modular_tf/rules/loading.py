@@ -128,9 +128,9 @@ KERNEL_FUNCTIONS_OFFERED = Rule(
     id="LD-017",
     requirement="The functions for kernels, operations and graphs that a plugin with devices or "
     "kernels asks for are offered.",
-    consequence="Its devices are served and its kernels are not. A function in the place of the "
-    "missing ones does nothing and returns 0.",
-    remedy="Nothing, to use the devices; use the plugin with TensorFlow for its kernels.",
+    consequence="Its devices and kernels are served. A call of a missing function fails, and names "
+    "the function (KN-100).",
+    remedy="Nothing, for devices and kernels; use the plugin with TensorFlow to optimize graphs.",
     source="plugins-in-the-wild: published device plugins bring their kernels along",
     severity=Severity.WARNING,
 )
