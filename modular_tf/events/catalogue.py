@@ -85,6 +85,12 @@ EVENTS: tuple[KnownEvent, ...] = (
         "The kernels of a plugin serve from now on; how many they are.",
     ),
     KnownEvent(
+        "kernel.not_done",
+        (_WARNING,),
+        ("plugin", "op", "kernel", "rule"),
+        "A call has waited 10 s for an asynchronous kernel that has not run `done`; it goes on.",
+    ),
+    KnownEvent(
         "device_count.failed",
         (_WARNING,),
         ("plugin", "code", "reason"),

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.device.native_object import call_and_own
 from modular_tf.errors import ClosedError
+from modular_tf.events import EventLog
 from modular_tf.kernel.outputs import is_lent, take_outputs
 from modular_tf.kernel.prepared_kernel import PreparedKernel
 from modular_tf.kernel.retained_inputs import keep_for_good, keep_retained
 from modular_tf.kernel.selection import select
 from modular_tf.kernel.site import KernelSite
 from modular_tf.native.ffi import ffi, lib
+from modular_tf.rules.kernel import DONE_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +34,9 @@ __all__ = ["KernelRunner"]
 
 _MOST_PREPARED = 1024
 _SLICE_NS = 50_000_000  # of a wait for an asynchronous kernel; signal handlers run between two
+_SILENT_SLICES = 200  # 10 s, after which the log says what is waited for
+
+_log = EventLog("kernel.running")
 
 
 class KernelRunner:
@@ -148,8 +154,11 @@ class KernelRunner:
     def _await(self, kernel: PreparedKernel, result: Any, inputs: Sequence[KernelInput]) -> None:
         """Wait for an asynchronous kernel; an interrupted wait keeps the inputs for good."""
         try:
-            while not lib.mtf_kernel_wait(result, _SLICE_NS):
-                pass
+            for slices in count(1):
+                if lib.mtf_kernel_wait(result, _SLICE_NS):
+                    break
+                if slices == _SILENT_SLICES:
+                    _warn_of_silence(kernel)
         except BaseException:
             keep_for_good(inputs)  # the kernel may read them until the process ends
             raise
@@ -170,6 +179,17 @@ class KernelRunner:
             self._closed = True
             self._prepared.clear()
             self._sites.clear()
+
+
+def _warn_of_silence(kernel: PreparedKernel) -> None:
+    registration = kernel.registration
+    _log.warning(
+        "kernel.not_done",
+        plugin=registration.plugin,
+        op=kernel.node.op,
+        kernel=registration.name,
+        rule=DONE_ONCE,
+    )
 
 
 def _described(inputs: Sequence[KernelInput], donated: frozenset[int]) -> tuple[Any, Any]:

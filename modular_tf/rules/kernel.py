@@ -259,7 +259,7 @@ COMPUTATION_RETURNS = Rule(
 DONE_ONCE = Rule(
     "KN-095",
     "An asynchronous kernel says once that it is done.",
-    "A second time is an error of the kernel; without it the call fails when its time is over.",
+    "A second time is an error of the kernel; without it the call waits until it is interrupted.",
     "Run `done` exactly once on every way through the kernel, also after a failure.",
     _HEADER,
 )

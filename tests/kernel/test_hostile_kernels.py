@@ -216,6 +216,18 @@ def test_done_of_a_call_that_threw_is_ignored(run_hostile):
     assert "KN-095" in said
 
 
+def test_a_wait_for_done_that_is_never_run_is_logged(run_hostile):
+    said = run_hostile("""
+        from modular_tf.kernel import running
+
+        running._SILENT_SLICES = 2
+        assert interrupted(lambda: later(x, case="never"), after=2)
+        assert works()
+    """)
+    assert "kernel.not_done" in said
+    assert "KN-095" in said
+
+
 @pytest.mark.parametrize("case", ["never", "late"])
 def test_a_wait_for_done_can_be_interrupted(run_hostile, case):
     run_hostile(f"""

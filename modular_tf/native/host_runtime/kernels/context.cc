@@ -89,10 +89,8 @@ bool can_allocate_output(const mtf_kernel_call* call, int index, const char* fun
   return true;
 }
 
-bool has_empty_input(const mtf_kernel_call* call) {
-  return std::any_of(call->inputs.begin(), call->inputs.end(), [](const CallInput& input) {
-    return !input.variable && input.tensor.dims.elements() == 0;
-  });
+bool is_empty(const CallInput& input) {
+  return !input.variable && input.tensor.dims.elements() == 0;
 }
 
 // A sum of nothing is 0; kernels return early then, and some leave the output as it was.
@@ -105,7 +103,8 @@ TF_Tensor* allocate_output(mtf_kernel_call* call, int index, const int64_t* dims
   const Slot& slot = at(call->node->outputs, index);
   Tensor tensor{{}, slot.type, Dims(dims, num_dims)};
   if (!allocate_for_call(call, &tensor, slot.is_on_host, status)) return nullptr;
-  if (call->place->is_host && has_empty_input(call)) clear(&tensor);
+  const auto& inputs = call->inputs;
+  if (call->place->is_host && std::any_of(inputs.begin(), inputs.end(), is_empty)) clear(&tensor);
   TF_Tensor* handle = handle_or_fail(tensor, status);
   if (handle != nullptr) at(call->outputs, index) = {std::move(tensor), true, {}};
   return handle;
