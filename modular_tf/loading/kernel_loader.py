@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.concurrency.fork_lock import ForkLock
@@ -23,7 +24,7 @@ from modular_tf.rules.kernel import (
 from modular_tf.rules.mapping import INIT_SYMBOL_IS_CODE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from modular_tf.native.library import Library
 
@@ -72,22 +73,17 @@ class KernelOffer(NamedTuple):
     violations: tuple[Violation, ...] = ()
 
 
-class _Begun(NamedTuple):
-    """How much was registered in this process before a library was initialised."""
-
-    kernels: int
-    definitions: int
-
-
 _TOLD: Mapping[str, Callable[[str], Violation]] = {
     rule.id: partial(Violation, rule)
     for rule in (CONSTRAINT_TYPE_SERVED, DEFINITION_WELL_FORMED, DEFINITION_UNIQUE)
 }
 """What `TF_InitKernel` does wrong and is told of, although it harms only what it is about."""
 _lock = ForkLock()
-_begun: dict[int, _Begun] = {}
+_notes: dict[int, list[Any]] = {}
+"""Of each library: how many kernels and definitions there were before its init function was called;
+then what that returned, and how many there were after it."""
+_MOST_BEFORE = 2
 _offers: dict[int, KernelOffer] = {}
-_attributed = _Begun(0, 0)
 
 
 def init_kernels(library: Library, *, plugin: str) -> KernelOffer:
@@ -110,41 +106,58 @@ def init_kernels(library: Library, *, plugin: str) -> KernelOffer:
 
 
 def _init(library: Library, handle: int, plugin: str) -> KernelOffer:
-    global _attributed  # noqa: PLW0603  (what was registered is registered for the process)
-    error = None
-    if handle not in _begun:
-        _begun[handle] = _attributed
+    notes = _notes.get(handle)
+    if notes is None or len(notes) <= _MOST_BEFORE:
         entry = next(filter(None, map(library.symbol, _ENTRIES)), None)
         if entry is None or not is_executable(entry):
             message = f"{library.path}: {KERNEL_INIT} is not a function"
             return KernelOffer(violations=(Violation(INIT_SYMBOL_IS_CODE, message),))
-        error = lib.mtf_init_kernels(ffi.cast("void *", entry), named(plugin))
-    begun = _begun[handle]
-    _attributed = _Begun(lib.mtf_kernel_count(), lib.mtf_op_definition_count())
-    found = _registered(begun, _attributed)
-    if not error:
-        return found
-    cause = take_error(error, plugin=plugin, operation=KERNEL_INIT)
-    if cause.rule is None:
-        return KernelOffer(violations=(Violation(KERNEL_INIT_RETURNS, cause.message),))
-    if cause.rule not in _TOLD:  # it is in the log
-        return found
-    return found._replace(violations=(_TOLD[cause.rule](cause.message), *found.violations))
+        notes = _notes[handle] = list(_attributed())
+        arguments = ffi.cast("void *", entry), named(plugin)
+        # One step of the interpreter, as `call_and_own`: no signal handler comes before the notes.
+        notes.extend(chain(starmap(lib.mtf_init_kernels, (arguments,)), *_counts()))
+    if notes[2]:
+        # An interrupt from here on frees the error or not, so nobody comes here again.
+        _offers[handle] = _failed(f"{KERNEL_INIT} failed; an interrupt came before the reason")
+        cause = take_error(notes[2], plugin=plugin, operation=KERNEL_INIT)
+        if cause.rule is None:
+            return _failed(cause.message)
+        found = _registered(*notes[:2], *notes[3:])
+        if cause.rule not in _TOLD:  # it is in the log
+            return found
+        return found._replace(violations=(_TOLD[cause.rule](cause.message), *found.violations))
+    return _registered(*notes[:2], *notes[3:])
 
 
-def _registered(begun: _Begun, until: _Begun) -> KernelOffer:
-    registered = [_kernel_at(index) for index in range(begun.kernels, until.kernels)]
+def _counts() -> tuple[Iterator[int], Iterator[int]]:
+    return starmap(lib.mtf_kernel_count, ((),)), starmap(lib.mtf_op_definition_count, ((),))
+
+
+def _attributed() -> tuple[int, int]:
+    """Return how many kernels and definitions belong to the libraries that were initialised."""
+    ends = [(notes[3], notes[4]) for notes in _notes.values() if len(notes) > _MOST_BEFORE]
+    return max(ends, default=(0, 0))
+
+
+def _failed(reason: str) -> KernelOffer:
+    return KernelOffer(violations=(Violation(KERNEL_INIT_RETURNS, reason),))
+
+
+def _registered(
+    kernels_before: int, definitions_before: int, kernels_until: int, definitions_until: int
+) -> KernelOffer:
+    registered = [_kernel_at(index) for index in range(kernels_before, kernels_until)]
     violations = tuple(each for each in registered if isinstance(each, Violation))
     kernels = tuple(each for each in registered if not isinstance(each, Violation))
     if not registered:
         message = f"{KERNEL_INIT} has registered no kernel"
         return KernelOffer((), (), (Violation(KERNELS_REGISTERED, message),))
     ops = {kernel.op for kernel in kernels}
-    lines = [decode_pointer(lib.mtf_op_definition_at(at)) or "" for at in range(until.definitions)]
+    lines = [decode_pointer(lib.mtf_op_definition_at(at)) or "" for at in range(definitions_until)]
     wanted = (
         line
         for at, line in enumerate(lines)
-        if at >= begun.definitions or line.partition("|")[0] in ops
+        if at >= definitions_before or line.partition("|")[0] in ops
     )
     return KernelOffer(kernels, tuple(wanted), violations)
 
