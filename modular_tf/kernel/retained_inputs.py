@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.device.native_object import call_and_own
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
@@ -14,7 +15,13 @@ if TYPE_CHECKING:
 
     from modular_tf.kernel.inputs import KernelInput
 
-__all__ = ["drop_released", "keep_for_good", "keep_retained", "retained"]
+__all__ = [
+    "drop_released",
+    "keep_for_good",
+    "keep_retained",
+    "keep_retained_by_failed",
+    "retained",
+]
 
 _MOST_AT_ONCE = 64
 retained: dict[int, Any] = {}
@@ -35,6 +42,17 @@ def keep_retained(result: Any, inputs: Sequence[KernelInput]) -> None:
             retained[number] = given.kept
     if retained:
         drop_released()
+
+
+def keep_retained_by_failed(inputs: Sequence[KernelInput]) -> None:
+    """Keep what the kernel has that failed last on this thread, before its error is raised.
+
+    Args:
+        inputs: What went in.
+    """
+    failed = call_and_own(lib.mtf_kernel_take_failed, (), lib.mtf_kernel_result_free)
+    if failed:
+        keep_retained(failed, inputs)
 
 
 def keep_for_good(inputs: Sequence[KernelInput]) -> None:

@@ -12,7 +12,11 @@ from modular_tf.errors import ClosedError
 from modular_tf.events import EventLog
 from modular_tf.kernel.outputs import is_lent, take_outputs
 from modular_tf.kernel.prepared_kernel import PreparedKernel
-from modular_tf.kernel.retained_inputs import keep_for_good, keep_retained
+from modular_tf.kernel.retained_inputs import (
+    keep_for_good,
+    keep_retained,
+    keep_retained_by_failed,
+)
 from modular_tf.kernel.selection import select
 from modular_tf.kernel.site import KernelSite
 from modular_tf.native.ffi import ffi, lib
@@ -145,6 +149,7 @@ class KernelRunner:
         arguments = kernel.native, stream, described, len(inputs)
         result = call_and_own(lib.mtf_kernel_run, arguments, lib.mtf_kernel_result_free)
         if not result:
+            keep_retained_by_failed(inputs)
             kernel.raise_failure()
         if not lib.mtf_kernel_outputs(result):
             self._await(kernel, result, inputs)
@@ -164,6 +169,7 @@ class KernelRunner:
             raise
         error = lib.mtf_kernel_finish(result)
         if error:
+            keep_retained(result, inputs)
             raise kernel.failure(error, "compute")
 
     def forget_device(self, executor: Executor) -> None:

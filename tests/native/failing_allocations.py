@@ -13,6 +13,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+
 from modular_tf.device.memory.arena import Arena
 from modular_tf.device.memory.arena_source import HostMemory
 from modular_tf.errors import ModularTFError
@@ -223,9 +225,49 @@ def define(attr: bytes, name: object) -> None:
     assert found.line is None or found.line.split("|")[2].count(";") == 1
 
 
+def kernel_steps(plugin: str) -> Iterator[tuple[str, Step]]:
+    """Yield what kernels and variables do; `plugin` has the kernels."""
+    service = PluginService()
+    service.load("host_device")
+    service.load(plugin)
+    device = service.device("CPU:0")
+    value = np.arange(3, dtype="float32")
+    variable = device.variable("float32")
+    variable.assign(value)
+    for name, call in {
+        "assign": lambda: device.op("MtfAssign")(variable, value),
+        "add": lambda: device.op("MtfAdd")(variable, value),
+        "read": lambda: device.op("MtfRead")(variable).close(),
+        "add to both": lambda: device.op("MtfAddToBoth")(variable, variable, value),
+        "lock": lambda: device.op("MtfKeepLocked")(variable),
+        "temporary": lambda: device.op("MtfEndTemporary")(device.op("MtfTemporary")()).close(),
+        "a variable": lambda: device.variable("float32").close(),
+        "assign by Python": lambda: variable.assign(value),
+        "value": lambda: variable.value().close(),
+    }.items():
+        yield name, (nothing, lambda _nothing, call=call: call())
+    yield "the first call", (lambda: with_kernels(plugin), first_call)
+
+
+def with_kernels(plugin: str) -> PluginService:
+    """Return a service with kernels that has made none."""
+    service = PluginService()
+    service.load("host_device")
+    service.load(plugin)
+    return service
+
+
+def first_call(service: PluginService) -> None:
+    """Make a site, a kernel object and a variable, and end them."""
+    with service:
+        device = service.device("CPU:0")
+        device.op("MtfAssign")(device.variable("float32"), np.zeros((1,) * 8, "float32"))
+
+
 _PARTS = {
     "filesystem": filesystem_steps,
     "device": device_steps,
+    "kernels": kernel_steps,
     "library": library_steps,
     "ops": op_steps,
 }

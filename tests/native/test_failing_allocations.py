@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.compiler import compile_object, link_library
+from tests.kernel.test_variables import build_variables
 
 _FOLDER = Path(__file__).parent
 
@@ -23,6 +24,17 @@ def test_an_allocation_that_fails_is_an_error(part, failing_allocator, fixture_p
         _FOLDER / "failing_allocations.py",
         part,
         fixture_plugin("good"),
+        env={"LD_PRELOAD": str(failing_allocator)},
+    )
+
+    assert int(done.stdout) >= 8
+
+
+def test_an_allocation_of_kernels_that_fails_is_an_error(failing_allocator, run_python):
+    done = run_python(
+        _FOLDER / "failing_allocations.py",
+        "kernels",
+        build_variables(),
         env={"LD_PRELOAD": str(failing_allocator)},
     )
 

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "executor_arena.h"
 #include "executor_call.h"
 #include "fork_lock.h"
+#include "kernel_site.h"
 #include "kernels/host_table.h"
 
 namespace {
@@ -23,9 +23,6 @@ std::atomic<const mtf_kernel_host*> attached{nullptr};
 const mtf_kernel_host& host() { return *attached.load(std::memory_order_acquire); }
 
 constexpr int32_t kFirstKernelRule = 1000;  // of mtf_error.rule, for KN-nnn
-
-// What this thread's kernels gave back while their work was queued.
-thread_local std::vector<mtf_memory*> deferred;
 
 mtf::Error error_of(mtf_kernel_failure* failure) {
   if (failure->code == 0) return nullptr;
@@ -37,22 +34,8 @@ mtf::Error error_of(mtf_kernel_failure* failure) {
 
 }  // namespace
 
-struct mtf_kernel_site {
-  mtf_kernel_place place = {};  // first: the host runtime knows no more
-  mtf_executor* executor = nullptr;
-  mtf_arena* arena = nullptr;
-  std::string device_name;
-  std::atomic<int> references{1};
-
-  ~mtf_kernel_site() {
-    if (arena != nullptr) mtf_arena_release(arena);
-    executor->release();
-  }
-  void release() {
-    if (references.fetch_sub(1) == 1) delete this;
-  }
-};
-
+// Held by its owner and by executions. One that is freed before it is over holds it for ever: the plugin
+// may be using the object, the node and the site.
 struct mtf_kernel {
   const mtf_kernel_definition* definition;
   mtf_kernel_node* node;
@@ -65,6 +48,7 @@ struct mtf_kernel {
   void* object_of_empty = nullptr;
   bool has_object_of_empty = false;
   mtf::Lock lock;  // of these two
+  std::atomic<int> references{1};
 
   ~mtf_kernel() {
     host().free_node(node);
@@ -73,39 +57,6 @@ struct mtf_kernel {
 };
 
 namespace {
-
-mtf_kernel_site* site_of(const mtf_kernel_place* place) {
-  return const_cast<mtf_kernel_site*>(reinterpret_cast<const mtf_kernel_site*>(place));
-}
-
-int allocate(const mtf_kernel_place* place, uint64_t size, void** address, void** owner,
-             char* message, size_t message_size) {
-  mtf_kernel_site* site = site_of(place);
-  const mtf::PartOfCall of_execution(site->executor);
-  mtf_memory* memory = site->arena == nullptr
-                           ? mtf_memory_new(site->executor, MTF_DEVICE_MEMORY, size)
-                           : mtf_arena_memory_new(site->executor, site->arena, MTF_DEVICE_MEMORY, size);
-  if (memory == nullptr) {
-    const mtf::Error error(mtf_take_error());
-    std::snprintf(message, message_size, "%s", error.message());
-    return 0;
-  }
-  site->references.fetch_add(1);
-  *address = reinterpret_cast<void*>(mtf_memory_address(memory));
-  *owner = memory;
-  return 1;
-}
-
-void free_memory(const mtf_kernel_place* place, void* owner) {
-  mtf_kernel_site* site = site_of(place);
-  auto* memory = static_cast<mtf_memory*>(owner);
-  if (place->is_host == 0 && mtf::CallUnderWay::of_this_thread() != nullptr) {
-    deferred.push_back(memory);  // queued work may use it
-  } else {
-    mtf_memory_free(memory);
-  }
-  site->release();
-}
 
 // Runs code of a plugin that has no status.
 template <class Call>
@@ -126,8 +77,18 @@ void delete_object(const mtf_kernel* kernel, void* object) {
   mtf::drop(call_plugin(kernel, "delete", [&] { host().delete_object(kernel->definition, object); }));
 }
 
+void release_kernel(mtf_kernel* kernel) {
+  if (kernel->references.fetch_sub(1) != 1) return;
+  if (!kernel->site->executor->is_foreign()) {  // else it is the parent's
+    delete_object(kernel, kernel->object);
+    if (kernel->has_object_of_empty) delete_object(kernel, kernel->object_of_empty);
+  }
+  delete kernel;
+}
+
 bool has_no_elements(const mtf_kernel_input& input) {
-  return input.variable == nullptr && std::find(input.dims, input.dims + input.rank, 0) != input.dims + input.rank;
+  const int64_t* const end = input.dims + input.rank;
+  return input.variable == nullptr && std::find(input.dims, end, 0) != end;
 }
 
 // The object that computes for these inputs.
@@ -149,42 +110,37 @@ mtf::Error object_for(mtf_kernel* kernel, const mtf_kernel_input* inputs, int32_
   return nullptr;
 }
 
-// The error of a call that an exception ended: what the kernel had reported before counts more.
-mtf::Error thrown_in(mtf_kernel_call* call, mtf::Error thrown) {
-  mtf_kernel_failure failure = {};
-  host().take_failure(call, &failure);
-  mtf::Error reported = error_of(&failure);
-  return reported ? std::move(reported) : std::move(thrown);
-}
-
 }  // namespace
 
 struct mtf_kernel_result {
   // Of a value that is there without an execution.
-  explicit mtf_kernel_result(mtf_kernel_site* its_site) : site(its_site), outputs(1), is_over(true) {
-    its_site->references.fetch_add(1);
-  }
-  mtf_kernel_result(mtf_kernel* kernel, const mtf_kernel_input* its_inputs, int32_t n_inputs)
-      : site(kernel->site),
-        use(std::in_place, kernel->site->executor),
+  explicit mtf_kernel_result(mtf_kernel_site* its_site)
+      : site(its_site->retain()), outputs(1), is_over(true) {}
+  mtf_kernel_result(mtf_kernel* its_kernel, const mtf_kernel_input* its_inputs, int32_t n_inputs)
+      : site(its_kernel->site->retain()),
+        use(std::in_place, its_kernel->site->executor),
         inputs(its_inputs, its_inputs + n_inputs),
-        outputs(host().count_outputs(kernel->node)) {
-    site.get()->references.fetch_add(1);
+        outputs(host().count_outputs(its_kernel->node)),
+        kernel(its_kernel) {
+    kernel->references.fetch_add(1);
   }
   ~mtf_kernel_result() {
-    for (size_t index = 0; index < outputs.size(); ++index) {
-      mtf_kernel_output& output = outputs[index];
-      if (output.owner != nullptr) mtf_memory_free(take_memory(index));
+    for (mtf_kernel_output& output : outputs) {
+      if (output.owner != nullptr) mtf::free_after_queueing(static_cast<mtf_memory*>(output.owner));
       if (output.buffer != nullptr) host().drop_buffer(output.buffer);
     }
     if (call != nullptr) host().free_call(call);
+    if (kernel != nullptr && (is_over || call == nullptr)) release_kernel(kernel);
   }
   mtf::Error finish() {
     mtf_kernel_failure failure = {};
     host().finish(call, inputs.data(), outputs.data(), &failure);
-    is_over = true;
     mtf::Error error = error_of(&failure);
     if (!error && site->place.is_host) error = copy_kept_inputs();
+    for (const mtf_kernel_output& output : outputs) {
+      if (output.owner != nullptr) site->release();  // which memory needs that plugins have
+    }
+    is_over = true;
     use.reset();
     return error;
   }
@@ -195,18 +151,14 @@ struct mtf_kernel_result {
       if (from < 0 || inputs[static_cast<size_t>(from)].is_donated) continue;
       char why[256] = "";
       void* copy = nullptr;
-      if (!allocate(&site->place, output.size, &copy, &output.owner, why, sizeof why)) {
+      const mtf_kernel_place* place = &site->place;
+      if (!place->allocate(place, output.size, &copy, &output.owner, why, sizeof why)) {
         return mtf::make_error(8, why);
       }
       output.data = std::memcpy(copy, output.data, output.size);
       output.from_input = -1;
     }
     return nullptr;
-  }
-  mtf_memory* take_memory(size_t index) {
-    void* owner = std::exchange(outputs[index].owner, nullptr);
-    if (owner != nullptr) site->release();  // the memory keeps the executor by itself
-    return static_cast<mtf_memory*>(owner);
   }
 
   struct Release {
@@ -218,8 +170,31 @@ struct mtf_kernel_result {
   std::vector<mtf_kernel_input> inputs;  // for what the kernel keeps of them
   std::vector<mtf_kernel_output> outputs;
   std::vector<int64_t> dims;  // of a variable's value
+  mtf_kernel* kernel = nullptr;
   bool is_over = false;
 };
+
+namespace {
+
+// The last result of this thread whose kernel failed and keeps inputs, for who lent them.
+thread_local mtf_kernel_result* failed = nullptr;
+
+// The error of a call that an exception ended: what the kernel had reported before counts more.
+mtf::Error thrown_in(mtf_kernel_result* result, mtf::Error thrown) {
+  mtf_kernel_failure failure = {};
+  host().take_failure(result->call, &failure);
+  mtf::Error reported = error_of(&failure);
+  mtf::drop(result->finish());  // nobody gets the outputs; the kernel may keep inputs
+  return reported ? std::move(reported) : std::move(thrown);
+}
+
+void keep_failed(std::unique_ptr<mtf_kernel_result> result) {
+  const bool is_needed = std::any_of(result->inputs.begin(), result->inputs.end(),
+                                     [](const mtf_kernel_input& input) { return input.keeper != 0; });
+  if (is_needed) delete std::exchange(failed, result.release());
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -294,26 +269,15 @@ mtf_error* mtf_kernel_node_add_output(mtf_kernel_node* node, const char* name, c
   return nullptr;
 }
 
-mtf_kernel_site* mtf_kernel_site_new(mtf_executor* executor, mtf_arena* arena,
-                                     const char* device_name, int32_t ordinal, int32_t is_host) {
-  auto site = std::make_unique<mtf_kernel_site>();
-  site->device_name = device_name;
-  executor->retain();
-  site->executor = executor;
-  if (arena != nullptr) mtf_arena_retain(arena);
-  site->arena = arena;
-  site->place = {allocate, free_memory, site->device_name.c_str(), ordinal, is_host};
-  return site.release();
-}
-
-void mtf_kernel_site_free(mtf_kernel_site* site) {
-  if (site != nullptr) site->release();
-}
-
 mtf_kernel* mtf_kernel_new(const mtf_kernel_definition* definition, mtf_kernel_node* node,
                            mtf_kernel_site* site, const mtf_plugin* plugin, const char* subject) {
-  site->references.fetch_add(1);
+  struct FreeNode {
+    void operator()(mtf_kernel_node* its) const { host().free_node(its); }
+  };
+  std::unique_ptr<mtf_kernel_node, FreeNode> taken_over(node);
   std::unique_ptr<mtf_kernel> kernel(new mtf_kernel{definition, node, site, plugin, subject});
+  taken_over.release();
+  site->retain();
   mtf::ExecutorUse use(site->executor);
   if (!use) return mtf::fail_with(mtf::closed_executor_error(site->executor).release());
   mtf::Error error = create_object(kernel.get(), &kernel->object);
@@ -323,16 +287,12 @@ mtf_kernel* mtf_kernel_new(const mtf_kernel_definition* definition, mtf_kernel_n
 }
 
 void mtf_kernel_free(mtf_kernel* kernel) {
-  if (kernel == nullptr) return;
-  if (!kernel->site->executor->is_foreign()) {  // else it is the parent's
-    delete_object(kernel, kernel->object);
-    if (kernel->has_object_of_empty) delete_object(kernel, kernel->object_of_empty);
-  }
-  delete kernel;
+  if (kernel != nullptr) release_kernel(kernel);
 }
 
 mtf_kernel_result* mtf_kernel_run(mtf_kernel* kernel, mtf_stream* stream, mtf_kernel_input* inputs,
                                   int32_t n_inputs) {
+  const mtf::Queueing queueing(stream != nullptr);
   auto result = std::make_unique<mtf_kernel_result>(kernel, inputs, n_inputs);
   if (!*result->use) {
     return mtf::fail_with(mtf::closed_executor_error(kernel->site->executor).release());
@@ -348,13 +308,16 @@ mtf_kernel_result* mtf_kernel_run(mtf_kernel* kernel, mtf_stream* stream, mtf_ke
     is_over = host().compute(kernel->definition, object, result->call);
   });
   if (error) {
-    error = thrown_in(result->call, std::move(error));
+    error = thrown_in(result.get(), std::move(error));
   } else if (is_over) {
     error = result->finish();
   }
-  if (error) return mtf::fail_with(error.release());
-  return result.release();
+  if (!error) return result.release();
+  keep_failed(std::move(result));
+  return mtf::fail_with(error.release());
 }
+
+mtf_kernel_result* mtf_kernel_take_failed(void) { return std::exchange(failed, nullptr); }
 
 const mtf_kernel_output* mtf_kernel_outputs(const mtf_kernel_result* result) {
   static const mtf_kernel_output kNone = {};  // of a vector without elements there is no address
@@ -369,7 +332,8 @@ int mtf_kernel_wait(mtf_kernel_result* result, uint64_t nanoseconds) {
 mtf_error* mtf_kernel_finish(mtf_kernel_result* result) { return result->finish().release(); }
 
 mtf_memory* mtf_kernel_take_memory(mtf_kernel_result* result, int32_t output) {
-  return result->take_memory(static_cast<size_t>(output));
+  void*& owner = result->outputs[static_cast<size_t>(output)].owner;
+  return static_cast<mtf_memory*>(std::exchange(owner, nullptr));
 }
 
 void* mtf_kernel_take_buffer(mtf_kernel_result* result, int32_t output) {
@@ -396,32 +360,28 @@ mtf_error* mtf_kernel_variable_set(mtf_kernel_variable* variable, mtf_kernel_sit
   if (memory != nullptr) {
     address = memory->base.opaque;
     size = memory->base.size;
-    site->references.fetch_add(1);  // until the memory is given back
+    site->retain();  // until the memory is given back
   }
-  host().set_variable(variable, &site->place, address, size, memory, type, dims, rank);
+  try {
+    host().set_variable(variable, &site->place, address, size, memory, type, dims, rank);
+  } catch (const std::bad_alloc&) {
+    if (memory != nullptr) site->place.free(&site->place, memory);
+    throw;
+  }
   return nullptr;
 }
 
 mtf_kernel_result* mtf_kernel_variable_read(mtf_kernel_variable* variable, mtf_kernel_site* site) {
   auto result = std::make_unique<mtf_kernel_result>(site);
-  if (!host().read_variable(variable, result->outputs.data())) {
+  result->dims.resize(MTF_MOST_DIMENSIONS);
+  if (!host().read_variable(variable, result->outputs.data(), result->dims.data())) {
     return mtf::fail_with(mtf::make_error(9, "the variable has no value yet").release());
   }
-  const mtf_kernel_output& output = result->outputs[0];
-  result->dims.assign(output.dims, output.dims + output.rank);
-  result->outputs[0].dims = result->dims.data();
   return result.release();
 }
 
 int32_t mtf_kernel_take_released(uint64_t* keepers, int32_t most) {
   return host().take_released(keepers, most);
-}
-
-mtf_memory* mtf_kernel_take_deferred(void) {
-  if (deferred.empty()) return nullptr;
-  mtf_memory* memory = deferred.back();
-  deferred.pop_back();
-  return memory;
 }
 
 }  // extern "C"

@@ -83,6 +83,9 @@ typedef struct mtf_kernel_result mtf_kernel_result;
  * asynchronous kernel goes on, the result has no outputs, and the memory of the inputs must stay. */
 mtf_kernel_result* mtf_kernel_run(mtf_kernel* kernel, mtf_stream* stream, mtf_kernel_input* inputs,
                                   int32_t n_inputs);
+/* After a failure of mtf_kernel_run on this thread: the result, the caller's, where the kernel keeps
+ * inputs (mtf_kernel_keeper); else NULL. */
+mtf_kernel_result* mtf_kernel_take_failed(void);
 /* All outputs; NULL while the execution goes on. */
 const mtf_kernel_output* mtf_kernel_outputs(const mtf_kernel_result* result);
 /* Waits for an execution that goes on: 1 when it is over, 0 when the time is. */

@@ -2,10 +2,11 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
-#include <vector>
+#include <utility>
 
-#include "fork_lock.h"
+#include "entry.h"
 #include "modular_tf/tensor.h"
 
 namespace mtf::kernels {
@@ -13,18 +14,15 @@ namespace {
 
 alignas(kAlignment) char nothing[kAlignment];
 
-// Numbers of lent memory. Reserved for at least one more whenever a number is given out, so that the
-// end of a buffer needs no memory.
-struct Keepers {
-  Lock lock;
-  uint64_t last = 0;
-  size_t in_use = 0;
-  std::vector<uint64_t> released;
-};
+// Lent memory that nobody has any more, until Python has been told. The buffers themselves are the list,
+// so that neither a number nor its end needs memory, and forks find it whole.
+std::atomic<Buffer*> released_lent{nullptr};
+std::atomic<uint64_t> last_keeper{0};
 
-Keepers& keepers() {
-  static auto* const made = new Keepers;  // never destroyed: plugins' threads may outlive destructors
-  return *made;
+void tell_released(Buffer* buffer) {
+  buffer->next = released_lent.load(std::memory_order_relaxed);
+  while (!released_lent.compare_exchange_weak(buffer->next, buffer, std::memory_order_release)) {
+  }
 }
 
 void release_host(Buffer* buffer) {
@@ -35,20 +33,21 @@ void release_host(Buffer* buffer) {
     }
   }
   std::free(buffer->data);
+  delete buffer;
 }
 
-void release_device(Buffer* buffer) { buffer->place->free(buffer->place, buffer->owner); }
+void release_device(Buffer* buffer) {
+  buffer->place->free(buffer->place, buffer->owner);
+  delete buffer;
+}
 
 void release_of_plugin(Buffer* buffer) {
-  if (buffer->deallocator != nullptr) {
-    buffer->deallocator(buffer->data, buffer->size, buffer->argument);
-  }
+  const std::unique_ptr<Buffer> ended(buffer);
+  give_to_deallocator(buffer->deallocator, buffer->data, buffer->size, buffer->argument);
 }
 
 void release_lent(Buffer* buffer) {
-  if (buffer->keeper == 0) return;
-  const LockGuard guard(keepers().lock);
-  keepers().released.push_back(buffer->keeper);  // reserved by new_keeper
+  buffer->keeper == 0 ? delete buffer : tell_released(buffer);
 }
 
 BufferRef new_buffer(void (*release)(Buffer*)) {
@@ -62,8 +61,20 @@ BufferRef new_buffer(void (*release)(Buffer*)) {
 BufferRef::~BufferRef() {
   if (buffer_ == nullptr) return;
   if (buffer_->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  if (buffer_->release != nullptr) buffer_->release(buffer_);
-  delete buffer_;
+  buffer_->release(buffer_);
+}
+
+void give_to_deallocator(Deallocator deallocator, void* data, size_t size, void* argument) {
+  if (deallocator == nullptr) return;
+  try {
+    deallocator(data, size, argument);
+  } catch (abi::__forced_unwind&) {
+    throw;
+  } catch (const std::exception& error) {
+    report_misuse_by(kRuleArguments, "a deallocator of TF_NewTensor threw: %s", error.what());
+  } catch (...) {
+    report_misuse_by(kRuleArguments, "a deallocator of TF_NewTensor threw an exception of an unknown type");
+  }
 }
 
 void* empty_data() noexcept { return nothing; }
@@ -72,10 +83,7 @@ BufferRef new_host_buffer(size_t size, bool has_strings) noexcept {
   BufferRef buffer = new_buffer(release_host);
   if (!buffer) return buffer;
   const size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
-  if (rounded < size) {
-    buffer->release = nullptr;
-    return {};
-  }
+  if (rounded < size) return {};
   buffer->data = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
   if (buffer->data == nullptr) return {};
   if (has_strings) std::memset(buffer->data, 0, size);  // empty small strings
@@ -98,7 +106,7 @@ BufferRef new_device_buffer(void* data, size_t size, void* owner,
   return buffer;
 }
 
-BufferRef new_plugin_buffer(void* data, size_t size, void (*deallocator)(void*, size_t, void*),
+BufferRef new_plugin_buffer(void* data, size_t size, Deallocator deallocator,
                             void* argument) noexcept {
   BufferRef buffer = new_buffer(release_of_plugin);
   if (!buffer) return buffer;
@@ -119,25 +127,17 @@ BufferRef new_lent_buffer(void* data, size_t size, bool is_on_host) noexcept {
 }
 
 uint64_t new_keeper() noexcept {
-  Keepers& all = keepers();
-  const LockGuard guard(all.lock);
-  try {
-    all.released.reserve(all.released.size() + all.in_use + 1);
-  } catch (const std::bad_alloc&) {
-    return 0;
-  }
-  ++all.in_use;
-  return ++all.last;
+  return last_keeper.fetch_add(1) + 1;
 }
 
 int32_t take_released_keepers(uint64_t* numbers, int32_t most) noexcept {
-  Keepers& all = keepers();
-  const LockGuard guard(all.lock);
   int32_t taken = 0;
-  for (; taken < most && !all.released.empty(); ++taken, --all.in_use) {
-    numbers[taken] = all.released.back();
-    all.released.pop_back();
+  Buffer* first = released_lent.exchange(nullptr, std::memory_order_acquire);
+  for (; taken < most && first != nullptr; ++taken) {
+    const std::unique_ptr<Buffer> told(std::exchange(first, first->next));
+    numbers[taken] = told->keeper;
   }
+  while (first != nullptr) tell_released(std::exchange(first, first->next));
   return taken;
 }
 

@@ -12,19 +12,23 @@ namespace mtf::kernels {
 
 constexpr size_t kAlignment = 64;
 
+using Deallocator = void (*)(void* data, size_t size, void* argument);
+
 struct Buffer {
   void* data = nullptr;
   size_t size = 0;
   std::atomic<int> references{1};
-  void (*release)(Buffer* buffer) = nullptr;  // of the memory, at the end; NULL: nothing to do
+  // Of the memory, and of the buffer itself, at the end.
+  void (*release)(Buffer* buffer) = nullptr;
   bool is_own = false;      // the host's: nobody outside uses it, so that it may be written anew
   bool is_on_host = true;
   bool has_strings = false;
   const mtf_kernel_place* place = nullptr;  // of device memory: who gets it back
   void* owner = nullptr;                    // what they get
-  void (*deallocator)(void* data, size_t size, void* argument) = nullptr;  // of a plugin's memory
+  Deallocator deallocator = nullptr;  // of a plugin's memory
   void* argument = nullptr;
   uint64_t keeper = 0;  // of memory that Python lends: the number by which it keeps that
+  Buffer* next = nullptr;  // in the list of those that are released
 
   bool is_shared() const { return references.load(std::memory_order_acquire) > 1; }
 };
@@ -65,9 +69,10 @@ BufferRef new_host_buffer(size_t size, bool has_strings) noexcept;
 BufferRef new_device_buffer(void* data, size_t size, void* owner,
                             const mtf_kernel_place* place) noexcept;
 // Memory of a plugin's, which `deallocator` gets back.
-BufferRef new_plugin_buffer(void* data, size_t size,
-                            void (*deallocator)(void* data, size_t size, void* argument),
+BufferRef new_plugin_buffer(void* data, size_t size, Deallocator deallocator,
                             void* argument) noexcept;
+// Gives a plugin its memory back. What the plugin throws is a misuse: destructors do this.
+void give_to_deallocator(Deallocator deallocator, void* data, size_t size, void* argument);
 // Memory that Python lends for a call, or longer if it is told so.
 BufferRef new_lent_buffer(void* data, size_t size, bool is_on_host) noexcept;
 

@@ -92,8 +92,7 @@ void hand_over(Tensor* tensor, mtf_kernel_output* output) {
   if (buffer == nullptr) return;
   if (buffer->place != nullptr && !buffer->is_shared()) {
     output->owner = buffer->owner;
-    buffer->release = nullptr;
-    tensor->buffer = {};
+    delete tensor->buffer.release();  // but not the memory
   } else {
     output->buffer = tensor->buffer.release();
   }

@@ -26,6 +26,12 @@ Construction* construction_of(const TF_OpKernelConstruction* handle, const char*
   return checked<Construction>(handle, HandleKind::kConstruction, function);
 }
 
+// Stands for the object of a `create` that has not returned; NULL is one that plugins return.
+void* not_made() {
+  static char nothing;
+  return &nothing;
+}
+
 const char* shown(const char* name) { return name == nullptr ? "(NULL)" : name; }
 
 // TensorFlow asks for the size of a list first, and says so, but not of strings and tensors.
@@ -68,6 +74,10 @@ Sizes sizes_of(const Attribute& attribute) {
   const int64_t count = attribute.kind == MTF_ATTR_FUNC ? 0 : attribute.count();  // as TensorFlow does
   const int64_t list = attribute.is_list ? count : -1;
   return {static_cast<int32_t>(list), static_cast<int32_t>(total)};
+}
+
+TF_Tensor* handle_of(const Tensor& tensor) {
+  return entry<TF_Tensor*>(nullptr, [&] { return new_tensor_handle(tensor); });
 }
 
 void pack_strings(const Attribute& attribute, char** values, size_t* lengths, int max_values,
@@ -123,6 +133,7 @@ void create(const mtf_kernel_definition* kernel, const mtf_kernel_node* node, vo
             mtf_kernel_failure* failure) {
   *object = nullptr;
   if (kernel->create == nullptr) return;
+  *object = not_made();
   Construction construction{node, failure};
   void* handle = new_handle(HandleKind::kConstruction, &construction);
   if (handle == nullptr) return set_failure(failure, TF_RESOURCE_EXHAUSTED, 0, "no memory");
@@ -136,7 +147,8 @@ void create(const mtf_kernel_definition* kernel, const mtf_kernel_node* node, vo
 }
 
 void delete_object(const mtf_kernel_definition* kernel, void* object) {
-  if (kernel->delete_kernel != nullptr) kernel->delete_kernel(object);
+  const bool has_object = object != not_made() && kernel->delete_kernel != nullptr;
+  if (has_object) kernel->delete_kernel(object);
 }
 
 }  // namespace mtf::kernels
@@ -249,7 +261,7 @@ void TF_OpKernelConstruction_GetAttrStringList(TF_OpKernelConstruction* construc
 void TF_OpKernelConstruction_GetAttrTensor(TF_OpKernelConstruction* construction, const char* name,
                                            TF_Tensor** value, TF_Status* status) {
   *value = nullptr;
-  MTF_GET(MTF_ATTR_TENSOR, false, *value = new_tensor_handle(attr->tensors[0]);)
+  MTF_GET(MTF_ATTR_TENSOR, false, *value = handle_of(attr->tensors[0]);)
   if (*value == nullptr) fail(status, TF_RESOURCE_EXHAUSTED, "the host has no memory");
 }
 
@@ -260,7 +272,7 @@ void TF_OpKernelConstruction_GetAttrTensorList(TF_OpKernelConstruction* construc
   std::fill_n(values, most, nullptr);
   MTF_GET(MTF_ATTR_TENSOR, true, size_t index = 0;)
   for (; index < attr->tensors.size() && index < most; ++index) {
-    values[index] = new_tensor_handle(attr->tensors[index]);
+    values[index] = handle_of(attr->tensors[index]);
     if (values[index] == nullptr) return fail(status, TF_RESOURCE_EXHAUSTED, "the host has no memory");
   }
 }

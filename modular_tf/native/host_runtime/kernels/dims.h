@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 namespace mtf::kernels {
@@ -22,7 +23,7 @@ class Dims {
   Dims& operator=(Dims&& other) noexcept = default;
 
   void assign(const int64_t* sizes, int rank) {
-    rank = std::max(rank, 0);
+    if (rank < 0 || rank > kMost || (rank > 0 && sizes == nullptr)) refuse(sizes, rank);
     if (rank > kInline) more_.reset(new int64_t[static_cast<size_t>(rank)]);
     rank_ = rank;
     if (rank > 0) std::copy(sizes, sizes + rank, rank > kInline ? more_.get() : few_);
@@ -56,6 +57,13 @@ class Dims {
   }
 
  private:
+  static constexpr int kMost = 254;  // as TensorFlow has it
+  [[noreturn]] static void refuse(const int64_t* sizes, int rank) {
+    const std::string what = sizes == nullptr ? "NULL for " : "";
+    throw std::length_error("dims: expected 0 to " + std::to_string(kMost) + " sizes, found " + what +
+                            std::to_string(rank));
+  }
+
   static constexpr int kInline = 6;
   int rank_ = 0;
   int64_t few_[kInline] = {};

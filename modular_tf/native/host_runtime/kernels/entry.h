@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <stdexcept>
 
 #include "misuse.h"
 #include "modular_tf/status.h"
@@ -55,13 +56,17 @@ Result entry(Result otherwise, Body&& body) {
     return body();
   } catch (abi::__forced_unwind&) {
     throw;
+  } catch (const std::length_error& error) {
+    report_misuse_by(kRuleArguments, "%s", error.what());
   } catch (const std::exception& error) {
     report_misuse_by(kRuleArguments, "the host failed: %s", error.what());
-    return otherwise;
+  } catch (...) {
+    report_misuse_by(kRuleArguments, "an exception of an unknown type");
   }
+  return otherwise;
 }
 
-// Runs `body`, which sets the status.
+// Runs `body`, which sets the status, and may call back into the plugin.
 template <class Body>
 void with_status(TF_Status* status, Body&& body) {
   try {
@@ -70,8 +75,12 @@ void with_status(TF_Status* status, Body&& body) {
     throw;
   } catch (const std::bad_alloc&) {
     TF_SetStatus(status, TF_RESOURCE_EXHAUSTED, "the host has no memory");
+  } catch (const std::length_error& error) {
+    fail(status, TF_INVALID_ARGUMENT, "%s", error.what());
   } catch (const std::exception& error) {
-    fail(status, TF_INTERNAL, "the host failed: %s", error.what());
+    fail(status, TF_INTERNAL, "an exception: %s", error.what());
+  } catch (...) {
+    fail(status, TF_INTERNAL, "an exception of an unknown type");
   }
 }
 

@@ -123,7 +123,7 @@ void* new_handle(HandleKind kind, void* object) noexcept {
   Slot* slot = &known_slot(static_cast<uint32_t>(index));
   const uint32_t generation = (slot->tag.load(std::memory_order_relaxed) >> kKindBits) + 1;
   const uint32_t tag = tag_of(generation % kMostGenerations, kind);
-  slot->object.store(object, std::memory_order_relaxed);
+  slot->object.store(object, std::memory_order_release);
   slot->tag.store(tag, std::memory_order_release);
   alive[static_cast<int>(kind)].fetch_add(1, std::memory_order_relaxed);
   const uint64_t number = kMark << kMarkAt | uint64_t{static_cast<uint8_t>(kind)} << kKindAt |
@@ -136,7 +136,9 @@ void* find_object(const void* handle, HandleKind kind) noexcept {
   const Parts parts = parts_of(handle, kind);
   if (parts.slot == nullptr) return nullptr;
   if (parts.slot->tag.load(std::memory_order_acquire) != parts.tag) return nullptr;
-  return parts.slot->object.load(std::memory_order_relaxed);
+  void* object = parts.slot->object.load(std::memory_order_acquire);
+  // Another thread may have ended it meanwhile, and the slot may have an object of another kind.
+  return parts.slot->tag.load(std::memory_order_relaxed) == parts.tag ? object : nullptr;
 }
 
 void* end_handle(const void* handle, HandleKind kind) noexcept {

@@ -69,7 +69,8 @@ typedef struct mtf_kernel_host {
   void (*free_variable)(mtf_kernel_variable* variable);
   void (*set_variable)(mtf_kernel_variable* variable, const mtf_kernel_place* place, void* data,
                        uint64_t size, void* owner, int32_t type, const int64_t* dims, int32_t rank);
-  int (*read_variable)(mtf_kernel_variable* variable, mtf_kernel_output* output);
+  /* `dims` has room for MTF_MOST_DIMENSIONS. */
+  int (*read_variable)(mtf_kernel_variable* variable, mtf_kernel_output* output, int64_t* dims);
   int32_t (*take_released)(uint64_t* keepers, int32_t most);
   /* Calls TF_InitKernel; the first misuse is given back, and all of them are logged. */
   void (*init_kernels)(void (*init)(void), mtf_kernel_failure* misuse);

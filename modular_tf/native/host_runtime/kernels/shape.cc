@@ -72,9 +72,8 @@ Shape concatenated(const Shape& first, const Shape& second) {
 
 int64_t dimension_of(const Shape& shape, int64_t index) {
   const int64_t rank = shape.rank();
-  const int64_t counted = index < 0 ? rank + index : index;
-  const bool is_inside = shape.has_rank && counted >= 0 && counted < rank;
-  return is_inside ? shape.dims[static_cast<size_t>(counted)] : kUnknown;
+  if (!shape.has_rank || index < -rank || index >= rank) return kUnknown;
+  return shape.dims[static_cast<size_t>(index < 0 ? rank + index : index)];
 }
 
 }  // namespace mtf::kernels

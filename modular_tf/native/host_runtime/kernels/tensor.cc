@@ -37,19 +37,19 @@ bool can_have(int32_t type, size_t len, size_t needed) {
   return needed <= len || (needed == 0 && type != 0);
 }
 
-// Memory of a plugin as a tensor: in place where it is aligned, else a copy.
-TF_Tensor* adopt(Tensor tensor, void* data, size_t len, void (*deallocator)(void*, size_t, void*),
-                 void* argument) {
-  if (is_aligned(data) || is_object(tensor.type)) {
-    tensor.buffer = new_plugin_buffer(data, len, deallocator, argument);
-    return tensor.buffer ? new_tensor_handle(std::move(tensor)) : nullptr;
+// A tensor in memory of a plugin where that is aligned, else in a copy: that memory stays the plugin's.
+TF_Tensor* new_tensor(int32_t type, Dims dims, BufferRef* memory) {
+  Tensor tensor{{}, type, std::move(dims)};
+  size_t needed = 0;
+  if (!size_of(tensor.dims, type, &needed) || !can_have(type, (*memory)->size, needed)) return nullptr;
+  if (is_aligned((*memory)->data) || is_object(type)) {
+    tensor.buffer = *memory;
+    return new_tensor_handle(std::move(tensor));
   }
-  tensor.buffer = new_host_buffer(len, false);
+  tensor.buffer = new_host_buffer((*memory)->size, false);
   if (!tensor.buffer) return nullptr;
-  std::memcpy(tensor.buffer->data, data, len);
-  TF_Tensor* handle = new_tensor_handle(std::move(tensor));
-  if (deallocator != nullptr) deallocator(data, len, argument);
-  return handle;
+  std::memcpy(tensor.buffer->data, (*memory)->data, (*memory)->size);
+  return new_tensor_handle(std::move(tensor));
 }
 
 void bitcast(const Tensor& from, int32_t type, Tensor* to, const Dims& dims, TF_Status* status) {
@@ -79,14 +79,10 @@ extern "C" {
 TF_Tensor* TF_NewTensor(TF_DataType type, const int64_t* dims, int num_dims, void* data, size_t len,
                         void (*deallocator)(void*, size_t, void*), void* argument) {
   return entry<TF_Tensor*>(nullptr, [&]() -> TF_Tensor* {
-    const auto number = static_cast<int32_t>(type);
-    Tensor tensor{{}, number, Dims(dims, num_dims)};
-    size_t needed = 0;
-    if (!size_of(tensor.dims, number, &needed) || !can_have(number, len, needed)) {
-      if (deallocator != nullptr) deallocator(data, len, argument);
-      return nullptr;
-    }
-    return adopt(std::move(tensor), data, len, deallocator, argument);
+    BufferRef memory = new_plugin_buffer(data, len, deallocator, argument);  // goes back in any case
+    if (memory) return new_tensor(static_cast<int32_t>(type), Dims(dims, num_dims), &memory);
+    give_to_deallocator(deallocator, data, len, argument);
+    return nullptr;
   });
 }
 

@@ -2,6 +2,7 @@
 #include "tensor_proto.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <vector>
 
@@ -118,7 +119,11 @@ bool read_tensor_proto(std::string_view bytes, Tensor* tensor, std::string* why)
       return false;
     }
   }
-  tensor->dims = Dims(dims.data(), static_cast<int>(dims.size()));
+  if (values.size() % unit != 0) {  // half of a complex number
+    *why = "its values are damaged";
+    return false;
+  }
+  tensor->dims = Dims(dims.data(), static_cast<int>(std::min<size_t>(dims.size(), INT_MAX)));
   size_t size = 0;
   if (!size_of(tensor->dims, tensor->type, &size) || (!content.empty() && content.size() != size)) {
     *why = "its content has " + std::to_string(content.size()) + " bytes, and its shape is " +

@@ -32,14 +32,14 @@ void set_variable(mtf_kernel_variable* variable, const mtf_kernel_place* place, 
   variable->is_initialized = true;
 }
 
-int read_variable(mtf_kernel_variable* variable, mtf_kernel_output* output) {
+int read_variable(mtf_kernel_variable* variable, mtf_kernel_output* output, int64_t* dims) {
   const LockGuard guard(variable->lock);
   const Tensor& tensor = variable->tensor;
   if (!variable->is_initialized) return 0;
   *output = {};
   output->data = tensor.data();
   output->size = tensor.size();
-  output->dims = tensor.dims.data();
+  output->dims = std::copy_n(tensor.dims.data(), tensor.dims.rank(), dims) - tensor.dims.rank();
   output->rank = tensor.dims.rank();
   output->type = tensor.type;
   output->is_set = 1;
@@ -69,20 +69,34 @@ const Tensor* value_of(const mtf_kernel_call* call, int index, TF_Status* status
   return nullptr;
 }
 
-// Has the plugin copy a tensor into new memory. It gets handles that the host deletes afterwards; one
-// that the plugin has deleted itself is not missed.
+// A handle for a function that the plugin passed: deleted afterwards, also when that throws. One that the
+// plugin has deleted itself is not missed.
+class LentHandle {
+ public:
+  explicit LentHandle(Tensor tensor) : handle_(new_tensor_handle(std::move(tensor))) {}
+  ~LentHandle() { take(); }
+  LentHandle(const LentHandle&) = delete;
+  LentHandle& operator=(const LentHandle&) = delete;
+  explicit operator bool() const { return handle_ != nullptr; }
+  TF_Tensor* get() const { return handle_; }
+  // The tensor as the plugin has left it; NULL where the plugin deleted it.
+  std::unique_ptr<Tensor> take() const {
+    return std::unique_ptr<Tensor>(static_cast<Tensor*>(end_handle(handle_, HandleKind::kTensor)));
+  }
+
+ private:
+  TF_Tensor* const handle_;
+};
+
+// Has the plugin copy a tensor into new memory.
 bool copy_by_plugin(TF_OpKernelContext* context, const mtf_kernel_call* call, TF_TensorCopy copy,
                     const Tensor& source, Tensor* target, TF_Status* status) {
   *target = Tensor{{}, source.type, source.dims};
   if (!allocate_for_call(call, target, false, status)) return false;
   if (source.size() == 0) return true;
-  TF_Tensor* from = new_tensor_handle(source);
-  TF_Tensor* to = new_tensor_handle(*target);
-  const bool is_possible = from != nullptr && to != nullptr && copy != nullptr;
-  if (is_possible) copy(context, from, to);
-  for (TF_Tensor* handle : {from, to}) {
-    delete static_cast<Tensor*>(end_handle(handle, HandleKind::kTensor));
-  }
+  const LentHandle from(source), to(*target);
+  const bool is_possible = from && to && copy != nullptr;
+  if (is_possible) copy(context, from.get(), to.get());
   if (!is_possible) fail(status, TF_INTERNAL, "the value cannot be copied");
   return is_possible;
 }
@@ -167,13 +181,9 @@ void update(TF_OpKernelContext* context, mtf_kernel_call* call, mtf_kernel_varia
                 variable->tensor.dims.text().c_str(), value->dims.text().c_str());
   }
   if (!make_exclusive(context, call, variable, copy, status)) return;
-  TF_Tensor* target = new_tensor_handle(variable->tensor);
-  TF_Tensor* source = new_tensor_handle(*value);
-  const bool is_possible = target != nullptr && source != nullptr && change != nullptr;
-  if (is_possible) change(context, target, source, operation);
-  for (TF_Tensor* handle : {target, source}) {
-    delete static_cast<Tensor*>(end_handle(handle, HandleKind::kTensor));
-  }
+  const LentHandle target(variable->tensor), source(*value);
+  const bool is_possible = target && source && change != nullptr;
+  if (is_possible) change(context, target.get(), source.get(), operation);
   is_possible ? succeed(status) : fail(status, TF_INTERNAL, "the variable cannot be updated");
 }
 
@@ -283,13 +293,11 @@ void TF_TemporaryVariable(TF_OpKernelContext* context, TF_DataType type, const i
   if (call == nullptr) return;
   with_status(status, [&] {
     VariableRef variable(new_variable());
-    TF_Tensor* tensor = new_tensor_handle(
-        Tensor{{}, static_cast<int32_t>(type), Dims(dims, num_dims)});
-    if (tensor == nullptr) throw std::bad_alloc();
+    const LentHandle tensor(Tensor{{}, static_cast<int32_t>(type), Dims(dims, num_dims)});
+    if (!tensor) throw std::bad_alloc();
     succeed(status);
-    allocate(context, tensor, type, dims, num_dims, status);
-    const std::unique_ptr<Tensor> made(
-        static_cast<Tensor*>(end_handle(tensor, HandleKind::kTensor)));
+    allocate(context, tensor.get(), type, dims, num_dims, status);
+    const std::unique_ptr<Tensor> made = tensor.take();
     if (TF_GetCode(status) != TF_OK || made == nullptr) return;
     variable->tensor = *made;
     variable->is_initialized = true;

@@ -52,9 +52,9 @@ void free_variable(mtf_kernel_variable* variable);
 // Gives a variable memory of a device, which is its own from now on: `owner` is for the place's `free`.
 void set_variable(mtf_kernel_variable* variable, const mtf_kernel_place* place, void* data,
                   uint64_t size, void* owner, int32_t type, const int64_t* dims, int32_t rank);
-// Describes the value as an output with a hold on the memory. 0: it has none. `dims` is valid until the
-// variable changes.
-int read_variable(mtf_kernel_variable* variable, mtf_kernel_output* output);
+// Describes the value as an output with a hold on the memory, whose sizes are written to `dims`. 0: it
+// has none.
+int read_variable(mtf_kernel_variable* variable, mtf_kernel_output* output, int64_t* dims);
 
 }  // namespace mtf::kernels
 #endif

@@ -1,0 +1,135 @@
+"""Have kernels throw in every function that the host calls, and keep what they were given.
+
+Arguments: a case, and the library of the kernels. What does not end as it should raises.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import signal
+import sys
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from modular_tf import PluginService
+from modular_tf.errors import InternalError, InvalidArgumentError, ModularTFError
+from modular_tf.native.ffi import lib
+
+if TYPE_CHECKING:
+    from modular_tf.device.device import Device
+
+_case, _path = sys.argv[1:]
+_FLOATS = np.arange(3, dtype="float32")
+
+
+def deallocators(device: Device, _plugin: ctypes.CDLL) -> None:
+    """Have memory of a plugin given back to a function that throws."""
+    for op, thrown in (
+        ("MtfGiveBackThrowing", "threw: no memory of mine"),
+        ("MtfGiveBackThrowingNumber", "threw an exception of an unknown type"),
+    ):
+        with pytest.raises(InternalError, match=thrown):
+            device.op(op)()
+    device.op("MtfOutputOfThrowing")().close()
+    gc.collect()
+
+
+def callbacks(device: Device, _plugin: ctypes.CDLL) -> None:
+    """Have functions throw that the host calls for variables; it deletes what it lent them."""
+    variable = device.variable("float32")
+    variable.assign(_FLOATS)
+    for _ in range(2):
+        for op, arguments in (
+            ("MtfAssignThrowing", (variable, _FLOATS)),
+            ("MtfAssignThrowingNumber", (variable, _FLOATS)),
+            ("MtfUpdateThrowing", (variable, _FLOATS)),
+            ("MtfTemporaryThrowing", ()),
+        ):
+            with pytest.raises(InternalError, match=r"exception|no copy"):
+                device.op(op)(*arguments)
+            assert lib.mtf_kernel_tensor_handles() == 0, op
+    assert variable.value().to_numpy().tolist() == [0, 1, 2]
+
+
+def locks(device: Device, _plugin: ctypes.CDLL) -> None:
+    """Throw with a variable locked."""
+    variable = device.variable("float32")
+    variable.assign(_FLOATS)
+    with pytest.raises(ModularTFError, match="locked"):
+        device.op("MtfLockAndThrow")(variable)
+    variable.assign(_FLOATS)
+
+
+def kept_inputs(device: Device, _plugin: ctypes.CDLL) -> None:
+    """Keep an input in a call that fails: its memory stays until the kernel lets go of it."""
+    for op in ("MtfKeepAndFail", "MtfKeepAndThrow", "MtfKeepAndFailLater"):
+        array = device.put(_FLOATS)
+        memory: Any = weakref.ref(array.device_memory)
+        with pytest.raises(ModularTFError, match="kept, and"):
+            device.op(op)(array)
+        del array
+        gc.collect()
+        assert memory() is not None, op
+        device.op("MtfLetGo")(_FLOATS)
+        with pytest.raises(ModularTFError):
+            device.op("MtfKeepAndFail")(_FLOATS)  # looks for what was let go
+        gc.collect()
+        assert memory() is None, op
+
+
+def create(device: Device, plugin: ctypes.CDLL) -> None:
+    """Throw instead of making an object: there is none to delete."""
+    with pytest.raises(ModularTFError, match="no object"):
+        device.op("MtfThrowingCreate")()
+    assert plugin.mtf_test_deleted_null() == 0
+
+
+def abandoned(device: Device, plugin: ctypes.CDLL) -> None:
+    """Leave an asynchronous kernel that is not done: what it uses stays for ever."""
+    threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        device.op("MtfNeverDone")(_FLOATS)
+    _service.close()
+    gc.collect()
+    assert plugin.mtf_test_live_objects() == 1
+    assert plugin.mtf_test_use_and_end() != 0
+
+
+def shapes(device: Device, _plugin: ctypes.CDLL) -> None:
+    """Ask for tensors with shapes that there are not."""
+    with pytest.raises(InvalidArgumentError, match="expected 0 to 254 sizes, found NULL for 2"):
+        device.op("MtfAsk")()
+
+
+def changing_shapes(device: Device, _plugin: ctypes.CDLL) -> None:
+    """Read a variable while its shape changes: it is always one of the two."""
+    variable = device.variable("float32")
+    few, many = np.zeros((2, 0)), np.zeros((1,) * 40 + (0,))
+    variable.assign(few.astype("float32"))
+    stop = threading.Event()
+
+    def change() -> None:
+        while not stop.is_set():
+            variable.assign(few.astype("float32"))
+            variable.assign(many.astype("float32"))
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for _ in range(2000):
+            assert variable.value().shape in (few.shape, many.shape)
+    finally:
+        stop.set()
+        thread.join()
+
+
+with PluginService() as _service:
+    _service.load("host_device")
+    _service.load(_path)
+    globals()[_case](_service.device("CPU:0"), ctypes.CDLL(_path))
+print("survived")
