@@ -301,6 +301,14 @@ def test_arrays_of_two_devices_are_an_error(run_hostile, fixture_device_plugin):
     assert "FIXTURE:0" in said
 
 
+def test_tensors_are_counted_before_there_are_kernels(run_python):
+    run_python("""
+        from modular_tf.native.ffi import lib
+
+        assert lib.mtf_kernel_tensor_handles() == 0
+    """)
+
+
 # -- ends -----------------------------------------------------------------------------------------
 
 

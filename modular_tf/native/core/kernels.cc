@@ -235,7 +235,9 @@ int32_t mtf_op_definition_count(void) { return host().count_op_definitions(); }
 
 const char* mtf_op_definition_at(int32_t index) { return host().op_definition_line(index); }
 
-int64_t mtf_kernel_tensor_handles(void) { return host().count_handles(1); }
+int64_t mtf_kernel_tensor_handles(void) {
+  return attached.load() == nullptr ? 0 : host().count_handles(1);
+}
 
 mtf_kernel_node* mtf_kernel_node_new(const char* name, const char* op) {
   return host().new_node(name, op);
