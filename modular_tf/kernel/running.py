@@ -52,6 +52,7 @@ class KernelRunner:
         executor = device.executor
         site = self._sites.get(executor)
         if site is None:
+            self._forget_closed()
             site = self._sites.setdefault(executor, KernelSite(device))
         return site
 
@@ -106,6 +107,7 @@ class KernelRunner:
             stream: The stream; None for the device's compute stream.
 
         Raises:
+            InvalidArgumentError: The stream is of another device.
             ModularTFError: The kernel failed, with its own code.
             ClosedError: The device was closed.
         """
@@ -116,7 +118,7 @@ class KernelRunner:
         if site.is_host:
             site.executor.await_streams()
             return self._outputs(kernel, inputs, described[0], ffi.NULL, donated)
-        chosen = site.executor.context.compute if stream is None else stream
+        chosen = site.executor.context.compute if stream is None else site.checked_stream(stream)
         used: list[object] = [kernel, *inputs]
         with chosen.work(used) as native:
             try:
@@ -153,12 +155,13 @@ class KernelRunner:
         if error:
             raise kernel.failure(error, "compute")
 
-    def forget_device(self, executor: Executor) -> None:
-        """End the kernel objects of a device that is about to be closed."""
+    def _forget_closed(self) -> None:
+        """End the kernel objects of devices that were closed, such as those of a renewed plugin."""
         with self._lock:
-            for key in [key for key in self._prepared if key[1] is executor]:
-                del self._prepared[key]
-            self._sites.pop(executor, None)
+            for executor in [each for each in self._sites if each.closed]:
+                for key in [key for key in self._prepared if key[1] is executor]:
+                    del self._prepared[key]
+                self._sites.pop(executor, None)
 
     def close(self) -> None:
         """End all kernel objects, as soon as no call of theirs is under way. Safe to call twice."""
