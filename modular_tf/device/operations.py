@@ -26,7 +26,7 @@ class Operation(Protocol):
         """The parameters of a call."""
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """Compute it."""
+        """Compute it with inputs by position or by name, and attributes by name."""
 
     def run(self, inputs: Sequence[Any], attrs: Mapping[str, Any], **options: Any) -> Any:
         """Compute it with inputs and attributes apart."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.device.native_object import call_and_own
-from modular_tf.errors import ClosedError
+from modular_tf.errors import ClosedError, ModularTFError
 from modular_tf.kernel.outputs import is_lent, take_outputs
 from modular_tf.kernel.prepared_kernel import PreparedKernel
 from modular_tf.kernel.retained_inputs import keep_for_good, keep_retained
@@ -127,6 +127,18 @@ class KernelRunner:
                 used += _deferred_memories()
 
     def _outputs(
+        self, kernel: PreparedKernel, inputs: Sequence[KernelInput], *others: Any
+    ) -> list[DeviceArray]:
+        """Return what the kernel computes; an interrupt on the way keeps the inputs for good."""
+        try:
+            return self._computed(kernel, inputs, *others)
+        except ModularTFError:
+            raise
+        except BaseException:
+            keep_for_good(inputs)  # it is unknown which of them the kernel has kept, or reads
+            raise
+
+    def _computed(
         self,
         kernel: PreparedKernel,
         inputs: Sequence[KernelInput],
