@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from modular_tf.kernel.inputs import given_tensor
 from modular_tf.kernel.op import _given
 from modular_tf.native.ffi import lib
 from tests.contrib.built_plugin import built_plugin
-from tests.kernel.samples import CONCAT, DOUBLE, FLOAT, INT32, MATMUL
+from tests.kernel.samples import CONCAT, DOUBLE, FLOAT, INT32, MATMUL, defaulted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,3 +121,14 @@ def test_an_interrupted_call_keeps_its_inputs(
 
     (kept,) = retained_inputs._for_good[before:]
     assert len(kept) == 1
+
+
+def test_a_renewed_definition_has_nodes_of_its_own(device: Device) -> None:
+    """An alias looks its own operation up at each call, and its plugin may be renewed."""
+    relu: Any = device.op("Relu")
+    renewed = replace(relu.definition, attrs=(*relu.definition.attrs, defaulted("more", "int", 1)))
+    given = _given(renewed, [np.ones(2, "float32")], {})
+
+    before = relu._node(relu.definition, given, {})
+    assert relu._node(relu.definition, given, {}) is before
+    assert relu._node(renewed, given, {}).attrs["more"] == 1
