@@ -210,9 +210,10 @@ def place_input(site: KernelSite, given: Given, *, on_host: bool) -> KernelInput
             return _on_host(given, source)
         return _on_device(given, site.device.put(source))
     if source.device.executor is not site.executor:
+        there, here = source.device.name, site.device.name
+        other = "that of another plugin service" if there == here else here
         raise InvalidArgumentError(
-            f"an input is on {source.device.name}, and the kernel works on {site.device.name};"
-            " give array.copy_to(device)"
+            f"an input is on {there}, and the kernel works on {other}; give array.copy_to(device)"
         )
     if site.is_host:
         return _on_device(given, source)._replace(is_on_host=True)

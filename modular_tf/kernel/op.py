@@ -85,7 +85,7 @@ class Op:
         self._runner = runner
         self._device = device
         self._default_device = default_device
-        self._nodes: dict[Any, Node] = {}
+        self._nodes: dict[Any, tuple[OpDefinition, Node]] = {}
         self._calls: dict[Any, tuple[PreparedCall, ...]] = {}  # by attributes, the newest first
         self._result_type = _result_type(definition)
         outputs = definition.outputs
@@ -221,12 +221,12 @@ class Op:
         key = attr_key(attrs)
         if key is None:
             return build_node(definition, types, attrs, label=self.label)
-        found = self._nodes.get((definition.name, types, key))
-        if found is None:
+        known, found = self._nodes.get((definition.name, types, key), (None, None))
+        if found is None or known is not definition:  # that of a plugin changes when it is renewed
             found = build_node(definition, types, attrs, label=self.label)
             if len(self._nodes) >= _MOST_NODES:
                 self._nodes.clear()
-            self._nodes[definition.name, types, key] = found
+            self._nodes[definition.name, types, key] = definition, found
         return found
 
     def _prepare_calls(

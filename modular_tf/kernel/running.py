@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.device.native_object import call_and_own
-from modular_tf.errors import ClosedError
+from modular_tf.errors import ClosedError, ModularTFError
 from modular_tf.events import EventLog
 from modular_tf.kernel.outputs import is_lent, take_outputs
 from modular_tf.kernel.prepared_kernel import PreparedKernel
@@ -62,6 +62,7 @@ class KernelRunner:
         executor = device.executor
         site = self._sites.get(executor)
         if site is None:
+            self._forget_closed()
             site = self._sites.setdefault(executor, KernelSite(device))
         return site
 
@@ -120,6 +121,7 @@ class KernelRunner:
             stream: The stream; None for the device's compute stream.
 
         Raises:
+            InvalidArgumentError: The stream is of another device.
             ModularTFError: The kernel failed, with its own code.
             ClosedError: The device was closed.
         """
@@ -130,7 +132,7 @@ class KernelRunner:
         if site.is_host:
             site.executor.await_streams()
             return self._outputs(kernel, inputs, described[0], ffi.NULL, donated)
-        chosen = site.executor.context.compute if stream is None else stream
+        chosen = site.executor.context.compute if stream is None else site.checked_stream(stream)
         used: list[object] = [kernel, *inputs]
         with chosen.work(used) as native:
             try:
@@ -139,6 +141,18 @@ class KernelRunner:
                 used += _deferred_memories()
 
     def _outputs(
+        self, kernel: PreparedKernel, inputs: Sequence[KernelInput], *others: Any
+    ) -> list[DeviceArray]:
+        """Return what the kernel computes; an interrupt on the way keeps the inputs for good."""
+        try:
+            return self._computed(kernel, inputs, *others)
+        except ModularTFError:
+            raise
+        except BaseException:
+            keep_for_good(inputs)  # it is unknown which of them the kernel has kept, or reads
+            raise
+
+    def _computed(
         self,
         kernel: PreparedKernel,
         inputs: Sequence[KernelInput],
@@ -172,12 +186,13 @@ class KernelRunner:
             keep_retained(result, inputs)
             raise kernel.failure(error, "compute")
 
-    def forget_device(self, executor: Executor) -> None:
-        """End the kernel objects of a device that is about to be closed."""
+    def _forget_closed(self) -> None:
+        """End the kernel objects of devices that were closed, such as those of a renewed plugin."""
         with self._lock:
-            for key in [key for key in self._prepared if key[1] is executor]:
-                del self._prepared[key]
-            self._sites.pop(executor, None)
+            for executor in [each for each in self._sites if each.closed]:
+                for key in [key for key in self._prepared if key[1] is executor]:
+                    del self._prepared[key]
+                self._sites.pop(executor, None)
 
     def close(self) -> None:
         """End all kernel objects, as soon as no call of theirs is under way. Safe to call twice."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.device.native_object import owned
+from modular_tf.device.streams.stream import Stream
+from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.strings import encode
 
@@ -47,3 +49,19 @@ class KernelSite:
         )
         new, free = lib.mtf_kernel_site_new, lib.mtf_kernel_site_free
         self.native: Any = owned(new, free, arguments, self.executor, "the site of kernels")
+
+    def checked_stream(self, stream: object) -> Stream:
+        """Return a caller's stream; kernels take any handle for one of their device.
+
+        Raises:
+            InvalidArgumentError: It is of another device.
+            TypeError: It is no stream.
+        """
+        if not isinstance(stream, Stream):
+            raise TypeError(f"stream: expected a Stream of {self.device.name}, found {stream!r}")
+        if not stream.is_of(self.executor):
+            raise InvalidArgumentError(
+                f"stream: expected one of {self.device.name}, found {stream!r} of another device"
+                " or service; device.create_stream() makes one"
+            )
+        return stream

@@ -71,7 +71,7 @@ def test_the_table_names_counterparts():
 
     assert (alias.op, alias.own) == ("MatMul", "_ITEXMatMul")
     assert alias.attrs["is_filter_const"] is False
-    assert "meta" not in alias.attrs  # the plugin's kernels ask whether it is there
+    assert "meta" not in alias.attrs, "kernels take an absent tensor for an empty one"
 
 
 def test_every_alias_stands_for_a_standard_operation():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +12,12 @@ import pytest
 from modular_tf import PluginService
 from modular_tf.abi.data_types import by_name
 from modular_tf.errors import InvalidArgumentError
+from modular_tf.kernel import retained_inputs, running
 from modular_tf.kernel.inputs import given_tensor
 from modular_tf.kernel.op import _given
+from modular_tf.native.ffi import lib
 from tests.contrib.built_plugin import built_plugin
-from tests.kernel.samples import CONCAT, DOUBLE, FLOAT, INT32, MATMUL
+from tests.kernel.samples import CONCAT, DOUBLE, FLOAT, INT32, MATMUL, defaulted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,3 +98,37 @@ def test_numbers_in_a_list_have_the_type_of_its_arrays(values: Any, kind: Any) -
     found: Any = _given(CONCAT, [values, 0], {})[0]
 
     assert {each.type for each in found} == {kind}
+
+
+@pytest.mark.parametrize("step", ["mtf_kernel_outputs", "mtf_kernel_keeper"])
+def test_an_interrupted_call_keeps_its_inputs(
+    device: Device, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The kernel may have them: nobody has looked yet."""
+
+    class Interrupted:
+        def __getattr__(self, name: str) -> Any:
+            if name == step:
+                raise KeyboardInterrupt
+            return getattr(lib, name)
+
+    relu, given = device.op("Relu"), np.arange(4096, dtype="float32")
+    before = len(retained_inputs._for_good)
+    place = running if step == "mtf_kernel_outputs" else retained_inputs
+    monkeypatch.setattr(place, "lib", Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        relu(given)
+
+    (kept,) = retained_inputs._for_good[before:]
+    assert len(kept) == 1
+
+
+def test_a_renewed_definition_has_nodes_of_its_own(device: Device) -> None:
+    """An alias looks its own operation up at each call, and its plugin may be renewed."""
+    relu: Any = device.op("Relu")
+    renewed = replace(relu.definition, attrs=(*relu.definition.attrs, defaulted("more", "int", 1)))
+    given = _given(renewed, [np.ones(2, "float32")], {})
+
+    before = relu._node(relu.definition, given, {})
+    assert relu._node(relu.definition, given, {}) is before
+    assert relu._node(renewed, given, {}).attrs["more"] == 1

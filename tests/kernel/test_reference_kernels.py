@@ -269,3 +269,24 @@ def test_opencl_adds_equal_shapes_only(on_opencl: Callable[[str], str]) -> None:
         else:
             raise AssertionError
     """)
+
+
+def test_a_stream_of_another_device_is_refused(on_opencl: Callable[[str], str]) -> None:
+    on_opencl("""
+        service.load("host_device")
+        other = PluginService()
+        other.load(*sys.argv[2:])
+        ones, wrong = np.ones(3, "float32"), modular_tf.errors.InvalidArgumentError
+        for stream, error, told in (
+            (service.device("CPU:0").create_stream(), wrong, "CPU:0"),
+            (other.device("OPENCL:0").create_stream(), wrong, "service"),
+            (3, TypeError, "found 3"),
+        ):
+            try:
+                device.op("AddV2")(ones, ones, stream=stream)
+            except error as found:
+                assert told in str(found), found
+            else:
+                raise AssertionError(told)
+        agree(device.op("AddV2")(ones, ones, stream=device.create_stream()), ones + ones)
+    """)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from modular_tf.errors import ClosedError, NotFoundError
+from modular_tf.errors import ClosedError, InvalidArgumentError, NotFoundError
 from modular_tf.loading.kernel_loader import init_kernels
 from modular_tf.loading.loader import map_file
 from modular_tf.service.configuration import Config
@@ -201,6 +201,38 @@ def test_operations_of_a_closed_service_are_closed():
     ):
         with pytest.raises(ClosedError):
             use()
+
+
+def test_an_array_of_another_service_is_refused():
+    with PluginService() as one, PluginService() as two:
+        for service in (one, two):
+            service.load("host_device", built_plugin("host_kernels"))
+        array = two.device("CPU:0").put(np.ones(2, "float32"))
+
+        with pytest.raises(InvalidArgumentError, match="that of another plugin service"):
+            one.device("CPU:0").op("Relu")(array)
+
+
+class _Closed:
+    closed = True
+
+
+def test_kernel_objects_end_with_their_device():
+    with PluginService() as service:
+        service.load("host_device", built_plugin("host_kernels"))
+        device = service.device("CPU:0")
+        device.op("Relu")(np.ones(2, "float32"))
+        runner = service._registries.operations._running()
+        (kernel,) = runner._prepared.values()
+        closed = _Closed()
+        runner._sites[closed] = kernel.site
+        runner._prepared["a node", closed, "a moment"] = kernel
+        runner._sites.pop(device.executor)
+
+        device.op("Relu")(np.ones(2, "float32"))
+
+        assert list(runner._prepared.values()) == [kernel]
+        assert list(runner._sites) == [device.executor]
 
 
 @pytest.mark.parametrize("device_type", ["CPU", "DEFAULT"])

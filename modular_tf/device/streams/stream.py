@@ -130,6 +130,10 @@ class Stream(StreamCopies):
         with self.work([_hold(each) for each in used]) as native:
             yield int(lib.mtf_stream_handle(native))
 
+    def is_of(self, executor: Executor) -> bool:
+        """Whether it is a stream of this device, as this service has it."""
+        return self._executor is executor
+
     @property
     def may_have_work(self) -> bool:
         """Whether a copy, fill or callback may be under way; what it has passed may count too."""
