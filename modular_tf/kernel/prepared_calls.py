@@ -27,7 +27,7 @@ MOST_TENSORS = 8
 _FUNCTIONS = (
     "mtf_kernel_run", "mtf_kernel_outputs", "mtf_kernel_take_memory", "mtf_memory_free",
     "mtf_kernel_take_buffer", "mtf_kernel_buffer_free", "mtf_kernel_keeper",
-    "mtf_kernel_result_free", "mtf_executor_is_open",
+    "mtf_kernel_result_free", "mtf_executor_is_open", "mtf_kernel_take_failed",
 )  # fmt: skip
 
 

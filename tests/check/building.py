@@ -73,7 +73,9 @@ def defective_plugin(fixture: str) -> Path:
     own = sorted(own_folder.glob("*.cc"))
     folders = sorted({source.parent for source in shared})
     of_reference = () if recipe.reference is None else sorted(sources.glob("*.c*"))
-    jobs = [(source, renamed) for source in of_reference]
+    public = [folder for folder in (sources.parent / "include",) if folder.is_dir()]
+    jobs: list[tuple[Path, tuple[str, ...], list[Path]]]
+    jobs = [(source, renamed, public) for source in of_reference]
     jobs += [(source, (), folders) for source in (*shared, *own)]
     with ThreadPoolExecutor(_COMPILERS_AT_ONCE) as compilers:
         objects = list(compilers.map(lambda job: compile_object(*job), jobs))

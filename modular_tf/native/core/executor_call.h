@@ -15,7 +15,7 @@ Error closed_executor_error(const mtf_executor* executor);
 Error missing_slot_error(const char* name);
 
 // What this thread does is part of a call that was let in before: a closing executor, which waits for
-// that call, lets it in too.
+// that call, lets it in too. One that has waited does not: the call was given up.
 class PartOfCall {
  public:
   explicit PartOfCall(const mtf_executor* executor) : outer_(executor_) { executor_ = executor; }
@@ -23,7 +23,7 @@ class PartOfCall {
   PartOfCall(const PartOfCall&) = delete;
   PartOfCall& operator=(const PartOfCall&) = delete;
   static bool is_of(const mtf_executor* executor) {
-    return executor_ == executor && !executor->is_foreign();
+    return executor_ == executor && !executor->is_foreign() && executor->stage() == Stage::kOpen;
   }
 
  private:

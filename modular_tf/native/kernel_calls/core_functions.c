@@ -27,11 +27,11 @@ static int intern_names(void) {
 
 PyObject* mtf_support_calls(PyObject* module, PyObject* arguments) {
   (void)module;
-  unsigned long long at[9];
+  unsigned long long at[10];
   PyObject *array_type, *retained, *drop_released;
-  if (!PyArg_ParseTuple(arguments, "(KKKKKKKKK)O!O!O:support_calls", &at[0], &at[1], &at[2], &at[3],
-                        &at[4], &at[5], &at[6], &at[7], &at[8], &PyType_Type, &array_type,
-                        &PyDict_Type, &retained, &drop_released) ||
+  if (!PyArg_ParseTuple(arguments, "(KKKKKKKKKK)O!O!O:support_calls", &at[0], &at[1], &at[2], &at[3],
+                        &at[4], &at[5], &at[6], &at[7], &at[8], &at[9], &PyType_Type,
+                        &array_type, &PyDict_Type, &retained, &drop_released) ||
       intern_names() < 0) {
     return NULL;
   }
@@ -42,7 +42,7 @@ PyObject* mtf_support_calls(PyObject* module, PyObject* arguments) {
   CallSupport made = {.array_type = (PyTypeObject*)array_type, .retained = retained,
                       .drop_released = drop_released};
   void** slots = (void**)&made.core;
-  for (size_t index = 0; index < 9; ++index) slots[index] = (void*)(uintptr_t)at[index];
+  for (size_t index = 0; index < 10; ++index) slots[index] = (void*)(uintptr_t)at[index];
   Py_INCREF(array_type);
   Py_INCREF(retained);
   Py_INCREF(drop_released);

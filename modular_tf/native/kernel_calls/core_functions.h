@@ -21,6 +21,7 @@ typedef struct {
   uint64_t (*keeper)(const mtf_kernel_result* result, int32_t input);
   void (*free_result)(mtf_kernel_result* result);
   int (*is_open)(const mtf_executor* executor);
+  mtf_kernel_result* (*take_failed)(void);
 } CoreFunctions;
 
 /* What calls need and Python has. Set once; its references are kept for good. */

@@ -182,11 +182,25 @@ static void retain(uint64_t number, Operand* operand) {
   if (!is_noted) PyErr_Clear();
 }
 
-static int keep_retained(mtf_kernel_result* result, Operands* operands) {
+static void retain_all(mtf_kernel_result* result, Operands* operands) {
   for (int32_t i = 0; i < operands->count; ++i) {
     const uint64_t number = mtf_calls.core.keeper(result, i);
     if (number != 0) retain(number, &operands->all[i]);
   }
+}
+
+/* Keeps the inputs that a kernel has although its last call on this thread failed. */
+static void retain_of_failed(Operands* operands) {
+  mtf_kernel_result* failed = mtf_calls.core.take_failed();
+  if (failed == NULL) return;
+  retain_all(failed, operands);
+  Py_BEGIN_ALLOW_THREADS
+  mtf_calls.core.free_result(failed);
+  Py_END_ALLOW_THREADS
+}
+
+static int keep_retained(mtf_kernel_result* result, Operands* operands) {
+  retain_all(result, operands);
   if (PyDict_Size(mtf_calls.retained) == 0) return 0;
   PyObject* done = PyObject_CallObject(mtf_calls.drop_released, NULL);
   Py_XDECREF(done);
@@ -222,7 +236,9 @@ static PyObject* run(const PreparedCall* self, PyObject* kernel, Operands* opera
   Py_BEGIN_ALLOW_THREADS
   result = mtf_calls.core.run(self->native, NULL, operands->inputs, operands->count);
   Py_END_ALLOW_THREADS
-  if (result == NULL) { /* the method raises the error that the core keeps for this thread */
+  if (result == NULL) {
+    retain_of_failed(operands);
+    /* It raises the error that the core keeps for this thread. */
     return PyObject_CallMethodObjArgs(kernel, mtf_call_names.raise_failure, NULL);
   }
   PyObject* made = keep_retained(result, operands) < 0 ? NULL : take_outputs(self, result);
