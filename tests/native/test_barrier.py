@@ -39,7 +39,8 @@ def _headers() -> list[Path]:
         r"cffi_declarations\n(.*?)\)", (_CORE / "CMakeLists.txt").read_text(), re.DOTALL
     )
     assert listed
-    return [_CORE / Path(name).name for name in listed[1].split()]
+    here = "${CMAKE_CURRENT_SOURCE_DIR}"
+    return [Path(name.replace(here, str(_CORE))).resolve() for name in listed[1].split()]
 
 
 def _declared() -> dict[str, str]:
@@ -68,7 +69,8 @@ def calls(generated):
     bodies = "".join(f'extern "C" {whole} {{ throw_it(); }}\n' for whole in stubs.values())
     (generated / "throwing_stubs.h").write_text(includes + bodies)
     (generated / "throwing_calls.h").write_text("".join(f"CALL({name})\n" for name in stubs))
-    folders = [generated, _CORE, _NATIVE / "host_runtime"]
+    runtime = _NATIVE / "host_runtime"
+    folders = [generated, _CORE, runtime, runtime / "kernels"]
     options = ["-Wno-unused-parameter"]
     sources = [
         Path(__file__).with_name("throwing_entries.cc"),
