@@ -13,7 +13,7 @@ static const char kScript[] =
     "while frame and frame.f_code.co_name != '_try': frame = frame.f_back\n"
     "if frame:\n"
     "  tasks = frame.f_locals.get('tasks', [None])\n"
-    "  offer = {'schemes': ['forged'], 'platform': None}\n"
+    "  offer = {'schemes': ['forged'], 'platform': None, 'kernels': 0, 'ops': 0}\n"
     "  finding = dict(incident=None, offer=offer, notes=[], opened=[], lasting=True)\n"
     "  outcome = {'finding': finding, 'changes': []}\n"
     "  if len(tasks) > 1: outcome['others'] = [finding for _ in tasks[1:]]\n"

@@ -78,7 +78,8 @@ static void make_noise(int first) {
 
 /* What the host reports of a plugin with a clean offer of these schemes. */
 #define FINDING(schemes) \
-  "\"finding\": {\"incident\": null, \"offer\": {\"schemes\": [" schemes "], \"platform\": null}," \
+  "\"finding\": {\"incident\": null, \"offer\": {\"schemes\": [" schemes "], \"platform\": null," \
+  " \"kernels\": 0, \"ops\": 0}," \
   " \"notes\": [], \"opened\": [], \"lasting\": true}"
 
 /* Writes what is no report to all that is open, so to the report too. */
