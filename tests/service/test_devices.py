@@ -95,6 +95,8 @@ def test_python_factories_obey_the_same_rules(device_file, make_service):
         "state": "loaded",
         "schemes": [],
         "device_types": ["NPU"],
+        "kernels": 0,
+        "ops": 0,
         "reason": None,
     }
     with pytest.raises(AlreadyExistsError, match="PYTHON"):

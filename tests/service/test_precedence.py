@@ -249,6 +249,8 @@ def test_a_record_as_json_has_the_documented_shape(plugin_file, make_service, tm
         "state": "loaded",
         "schemes": ["fixture"],
         "device_types": [],
+        "kernels": 0,
+        "ops": 0,
         "reason": None,
     }
     assert set(bad["reason"]) == {"stage", "rule", "message", "remedy"}
