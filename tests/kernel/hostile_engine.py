@@ -21,13 +21,29 @@ from modular_tf.errors import InternalError, InvalidArgumentError, ModularTFErro
 from modular_tf.native.ffi import lib
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from modular_tf.device.device import Device
+    from modular_tf.native.library import Library
 
 _case, _path = sys.argv[1:]
 _FLOATS = np.arange(3, dtype="float32")
 
 
-def deallocators(device: Device, _plugin: ctypes.CDLL) -> None:
+class _Plugin:
+    """The functions of the plugin as it was mapped, which may be from a copy of its file."""
+
+    def __init__(self, library: Library | None) -> None:
+        self._library = library
+
+    def __getattr__(self, name: str) -> Callable[[], int]:
+        address = self._library.symbol(name) if self._library is not None else None
+        assert address is not None, name
+        function: Callable[[], int] = ctypes.CFUNCTYPE(ctypes.c_int)(address)
+        return function
+
+
+def deallocators(device: Device, _plugin: _Plugin) -> None:
     """Have memory of a plugin given back to a function that throws."""
     for op, thrown in (
         ("MtfGiveBackThrowing", "threw: no memory of mine"),
@@ -39,7 +55,7 @@ def deallocators(device: Device, _plugin: ctypes.CDLL) -> None:
     gc.collect()
 
 
-def callbacks(device: Device, _plugin: ctypes.CDLL) -> None:
+def callbacks(device: Device, _plugin: _Plugin) -> None:
     """Have functions throw that the host calls for variables; it deletes what it lent them."""
     variable = device.variable("float32")
     variable.assign(_FLOATS)
@@ -56,7 +72,7 @@ def callbacks(device: Device, _plugin: ctypes.CDLL) -> None:
     assert variable.value().to_numpy().tolist() == [0, 1, 2]
 
 
-def locks(device: Device, _plugin: ctypes.CDLL) -> None:
+def locks(device: Device, _plugin: _Plugin) -> None:
     """Throw with a variable locked."""
     variable = device.variable("float32")
     variable.assign(_FLOATS)
@@ -65,7 +81,7 @@ def locks(device: Device, _plugin: ctypes.CDLL) -> None:
     variable.assign(_FLOATS)
 
 
-def kept_inputs(device: Device, _plugin: ctypes.CDLL) -> None:
+def kept_inputs(device: Device, _plugin: _Plugin) -> None:
     """Keep an input in a call that fails: its memory stays until the kernel lets go of it."""
     for op in ("MtfKeepAndFail", "MtfKeepAndThrow", "MtfKeepAndFailLater"):
         array = device.put(_FLOATS)
@@ -82,14 +98,14 @@ def kept_inputs(device: Device, _plugin: ctypes.CDLL) -> None:
         assert memory() is None, op
 
 
-def create(device: Device, plugin: ctypes.CDLL) -> None:
+def create(device: Device, plugin: _Plugin) -> None:
     """Throw instead of making an object: there is none to delete."""
     with pytest.raises(ModularTFError, match="no object"):
         device.op("MtfThrowingCreate")()
     assert plugin.mtf_test_deleted_null() == 0
 
 
-def abandoned(device: Device, plugin: ctypes.CDLL) -> None:
+def abandoned(device: Device, plugin: _Plugin) -> None:
     """Leave an asynchronous kernel that is not done: what it uses stays for ever."""
     threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
@@ -100,13 +116,13 @@ def abandoned(device: Device, plugin: ctypes.CDLL) -> None:
     assert plugin.mtf_test_use_and_end() != 0
 
 
-def shapes(device: Device, _plugin: ctypes.CDLL) -> None:
+def shapes(device: Device, _plugin: _Plugin) -> None:
     """Ask for tensors with shapes that there are not."""
     with pytest.raises(InvalidArgumentError, match="expected 0 to 254 sizes, found NULL for 2"):
         device.op("MtfAsk")()
 
 
-def changing_shapes(device: Device, _plugin: ctypes.CDLL) -> None:
+def changing_shapes(device: Device, _plugin: _Plugin) -> None:
     """Read a variable while its shape changes: it is always one of the two."""
     variable = device.variable("float32")
     few, many = np.zeros((2, 0)), np.zeros((1,) * 40 + (0,))
@@ -131,5 +147,5 @@ def changing_shapes(device: Device, _plugin: ctypes.CDLL) -> None:
 with PluginService() as _service:
     _service.load("host_device")
     _service.load(_path)
-    globals()[_case](_service.device("CPU:0"), ctypes.CDLL(_path))
+    globals()[_case](_service.device("CPU:0"), _Plugin(_service.entry(_path).library))
 print("survived")
