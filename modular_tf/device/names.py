@@ -58,6 +58,8 @@ class DeviceName(NamedTuple):
 
 def is_name_prefix(text: object) -> bool:
     """Whether names of devices can begin with this text, as /job:worker/replica:0/task:1."""
+    if text == LOCAL_PREFIX:  # most processes have this one, and compile no pattern
+        return True
     return isinstance(text, str) and re.fullmatch(_PREFIX, text) is not None
 
 

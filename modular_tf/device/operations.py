@@ -70,11 +70,6 @@ class WithOperations:
     __slots__ = ()
     operations: Operations | None
 
-    @property
-    def name(self) -> str:
-        """The short name of the device."""
-        raise NotImplementedError
-
     def op(self, name: str, label: str = "") -> Operation:
         """Return an operation that kernels of plugins compute on this device.
 
@@ -90,9 +85,7 @@ class WithOperations:
             UnimplementedError: The device belongs to no service.
             ClosedError: The service is closed.
         """
-        if self.operations is None:
-            raise UnimplementedError(f"{self.name}: operations need a device of a plugin service")
-        operation: Operation = self.operations.on_device(cast("Device", self), name, label)
+        operation: Operation = self._maker().on_device(cast("Device", self), name, label)
         return operation
 
     def run(
@@ -127,7 +120,10 @@ class WithOperations:
             UnimplementedError: The device belongs to no service.
             ClosedError: The service is closed.
         """
-        if self.operations is None:
-            raise UnimplementedError(f"{self.name}: variables need a device of a plugin service")
-        made: Variable = self.operations.variable(cast("Device", self), dtype)
+        made: Variable = self._maker().variable(cast("Device", self), dtype)
         return made
+
+    def _maker(self) -> Operations:
+        if self.operations is None:
+            raise UnimplementedError(f"{self}: operations need a device of a plugin service")
+        return self.operations

@@ -5,16 +5,14 @@ The rows of `aliases.toml` say which; the code that reads them names no vendor.
 
 from __future__ import annotations
 
-import math
 import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.abi.data_types import by_name
 from modular_tf.errors import InvalidArgumentError
-from modular_tf.kernel.attributes import TensorValue, convert_value, freeze
+from modular_tf.kernel.attributes import convert_value, freeze
 from modular_tf.rules import Violation
 from modular_tf.rules.kernel import ATTRIBUTES_FIT
 
@@ -26,9 +24,10 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from modular_tf.errors import ModularTFError
     from modular_tf.kernel.op_definition import OpDefinition
 
-__all__ = ["Alias", "alias_attrs", "aliases_of", "computed_by"]
+__all__ = ["Alias", "alias_attrs", "aliases_of", "computed_by", "name_both"]
 
 
 @dataclass(frozen=True)
@@ -56,24 +55,30 @@ def computed_by(own: str) -> tuple[str, ...]:
     return tuple(op for op, found in _aliases().items() if own in [each.own for each in found])
 
 
+def name_both(error: ModularTFError, op: str) -> None:
+    """Have an error of a plugin's operation name the standard one too, which was called.
+
+    Args:
+        error: Of any operation.
+        op: The one that was called.
+    """
+    if error.operation in [each.own for each in aliases_of(op)]:
+        error.message = f"{op}, computed by {error.message}"
+        error.operation = op
+        if isinstance(error, OSError):
+            error.strerror = error.message
+
+
 @cache
 def _aliases() -> dict[str, tuple[Alias, ...]]:
     table: dict[str, tuple[Alias, ...]] = {}
     text = Path(__file__).with_name("aliases.toml").read_text("utf-8")
     for family in tomllib.loads(text)["family"]:
-        attrs = {name: _value(each) for name, each in family.get("attrs", {}).items()}
+        attrs = family.get("attrs", {})
         for op in family["ops"]:
             alias = Alias(op, family["own"].format(op=op), attrs)
             table[op] = (*table.get(op, ()), alias)
     return table
-
-
-def _value(written: Any) -> Any:
-    """Return a value of the table; a type with a shape is a tensor of zeros."""
-    if not isinstance(written, dict):
-        return written
-    kind, shape = by_name(written["type"]), tuple(written["shape"])
-    return TensorValue(kind, shape, bytes(kind.size * math.prod(shape)))
 
 
 def alias_attrs(

@@ -9,9 +9,10 @@ from modular_tf.abi.data_types import DataType, by_name, data_type
 from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.device.arrays.array_content import ArrayContent, content_of
 from modular_tf.errors import InvalidArgumentError
+from modular_tf.kernel.strings import STRING, StringContent, is_text, string_content
 from modular_tf.kernel.variable import Variable
 from modular_tf.native.ffi import ffi
-from modular_tf.native.fresh_host_memory import fresh_host_memory
+from modular_tf.native.fresh_host_memory import address_of, fresh_host_memory
 from modular_tf.rules import Violation
 from modular_tf.rules.kernel import INPUTS_FIT
 
@@ -38,12 +39,12 @@ class Given(NamedTuple):
     Attributes:
         type: Of its elements.
         shape: Its sizes.
-        source: An array on a device, the content of one of the host, or a variable.
+        source: An array on a device, the content of one of the host, strings, or a variable.
     """
 
     type: DataType
     shape: tuple[int, ...]
-    source: DeviceArray | ArrayContent | Variable
+    source: DeviceArray | ArrayContent | StringContent | Variable
 
 
 class KernelInput(NamedTuple):
@@ -108,7 +109,7 @@ def given_tensor(op: str, arg: ArgDefinition, value: Any, expected: DataType | N
     Args:
         op: The operation, for messages.
         arg: Which input it is.
-        value: An array on a device, of numpy, of another library, or a number.
+        value: An array on a device, of numpy, of another library, a number, or text.
         expected: The type that a number is to have; None where nothing says that.
 
     Raises:
@@ -119,6 +120,9 @@ def given_tensor(op: str, arg: ArgDefinition, value: Any, expected: DataType | N
         return Given(data_type(value.dtype), value.shape, value)
     if isinstance(value, Variable):
         return Given(value.type if arg.is_ref else by_name("resource"), (), value)
+    if is_text(value, expected):
+        text = string_content(op, arg.name, value)
+        return Given(STRING, text.shape, text)
     if isinstance(value, _SCALARS) and not hasattr(value, "dtype"):  # numpy's have a type
         return _scalar(op, arg, value, expected)
     try:
@@ -206,7 +210,7 @@ def place_input(site: KernelSite, given: Given, *, on_host: bool) -> KernelInput
     if isinstance(source, Variable):
         return KernelInput(0, 0, (), given.type, True, source, source.open_native())  # noqa: FBT003
     if not isinstance(source, DeviceArray):
-        if on_host or site.is_host:
+        if on_host or site.is_host or isinstance(source, StringContent):
             return _on_host(given, source)
         return _on_device(given, site.device.put(source))
     if source.device.executor is not site.executor:
@@ -224,13 +228,21 @@ def place_input(site: KernelSite, given: Given, *, on_host: bool) -> KernelInput
     return _on_device(given, source)
 
 
+def _of_strings(source: StringContent) -> KernelInput:
+    elements = source.elements
+    address, size = address_of(elements), len(elements)
+    return KernelInput(address, size, source.shape, STRING, True, [elements, source.text])  # noqa: FBT003
+
+
 def _on_device(given: Given, array: DeviceArray) -> KernelInput:
     memory = array.device_memory
     hold = None if memory is None else memory.hold
     return KernelInput(array.address, array.nbytes, given.shape, given.type, False, (array, hold))  # noqa: FBT003
 
 
-def _on_host(given: Given, content: ArrayContent) -> KernelInput:
+def _on_host(given: Given, content: ArrayContent | StringContent) -> KernelInput:
+    if isinstance(content, StringContent):
+        return _of_strings(content)
     data = content.bytes_in_layout(is_padded=True)
     view = ffi.from_buffer("char[]", data)
     address = int(ffi.cast("uintptr_t", view))

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.data_types import DataType
 from modular_tf.device.arrays.array import DeviceArray
-from modular_tf.errors import InvalidArgumentError
-from modular_tf.kernel.aliases import alias_attrs, aliases_of
+from modular_tf.errors import InvalidArgumentError, ModularTFError, NotFoundError
+from modular_tf.kernel.aliases import alias_attrs, aliases_of, name_both
 from modular_tf.kernel.attributes import attr_key, convert_value
+from modular_tf.kernel.donation import NOTHING_DONATED, donated_inputs
 from modular_tf.kernel.inputs import bind_arguments, given_tensor, place_input
 from modular_tf.kernel.node import build_node
 from modular_tf.kernel.prepared_calls import prepared_call
@@ -20,11 +21,11 @@ from modular_tf.kernel.selection import KernelCandidate, candidates, device_type
 from modular_tf.kernel.variable import Variable
 from modular_tf.native.tensor import call_prepared
 from modular_tf.rules import Violation
-from modular_tf.rules.kernel import INPUTS_FIT
+from modular_tf.rules.kernel import INPUTS_FIT, KERNEL_MATCHES
 
 if TYPE_CHECKING:
     import inspect
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from modular_tf.device.device import Device
     from modular_tf.device.streams.stream import Stream
@@ -51,10 +52,11 @@ class Op:
     Inputs are arrays of the device, numpy arrays, objects with the buffer protocol or `__dlpack__`,
     and numbers, which get the type that the other inputs ask for; lists for inputs that are several
     tensors. What is not on the device is copied there; on a host device aligned memory is used as
-    it is. No type is converted to another.
+    it is. No type is converted to another. Strings are `str`, `bytes`, or numpy arrays of these.
 
     The result is one array of the device, a named tuple of arrays where there are several outputs,
-    a list where an output is a list, None where there is none.
+    a list where an output is a list, None where there is none. An output of strings is a numpy
+    array of `bytes` objects.
 
     Attributes:
         name: Of the operation.
@@ -103,7 +105,7 @@ class Op:
     def __call__(
         self,
         *inputs: Any,
-        donate: Sequence[DeviceArray] = (),
+        donate: Sequence[DeviceArray] = NOTHING_DONATED,
         stream: Stream | None = None,
         **named: Any,
     ) -> Any:
@@ -112,7 +114,8 @@ class Op:
         Args:
             inputs: The inputs, in the order of the definition.
             donate: Inputs, arrays of the device, that are not needed any more: their memory may
-                become that of an output. They are closed then.
+                become that of an output. They are closed once a kernel was called, whether it
+                fails or not.
             stream: Where the work is queued; by default the compute stream of the device.
             named: Inputs and attributes by name.
 
@@ -121,12 +124,18 @@ class Op:
                 on several devices, or two kernels fit equally (KN-033).
             NotFoundError: No kernel serves the call (KN-034); the message lists those there are.
             ModularTFError: The kernel failed, with its own code (KN-087).
+            InternalError: The first call of a kernel wrote to an input in host memory that was
+                not donated (KN-093); the array given there may hold other values now.
             ClosedError: An input, the device or the service was closed.
         """
-        if not donate and stream is None:
+        if donate is NOTHING_DONATED and stream is None:
             calls = self._calls.get(attr_key(named) if named else ())
             if calls is not None:
-                outputs = call_prepared(calls, inputs)
+                try:
+                    outputs = call_prepared(calls, inputs)
+                except ModularTFError as error:
+                    name_both(error, self.name)
+                    raise
                 if outputs is not NotImplemented:
                     return outputs
         arguments, attrs = bind_arguments(self.definition, inputs, named)
@@ -137,44 +146,41 @@ class Op:
         inputs: Sequence[Any],
         attrs: Mapping[str, Any],
         *,
-        donate: Sequence[DeviceArray] = (),
+        donate: Sequence[DeviceArray] = NOTHING_DONATED,
         stream: Stream | None = None,
     ) -> Any:
         """Compute it with inputs and attributes apart, whatever their names; see `__call__`."""
         moment = self._runner.registry.moment  # first: what is looked up is of this one, or newer
-        device = self._device_of(inputs)
-        definition, values = self._served_by(device, attrs)
-        given = _given(definition, inputs, values)
-        node = self._node(definition, given, values)
-        site = self._runner.site_of(device)
-        kernel = self._runner.prepare(node, definition, site)
-        flat = [each for group in given for each in _flat(group)]
-        placed = [
-            place_input(site, each, on_host=on_host)
-            for each, on_host in zip(flat, kernel.host_inputs, strict=True)
-        ]
-        donated = _donated(self.name, flat, donate)
-        outputs = self._runner.run(kernel, placed, donated, stream)
-        for array in donate:
-            array.close()
+        try:
+            kernel, given = self._prepared(inputs, attrs)
+            outputs = self._computed(kernel, given, donate, stream)
+        except ModularTFError as error:
+            name_both(error, self.name)
+            raise
         if all(map(_may_be_prepared, inputs)):
             self._prepare_calls(kernel, attrs, moment)
-        return self._result(node, outputs)
+        return self._result(kernel.node, outputs)
 
     def explain(self, *inputs: Any, **named: Any) -> tuple[KernelCandidate, ...]:
         """Return each kernel of the operation with the reason for it or against it; runs nothing.
+
+        Where no kernel of its own serves the call, those of a plugin's operation that computes it
+        under another name come after them.
 
         Raises:
             InvalidArgumentError: As a call.
         """
         arguments, given = bind_arguments(self.definition, inputs, named)
         device = self._device_of(arguments)
-        definition, attrs = self._served_by(device, given)
-        node = self._node(definition, _given(definition, arguments, attrs), attrs)
         registry = self._runner.registry
-        return candidates(
-            registry.kernels_of(node.op), node, device.device_type, is_pluggable=not device.is_host
-        )
+        found: list[KernelCandidate] = []
+        for definition, attrs in self._served_by(device, given):
+            node = self._node(definition, _given(definition, arguments, attrs), attrs)
+            kernels, device_type = registry.kernels_of(node.op), device.device_type
+            found += candidates(kernels, node, device_type, is_pluggable=not device.is_host)
+            if any(each.is_selected for each in found):
+                break
+        return tuple(found)
 
     # -- steps of a call --------------------------------------------------------------------------
 
@@ -195,18 +201,65 @@ class Op:
         device: Device = next(iter(found.values())) if found else self._default_device(self.name)
         return device
 
+    def _prepared(
+        self, inputs: Sequence[Any], attrs: Mapping[str, Any]
+    ) -> tuple[PreparedKernel, list[Given | list[Given]]]:
+        """Return the kernel object that serves a call, and the inputs as tensors.
+
+        Raises:
+            NotFoundError: No kernel of the operation does, nor one of an alias.
+        """
+        device = self._device_of(inputs)
+        failures = []
+        for definition, values in self._served_by(device, attrs):
+            given = _given(definition, inputs, values)
+            node = self._node(definition, given, values)
+            try:
+                return self._runner.prepare(node, definition, self._runner.site_of(device)), given
+            except NotFoundError as error:
+                if error.rule != KERNEL_MATCHES:
+                    raise
+                failures.append(error)
+        raise failures[0]
+
     def _served_by(
         self, device: Device, attrs: Mapping[str, Any]
-    ) -> tuple[OpDefinition, Mapping[str, Any]]:
-        """Return the operation that computes this one on a device, and its attributes."""
+    ) -> Iterator[tuple[OpDefinition, Mapping[str, Any]]]:
+        """Yield the operations that may compute this one on a device, each with its attributes."""
         registry = self._runner.registry
         types = device_types_of(device.device_type, is_pluggable=not device.is_host)
-        if not _has_kernel(registry.kernels_of(self.name), types):
-            for alias in aliases_of(self.name):
-                own = registry.find_definition(alias.own)
-                if own is not None and _has_kernel(registry.kernels_of(alias.own), types):
-                    return own, alias_attrs(alias, self.definition, own, attrs)
-        return self.definition, attrs
+        has_own = _has_kernel(registry.kernels_of(self.name), types)
+        if has_own:
+            yield self.definition, attrs
+        for alias in aliases_of(self.name):
+            own = registry.find_definition(alias.own)
+            if own is not None and _has_kernel(registry.kernels_of(alias.own), types):
+                yield own, alias_attrs(alias, self.definition, own, attrs)
+                has_own = True
+        if not has_own:
+            yield self.definition, attrs
+
+    def _computed(
+        self,
+        kernel: PreparedKernel,
+        given: Sequence[Given | list[Given]],
+        donate: Sequence[DeviceArray],
+        stream: Stream | None,
+    ) -> list[DeviceArray]:
+        """Have a kernel object compute; closes what is donated, also where the kernel fails."""
+        flat = [each for group in given for each in _flat(group)]
+        placed = [
+            place_input(kernel.site, each, on_host=on_host)
+            for each, on_host in zip(flat, kernel.host_inputs, strict=True)
+        ]
+        donated = donated_inputs(self.name, flat, donate)
+        if stream is not None and not kernel.site.is_host:
+            kernel.site.checked_stream(stream)
+        try:
+            return self._runner.run(kernel, placed, donated, stream)
+        finally:
+            for array in donate:
+                array.close()
 
     def _node(
         self,
@@ -342,19 +395,3 @@ def _default(definition: OpDefinition, arg: ArgDefinition) -> DataType | None:
 
 def _flat(group: Given | list[Given]) -> Iterable[Given]:
     return group if isinstance(group, list) else (group,)
-
-
-def _donated(op: str, flat: Sequence[Given], donate: Sequence[DeviceArray]) -> frozenset[int]:
-    """Return the indices of donated inputs.
-
-    Raises:
-        InvalidArgumentError: A donated array is no input, or two of them.
-    """
-    indices = []
-    for array in donate:
-        at = [index for index, each in enumerate(flat) if each.source is array]
-        if len(at) != 1:
-            text = f"{op}: a donated array must be one input; it is {len(at)}"
-            raise InvalidArgumentError(text, operation=op)
-        indices += at
-    return frozenset(indices)

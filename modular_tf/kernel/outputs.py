@@ -9,6 +9,7 @@ from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory
 from modular_tf.device.native_object import call_and_own
 from modular_tf.errors import UnimplementedError
+from modular_tf.kernel.strings import STRING, strings_at
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ def take_outputs(
     site: KernelSite,
     inputs: Sequence[KernelInput] = (),
     donated: frozenset[int] = frozenset(),
-) -> list[DeviceArray]:
-    """Return the outputs of an execution that is over.
+) -> list[Any]:
+    """Return the outputs of an execution that is over, strings as numpy arrays.
 
     One that is an input is a copy of that, unless it was donated: arrays that callers have do not
     change by themselves.
@@ -57,15 +58,21 @@ def take_outputs(
         ModularTFError: The copy of an input failed.
     """
     described = lib.mtf_kernel_outputs(result)
-    taken = []
+    taken: list[Any] = []
     for index in range(count):
         source = described[index].from_input
-        if source < 0:
+        if described[index].type == STRING.number:
+            taken.append(_strings(described[index]))
+        elif source < 0:
             taken.append(_taken(result, index, described[index], site))
         else:
             is_given = source in donated
             taken.append(_of_input(described[index], inputs[source], site, is_given=is_given))
     return taken
+
+
+def _strings(output: Any) -> Any:
+    return strings_at(int(ffi.cast("uintptr_t", output.data)), output.dims[0 : output.rank])
 
 
 def _taken(result: Any, index: int, output: Any, site: KernelSite) -> DeviceArray:

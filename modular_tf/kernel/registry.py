@@ -125,6 +125,14 @@ class KernelRegistry:
         _log.info("kernels.registered", plugin=entering.plugin, kernels=len(entering.kernels))
         return self._violations(entering, _Tables.of(others))
 
+    def judge(
+        self, entering: PluginKernels, *, instead_of: PluginKernels | None = None
+    ) -> tuple[Violation, ...]:
+        """Return what `enter` would now; nothing serves from it."""
+        plugins = self._tables.plugins
+        others = tuple(each for each in plugins if each not in (entering, instead_of))
+        return self._violations(entering, _Tables.of(others))
+
     def leave(self, leaving: PluginKernels) -> None:
         """Take out what a plugin brought, all in one step; safe to call twice."""
         with self._lock:

@@ -138,7 +138,7 @@ class KernelRunner:
             try:
                 return self._outputs(kernel, inputs, described[0], native, donated)
             finally:
-                used += _deferred_memories()
+                used += _deferred_memories(site, native)
 
     def _outputs(
         self, kernel: PreparedKernel, inputs: Sequence[KernelInput], *others: Any
@@ -233,9 +233,10 @@ def _described(inputs: Sequence[KernelInput], donated: frozenset[int]) -> tuple[
     return made, kept
 
 
-def _deferred_memories() -> list[Any]:
-    """Return the memory that kernels of this thread gave back while their work was queued."""
+def _deferred_memories(site: KernelSite, stream: Any) -> list[Any]:
+    """Return the memory that kernels gave back while their work was queued on a stream."""
     found = []
-    while memory := call_and_own(lib.mtf_kernel_take_deferred, (), lib.mtf_memory_free):
+    arguments = site.native, stream
+    while memory := call_and_own(lib.mtf_kernel_take_deferred, arguments, lib.mtf_memory_free):
         found.append(memory)
     return found

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.data_types import DataType, data_type
+from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.device.native_object import call_and_own
-from modular_tf.errors import ClosedError, InvalidArgumentError
+from modular_tf.errors import ClosedError, InvalidArgumentError, UnimplementedError
 from modular_tf.kernel.outputs import take_outputs
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.status import take_error
 
 if TYPE_CHECKING:
-    from modular_tf.device.arrays.array import DeviceArray
     from modular_tf.kernel.site import KernelSite
 
 __all__ = ["Variable"]
@@ -76,7 +76,10 @@ class Variable:
         result = call_and_own(lib.mtf_kernel_variable_read, arguments, lib.mtf_kernel_result_free)
         if not result:
             raise take_error(lib.mtf_take_error(), operation="value of a variable")
-        with take_outputs(result, 1, self._site)[0] as shared:
+        value = take_outputs(result, 1, self._site)[0]
+        if not isinstance(value, DeviceArray):
+            raise UnimplementedError(f"a variable of {self.type} has a value that is no array")
+        with value as shared:
             return shared.copy_to(self.device)
 
     def open_native(self) -> Any:

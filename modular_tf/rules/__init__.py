@@ -206,6 +206,7 @@ def host_modules() -> tuple[ModuleType, ...]:
         shortage,
         trust,
         user_places,
+        worker,
     )
 
     return (
@@ -216,6 +217,7 @@ def host_modules() -> tuple[ModuleType, ...]:
         trust,
         shortage,
         user_places,
+        worker,
         filesystem,
         device,
         device_listing,

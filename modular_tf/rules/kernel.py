@@ -256,6 +256,16 @@ COMPUTATION_RETURNS = Rule(
     "Catch every exception in the kernel, and report it by TF_OpKernelContext_Failure.",
     "C calling convention",
 )
+INPUTS_LEFT_ALONE = Rule(
+    "KN-093",
+    "A kernel does not write to inputs that it did not get as memory for an output.",
+    "Arrays of the caller, and of other operations, change. The call fails with INTERNAL where the "
+    "host looks: at inputs in host memory that are not donated, at most 256 KiB of each, until a "
+    "call of the kernel object has succeeded; later calls are not looked at.",
+    "Write to tensors of TF_AllocateOutput, TF_AllocateTemp and "
+    "TF_ForwardInputOrAllocateOutput only.",
+    _HEADER,
+)
 DONE_ONCE = Rule(
     "KN-095",
     "An asynchronous kernel says once that it is done.",

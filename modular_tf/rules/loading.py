@@ -1,6 +1,6 @@
 """Rules of discovery, probe and loading (`LD-nnn`).
 
-They are checked by reading files, before any library is loaded. LD-050 to LD-056 follow then.
+They are checked by reading files, before any library is loaded. LD-050 to LD-057 follow then.
 """
 
 from __future__ import annotations

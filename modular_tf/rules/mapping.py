@@ -54,6 +54,14 @@ ENVIRONMENT_FITS = Rule(
     "known defects",
     Severity.WARNING,
 )
+SETTINGS_READ = Rule(
+    "LD-057",
+    "What the user has set for the plugin's store is read by the plugin.",
+    "Other programs find the setting in a file that is ignored: the plugin works on another store.",
+    "Set the variable that the message names.",
+    "known defects",
+    Severity.WARNING,
+)
 SEARCH_PATH_CHANGEABLE = Rule(
     "LD-097",
     "A search path that leads to the current directory can be changed.",

@@ -50,7 +50,7 @@ _QUICKLY = {
 """Options of all subjects: what a defect needs beyond them, `defects.toml` says."""
 
 WHOLE = bool(os.environ.get("MODULAR_TF_WHOLE_DEFECT_TABLE"))
-"""Whether all is tried that can be, which takes several times as long."""
+"""Whether all is tried that can be, which takes several times as long: scripts/test_matrices."""
 
 _LOOKED_AT_CLOSELY = frozenset(list(all_checks())[::4])
 

@@ -15,9 +15,9 @@ from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.settings import CheckSettings
 from modular_tf.loading.device_dialect import HOSTED
-from tests.check.defect_runs import WHOLE as THOROUGH
 from tests.check.device_runs import report_on
 from tests.device.dialects.building import FORMS, LAYOUTS, Build
+from tests.fixtures.matrices import BEYOND_THE_SAMPLE
 
 pytestmark = pytest.mark.xdist_group("conformance of layouts")  # one run of the kit serves all
 
@@ -91,13 +91,13 @@ def test_every_form_registers(build, processes):
 OWN_STRUCTS = Build(NEWEST, sizes=False, form="OWN")
 WHOLE = [
     (Build(RFC, macros={"ALLOCATOR": "PLAIN", "UNIFIED": 1}), RFC_ALLOCATORS),
+    (Build(NEWEST), ALWAYS),
+]
+# The layouts between, and the same ones once more in other forms.
+FURTHER = [
     (Build(V204), ALWAYS | LARGER),
     (Build(V205), ALWAYS),
     (Build(V207), ALWAYS),
-    (Build(NEWEST), ALWAYS),
-]
-# The same layouts once more, in other forms.
-FURTHER = [
     (Build(RFC), ALWAYS | LARGER),
     (Build(RFC, macros={"ALLOCATOR": "CUSTOM"}), RFC_ALLOCATORS),
     (OWN_STRUCTS, ALWAYS | said_of_registration(OWN_STRUCTS)),
@@ -107,8 +107,15 @@ FURTHER = [
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(each, id=named(each[0]), marks=pytest.mark.xdist_group(named(each[0])))
-        for each in (*WHOLE, *(FURTHER if THOROUGH else ()))
+        pytest.param(
+            each,
+            id=named(each[0]),
+            marks=[
+                pytest.mark.xdist_group(named(each[0])),
+                *([BEYOND_THE_SAMPLE] if each in FURTHER else []),
+            ],
+        )
+        for each in (*WHOLE, *FURTHER)
     ],
 )
 def whole(request, processes):

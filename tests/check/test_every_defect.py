@@ -24,6 +24,9 @@ from tests.check.defect_runs import (
 )
 from tests.check.mutants import MUTATED_START
 from tests.check.unfit_libraries import UNFIT
+from tests.fixtures.matrices import BEYOND_THE_SAMPLE
+
+pytestmark = [BEYOND_THE_SAMPLE] if WHOLE else []
 
 _IDS = checks_with_defects()
 

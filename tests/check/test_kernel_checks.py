@@ -12,6 +12,7 @@ from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.settings import CheckSettings
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 from tests.contrib.built_plugin import built_plugin
+from tests.fixtures.matrices import sampled
 
 
 def _checked(path, only=("KN-*",), **options):
@@ -30,8 +31,12 @@ def crashing(monkeypatch):
     return defective_plugin("kernel")
 
 
-def test_the_reference_kernels_keep_every_rule():
-    outcomes = _checked(built_plugin("host_kernels"))
+_ALL, _SOME = ("*",), ("MatMul", "Relu*")
+
+
+@pytest.mark.parametrize("operations", sampled([_SOME, _ALL], [_SOME]), ids=", ".join)
+def test_the_reference_kernels_keep_every_rule(operations):
+    outcomes = _checked(built_plugin("host_kernels"), ops=list(operations))
 
     assert {each.verdict for each in outcomes.values()} == {Verdict.PASSED}
     assert {each.reached for each in outcomes.values()} == {Pass.LIBRARY, Pass.HOST}

@@ -11,6 +11,7 @@ from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.settings import CheckSettings
 from tests.contrib.plugin_process import installed_plugin
+from tests.fixtures.matrices import sampled
 
 _FINE = frozenset({Verdict.PASSED, Verdict.NOTED, Verdict.SKIPPED})
 _QUICKLY = {
@@ -22,7 +23,10 @@ _QUICKLY = {
 }
 
 
-@pytest.mark.parametrize("name", ["ram_filesystem", "posix_filesystem", "host_device"])
+_PLUGINS = ["ram_filesystem", "posix_filesystem", "host_device"]
+
+
+@pytest.mark.parametrize("name", sampled(_PLUGINS, ["posix_filesystem", "host_device"]))
 def test_a_reference_plugin_passes_everything(name):
     settings = CheckSettings(level=Level.HARD, options=_QUICKLY)
     candidates, problems = candidates_of([str(installed_plugin(name))])

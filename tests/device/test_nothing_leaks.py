@@ -1,39 +1,22 @@
-"""Thousands of objects come and go: malloc, the threads and the open files stay as they were.
-
-The bytes that malloc has handed out are counted, not the process's size: Python's own objects too,
-all in one arena, and without malloc's caches of threads, which count as handed out. What leaks does
-so in every round; what the C library keeps of ended threads comes and goes in some of them, so the
-median round counts.
-"""
+"""Thousands of objects come and go: memory, the threads and the open files stay as they were."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.device.conftest import ROOT
+from tests.fixtures.memory_in_use import COUNTED, Growth
 
 ROUND = 300
-ROUNDS = 7
 
 _COUNT = f"""
-import ctypes, gc, os, sys, threading
+import sys
 sys.path.append(sys.argv[2])
 from pathlib import Path
-from statistics import median
 from modular_tf.device.streams import event_manager, host_callback
+from tests.fixtures.memory_in_use import growth, join_threads
 
 host_callback._IDLE_NS, event_manager._IDLE_S = 1_000_000, 0.001  # threads end when work does
-
-class Mallinfo(ctypes.Structure):
-    _names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
-    _fields_ = [(name, ctypes.c_size_t) for name in _names.split()]
-
-mallinfo2 = ctypes.CDLL(None).mallinfo2
-mallinfo2.restype = Mallinfo
-
-def held():
-    gc.collect()
-    return mallinfo2().uordblks + mallinfo2().hblkhd
 
 def use(device, n):
     for number in range(n):
@@ -54,23 +37,13 @@ def use(device, n):
             for one in (stream, event, timer, memory, pinned, unified, part):
                 one.close()
 
-def threads_settle():
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread():
-            thread.join()
-
 def judge(device):
-    use(device, {ROUND})
-    threads_settle()
-    forget()
-    files, after = len(os.listdir("/proc/self/fd")), [held()]
-    for _ in range({ROUNDS}):
+    def one_round():
         use(device, {ROUND})
-        threads_settle()
+        join_threads()
         forget()
-        after.append(held())
-    growth = median(later - earlier for earlier, later in zip(after, after[1:]))
-    print(growth, len(os.listdir("/proc/self/fd")) - files, len(os.listdir("/proc/self/task")))
+
+    print(*growth(one_round))
 """
 
 _RECORDING = """
@@ -111,17 +84,9 @@ judge(None)
     "subject", [_RECORDING, _HOST, _PLATFORMS], ids=["objects", "host device", "platforms"]
 )
 def test_nothing_is_left(run_python, recording_library, subject):
-    child = run_python(
-        _COUNT + subject,
-        recording_library,
-        ROOT,
-        env={
-            "PYTHONMALLOC": "malloc",
-            "MALLOC_ARENA_MAX": "1",
-            "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
-        },
-    )
-    growth, files, threads = map(int, child.stdout.split())
-    assert growth < ROUND * 8  # 8 bytes per turn: less than the smallest of its objects
-    assert files == 0
-    assert threads == 1
+    child = run_python(_COUNT + subject, recording_library, ROOT, env=COUNTED)
+    growth = Growth(*map(int, child.stdout.split()))
+
+    assert growth.memory < ROUND * 8  # 8 bytes per turn: less than the smallest of its objects
+    assert growth.descriptors == 0
+    assert growth.threads == 1

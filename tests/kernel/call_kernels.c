@@ -8,7 +8,7 @@
 
 /* What tests read and set; CallState tells them where it is. */
 static struct {
-  atomic_int created, deleted, deallocated, started, may_end;
+  atomic_int created, deleted, deallocated, started, may_end, aborts;
   void* last_input;
 } state = {.may_end = 1};
 
@@ -123,6 +123,7 @@ static void call_state(void* kernel, TF_OpKernelContext* context) {
 static void deallocate(void* data, size_t len, void* argument) {
   (void)len;
   (void)argument;
+  if (state.aborts) abort();
   ++state.deallocated;
   free(data);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from functools import cache
 from pathlib import Path
 from textwrap import dedent
@@ -33,8 +34,8 @@ _PRELUDE = dedent("""
 
     class State(ctypes.Structure):
         _fields_ = [
-            *((name, ctypes.c_int)
-              for name in ("created", "deleted", "deallocated", "started", "may_end")),
+            *((name, ctypes.c_int) for name in
+              ("created", "deleted", "deallocated", "started", "may_end", "aborts")),
             ("last_input", ctypes.c_void_p),
         ]
     state = State.from_address(int(device.op("CallState")().to_numpy()))
@@ -239,6 +240,18 @@ def test_memory_of_the_plugin_is_given_back_once(run_calls: Callable[[str], str]
     """)
 
 
+def test_a_crash_in_a_deallocator_names_the_plugin(run_python: PythonRunner) -> None:
+    code = """
+        own = device.op("CallOwnMemory")
+        own()
+        y = is_short(own)
+        state.aborts = 1
+        del y
+    """
+    ended = run_python(_PRELUDE + dedent(code), _kernels(), status=-signal.SIGABRT)
+    assert "SIGABRT in plugin call_kernels, the deallocator of a tensor" in ended.stderr
+
+
 def test_an_input_stays_while_a_kernel_has_it(run_calls: Callable[[str], str]) -> None:
     run_calls("""
         retain, release = device.op("CallRetain"), device.op("CallRelease")
@@ -345,8 +358,8 @@ def test_interrupts_lose_and_double_nothing(run_calls: Callable[[str], str]) -> 
         before, seen = held(), 0
         signal.signal(signal.SIGALRM, interrupt)
         for step in range(300):
-            signal.setitimer(signal.ITIMER_REAL, 0.0001 + step * 0.000003)
             try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0001 + step * 0.000003)
                 while True:
                     one_more(X).memory
             except Interrupted:

@@ -142,13 +142,48 @@ def test_what_breaks_nothing_is_accepted(run_hostile, case):
     """)
 
 
-def test_what_a_kernel_writes_to_an_input_is_seen_there_and_nowhere_else(run_hostile):
-    run_hostile("""
-        given, other = device.put(x), device.put(x)
-        result = hostile(given, case="write to an input")
-        assert result.to_numpy().tolist() == [198, 4, 6]
+@pytest.mark.parametrize(
+    ("call", "size"),
+    [
+        ("hostile(given, case='write to an input')", 3),
+        ("hostile(given, case='write to the end of an input')", 3),
+        ("hostile(given, case='write to the end of an input')", 1_000_001),
+        ("later(given, case='write to an input in a thread')", 3),
+    ],
+)
+@pytest.mark.parametrize("place", ["device.put", "np.copy"])
+def test_a_write_to_an_input_is_an_error(run_hostile, call, size, place):
+    said = run_hostile(f"""
+        other = device.put(x)
+        for _ in range(3):
+            given = {place}(np.ones({size}, "float32"))
+            error = error_of(lambda: {call})
+            assert type(error) is errors.InternalError and error.rule == "KN-093"
+            assert works()
         assert other.to_numpy().tolist() == [1, 2, 3]
-        assert works()
+        print(error)
+    """)
+    assert "wrote to input 0 ('x')" in said
+    assert "may hold other values now" in said
+    assert "plugin hostile_kernels" in said
+
+
+def test_inputs_are_looked_at_until_a_call_has_succeeded(run_hostile):
+    run_hostile("""
+        for _ in range(2):
+            hostile(x.copy(), case="write to an input later")
+        error_of(lambda: hostile(x.reshape(1, 3).copy(), case="write to an input"))
+        error = error_of(lambda: hostile(x.copy(), case="write to an input"))
+        assert error.rule == "KN-093", error
+    """)
+
+
+def test_a_donated_input_may_be_written_to(run_hostile):
+    run_hostile("""
+        for case in ("write to an input", "write to the end of an input"):
+            given = device.put(x)
+            hostile(given, case=case, donate=[given])
+            assert given.closed
     """)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.contrib.built_plugin import built_plugin
 from tests.contrib.opencl_plugin import ON_POCL
+from tests.fixtures.matrices import sampled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,21 +75,29 @@ def on_device(request: pytest.FixtureRequest) -> Callable[[str], str]:
     return run
 
 
-def test_products_of_matrices(on_device: Callable[[str], str]) -> None:
-    on_device("""
-        matmul = device.op("MatMul")
-        for dtype in ("float32", "float64"):
-            for rows, depth, columns in (
-                (1, 1, 1), (3, 4, 5), (65, 33, 129), (70, 600, 70), (0, 4, 5), (3, 0, 5), (3, 4, 0),
-            ):
-                a, b = numbers((rows, depth), dtype), numbers((depth, columns), dtype, 1)
-                for turn_a in (False, True):
-                    for turn_b in (False, True):
-                        one = np.ascontiguousarray(a.T) if turn_a else a
-                        other = np.ascontiguousarray(b.T) if turn_b else b
-                        product = matmul(one, other, transpose_a=turn_a, transpose_b=turn_b)
-                        agree(product, a @ b, atol=1e-5 * (1 + depth))
-    """)
+_PRODUCTS_OF = """
+    matmul = device.op("MatMul")
+    for dtype in {types}:
+        for rows, depth, columns in (
+            (1, 1, 1), (3, 4, 5), (65, 33, 129), (70, 600, 70), (0, 4, 5), (3, 0, 5), (3, 4, 0),
+        ):
+            a, b = numbers((rows, depth), dtype), numbers((depth, columns), dtype, 1)
+            for turn_a in (False, True):
+                for turn_b in (False, True):
+                    one = np.ascontiguousarray(a.T) if turn_a else a
+                    other = np.ascontiguousarray(b.T) if turn_b else b
+                    product = matmul(one, other, transpose_a=turn_a, transpose_b=turn_b)
+                    agree(product, a @ b, atol=1e-5 * (1 + depth))
+"""
+
+
+def test_products_of_matrices(on_host: Callable[[str], str]) -> None:
+    on_host(_PRODUCTS_OF.format(types=("float32", "float64")))
+
+
+@pytest.mark.parametrize("dtype", sampled(["float32", "float64"], ["float32"]))
+def test_products_of_matrices_in_opencl(dtype: str, on_opencl: Callable[[str], str]) -> None:
+    on_opencl(_PRODUCTS_OF.format(types=(dtype,)))
 
 
 def test_each_element_by_itself(on_device: Callable[[str], str]) -> None:
@@ -103,17 +112,27 @@ def test_each_element_by_itself(on_device: Callable[[str], str]) -> None:
     """)
 
 
-def test_casts_from_each_type_to_each(on_device: Callable[[str], str]) -> None:
-    on_device("""
-        cast = device.op("Cast")
-        for source in (*NUMBERS, "bool"):
-            for target in (*NUMBERS, "bool"):
-                for shape in ((5,), (0, 3)):
-                    x = numbers(shape, source)
-                    if target.startswith("u") and source.startswith("float"):
-                        x = abs(x)  # numpy has no answer for negative ones
-                    agree(cast(x, DstT=target), x.astype(target))
-    """)
+_EACH_CAST_OF = """
+    from itertools import islice, product
+
+    cast, types = device.op("Cast"), (*NUMBERS, "bool")
+    for source, target in islice(product(types, types), 0, None, {step}):
+        for shape in ((5,), (0, 3)):
+            x = numbers(shape, source)
+            if target.startswith("u") and source.startswith("float"):
+                x = abs(x)  # numpy has no answer for negative ones
+            agree(cast(x, DstT=target), x.astype(target))
+"""
+
+
+def test_casts_from_each_type_to_each(on_host: Callable[[str], str]) -> None:
+    on_host(_EACH_CAST_OF.format(step=1))
+
+
+@pytest.mark.parametrize("step", sampled([1, 5], [5]), ids=["all", "each type twice"])
+def test_casts_in_opencl(step: int, on_opencl: Callable[[str], str]) -> None:
+    """The driver compiles a kernel for each pair: a step of 5 has each type twice at least."""
+    on_opencl(_EACH_CAST_OF.format(step=step))
 
 
 def test_numbers_out_of_range_become_the_nearest_integer(on_device: Callable[[str], str]) -> None:

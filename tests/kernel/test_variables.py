@@ -170,6 +170,16 @@ def test_temporary_variables_have_a_name(device: Device) -> None:
         device.op("MtfEndTemporary")(device.variable("float32"))
 
 
+def test_temporary_variables_are_those_of_their_device() -> None:
+    for _ in range(2):
+        with PluginService() as service:
+            service.load("host_device")
+            service.load(str(build_variables()))
+            device = service.device("CPU:0")
+
+            assert device.op("MtfTemporary")().to_numpy().tolist() == [0, 0, 0]
+
+
 def test_a_closed_variable_is_told(device: Device) -> None:
     variable = device.variable("float32")
     variable.assign(floats(1))

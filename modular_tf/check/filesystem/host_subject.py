@@ -100,6 +100,10 @@ class HostFilesystem:
         """Tell whether the plugin has a slot, or the host a default that can work."""
         return host_offers(self.has, slot)
 
+    def is_in_worker(self) -> bool:
+        """Tell whether the service has it in a worker process."""
+        return self._tables.place is not None
+
     @property
     def calls(self) -> list[str]:
         """The calls so far."""

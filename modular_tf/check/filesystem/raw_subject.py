@@ -67,6 +67,10 @@ class RawFilesystem(RawQueries, RawSettings):
         """The plugin's pointer in the struct."""
         return self._filesystem.word()
 
+    def is_in_worker(self) -> bool:
+        """Tell that it is in this process."""
+        return False
+
     def another(self) -> RawFilesystem:
         """Return a further filesystem of the same tables and journal, before its `init`."""
         return RawFilesystem(self.tables, self.journal)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -19,7 +20,8 @@ from modular_tf.check.temporary_state import temporary_state
 from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
 from modular_tf.loading.loader import FILESYSTEM_INIT, init_filesystems, map_file
-from modular_tf.service.configuration import Config
+from modular_tf.service.configuration import Config, said_by
+from modular_tf.service.configuration_keys import ISOLATION_VARIABLE
 from modular_tf.service.service import PluginService
 
 if TYPE_CHECKING:
@@ -50,7 +52,8 @@ class HostAccess:
         journal.enter("PluginService.load")
         # Who has a plugin checked trusts it: it ran already when the checks were planned.
         trust = TrustPolicy(allow_writable=("*",))
-        config = Config(first_contact="never", load="eager", trust=trust)
+        said = said_by({ISOLATION_VARIABLE: os.environ.get(ISOLATION_VARIABLE, "")})
+        config = Config(first_contact="never", load="eager", trust=trust, **said)
         with temporary_state(target.scratch):
             self._service = PluginService(config=config, plugin_paths=[target.path], bundled=False)
             report = self._service.load(target.path)

@@ -97,6 +97,9 @@ class FilesystemSubject(Protocol):
     def offers(self, slot: str) -> bool:
         """Tell whether the operation can be called here: the plugin has it, or a default."""
 
+    def is_in_worker(self) -> bool:
+        """Tell whether the plugin runs in another process, whose rights and memory are its own."""
+
     def translate_name(self, uri: str) -> Answer:
         """Value: the name (`str`), None where the plugin returned NULL."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from modular_tf.check.check import HOST, CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, Unsupported, expect
+from modular_tf.check.kernel.computation import expect_kept
 from modular_tf.check.kernel.numpy_references import reference_of
 from modular_tf.check.kernel.sample_values import agree
 from modular_tf.check.kernel.samples import Form, NoSampleError, sample_of
@@ -125,9 +126,11 @@ def _of_other_shape(ground: KernelGround, sample: Sample) -> Sample:
 
 @CHECKS.check("KN-093", Level.ROBUST, passes=HOST, seconds=_SECONDS)
 def inputs_are_not_written_to(ground: KernelGround) -> None:
-    """No input is given away for an output."""
+    """No input is given away for an output; the host looks at the first call of an object."""
+    expect_kept("KN-093", ground)
     subject = ground.subject
     for (sample, _), kernel in _objects(ground):
+        subject.run(kernel, sample)
         placed = subject.placed(kernel, sample)
         subject.compute(kernel, sample, placed)
         for index, (given, tensor) in enumerate(zip(placed, sample.tensors, strict=True)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
     from modular_tf.check.target import Target
     from modular_tf.service.service import PluginService
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-_HOST_DEVICE = os.path.join(_PACKAGE, "plugins", "libhost_device.so")
-"""The device on which kernels for the host's processor are tried."""
+_HOST_DEVICE = "host_device"
+"""The bundled plugin whose device is that on which kernels for the host's processor are tried."""
 
 
 class KernelStage:
@@ -114,8 +112,8 @@ def _opened(target: Target) -> PluginService:
     trust = TrustPolicy(allow_writable=("*",))  # it ran already when the checks were planned
     config = Config(first_contact="never", load="eager", trust=trust)
     with temporary_state(target.scratch):
-        service = PluginService(config=config, bundled=False)
+        service = PluginService(config=config)
         service.load(target.path)
-        if not service.devices() and os.path.exists(_HOST_DEVICE):
-            service.load(_HOST_DEVICE)
+        if not service.devices():
+            service.load(_HOST_DEVICE)  # by name: only as a bundled one it is the host's
     return service

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.check.breach import MEMORY_RULES, raise_harm_to_heap
 from modular_tf.check.heap_watch import HeapWatch
+from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.device.arrays.array_content import ArrayContent, content_of
 from modular_tf.errors import ModularTFError, NotFoundError
 from modular_tf.kernel.inputs import Given, place_input
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from modular_tf.abi.data_types import DataType
     from modular_tf.check.call_journal import CallJournal
     from modular_tf.check.kernel.samples import Sample, SampleTensor
-    from modular_tf.device.arrays.array import DeviceArray
     from modular_tf.device.device import Device
     from modular_tf.kernel.inputs import KernelInput
     from modular_tf.kernel.node import Node
@@ -118,7 +118,7 @@ class KernelSubject:
         outputs = self.compute(kernel, sample, self.placed(kernel, sample))
         kinds = kernel.node.output_types
         return [
-            Output(kind, array.shape, _bytes_of(array))
+            Output(kind, array.shape, _content_of(array))
             for kind, array in zip(kinds, outputs, strict=True)
         ]
 
@@ -175,6 +175,12 @@ def input_bytes(placed: KernelInput) -> bytes:
     if placed.is_on_host:
         return bytes(ffi.buffer(ffi.cast("char *", placed.address), placed.n_bytes))
     return _bytes_of(placed.kept[0])
+
+
+def _content_of(output: Any) -> bytes:
+    if isinstance(output, DeviceArray):
+        return _bytes_of(output)
+    return repr(output.tolist()).encode()  # strings, of any length each
 
 
 def _bytes_of(array: DeviceArray) -> bytes:

@@ -46,14 +46,6 @@ RULES = (
         _OBSERVED,
     ),
     Rule(
-        "KN-093",
-        "A kernel does not write to inputs that it did not get as memory for an output.",
-        "Arrays of the caller, and of other operations, change.",
-        "Write to tensors of TF_AllocateOutput, TF_AllocateTemp and "
-        "TF_ForwardInputOrAllocateOutput only.",
-        _HEADER,
-    ),
-    Rule(
         "KN-099",
         "The results of well-known operations are those of numpy, within the type's accuracy.",
         "Models compute something else than on other devices.",

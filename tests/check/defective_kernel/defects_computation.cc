@@ -89,6 +89,14 @@ DEFECTS(computation) = {
          original.compute(object, context);
        };
      }},
+    {"KN-085",
+     [](Tables& tables) {
+       tables.compute = [](void*, TF_OpKernelContext* context) {
+         Status status;
+         TF_GetStream(context, status.get());
+         pass_on(context, status);
+       };
+     }},
     {"KN-095",
      [](Tables& tables) {
        tables.register_all = [] {

@@ -1,0 +1,70 @@
+"""Inputs that a caller gives away with a call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from modular_tf import PluginService
+from modular_tf.errors import InvalidArgumentError, ModularTFError
+from tests.fixtures.compiler import compile_object, link_library
+from tests.kernel.test_hostile_kernels import SOURCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.device.device import Device
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[Device]:
+    library = link_library(
+        "libhostile_kernels.so", [compile_object(SOURCE)], ["-lpthread"], cxx=True
+    )
+    with PluginService() as service:
+        service.load("host_device", str(library))
+        yield service.device("CPU:0")
+
+
+def put(device: Device) -> Any:
+    return device.put(np.array([1, 2, 3], "float32"))
+
+
+@pytest.mark.parametrize("case", ["none", "report", "throw", "unset"])
+def test_what_is_donated_is_closed_whether_the_kernel_fails_or_not(
+    case: str, device: Device
+) -> None:
+    given = put(device)
+    try:
+        device.op("MtfHostile")(given, case=case, donate=[given])
+    except ModularTFError:
+        assert case != "none"
+    assert given.closed
+
+
+def test_what_is_donated_stays_open_where_no_kernel_was_called(device: Device) -> None:
+    given = put(device)
+    for wrong in ({"case": 1}, {"nonsense": 1}):
+        with pytest.raises(InvalidArgumentError):
+            device.op("MtfHostile")(given, donate=[given], **wrong)  # type: ignore[arg-type]
+    assert given.to_numpy().tolist() == [1, 2, 3]
+
+
+def test_what_cannot_be_donated_is_told(device: Device) -> None:
+    given, other = put(device), put(device)
+    values = given.to_numpy()
+    hostile: Any = device.op("MtfHostile")
+
+    for donate, told in (
+        (given, r"takes a list of arrays; found one array: give donate=\[array\]"),
+        ([other], "<DeviceArray .*> is no input of this call"),
+        ([values], r"array\(.* is no input of this call; an array is put there by device.put"),
+        (values, "takes a list"),
+        (7, "takes a list"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=told):
+            hostile(given, donate=donate)
+    assert not given.closed
+    assert not other.closed

@@ -1,0 +1,58 @@
+"""Memory that kernels give back while work of theirs may be queued that uses it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+from tests.fixtures.compiler import compile_object, link_library
+
+if TYPE_CHECKING:
+    from tests.fixtures.children import PythonRunner
+
+_CODE = dedent("""
+    import gc, sys, threading, time
+    from modular_tf import PluginService
+    from modular_tf.device.device import Device
+    from modular_tf.native.ffi import lib
+
+    Device.is_host = property(lambda self: False)  # kernels of the device have its streams
+
+    with PluginService() as service:
+        service.load("host_device", sys.argv[1])
+        device = service.device("CPU:0")
+        operation = device.op("MtfTemporaryInThread")
+        executor = device.executor
+        held = lambda: lib.mtf_executor_held_objects(executor.native)
+        stream = executor.context.compute
+
+        def settled():
+            time.sleep(0.2)  # for the threads of kernels, which go on after `done`
+            operation()
+            stream.block_until_done()
+            gc.collect()
+            return held()
+
+        operation(late=True)
+        before = settled()
+        passes = threading.Event()
+        stream.add_callback(lambda: passes.wait(30))
+        for late in (False, True):
+            output = operation(late=late)
+            time.sleep(0.2)
+            assert held() == before + 2, (late, before, held())  # the output and the temporary
+            del output
+            before += 1
+        passes.set()
+        assert settled() <= before - 2
+""")
+
+
+def test_temporaries_of_other_threads_stay_until_the_stream_has_passed(
+    run_python: PythonRunner,
+) -> None:
+    source = compile_object(Path(__file__).with_name("temporary_kernels.cc"))
+    library = link_library("libtemporary_kernels.so", [source], ["-lpthread"], cxx=True)
+
+    run_python(_CODE, library)
