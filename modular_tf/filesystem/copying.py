@@ -6,7 +6,16 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.errors import InternalError, ModularTFError, NotFoundError, PermissionDeniedError
+from modular_tf.errors import (
+    DataLossError,
+    InternalError,
+    ModularTFError,
+    NotFoundError,
+    PermissionDeniedError,
+)
+from modular_tf.filesystem.copy_watch import CopyWatch
+from modular_tf.filesystem.files import discard, known_length
+from modular_tf.filesystem.unchanged import UnchangedSource
 from modular_tf.filesystem.uri import basename, dirname, join_path
 
 if TYPE_CHECKING:
@@ -15,13 +24,15 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.files import RandomAccessFile, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
 
-    _Write = Callable[[WritableFile], None]
-    _WayOfWriting = Callable[[Filesystem, str, _Write], None]
+    _WayOfWriting = Callable[[Filesystem, str, "_Contents"], None]
 
 COPY_BLOCK = 1 << 20
 """Bytes in memory at a time, where nothing else is said."""
 
 _UNFINISHED = ".mtf-copy-"
+
+
+_NOBODY = CopyWatch()
 
 
 def copy(source_fs: Filesystem, source: str, target_fs: Filesystem, target: str) -> None:
@@ -38,7 +49,7 @@ def copy(source_fs: Filesystem, source: str, target_fs: Filesystem, target: str)
     if source_fs.shares_store_with(target_fs):
         source_fs.copy_file(source, target)
     else:
-        copy_through(source_fs, source, target_fs, target)
+        copy_through(source_fs, source, target_fs, target, is_landing=True)
 
 
 def copy_through(
@@ -46,44 +57,146 @@ def copy_through(
     source: str,
     target_fs: Filesystem,
     target: str,
-    advance: Callable[[int], object] = lambda _: None,
+    watch: CopyWatch = _NOBODY,
     block: int = COPY_BLOCK,
+    *,
+    is_landing: bool = False,
 ) -> bool:
     """Copy the bytes through this process.
 
     A target directory is copied into. After a failure nothing is left of a new target. A file that
-    was there before keeps its content within one filesystem that can rename: the copy has a name
-    of its own beside it until it is whole. Elsewhere a torn target is deleted.
+    was there before keeps its content in a store that keeps a file when it is closed, and where
+    files are renamed: there the copy has a name of its own beside it until it is whole. Elsewhere a
+    torn target is deleted.
 
     Args:
         source_fs: Where the source is.
         source: A file.
         target_fs: Where the target shall be.
         target: Its name.
-        advance: Told the number of bytes of each piece that has arrived.
+        watch: Told of what is done.
         block: Bytes in memory at a time.
+        is_landing: The target is known to be no directory; it is not asked about.
 
     Returns:
         False where nothing was done, because both may be one file: its names are the same, or
         they are of one plugin and hold the same bytes.
+
+    Raises:
+        AbortedError: The source changed meanwhile.
+        DataLossError: The source gave fewer bytes than it said it has.
     """
     with source_fs.new_random_access_file(source) as reader:
-        target = inside_directory(target_fs, target, source)
+        if not is_landing:
+            target = inside_directory(target_fs, target, source)
         if _may_be_one_file(source_fs, source, target_fs, target):
             return False
-        buffer = memoryview(bytearray(block))
+        blocks = _Blocks(reader, block)
+        unchanged = UnchangedSource(source_fs, source, blocks.length)
+        watch.begun(blocks.length)
         # Read first: a source that cannot be read must not cost the target its content.
-        count = _read_block(reader, 0, buffer)
-        is_one_store = source_fs is target_fs
-        write_to = _way_of_writing(target_fs, source, target) if is_one_store else _write_new
-        write_to(
-            target_fs, target, lambda writer: _write_all(reader, writer, buffer, count, advance)
-        )
+        blocks.read_next()
+        write_to = _way_of_writing(target_fs, source, target)
+        write_to(target_fs, target, _Contents(blocks, unchanged, watch))
     return True
+
+
+class _Blocks:
+    """The contents of a file, one block after the other in the same memory."""
+
+    def __init__(self, reader: RandomAccessFile, block: int) -> None:
+        self._reader = reader
+        self.length = known_length(reader)
+        size = block if self.length is None else max(1, min(block, self.length))
+        self._buffer = memoryview(bytearray(size))
+        self._done = 0
+        self._is_over = False
+        self.current = self._buffer[:0]
+
+    def read_next(self) -> None:
+        """Read the next block into `current`, which is empty behind the end."""
+        if self._is_over or self._done == self.length:
+            self.current = self._buffer[:0]
+            return
+        count = self._reader.readinto(self._done, self._buffer)
+        if not 0 <= count <= len(self._buffer):  # it would copy for ever, or garbage
+            raise InternalError(
+                f"read gave {count} bytes where {len(self._buffer)} were asked for",
+                operation="read",
+            )
+        self._done += count
+        self._is_over = count < len(self._buffer)  # a short read is the end
+        if self._is_over and self.length is not None and self._done < self.length:
+            raise DataLossError(
+                f"read {self._reader.uri!r}: it ended after {self._done} of {self.length} bytes;"
+                " try again",
+                path=self._reader.uri,
+                operation="read",
+            )
+        self.current = self._buffer[:count]
+
+
+class _Contents:
+    """What is written to a target, and who is told of it."""
+
+    def __init__(self, blocks: _Blocks, unchanged: UnchangedSource, watch: CopyWatch) -> None:
+        self._blocks = blocks
+        self._unchanged = unchanged
+        self.watch = watch
+
+    def write_to(self, writer: WritableFile) -> None:
+        """Write all and close the writer; a failure before that stores nothing."""
+        try:
+            self._append_all(writer)
+            self.watch.storing()
+        except BaseException:
+            with suppress(ModularTFError):
+                discard(writer)
+            raise
+        writer.close()
+
+    def _append_all(self, writer: WritableFile) -> None:
+        while self._blocks.current:
+            writer.append(self._blocks.current)
+            self.watch.advance(len(self._blocks.current))
+            self._blocks.read_next()
+        self._unchanged.check()
+
+
+def write_whole(
+    fs: Filesystem,
+    target: str,
+    write: Callable[[WritableFile], None],
+    watch: CopyWatch = _NOBODY,
+) -> None:
+    """Create or replace a file by what `write` appends to it.
+
+    After a failure the target is what `copy_through` leaves of one.
+
+    Args:
+        fs: Where the target shall be.
+        target: Its name.
+        write: Called with the file; once more where the directory takes no file beside the target.
+        watch: Told when the file is being stored, and of what is to be deleted.
+    """
+    _way_of_writing(fs, target, target)(fs, target, _Written(write, watch))
+
+
+class _Written(_Contents):
+    """What a function appends to a target."""
+
+    def __init__(self, write: Callable[[WritableFile], None], watch: CopyWatch) -> None:
+        self._write = write
+        self.watch = watch
+
+    def _append_all(self, writer: WritableFile) -> None:
+        self._write(writer)
 
 
 def _way_of_writing(fs: Filesystem, source: str, target: str) -> _WayOfWriting:
     """Return how to write a file so that a failure leaves what is there now, if anything is."""
+    if fs.is_object_store:
+        return _write_whole if fs.forgets_discarded else _write_new
     try:
         length = fs.stat(target).length
     except NotFoundError:
@@ -97,73 +210,68 @@ def _way_of_writing(fs: Filesystem, source: str, target: str) -> _WayOfWriting:
     return _replace if fs.renames_files() and not is_unfinished else _write_new
 
 
-def _write_new(fs: Filesystem, target: str, write: _Write) -> None:
+def _write_whole(fs: Filesystem, target: str, contents: _Contents) -> None:
+    """Write a file of a store that keeps nothing of one that is discarded."""
+    contents.write_to(fs.new_writable_file(target))
+
+
+def _write_new(fs: Filesystem, target: str, contents: _Contents) -> None:
     """Write a file that is not there yet, or cannot be kept; a failure leaves none."""
-    _write(fs, target, write, fs.delete_file)
+    _write(fs, target, contents, fs.delete_file, is_new=True)
 
 
-def _write_empty(fs: Filesystem, target: str, write: _Write) -> None:
+def _write_empty(fs: Filesystem, target: str, contents: _Contents) -> None:
     """Write to an empty file, which a failure leaves empty; it may be a device or a pipe."""
-    _write(fs, target, write, lambda uri: fs.new_writable_file(uri).close())
+
+    def empty(uri: str) -> None:
+        if fs.stat(uri).length:  # a pipe has none, and opening it would wait for a reader
+            fs.new_writable_file(uri).close()
+
+    _write(fs, target, contents, empty, is_new=False)
 
 
-def _replace(fs: Filesystem, target: str, write: _Write) -> None:
+def _replace(fs: Filesystem, target: str, contents: _Contents) -> None:
     """Write a file beside the target and rename it; a failure leaves the target as it was.
 
     Where the directory takes no new file the target itself is written.
     """
     directory = dirname(target.rstrip("/"))
     unfinished = join_path(directory, f"{_UNFINISHED}{os.urandom(8).hex()}")
+    contents.watch.unfinished(unfinished)
     try:  # begins before the file exists: an interrupt may come between any two steps
         try:
             writer = fs.new_writable_file(unfinished)
         except PermissionDeniedError:
-            return _write_new(fs, target, write)
-        with writer:
-            write(writer)
+            return _write_new(fs, target, contents)
+        contents.write_to(writer)
         fs.rename_file(unfinished, target)
     except BaseException:
         with suppress(ModularTFError):
             fs.delete_file(unfinished)
         raise
+    finally:
+        contents.watch.unfinished(None)
 
 
-def _write(fs: Filesystem, target: str, write: _Write, undo: Callable[[str], None]) -> None:
+def _write(
+    fs: Filesystem,
+    target: str,
+    contents: _Contents,
+    undo: Callable[[str], None],
+    *,
+    is_new: bool,
+) -> None:
     """Write a file; call `undo(target)` after a failure, and raise that whatever comes of it."""
     writer = fs.new_writable_file(target)
+    contents.watch.unfinished(target, is_new=is_new)
     try:
-        with writer:
-            write(writer)
+        contents.write_to(writer)
     except BaseException:
         with suppress(ModularTFError):
             undo(target)
         raise
-
-
-def _write_all(
-    reader: RandomAccessFile,
-    writer: WritableFile,
-    buffer: memoryview,
-    count: int,
-    advance: Callable[[int], object],
-) -> None:
-    """Write the first `count` bytes of `buffer`, and what the reader has behind them."""
-    offset = count
-    while count:
-        writer.append(buffer[:count])
-        advance(count)
-        count = _read_block(reader, offset, buffer)
-        offset += count
-
-
-def _read_block(reader: RandomAccessFile, offset: int, buffer: memoryview) -> int:
-    """Read into `buffer`; a count that no reader can give would copy for ever, or garbage."""
-    count = reader.readinto(offset, buffer)
-    if not 0 <= count <= len(buffer):
-        raise InternalError(
-            f"read gave {count} bytes where {len(buffer)} were asked for", operation="read"
-        )
-    return count
+    finally:
+        contents.watch.unfinished(None)
 
 
 def inside_directory(fs: Filesystem, target: str, source: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from modular_tf.concurrency.crew import Crew
 from modular_tf.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
@@ -20,11 +21,13 @@ from modular_tf.errors import (
 from modular_tf.filesystem.child_names import checked_children
 from modular_tf.filesystem.statistics import DeletedCounts
 from modular_tf.filesystem.uri import join_path, parse_uri, split_last
+from modular_tf.filesystem.whole_reads import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from modular_tf.filesystem.configuration import Option
+    from modular_tf.filesystem.files import RandomAccessFile
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.filesystem.transactions import Transaction
 
@@ -51,8 +54,13 @@ def recursively_create_dir(fs: Filesystem, uri: str) -> None:
             fs.create_dir(directory)
 
 
-def delete_recursively(fs: Filesystem, uri: str) -> DeletedCounts:
+def delete_recursively(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCounts:
     """Delete what can be deleted, deepest first; the first error is raised after the rest.
+
+    Args:
+        fs: Where it is.
+        uri: A file or a directory.
+        at_once: The most calls under way.
 
     Raises:
         ModularTFError: The first failure; it carries the counts as `undeleted`.
@@ -66,7 +74,7 @@ def delete_recursively(fs: Filesystem, uri: str) -> DeletedCounts:
         raise
     if not is_directory:
         return _delete_one(fs, uri)
-    deletion = _Deletion(fs)
+    deletion = _Deletion(fs, at_once)
     deletion.empty(uri)
     counts = DeletedCounts(deletion.files, deletion.dirs)
     if deletion.first_error is not None:
@@ -96,8 +104,9 @@ def _delete_one(fs: Filesystem, uri: str) -> DeletedCounts:
 class _Deletion:
     """The state of one recursive deletion."""
 
-    def __init__(self, fs: Filesystem) -> None:
+    def __init__(self, fs: Filesystem, at_once: int) -> None:
         self._fs = fs
+        self._at_once = at_once
         self.files = 0
         self.dirs = 0
         self.first_error: ModularTFError | None = None
@@ -111,21 +120,26 @@ class _Deletion:
             except ModularTFError as error:
                 self._note(error)
                 continue
-            for name in children:
-                self._delete_or_queue(join_path(directory, name), directories)
+            self._delete_children([join_path(directory, name) for name in children], directories)
         for directory in reversed(directories):
             self._delete_dir(directory)
 
-    def _delete_or_queue(self, child: str, directories: list[str]) -> None:
-        try:
-            _check_depth(self._fs, child)
-            if not self._fs.is_directory(child):
-                self._fs.delete_file(child)
-            elif not self._goes_as_link(child):
-                directories.append(child)
-        except ModularTFError as error:
-            self._note(error)
-            self.files += 1
+    def _delete_children(self, children: list[str], directories: list[str]) -> None:
+        """Delete what is no directory, and add the directories to those that are to be emptied."""
+        for outcome in Crew(self._at_once).run(self._is_left, children):
+            if isinstance(outcome.error, ModularTFError):
+                self._note(outcome.error)
+                self.files += 1
+            elif outcome.get():
+                directories.append(outcome.item)
+
+    def _is_left(self, child: str) -> bool:
+        """Delete a child that is no directory; return whether it is one."""
+        _check_depth(self._fs, child)
+        if self._fs.is_directory(child):
+            return not self._goes_as_link(child)
+        self._fs.delete_file(child)
+        return False
 
     def _goes_as_link(self, child: str) -> bool:
         """Return whether a child was deleted as a link; the target of a link is left alone.
@@ -191,6 +205,22 @@ def _is_directory(fs: Filesystem, uri: str) -> bool:
         return fs.is_directory(uri)
     except ModularTFError:
         return False
+
+
+def read_file(filesystem: Filesystem, uri: str) -> bytes:
+    """Return the bytes of a whole file."""
+    with filesystem.new_random_access_file(uri) as file:
+        return read_whole(file, lambda: filesystem.get_file_size(uri))
+
+
+def open_and_read(filesystem: Filesystem, uri: str, size: int) -> tuple[RandomAccessFile, bytes]:
+    """Open an existing file and read up to `size` bytes from its start."""
+    file = filesystem.new_random_access_file(uri)
+    try:
+        return file, file.read(0, size)
+    except BaseException:
+        file.close()
+        raise
 
 
 def get_file_size(fs: Filesystem, uri: str) -> int:

@@ -53,6 +53,10 @@ class RandomAccessFile(_Closable):
         buffer = bytearray(n)
         return bytes(memoryview(buffer)[: self.readinto(offset, buffer)])
 
+    def known_length(self) -> int | None:
+        """Return the length in bytes that was learned when it was opened; None if none was."""
+        return None
+
     @abstractmethod
     def readinto(self, offset: int, buffer: Buffer) -> int:
         """Fill `buffer` from `offset` without a copy between; return the number of bytes read.
@@ -93,6 +97,17 @@ class WritableFile(_Closable):
         """Return when all bytes written so far have reached the store."""
         self.flush()
 
+    def keep_while_stored(self, stream: object) -> None:
+        """Keep a stream on top of it as long as a close goes on that its caller was taken from."""
+
+    def discard(self) -> None:
+        """Release it without asking that what was written be kept.
+
+        A store that keeps a file when it is closed stays as it was. Elsewhere what was appended may
+        stay, as after `close`, which this is by default.
+        """
+        self.close()
+
 
 class ReadOnlyMemoryRegion(_Closable):
     """A whole file as memory.
@@ -112,10 +127,21 @@ class ReadOnlyMemoryRegion(_Closable):
     def __len__(self) -> int: ...
 
 
+def known_length(file: RandomAccessFile) -> int | None:
+    """Return `file.known_length()`, None if an object of the user's does not have the method."""
+    ask = getattr(file, "known_length", None)
+    return None if ask is None else ask()
+
+
 def appended(file: WritableFile) -> int | None:
     """Return `file.appended()`, None if an object of the user's does not have the method."""
     count = getattr(file, "appended", None)
     return None if count is None else count()
+
+
+def discard(file: WritableFile) -> None:
+    """Call `file.discard()`, or close an object of the user's that does not have the method."""
+    getattr(file, "discard", file.close)()
 
 
 def is_failure_of(file: WritableFile, error: Exception) -> bool:

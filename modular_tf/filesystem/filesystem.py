@@ -41,7 +41,13 @@ class Filesystem:
     Attributes:
         scheme: The URI scheme it serves; "" for plain local paths.
         plugin: Name of the plugin or package it comes from.
+        is_object_store: Whether a file comes to be, whole, when its writer is closed, and opening
+            a directory as a file is an error without another look.
+        forgets_discarded: Whether a file whose writer is discarded is as it was before.
     """
+
+    is_object_store = False
+    forgets_discarded = False
 
     def __init__(self, scheme: str, plugin: str) -> None:
         self.scheme = scheme
@@ -84,6 +90,25 @@ class Filesystem:
         """Return a whole file as a memory region."""
         raise self._unimplemented("new_read_only_memory_region_from_file", uri)
 
+    def read_file(self, uri: str) -> bytes:
+        """Return the bytes of a whole file, by as few calls as the filesystem allows."""
+        return defaults.read_file(self, uri)
+
+    def read_range(self, uri: str, offset: int, size: int) -> bytes:
+        """Return up to `size` bytes from `offset`, by as few calls as the filesystem allows.
+
+        They are fewer only where the file ends.
+        """
+        with self.new_random_access_file(uri) as file:
+            return file.read(offset, size)
+
+    def open_and_read(self, uri: str, size: int) -> tuple[RandomAccessFile, bytes]:
+        """Open an existing file and read up to `size` bytes, 2 or more, from its start.
+
+        By as few calls as the filesystem allows; the bytes are fewer only where the file ends.
+        """
+        return defaults.open_and_read(self, uri, size)
+
     def open(
         self,
         uri: str,
@@ -103,6 +128,11 @@ class Filesystem:
             encoding: As for `open`.
             errors: As for `open`.
             newline: As for `open`.
+
+        A file that is written is complete when `close` has returned, where a store's plugin may
+        upload it. An interrupt (Ctrl-C) ends that wait in the main thread at once, while the
+        upload goes on in another one: a second `close` waits for it and raises its error, and so do
+        the filesystem's `close` and the end of the process. The store's file is whole or as it was.
 
         Raises:
             ValueError: The mode does not make sense.

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.concurrency.threads import TimedWork
 from modular_tf.errors import ClosedError, InvalidArgumentError, ResourceExhaustedError
 from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
+from modular_tf.filesystem.scheme import is_of_this_machine
+from modular_tf.filesystem.worker_limits import with_limits
 from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.interruptible import Release, opened
 from modular_tf.native.status import take_error
+from modular_tf.native.strings import decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
@@ -16,12 +23,41 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 
 _COUNT = ffi.typeof("int64_t *")
+_FILE_READ = ffi.typeof("mtf_file_read *")
+_READER = ffi.typeof("mtf_reader **")
+_RELEASE_READER = Release("mtf_reader_release")
 _new = ffi.new
+_open_reader = lib.mtf_reader_open
 _read = lib.mtf_reader_read
+_read_small_file = lib.mtf_read_small_file
 _close_writer = lib.mtf_writer_close
 
 # CPython shares the empty and the one-byte strings, so those must not be written to.
 _SMALLEST_PRIVATE_BYTES = 2
+_HUGE_PAGES_FROM = 1 << 22
+
+
+def fresh_bytes(n: int) -> tuple[bytes, memoryview]:
+    """Return a bytes object of `n` zeros, at least two, and a view to fill it before it is seen.
+
+    No page of it is touched before it is written to, and nothing is copied afterwards.
+    """
+    data = _zeros(n)
+    return data, memoryview(ffi.buffer(ffi.from_buffer("char[]", data)))
+
+
+def _zeros(n: int) -> bytes:
+    """Return bytes that nobody else has."""
+    data = bytes(max(n, _SMALLEST_PRIVATE_BYTES))
+    if n >= _HUGE_PAGES_FROM:
+        lib.mtf_prefer_huge_pages(data, n)
+    return data
+
+
+def prefer_huge_pages(target: memoryview) -> None:
+    """Have the kernel bring many pages at a time where much is about to be written."""
+    if len(target) >= _HUGE_PAGES_FROM:
+        lib.mtf_prefer_huge_pages(ffi.from_buffer("char[]", target), len(target))
 
 
 class PluginRandomAccessFile(RandomAccessFile):
@@ -42,7 +78,7 @@ class PluginRandomAccessFile(RandomAccessFile):
         # page once, where a bytearray would be zeroed first and copied after.
         count = _new(_COUNT)
         try:
-            buffer = bytes(max(n, _SMALLEST_PRIVATE_BYTES))
+            buffer = _zeros(n)
             error = _read(self._open_reader(), offset, buffer, n, count)
         except OverflowError:
             raise self._impossible(offset, n) from None
@@ -75,6 +111,15 @@ class PluginRandomAccessFile(RandomAccessFile):
                 raise self._failed(error, "cleanup")
 
     @property
+    def native_reader(self) -> Any:
+        """The native reader, which lives as long as this object.
+
+        Raises:
+            ClosedError: The file is closed.
+        """
+        return self._open_reader()
+
+    @property
     def closed(self) -> bool:
         """Whether `close` was called."""
         return self._reader is None
@@ -98,10 +143,38 @@ class PluginRandomAccessFile(RandomAccessFile):
         return _failed(self._filesystem, error, self.uri, operation)
 
 
+def open_reader(filesystem: PluginFilesystem, handle: Any, uri: str) -> PluginRandomAccessFile:
+    """Return an existing file of a filesystem, whose native part is `handle`, for reading."""
+    place = _new(_READER)
+    error, reader, owner = opened(_RELEASE_READER, place, _open_reader, handle, encode(uri), place)
+    if error:
+        raise _failed(filesystem, error, uri, "new_random_access_file")
+    return PluginRandomAccessFile(filesystem, uri, reader, owner)
+
+
+def read_first(
+    filesystem: PluginFilesystem, handle: Any, uri: str, size: int
+) -> tuple[bytes, PluginRandomAccessFile | None]:
+    """Return up to `size` bytes, 2 or more, from the start of a file; one native call.
+
+    With them comes the open file, or None where it ended before: then it is closed.
+    """
+    first, done, place = bytes(size), _new(_FILE_READ), _new(_READER)
+    error, reader, owner = opened(
+        _RELEASE_READER, place,
+        _read_small_file, handle, encode(uri), first, size, done, place,
+    )  # fmt: skip
+    if error:
+        raise _failed(filesystem, error, uri, decode(ffi.string(done.operation)))
+    if reader is None:
+        return first[: done.count], None
+    return first, PluginRandomAccessFile(filesystem, uri, reader, owner)
+
+
 class PluginWritableFile(WritableFile):
     """`TF_WritableFile`. One thread at a time; a second one waits."""
 
-    __slots__ = ("_close_results", "_filesystem", "_owner", "_writer")
+    __slots__ = ("_close_results", "_closing", "_filesystem", "_kept", "_owner", "_writer")
 
     def __init__(self, filesystem: PluginFilesystem, uri: str, writer: Any, owner: object) -> None:
         self.uri = uri
@@ -109,6 +182,8 @@ class PluginWritableFile(WritableFile):
         self._writer: Any = writer
         self._owner = owner
         self._close_results: list[Any] = []
+        self._closing: TimedWork | None = None
+        self._kept: list[object] = []
 
     def append(self, data: Buffer) -> None:
         """Add all of `data` at the end."""
@@ -137,16 +212,60 @@ class PluginWritableFile(WritableFile):
     def close(self) -> None:
         """Close, then clean up whatever close said.
 
+        A plugin may upload the file here. In the main thread an interrupt leaves that to go on in
+        another thread: a second call waits for it and tells its errors, as the end of the process
+        does.
+
         Raises:
             ModularTFError: The plugin could not keep the data; the file is gone all the same.
         """
         writer = self._writer
         if writer is not None:
             results = self._close_results
-            results.extend(map(_close_writer, (writer,)))  # one step: no interrupt loses the result
+            if self._may_be_interrupted():
+                self._close_aside(writer)
+            # One step: no interrupt loses the result. What a thread has done already is done.
+            results.extend(map(_close_writer, (writer,)))
             self._writer = None
             while results:  # that of an interrupted close comes first
                 self._check(results.pop(0), "close")
+
+    def _may_be_interrupted(self) -> bool:
+        """Return whether this thread gets interrupts, and may wait long for a store."""
+        is_main = threading.current_thread() is threading.main_thread()
+        return is_main and not is_of_this_machine(self._filesystem.scheme)
+
+    def _close_aside(self, writer: Any) -> None:
+        """Close on a thread, which goes on where the caller is interrupted."""
+        if self._closing is None:
+            self._closing = TimedWork()
+        try:
+            self._closing.run(partial(self._store, writer), "modular_tf-store", None)
+        except BaseException as interrupt:
+            if hasattr(interrupt, "add_note"):  # from Python 3.11 on
+                interrupt.add_note(
+                    f"{self.uri!r} is still being stored, by a thread that the end of the process"
+                    " waits for; another close() waits for it as well"
+                )
+            raise
+
+    def _store(self, writer: Any) -> None:
+        """Close on a thread; this method holds the file, whose end would wait for the close."""
+        self._close_results.extend(map(_close_writer, (writer,)))
+        self._kept.clear()
+
+    def keep_while_stored(self, stream: object) -> None:
+        """Keep a stream on top until an interrupted close is done: its end would wait for that."""
+        if self._closing is not None:
+            self._kept.append(stream)
+
+    def discard(self) -> None:
+        """Clean up without the plugin's close, which would keep what was written."""
+        writer = self._writer
+        if writer is not None:
+            error = lib.mtf_writer_discard(writer)
+            self._writer = None
+            self._check(error, "discard")
 
     @property
     def closed(self) -> bool:
@@ -194,7 +313,8 @@ class PluginReadOnlyMemoryRegion(ReadOnlyMemoryRegion):
 
 
 def _failed(filesystem: PluginFilesystem, error: Any, uri: str, operation: str) -> ModularTFError:
-    return take_error(error, plugin=filesystem.plugin, path=uri, operation=operation)
+    failure = take_error(error, plugin=filesystem.plugin, path=uri, operation=operation)
+    return with_limits(failure, filesystem.tables)
 
 
 def _bytes_of(data: Buffer, *, writable: bool) -> Any:

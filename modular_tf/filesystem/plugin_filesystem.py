@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -12,16 +11,21 @@ from modular_tf.errors import ModularTFError, collected
 from modular_tf.filesystem.child_names import clean_names
 from modular_tf.filesystem.open_writers import OpenWriters
 from modular_tf.filesystem.plugin_files import (
-    PluginRandomAccessFile,
     PluginReadOnlyMemoryRegion,
     PluginWritableFile,
+    open_reader,
+    read_first,
 )
 from modular_tf.filesystem.plugin_settings import PluginSettings
+from modular_tf.filesystem.scheme import is_of_this_machine
+from modular_tf.filesystem.short_file import ShortFile
 from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
+from modular_tf.filesystem.whole_reads import SHORT_FILE, read_on
+from modular_tf.native._dlpack import stat_path
 from modular_tf.native.ffi import ffi, lib
-from modular_tf.native.interruptible import Release, opened
+from modular_tf.native.interruptible import Release, address_of, opened
 from modular_tf.native.plugin_names import named
-from modular_tf.native.status import check, failure_unless, take_error
+from modular_tf.native.status import check
 from modular_tf.native.strings import decode, decode_pointer, encode
 
 if TYPE_CHECKING:
@@ -38,18 +42,11 @@ if TYPE_CHECKING:
     from modular_tf.loading.filesystem_tables import FilesystemTables
 
 _new = ffi.new
-_STATISTICS = struct.Struct("qq?7x")  # TF_FileStatistics
-_STATISTICS_SIZE = _STATISTICS.size
-_unpack_statistics = _STATISTICS.unpack
-_stat_path = lib.mtf_stat_path
 _path_exists = lib.mtf_path_exists
-_open_reader = lib.mtf_reader_open
-_new_tuple = tuple.__new__
+_STAT_PATH = address_of(ffi.addressof(lib, "mtf_stat_path"))
 _ERROR = ffi.typeof("mtf_error **")
-_READER = ffi.typeof("mtf_reader **")
 _WRITER = ffi.typeof("mtf_writer **")
 _RELEASE_FILESYSTEM = Release("mtf_filesystem_release")
-_RELEASE_READER = Release("mtf_reader_release")
 _RELEASE_WRITER = Release("mtf_writer_release")
 _RELEASE_REGION = Release("mtf_region_release")
 _NOT_FOUND, _UNIMPLEMENTED = int(Code.NOT_FOUND), int(Code.UNIMPLEMENTED)
@@ -81,20 +78,27 @@ class PluginFilesystem(PluginSettings):
         self._failures: list[ModularTFError] = []  # of a close that was interrupted, as are these
         self._close_results: list[Any] = []
         place = _new("mtf_filesystem **")
-        make = lib.mtf_filesystem_new_shared if share_init else lib.mtf_filesystem_new
-        arguments = tables.protected.pointer, named(plugin), place
+        make, where = lib.mtf_filesystem_new, list[Any]()
+        if tables.place is not None:
+            looks = int(is_of_this_machine(tables.scheme))
+            where = [tables.place.worker.handle, tables.place.number, looks]
+            make = lib.mtf_filesystem_new_in_worker
+        elif share_init:
+            make = lib.mtf_filesystem_new_shared
+        arguments = tables.protected.pointer, named(plugin), *where, place
         error, made, owner = opened(_RELEASE_FILESYSTEM, place, make, *arguments)
         check(error, plugin=plugin, operation="init")
         self._handle: Any = made
+        self._address = address_of(made)
         self._owner = owner
+        self._is_joined = tables.place is not None
+        if tables.place is not None:
+            tables.place.worker.join()
 
-    def _failed(self, error: Any, operation: str, path: str | None = None) -> ModularTFError:
-        return take_error(error, plugin=self.plugin, path=path, operation=operation)
-
-    def _failure_unless(
-        self, expected: int, error: Any, operation: str, path: str
-    ) -> ModularTFError | None:
-        return failure_unless(error, expected, plugin=self.plugin, path=path, operation=operation)
+    @property
+    def handle(self) -> Any:
+        """The core's `mtf_filesystem`, as long as this object lives."""
+        return self._handle
 
     def _default_or_raise(
         self, error: Any, operation: str, path: str, default: Callable[[], Any]
@@ -108,13 +112,20 @@ class PluginFilesystem(PluginSettings):
 
     def new_random_access_file(self, uri: str) -> RandomAccessFile:
         """Open an existing file for reading."""
-        place = _new(_READER)
-        error, reader, owner = opened(
-            _RELEASE_READER, place, _open_reader, self._handle, encode(uri), place
-        )
-        if error:
-            raise self._failed(error, "new_random_access_file", uri)
-        return PluginRandomAccessFile(self, uri, reader, owner)
+        return open_reader(self, self._handle, uri)
+
+    def read_file(self, uri: str) -> bytes:
+        """Return the bytes of a whole file."""
+        first, file = read_first(self, self._handle, uri, SHORT_FILE)
+        if file is None:
+            return first
+        with file:
+            return read_on(file, 0, first, lambda: self.get_file_size(uri))
+
+    def open_and_read(self, uri: str, size: int) -> tuple[RandomAccessFile, bytes]:
+        """Open an existing file and read up to `size` bytes from its start."""
+        first, file = read_first(self, self._handle, uri, size)
+        return file or ShortFile(self, uri), first
 
     def new_writable_file(self, uri: str) -> WritableFile:
         """Create a file, or empty an existing one, for writing."""
@@ -237,12 +248,10 @@ class PluginFilesystem(PluginSettings):
 
     def stat(self, uri: str) -> FileStatistics:
         """Return length, modification time and kind."""
-        # A fresh bytes object is filled in place: half the price of a struct and its fields.
-        result = bytes(_STATISTICS_SIZE)
-        error = _stat_path(self._handle, encode(uri), result)
-        if error:
-            raise self._failed(error, "stat", uri)
-        return _new_tuple(FileStatistics, _unpack_statistics(result))
+        found = stat_path(_STAT_PATH, self._address, encode(uri), FileStatistics)
+        if isinstance(found, int):
+            raise self._failed(ffi.cast("mtf_error *", found), "stat", uri)
+        return found
 
     def is_directory(self, uri: str) -> bool:
         """Return whether it is a directory: only if the plugin says OK *and* true."""
@@ -320,9 +329,13 @@ class PluginFilesystem(PluginSettings):
 
     def shares_store_with(self, other: Filesystem) -> bool:
         """Return whether both are the same functions, and no state could tell them apart."""
+        if not isinstance(other, PluginFilesystem):
+            return False
+        here, there = self.tables.place, other.tables.place
+        if here is not None and there is not None:
+            return here.worker is there.worker and here.store == there.store
         return other is self or (
-            isinstance(other, PluginFilesystem)
-            and bool(lib.mtf_filesystem_shares_store(self._handle, other._handle))  # noqa: SLF001
+            bool(lib.mtf_filesystem_shares_store(self._handle, other._handle))  # noqa: SLF001
         )
 
     def flush_caches(self) -> None:
@@ -343,6 +356,9 @@ class PluginFilesystem(PluginSettings):
             # Another thread that closes it may have taken the last one.
             with suppress(IndexError), collected(self._failures):
                 check(self._close_results.pop(), plugin=self.plugin, operation="close")
+        if self._is_joined and self.tables.place is not None:
+            self._is_joined = False
+            self.tables.place.worker.leave()
         # In place: another thread that closes it may be about to add to the list.
         failures, self._failures[:] = self._failures[:], []
         if failures:

@@ -146,10 +146,9 @@ class FilesystemRegistry:
         scheme = leaving.scheme
         with self._lock:
             leaving.is_over = True
-            while True:
-                before = self._registered.get(scheme, ())
+            while leaving in (before := self._registered.get(scheme, ())):
                 after = tuple([r for r in before if r is not leaving])
-                if after == before or self._change(scheme, before, after):
+                if self._change(scheme, before, after):
                     return
 
     def _check_open(self, entering: SchemeRegistration) -> None:
@@ -192,7 +191,7 @@ class FilesystemRegistry:
 
     def for_uri(self, uri: str) -> Filesystem:
         """Return the filesystem of a URI's scheme; errors as in `get`."""
-        match = match_scheme(uri)
+        match = match_scheme(uri) if "://" in uri else None  # plain paths are the most
         try:
             found = self._by_scheme[match.group() if match else ""]
         except KeyError:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 from typing import IO, TYPE_CHECKING, Any
 
-from modular_tf.errors import AlreadyExistsError, NotFoundError
+from modular_tf.errors import AlreadyExistsError
+from modular_tf.filesystem.files import known_length
+from modular_tf.filesystem.whole_reads import read_on
 from modular_tf.filesystem.writer_streams import StreamWriter, TextWriter, WriterStream
+from modular_tf.redaction import redacted
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer, Callable, Iterator  # type: ignore[attr-defined,unused-ignore]
+    from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
 
     from modular_tf.filesystem.files import RandomAccessFile
     from modular_tf.filesystem.filesystem import Filesystem
@@ -23,7 +26,7 @@ class ReaderStream(io.RawIOBase):
 
     Args:
         file: What to read.
-        size: Tells the file's size in bytes; asked when it matters.
+        size: Tells the file's size in bytes; asked when it matters and the file does not know it.
     """
 
     def __init__(self, file: RandomAccessFile, size: Callable[[], int]) -> None:
@@ -31,7 +34,7 @@ class ReaderStream(io.RawIOBase):
         self._file = file
         self._size = size
         self._position = 0
-        self.name = file.uri
+        self.name = redacted(file.uri)
         self.mode = "rb"
 
     def readable(self) -> bool:
@@ -58,25 +61,16 @@ class ReaderStream(io.RawIOBase):
         """Return all that is left, read in one call where the size is known."""
         self._check_open()
         start = self._position
-        # A file that fits the first block needs no question for its size: it ends short.
-        data = self._file.read(start, _FIRST_BLOCK)
-        if len(data) == _FIRST_BLOCK:
-            data = self._read_all_from(start, data)
+        known = known_length(self._file)
+        if known is not None:
+            data = self._file.read(start, max(0, known - start))
+        else:
+            # A file that fits the first block needs no question for its size: it ends short.
+            data = self._file.read(start, _FIRST_BLOCK)
+            if len(data) == _FIRST_BLOCK:
+                data = read_on(self._file, start, data, self._size)
         self._position = start + len(data)  # last: what fails before can be tried again
         return data
-
-    def _read_all_from(self, start: int, first: bytes) -> bytes:
-        """Return what lies behind `start`, whose first block is known."""
-        expected = self._size_now() - start
-        if expected > len(first):
-            return self._file.read(start, expected)  # in one piece: joining would copy it
-        # Some sizes lie, such as that of a file in /proc.
-        return first + b"".join(self._blocks(start + len(first)))
-
-    def _blocks(self, offset: int) -> Iterator[bytes]:
-        while block := self._file.read(offset, DEFAULT_BUFFER):
-            yield block
-            offset += len(block)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move to `offset` from the start, the position or the end."""
@@ -84,7 +78,8 @@ class ReaderStream(io.RawIOBase):
         if whence == io.SEEK_CUR:
             offset += self._position
         elif whence == io.SEEK_END:
-            offset += self._size()
+            known = known_length(self._file)
+            offset += self._size() if known is None else known
         elif whence != io.SEEK_SET:
             raise ValueError(f"whence is {whence}; 0, 1 and 2 are known")
         if offset < 0:
@@ -104,13 +99,6 @@ class ReaderStream(io.RawIOBase):
                 self._file.close()
             finally:
                 super().close()
-
-    def _size_now(self) -> int:
-        """Return the size, 0 for a file that was deleted since it was opened: it still reads."""
-        try:
-            return self._size()
-        except NotFoundError:
-            return 0
 
     def _check_open(self) -> None:
         if self.closed:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import io
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.filesystem.files import appended, is_failure_of
+from modular_tf.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
 
     from modular_tf.filesystem.files import WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
+
+
+# From Python 3.13 on, as many bytes as the buffer holds pass it by.
+_FULL_BUFFERS_COME_AGAIN = sys.version_info < (3, 13)
 
 
 class WriterStream(io.RawIOBase):
@@ -37,9 +43,10 @@ class WriterStream(io.RawIOBase):
         # What the file counts, less the position: more than 0 where opening it rewrote the file.
         self._counted_from = (appended(file) or 0) - position if position else 0
         self._told_late = b""  # appended, but the buffer on top may bring it again
+        self._tried = 0  # bytes of an append of which nothing else is recorded yet
         self._failure: Exception | None = None
         self.is_ending = False
-        self.name = file.uri
+        self.name = redacted(file.uri)
         self.mode = mode
 
     def writable(self) -> bool:
@@ -60,35 +67,47 @@ class WriterStream(io.RawIOBase):
         self._check_open()
         if self._failure is not None:
             raise self._failure
-        if self._told_late:
-            late, self._told_late = self._told_late, b""
-            if bytes(memoryview(data)[: len(late)]) == late:
-                return len(late)
-        count = memoryview(data).nbytes
+        if self._tried:  # a second interrupt came before the first was noted
+            most = self._buffer_size - (not _FULL_BUFFERS_COME_AGAIN)
+            self._note_interrupt(data, self._tried, most)
+        if late := self._told_late:
+            count = len(late)
+            is_again = bytes(memoryview(data)[:count]) == late
+            self._told_late = b""  # no interrupt can come between this line and the return
+            if is_again:
+                return count
+        count = self._tried = memoryview(data).nbytes
         try:
             self._file.append(data)
         except Exception as error:
             if is_failure_of(self._file, error):
                 self._failure = error
             else:
-                self._note_interrupt(data, count)
+                self._note_interrupt(data, count, self._buffer_size)
             raise
         except BaseException:
-            self._note_interrupt(data, count)
+            self._note_interrupt(data, count, self._buffer_size)
             raise
-        self._position += count
+        self._position, self._tried = self._position + count, 0
         return count
 
-    def _note_interrupt(self, data: Buffer, count: int) -> None:
+    def _note_interrupt(self, data: Buffer, count: int, most_again: int) -> None:
         """Record what was appended before an interrupt, so that it is not appended twice.
 
         The buffer on top keeps what it could not write, and brings it again first of all. More
         than it holds never comes out of it, and from Python 3.13 on, as much as it holds may have
         passed it by: only the next bytes tell.
+
+        Args:
+            data: The bytes, or what came first of all after them.
+            count: How many they are.
+            most_again: How many may be brought again.
         """
-        if appended(self._file) == self._counted_from + self._position + count:
-            self._position += count
-            self._told_late = bytes(data) if count <= self._buffer_size else b""
+        taken = appended(self._file) == self._counted_from + self._position + count
+        late = bytes(memoryview(data)[:count]) if taken and count <= most_again else b""
+        position = self._position + count if taken else self._position
+        # All or none, wherever a second interrupt comes.
+        self._position, self._told_late, self._tried = position, late, 0
 
     def tell(self) -> int:
         """Return the length of the file in bytes, without the buffer on top."""
@@ -114,7 +133,16 @@ class WriterStream(io.RawIOBase):
                 if is_failure_of(self._file, error):
                     super().close()
                 raise
+            except BaseException:
+                self.keep_while_stored(self)
+                raise
             super().close()
+
+    def keep_while_stored(self, stream: io.IOBase) -> None:
+        """Keep a stream as long as the file is being stored after an interrupt."""
+        keep = getattr(self._file, "keep_while_stored", None)  # an object of the user's may lack it
+        if keep is not None:
+            keep(stream)
 
     @property
     def has_failed(self) -> bool:
@@ -169,7 +197,20 @@ class StreamWriter(io.BufferedWriter):
                 with suppress(Exception):
                     self._stream.close()
             raise
-        self._stream.close()
+        self._close_stream()
+
+    def _close_stream(self) -> None:
+        try:
+            self._stream.close()
+        except Exception:
+            raise
+        except BaseException:
+            self.keep_while_stored(self)
+            raise
+
+    def keep_while_stored(self, stream: io.IOBase) -> None:
+        """Keep a stream as long as the file is being stored after an interrupt."""
+        self._stream.keep_while_stored(stream)
 
     def empty_buffer(self) -> None:
         """Write the buffer to the plugin; a failure is raised by `close`."""
@@ -198,7 +239,13 @@ class TextWriter(io.TextIOWrapper):
             self.prepare_close()
             # io forgets the text that it hands to a full buffer whose write is interrupted.
             self._writer.empty_buffer()
-        super().close()
+        try:
+            super().close()
+        except Exception:
+            raise
+        except BaseException:
+            self._writer.keep_while_stored(self)
+            raise
 
     def prepare_close(self) -> None:
         """Skip the plugin's flush from now on."""

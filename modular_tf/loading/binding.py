@@ -20,6 +20,7 @@ from modular_tf.loading.bound_files import (
     is_single_threaded,
     own_paths,
 )
+from modular_tf.loading.guarded_functions import guards, share_guards
 from modular_tf.loading.opened_by_name import is_needed, opened_by_name
 from modular_tf.loading.opened_file import DESCRIPTORS, OpenedFile, changed_since
 from modular_tf.loading.origin_folder import shown_file
@@ -104,6 +105,7 @@ def bind(
             known = _map(targets, absent, by_name)
             bound[key] = bound[identity] = known
             copies.pop_all()
+        share_guards(known.library.path, path)
         if known.library.path == path:
             return known.library
         show_as(known.mapped_as, path)
@@ -221,6 +223,7 @@ def _map_stub(targets: Sequence[Target], absent: Sequence[str], by_name: OpenedB
         needed += [make(name, [path], {}) for name, path in unresolved_names(targets).items()]
         soname = f"{_STUB}.{next(_stub_numbers)}"
         functions = {name: absent_function(name, plugin.path) for name in absent}
+        functions |= guards(plugin.path, own_scope_first=bool(flags & RTLD_DEEPBIND))
         if by_name.shown:  # which are no part of what is mapped with the stub
             needed.append(make(by_name.host_name, [load_runtime().path], functions))
         stub = make(soname, needed, functions)

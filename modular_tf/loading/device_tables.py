@@ -117,6 +117,12 @@ class DeviceTables:
         return self.platform.has("force_memory_growth")
 
     @property
+    def has_timers(self) -> bool:
+        """Whether it has every function of timers; TensorFlow 2.12 does not load it otherwise."""
+        named = ((self.platform_fns, _TIMER_FNS), (self.executor, _TIMERS))
+        return all(table.has(name) for table, names in named for name in names)
+
+    @property
     def visible_device_count(self) -> int | None:
         """How many devices SP_Platform announces; None where get_device_count says so."""
         return _optional_value(self.platform, "visible_device_count")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from modular_tf.abi.layouts import (
     FILESYSTEM_OPS,
@@ -21,7 +21,7 @@ from modular_tf.abi.layouts import (
     filesystem_ops_layout,
 )
 from modular_tf.abi.registered_names import SCHEME
-from modular_tf.native.ffi import ffi
+from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.library import is_executable
 from modular_tf.native.readonly_memory import ReadOnlyCopy, try_read
 from modular_tf.native.strings import read_string
@@ -100,6 +100,36 @@ class Table:
         return bool(self.slots.get(slot))
 
 
+class WorkerUse(Protocol):
+    """The worker process of a plugin, as a filesystem uses it."""
+
+    handle: Any
+    environment: Mapping[str, str]
+
+    def why_refused(self) -> str:
+        """Return what may have refused its plugin something, for a message; "" for nothing."""
+
+    def join(self) -> None:
+        """Count one more filesystem that uses it."""
+
+    def leave(self) -> None:
+        """Count one less; the last one ends the process."""
+
+
+class WorkerPlace(NamedTuple):
+    """Which filesystem of which worker it is.
+
+    Attributes:
+        worker: The worker.
+        number: Of the filesystem there.
+        store: The number of the first one there that has the same files.
+    """
+
+    worker: WorkerUse
+    number: int
+    store: int
+
+
 @dataclass(frozen=True, slots=True)
 class FilesystemTables:
     """The accepted tables of one scheme.
@@ -111,12 +141,14 @@ class FilesystemTables:
             `TF_FilesystemOps` (264 bytes, whatever layout the plugin used), the three file tables,
             then the plugin's allocator: allocate and free. They are never unmapped.
         warnings: Rules that were broken without refusing.
+        place: Where the plugin runs, if not in this process.
     """
 
     scheme: str
     tables: Mapping[str, Table]
     protected: ReadOnlyCopy
     warnings: tuple[Violation, ...]
+    place: WorkerPlace | None = None
 
     def offers(self, operation: str) -> bool:
         """Whether the plugin itself has this operation of `TF_FilesystemOps`."""
@@ -166,6 +198,23 @@ def read_entry(
     protected = ReadOnlyCopy.for_ever(_canonical_block(tables, allocator))
     accepted = MappingProxyType(tables)
     return FilesystemTables(entry.scheme or "", accepted, protected, tuple(violations))
+
+
+def tables_in_worker(
+    scheme: str, tables: Mapping[str, Table], place: WorkerPlace
+) -> FilesystemTables:
+    """Return tables of functions that call a worker, for the slots that a plugin has there.
+
+    Args:
+        scheme: The scheme.
+        tables: The plugin's, by C struct name; a slot that it has holds anything but 0.
+        place: Where it runs.
+    """
+    slots = _canonical_block(dict(tables), (0, 0))
+    block = ffi.new("char[]", lib.mtf_worker_tables_size())
+    lib.mtf_worker_tables(ffi.from_buffer("char[]", slots), block)
+    protected = ReadOnlyCopy.for_ever(bytes(ffi.buffer(block)))
+    return FilesystemTables(scheme, MappingProxyType(dict(tables)), protected, (), place)
 
 
 def handed_over(address: int, count: int) -> Iterator[tuple[str, int]]:

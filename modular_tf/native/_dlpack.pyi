@@ -170,6 +170,18 @@ def owned_pointer(pointer: int, free: int, /) -> object:
         free: The address of a function that takes it; called without the GIL.
     """
 
+def stat_path(
+    function: int, filesystem: int, path: bytes, made_of: Callable[..., _Object], /
+) -> _Object | int:
+    """Return the statistics of a file, or the address of an error, which the caller frees.
+
+    Args:
+        function: The address of the core's `mtf_stat_path`; called without the GIL.
+        filesystem: The address of an `mtf_filesystem`, which the caller keeps.
+        path: As the user wrote it.
+        made_of: The type of the result: a tuple of `length`, `mtime_nsec` and `is_directory`.
+    """
+
 def note_interpreter_ends() -> None:
     """Note that Python is about to end on this thread, which can still run deleters then."""
 

@@ -6,6 +6,8 @@ Usage: build_core.py FOLDER HEADER.h...
 preprocessor lines and the `extern "C"` wrapper are dropped; the compiler still sees the headers
 whole, through #include, and so checks every declaration that cffi was given.
 
+Functions of headers named `*_upcalls.h` are Python's: C calls them.
+
 `_barrier.cc` has a function for each one that the headers declare, which no exception leaves
 (`core/barrier.h`), and `_barrier.h` has the module call that one.
 """
@@ -19,6 +21,7 @@ from pathlib import Path
 import cffi
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_UPCALLS = "_upcalls"  # the ending of headers whose functions Python defines
 _FUNCTION = re.compile(r"\b(mtf_\w+)\(")  # pointers to functions are called otherwise: (*name)
 
 
@@ -71,8 +74,12 @@ def main() -> None:
     ffi = cffi.FFI()
     names: list[str] = []
     for header in headers:
-        ffi.cdef(declarations(header.read_text()))
-        names += functions(header.read_text())
+        declared = declarations(header.read_text())
+        if header.stem.endswith(_UPCALLS):
+            ffi.cdef(f'extern "Python+C" {{{declared}}}')
+        else:
+            ffi.cdef(declared)
+            names += functions(header.read_text())
     (folder / "_barrier.h").write_text(barrier_header(names))
     (folder / "_barrier.cc").write_text(barrier_source(names, includes))
     ffi.set_source("_core", f'{includes}\n#include "_barrier.h"')

@@ -29,7 +29,12 @@ class Release:
 
     def __init__(self, name: str) -> None:
         self.call = getattr(lib, name)
-        self.address = int(_cast(_ADDRESS, ffi.addressof(lib, name)))
+        self.address = address_of(ffi.addressof(lib, name))
+
+
+def address_of(pointer: Any) -> int:
+    """Return the address that a C pointer holds, 0 for NULL."""
+    return int(_cast(_ADDRESS, pointer))
 
 
 def opened(
@@ -50,9 +55,9 @@ def opened(
     try:
         error = call(*arguments)
         made = place[0]
-        address = int(_cast(_ADDRESS, made))
-        if not address:
+        if not made:
             return error, None, None
+        address = address_of(made)
         is_owned = True
         return error, made, owned_pointer(address, release.address)
     except BaseException:

@@ -69,6 +69,22 @@ def absent_function(name: str, library: str) -> int:
     return int(ffi.cast("uintptr_t", lib.mtf_absent_function(encode(name), encode(library))))
 
 
+def guarded_stream_function(name: str, *, own_scope_first: bool) -> int | None:
+    """Return the address of a function that stands in for one of the C++ library's for a plugin.
+
+    It does the same, and returns at once for a stream that is not there. [any thread]
+
+    Args:
+        name: The mangled name of the function.
+        own_scope_first: Whether the plugin is bound to its own scope before the process's.
+
+    Returns:
+        None where there is no such function, or the plugin would not be bound to it.
+    """
+    function = lib.mtf_guarded_stream_function(encode(name), int(own_scope_first))
+    return int(ffi.cast("uintptr_t", function)) or None
+
+
 def tensorflow_is_loaded() -> bool:
     """Return whether a real TensorFlow is mapped into this process."""
     return Library.find(TENSORFLOW_SONAME) is not None

@@ -10,9 +10,10 @@ from typing import Any
 
 from modular_tf.errors import ClosedError, ModularTFError, error_from_code
 from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.interrupted_calls import take_interrupt
 from modular_tf.native.strings import decode
 
-_FIRST_KERNEL_RULE = 1000
+_FIRST_KERNEL_RULE, _FIRST_LOADER_RULE = 1000, 2000
 
 
 def take_error(
@@ -25,6 +26,9 @@ def take_error(
         plugin: Who was called.
         path: The path as the user wrote it.
         operation: The slot that was called.
+
+    Raises:
+        BaseException: What a signal handler raised while the call waited for a worker.
     """
     if not error:  # a signal handler between the call and this took what the core had kept
         text = f"{operation or 'a call'}: the native core failed and kept no reason"
@@ -34,6 +38,8 @@ def take_error(
         thrown, closed, broken = error.thrown, error.closed, error.rule
     finally:
         lib.mtf_error_free(error)
+    if broken > _FIRST_LOADER_RULE and (interrupt := take_interrupt()) is not None:
+        raise interrupt
     if thrown:
         message = f"a C++ exception left the plugin: {message}"
     where = " ".join(part for part in (operation, repr(path) if path is not None else None) if part)
@@ -48,6 +54,8 @@ def take_error(
 
 def _rule_of(number: int) -> str | None:
     """Return the rule of a number of `mtf_error.rule`, None for 0."""
+    if number > _FIRST_LOADER_RULE:
+        return f"LD-{number - _FIRST_LOADER_RULE:03}"
     if number > _FIRST_KERNEL_RULE:
         return f"KN-{number - _FIRST_KERNEL_RULE:03}"
     return f"SE-{number:03}" if number else None

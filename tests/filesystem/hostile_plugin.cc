@@ -119,6 +119,11 @@ TF_Filesystem_Option option_with(const char* key) {
 
 Plan odd() {
   Plan plan;
+  plan.filesystem.stat = [](const TF_Filesystem*, const char*, TF_FileStatistics* found,
+                            TF_Status*) {
+    *found = {3, -1, false};
+    std::memset(&found->is_directory, 2, 1);  // no bool
+  };
   plan.filesystem.get_filesystem_configuration =
       [](const TF_Filesystem*, TF_Filesystem_Option**, int* count, TF_Status*) { *count = 2; };
   plan.filesystem.get_filesystem_configuration_option =

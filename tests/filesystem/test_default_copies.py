@@ -338,3 +338,57 @@ def test_what_is_not_there_cannot_be_renamed(store, fs):
             fs.rename_file("mem://h/absent", target)
 
     assert store.files == {}
+
+
+class _Told:
+    """A reader of a user's, which is no subclass of ours, and says how long it is or not."""
+
+    def __init__(self, content, length):
+        self._content = content
+        self.uri = "mem://h/f"
+        self.reads = 0
+        if length is not None:
+            self.known_length = lambda: length
+
+    def readinto(self, offset, buffer):
+        self.reads += 1
+        data = self._content[offset : offset + len(buffer)]
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self):
+        pass
+
+    __enter__ = lambda self: self  # noqa: E731
+    __exit__ = lambda self, *_: self.close()  # noqa: E731
+
+
+@pytest.mark.parametrize("length", [None, len(_LARGE)])
+def test_the_end_of_a_source_takes_no_read_of_its_own(store, fs, length):
+    reader = _Told(_LARGE, length)
+    fs.new_random_access_file = lambda uri: reader
+    copy_through(fs, "mem://h/f", fs, "mem://h/g", is_landing=True)
+
+    assert store.files["/g"] == _LARGE
+    assert reader.reads == 3  # two blocks, and a short one
+    assert _calls(store, "is_directory") == []
+
+
+def test_a_source_that_ends_early_is_no_copy(store, fs):
+    store.files["/g"] = b"as it was"
+    fs.new_random_access_file = lambda uri: _Told(b"short", 1000)
+    with pytest.raises(DataLossError, match="ended after 5 of 1000 bytes"):
+        copy_through(fs, "mem://h/f", fs, "mem://h/g")
+
+    assert store.files["/g"] == b"as it was"
+
+
+def test_a_store_that_forgets_discarded_files_is_not_asked_about_the_target(store, fs):
+    other = filesystem_of(store)
+    other.plugin = "another store"
+    other.is_object_store = other.forgets_discarded = True
+    store.files["/f"] = b"x"
+    copy_through(fs, "mem://h/f", other, "mem://h/g", is_landing=True)
+
+    assert store.files["/g"] == b"x"
+    assert _calls(store, "stat", "path_exists", "delete_file", "rename_file") == []

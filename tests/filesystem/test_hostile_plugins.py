@@ -103,6 +103,7 @@ reader = fs.new_random_access_file("throws://h/x")
 fails(lambda: reader.read(0, 5), "read", "thrown by the plugin")
 fails(lambda: reader.readinto(0, bytearray(5)), "read", "thrown by the plugin")
 reader.close()
+fails(lambda: fs.read_file("throws://h/x"), "read", "thrown by the plugin", "throws://h/x")
 for _ in range(2):
     writer = fs.new_writable_file("throws://h/x")
     for name, use in (("append", lambda: writer.append(b"x")), ("tell", writer.tell),
@@ -141,6 +142,8 @@ fs = service.filesystem("ends")
 reader = fs.new_random_access_file("ends://h/x")
 fails(reader.close, "thrown by the plugin")
 reader.close()
+fails(lambda: fs.read_file("ends://h/x"), "cleanup", "thrown by the plugin")
+assert fs.open_count == 0
 with fs.new_writable_file("ends://h/x") as writer:
     writer.append(b"x")
 view = fs.new_read_only_memory_region_from_file("ends://h/x").view()
@@ -180,6 +183,17 @@ for key in ("no-name", "negative"):
 service.close()
 """,
         throwing_free,
+    )
+
+
+def test_statistics_are_of_one_type_whatever_a_plugin_writes(in_child):
+    in_child(
+        """
+from modular_tf.filesystem.statistics import FileStatistics
+
+found = service.filesystem("odd").stat("odd://h/x")
+assert type(found) is FileStatistics and repr(found) == repr(FileStatistics(3, -1, True)), found
+"""
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,8 +12,9 @@ import pytest
 from modular_tf.errors import ModularTFError, ResourceExhaustedError
 from modular_tf.filesystem import plugin_files
 from modular_tf.filesystem.files import WritableFile
+from modular_tf.filesystem.writer_streams import WriterStream
 from modular_tf.service.service import PluginService
-from tests.fixtures.interrupts import interrupt, points
+from tests.fixtures.interrupts import Interrupt, interrupt, points
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +26,7 @@ OPENERS: dict[str, Callable[[Filesystem, str], object]] = {
     "writer": lambda fs, uri: fs.new_writable_file(uri),
     "appender": lambda fs, uri: fs.new_appendable_file(uri),
     "region": lambda fs, uri: fs.new_read_only_memory_region_from_file(uri),
+    "whole file": lambda fs, uri: fs.read_file(uri),
     "stream to read": lambda fs, uri: fs.open(uri, "rb"),
     "stream to write": lambda fs, uri: fs.open(uri, "w"),
 }
@@ -59,6 +62,75 @@ def test_what_is_written_on_after_an_interrupt_is_written_once(mode, buffering, 
         if not more:
             assert point
             break
+
+
+def test_what_two_interrupts_delay_is_written_once(place):
+    """The first comes when the plugin has taken the bytes, the second when they are told again."""
+    for first in points():
+        file, was_taken = _interrupted_flush(place, first)
+        file.close()
+        if was_taken:
+            break
+    for second in points():
+        file, was_taken = _interrupted_flush(place, first)
+        more = interrupt(file.flush, point=second)
+        assert was_taken
+        assert file.tell() == 4
+        file.write(b"efgh")
+        file.close()
+        assert place.read("f") == b"abcdefgh"
+        if not more:
+            assert second
+            break
+
+
+class _TakenAndInterrupted(WritableFile):
+    """Takes the first bytes, and is interrupted before it can say so."""
+
+    uri = "x://f"
+
+    def __init__(self):
+        self.content = b""
+
+    def append(self, data):
+        is_first = not self.content
+        self.content += bytes(data)
+        if is_first:
+            raise Interrupt
+
+    def appended(self):
+        return len(self.content)
+
+    tell = appended
+
+    def close(self):
+        """Nothing is open."""
+
+
+def test_a_second_interrupt_before_the_first_is_noted_writes_nothing_twice():
+    """As two signals do that come during one append."""
+    for point in points():
+        file = _TakenAndInterrupted()
+        stream = io.BufferedWriter(WriterStream(file, 0, "wb", 5), 5)
+        stream.write(b"abcd")
+        more = interrupt(stream.flush, point=point)
+        with suppress(Interrupt):  # of the append, where the other one came before it
+            stream.flush()
+        assert stream.tell() == 4
+        stream.write(b"efgh")
+        stream.close()
+        assert file.content == b"abcdefgh"
+        if not more:
+            assert point
+            break
+
+
+def _interrupted_flush(place, point):
+    """Return a file of four bytes, and whether the plugin has them in spite of the interrupt."""
+    file = place.fs.open(place / "f", "wb")
+    file.write(b"abcd")
+    interrupt(file.flush, point=point)
+    return file, bool(file.raw._told_late)
 
 
 def test_what_follows_an_interrupted_write_of_the_size_of_the_buffer_is_kept(place):

@@ -1,57 +1,49 @@
-"""Ten thousand files and a thousand services later, the process is as it was."""
+"""Thousands of files and hundreds of services later, the process is as it was."""
 
 from __future__ import annotations
 
 import pytest
 
-# What a child measures: descriptors, mappings, and memory in KiB.
-_MEASURE = """
-import gc, os, sys
+from tests.fixtures.memory_in_use import COUNTED, Growth
+
+# What an open file or a service keeps for itself is a multiple of these bytes: a file a struct, a
+# cffi handle and a path; a service its registries, records, and the probes of its candidates.
+_OF_A_FILE, _OF_A_SERVICE = 100, 2_000
+
+_START = """
+import sys
 from modular_tf.service.service import PluginService
+from tests.fixtures.memory_in_use import growth
 
-def measure():
-    gc.collect()
-    with open("/proc/self/maps") as maps:
-        mappings = sum(1 for _ in maps)
-    with open("/proc/self/statm") as statm:
-        memory = int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE") // 1024
-    return len(os.listdir("/proc/self/fd")), mappings, memory
-
-def grow(work, warm_up, times):
+def judge(work, times):
     work()
     # What is imported late is imported now; reading every installed package again takes the time.
     sys.path[:] = [entry for entry in sys.path if "site-packages" not in entry]
-    for _ in range(warm_up):
-        work()
-    before = measure()
-    for _ in range(times):
-        work()
-    after = measure()
-    return [b - a for a, b in zip(before, after)]
+
+    def one_round():
+        for _ in range(times):
+            work()
+
+    print(*growth(one_round))
 """
 
-# An open file that leaks costs the host a struct, a cffi handle and a path: more than 200 bytes.
-# So 10 000 of them are 2 000 KiB; half of that is the bound. The allocator's own wavering is less.
-_FILES, _FILES_BOUND_KIB = 10_000, 1_000
-
-# A service that leaks keeps registries, records, the probes of its candidates: over 10 KiB each.
-_SERVICES, _SERVICES_BOUND_KIB = 1_000, 5_000
+_FILES, _STREAMS, _SERVICES = 500, 100, 20  # in a round
 
 
 @pytest.fixture
-def growth(run_python):
-    """Run code that prints what `grow` returned; return descriptors, mappings and KiB."""
+def growth_of(run_python):
+    """Run code that calls `judge`; return what its rounds left."""
 
     def run(code, *arguments):
-        told = run_python(_MEASURE + code, *arguments).stdout
-        return tuple(map(int, told.strip("[]\n").split(", ")))
+        told = run_python(_START + code, *arguments, env=COUNTED).stdout
+        return Growth(*map(int, told.split()))
 
     return run
 
 
 @pytest.mark.parametrize("scheme", ["", "ram"])
-def test_files_leave_nothing_behind(scheme, growth, tmp_path):
-    descriptors, mappings, memory = growth(
+def test_files_leave_nothing_behind(scheme, growth_of, tmp_path):
+    growth = growth_of(
         """
 service = PluginService()
 service.load()
@@ -66,7 +58,7 @@ def work():
         file.read(0, 5000)
         file.readinto(10, bytearray(100))
 
-print(grow(work, 1000, int(sys.argv[3])))
+judge(work, int(sys.argv[3]))
 assert fs.open_count == 0
 """,
         scheme,
@@ -74,13 +66,13 @@ assert fs.open_count == 0
         str(_FILES),
     )
 
-    assert descriptors == 0
-    assert mappings <= 2  # arenas of the allocators
-    assert memory < _FILES_BOUND_KIB
+    assert growth.memory < _FILES * _OF_A_FILE
+    assert growth.descriptors == 0
+    assert growth.threads == 1
 
 
-def test_streams_regions_and_failures_leave_nothing_behind(growth, tmp_path):
-    descriptors, mappings, memory = growth(
+def test_streams_regions_and_failures_leave_nothing_behind(growth_of, tmp_path):
+    growth = growth_of(
         """
 service = PluginService()
 service.load()
@@ -102,20 +94,21 @@ def work():
     fs.get_children("/proc/self")
     fs.paths_exist([uri, uri + "2"])
 
-print(grow(work, 200, 1000))
+judge(work, int(sys.argv[2]))
 assert fs.open_count == 0
 """,
         tmp_path / "f",
+        str(_STREAMS),
     )
 
-    assert descriptors == 0
-    assert mappings <= 4
-    assert memory < _FILES_BOUND_KIB
+    assert growth.memory < _STREAMS * _OF_A_FILE
+    assert growth.descriptors == 0
+    assert growth.threads == 1
 
 
-def test_services_leave_nothing_behind(growth, fixture_plugin):
+def test_services_leave_nothing_behind(growth_of, fixture_plugin):
     """Libraries stay mapped, and are not mapped again; neither are copies, stubs or tables."""
-    descriptors, mappings, memory = growth(
+    growth = growth_of(
         """
 def work():
     with PluginService(plugin_paths=sys.argv[1:2]) as service:
@@ -123,30 +116,31 @@ def work():
         with service.filesystem("fixture").open("fixture://h/f", "w") as file:
             file.write("x")
 
-print(grow(work, 20, int(sys.argv[2])))
+judge(work, int(sys.argv[2]))
 """,
         fixture_plugin("good"),
         str(_SERVICES),
     )
 
-    assert descriptors == 0
-    assert mappings <= 4
-    assert memory < _SERVICES_BOUND_KIB
+    assert growth.memory < _SERVICES * _OF_A_SERVICE
+    assert growth.descriptors == 0
+    assert growth.threads == 1
 
 
-def test_abandoned_services_leave_nothing_behind(growth, fixture_plugin):
-    descriptors, mappings, memory = growth(
+def test_abandoned_services_leave_nothing_behind(growth_of, fixture_plugin):
+    growth = growth_of(
         """
 def work():
     service = PluginService(plugin_paths=sys.argv[1:2], bundled=False)
     service.load()
     service.filesystem("fixture").new_writable_file("fixture://h/f")
 
-print(grow(work, 20, 200))
+judge(work, int(sys.argv[2]))
 """,
         fixture_plugin("good"),
+        str(_SERVICES),
     )
 
-    assert descriptors == 0
-    assert mappings <= 4
-    assert memory < _SERVICES_BOUND_KIB
+    assert growth.memory < _SERVICES * _OF_A_SERVICE
+    assert growth.descriptors == 0
+    assert growth.threads == 1

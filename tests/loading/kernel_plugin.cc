@@ -76,4 +76,7 @@ extern "C" __attribute__((visibility("default"))) void INIT() {
   register_kernel("First", 1);
   register_kernel("Second", 2);
 #endif
+#if defined(TWICE)
+  register_kernel("Second", 2);
+#endif
 }

@@ -17,6 +17,8 @@
 
 #include "arena.h"
 #include "arena_host_memory.h"
+#include "call_counts.h"
+#include "call_trace.h"
 #include "executor.h"
 #include "executor_arena.h"
 #include "filesystem.h"
@@ -316,6 +318,13 @@ void use_filesystem(mtf_filesystem* filesystem) {
   mtf_reader_release(reader);
 }
 
+void read_counts() {
+  mtf_call_counts counts;
+  for (const void* at = nullptr; (at = mtf_call_counts_next(at, &counts)) != nullptr;) {
+    check(counts.under_way <= 4, "more calls are under way than there are threads");
+  }
+}
+
 void try_filesystems(Dice& dice) {
   FilesystemTables tables = {};
   tables.filesystem.init = init;
@@ -327,10 +336,24 @@ void try_filesystems(Dice& dice) {
   tables.plugin_allocate = std::malloc;
   tables.plugin_free = std::free;
   mtf_filesystem* filesystem = nullptr;
-  ignore(dice() % 2 == 0 ? mtf_filesystem_new(&tables, nullptr, &filesystem)
-                         : mtf_filesystem_new_shared(&tables, nullptr, &filesystem));
-  race(4, [&](Dice&) { use_filesystem(filesystem); }, dice,
-       [&] { ignore(mtf_filesystem_close(filesystem, static_cast<int>(dice() % 2))); });
+  static const mtf_plugin* const plugin = mtf_plugin_new("threads", "libthreads.so", "");
+  ignore(dice() % 2 == 0 ? mtf_filesystem_new(&tables, plugin, &filesystem)
+                         : mtf_filesystem_new_shared(&tables, plugin, &filesystem));
+  FILE* const file = std::tmpfile();
+  int failure = 0;
+  mtf_call_counts_begin();
+  const uint64_t trace = mtf_trace_begin(fileno(file), &failure);
+  check(trace != 0, "no trace has begun");
+  const auto use = [&](Dice&) {
+    use_filesystem(filesystem);
+    read_counts();
+  };
+  race(4, use, dice, [&] {
+    check(mtf_trace_end(trace) == 0, "a trace was not written");
+    mtf_call_counts_end();
+    ignore(mtf_filesystem_close(filesystem, static_cast<int>(dice() % 2)));
+  });
+  std::fclose(file);
   mtf_filesystem_release(filesystem);
   check(alive == 0, "objects of a filesystem are left");
 }

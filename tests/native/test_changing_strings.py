@@ -14,7 +14,18 @@ from tests.fixtures.compiler import compile_object, link_program
 _CHECKOUT = Path(__file__).parents[2]
 _NATIVE = _CHECKOUT / "modular_tf" / "native"
 _LOCAL_FILES = _CHECKOUT / "contrib" / "posix_filesystem" / "src"
-_CORE = ("error", "filesystem", "filesystem_files", "filesystem_operations", "filesystem_settings")
+_CORE = (
+    "call_counts",
+    "call_measure",
+    "call_trace",
+    "error",
+    "filesystem",
+    "filesystem_files",
+    "filesystem_operations",
+    "filesystem_settings",
+    "redacted_text",
+    "trace_event",
+)
 _CORE += (
     "filesystem_state",
     "fork_lock",
@@ -22,6 +33,7 @@ _CORE += (
     "plugin_messages",
     "plugin_strings",
     "shared_init",
+    "stream_guard",
     "uri",
 )
 _WRAPPED = ("strlen", "strnlen", "strdup", "strcpy")

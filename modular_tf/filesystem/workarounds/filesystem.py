@@ -15,11 +15,18 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.concurrency.live_objects import LiveObjects
-from modular_tf.errors import InvalidArgumentError, ModularTFError, NotFoundError, collected
+from modular_tf.errors import (
+    InvalidArgumentError,
+    ModularTFError,
+    NotFoundError,
+    PermissionDeniedError,
+    collected,
+)
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.idle_threads import wait_until_idle
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.filesystem.statistics import FileStatistics
+from modular_tf.filesystem.workarounds.counted_reader import CountedReader
 from modular_tf.filesystem.workarounds.descriptors import DescriptorCheck, LeakedDescriptors
 from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
 from modular_tf.filesystem.workarounds.library_check import LibraryCheck
@@ -29,11 +36,12 @@ from modular_tf.filesystem.workarounds.readers import (
     MemoryRegion,
     PiecewiseReader,
 )
+from modular_tf.filesystem.workarounds.refusals import Refusals
 from modular_tf.filesystem.workarounds.writer import WorkaroundWriter
 from modular_tf.native.ffi import lib
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from modular_tf.filesystem.files import (
         RandomAccessFile,
@@ -51,7 +59,7 @@ _YEAR_ONE_NSEC = 62_135_596_800 * 10**9  # from the start of the year 1 to that 
 _READ_BLOCK = 1 << 23
 _MAX_BYTES_IN_MEMORY = 1 << 26
 _MAX_CACHED_STATISTICS = 4096
-_NOTHING = r"(?!)"
+NO_MESSAGE = r"(?!)"
 
 
 def _with_workarounds(operation: _Operation) -> _Operation:
@@ -76,19 +84,29 @@ class WorkaroundFilesystem(PluginFilesystem):
         tables: The accepted tables.
         plugin: The plugin's name.
         workarounds: What to do differently for it.
+        environment: The variables that the plugin sees; by default those of this process.
 
     Attributes:
         workarounds: What is done differently.
     """
 
-    def __init__(self, tables: FilesystemTables, plugin: str, workarounds: Workarounds) -> None:
+    def __init__(
+        self,
+        tables: FilesystemTables,
+        plugin: str,
+        workarounds: Workarounds,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
         super().__init__(tables, plugin, share_init=workarounds.share_init)
+        self._environment = environment
         self.workarounds = workarounds
-        self._not_found_message = re.compile(workarounds.not_found_message or _NOTHING)
-        self._unknown_length_message = re.compile(workarounds.unknown_length_message or _NOTHING)
-        self._overflow_message = re.compile(workarounds.overflow_message or _NOTHING)
+        self._not_found_message = re.compile(workarounds.not_found_message or NO_MESSAGE)
+        self._denied_message = re.compile(workarounds.denied_message or NO_MESSAGE)
+        self._unknown_length_message = re.compile(workarounds.unknown_length_message or NO_MESSAGE)
+        self._overflow_message = re.compile(workarounds.overflow_message or NO_MESSAGE)
         self._library = LibraryCheck(workarounds.needs_library, plugin)
-        self._endpoint = EndpointCheck(workarounds, plugin)
+        self._endpoint = EndpointCheck(workarounds, plugin, environment)
+        self._refusals = Refusals(workarounds, self._endpoint, environment)
         self._descriptors = DescriptorCheck(workarounds.min_free_descriptors or 0, plugin)
         files = workarounds.leaked_files
         self._leaked = None if files is None else LeakedDescriptors(files)
@@ -113,14 +131,25 @@ class WorkaroundFilesystem(PluginFilesystem):
             result = call()
         except ModularTFError as error:
             self._endpoint.suspect(error.code, operation, uri, time.monotonic() - started)
-            if error.code is not Code.NOT_FOUND and self._not_found_message.search(error.message):
-                raise NotFoundError(
-                    error.message, plugin=self.plugin, path=uri, operation=operation
-                ) from error
-            raise
+            told = self._refusals.explained(self._with_its_code(error), operation, uri)
+            if told is error:
+                raise
+            raise told from error
         if result is False:
             self._endpoint.suspect(Code.NOT_FOUND, operation, uri, time.monotonic() - started)
         return result
+
+    def _with_its_code(self, error: ModularTFError) -> ModularTFError:
+        """Return an error with the status that its message tells, where the plugin's differs."""
+        for kind, message in (
+            (NotFoundError, self._not_found_message),
+            (PermissionDeniedError, self._denied_message),
+        ):
+            if error.code is not kind.default_code and message.search(error.message):
+                return kind(
+                    error.message, plugin=self.plugin, path=error.path, operation=error.operation
+                )
+        return error
 
     create_dir = _with_workarounds(PluginFilesystem.create_dir)
     recursively_create_dir = _with_workarounds(PluginFilesystem.recursively_create_dir)
@@ -190,12 +219,25 @@ class WorkaroundFilesystem(PluginFilesystem):
 
     def new_random_access_file(self, uri: str) -> RandomAccessFile:
         """Open an existing file for reading."""
-        file = self._plain_reader(uri)
+        length = self.get_file_size(uri) if self._needs_length() else None
+        return self._reader(uri, self._plain_reader(uri), length)
+
+    def read_file(self, uri: str) -> bytes:
+        """Return the bytes of a whole file; where it opens by a first read, without its length."""
+        if self.workarounds.first_read is None:
+            return Filesystem.read_file(self, uri)  # by the reader above, not the plugin's own
+        with self.new_random_access_file(uri) as reader:
+            return b"".join(_blocks(reader))
+
+    def _reader(self, uri: str, file: RandomAccessFile, length: int | None) -> RandomAccessFile:
+        """Return a reader around the plugin's, which asks for nothing behind a known length."""
         workarounds = self.workarounds
-        if self._needs_length():
-            file = BoundedReader(file, lambda: self.get_file_size(uri))
+        if workarounds.counts_before_read:
+            file = CountedReader(file, lambda: self.get_file_size(uri))
+        if length is not None:
+            file = BoundedReader(file, length)
         if workarounds.max_read is not None:
-            file = PiecewiseReader(file, workarounds.max_read)
+            file = PiecewiseReader(file, workarounds.max_read, workarounds.read_at_once)
         if workarounds.first_read is not None:
             file = BlockReader(
                 file,
@@ -208,9 +250,11 @@ class WorkaroundFilesystem(PluginFilesystem):
             )
         return file
 
+    open_and_read = Filesystem.open_and_read  # with the reader above
+
     def _needs_length(self) -> bool:
         variable = self.workarounds.bounded_reads_variable
-        return variable is not None and variable in os.environ
+        return variable is not None and variable in self._environment
 
     def _reported_length(self, uri: str) -> int:
         """Return the length that the plugin reports, 0 where it does not know it."""
@@ -251,7 +295,8 @@ class WorkaroundFilesystem(PluginFilesystem):
             workarounds.append_zero_bytes_before_close,
             workarounds.cannot_write_empty_file,
         )
-        if not (workarounds.count_position or touch or needs_bytes or self._leaked):
+        explains = bool(workarounds.remedies or workarounds.credential_variables)
+        if not (workarounds.count_position or touch or needs_bytes or self._leaked or explains):
             return file
         writer = WorkaroundWriter(
             file,
@@ -259,6 +304,7 @@ class WorkaroundFilesystem(PluginFilesystem):
             touch=touch,
             needs_bytes=needs_bytes,
             leaked=self._leaked,
+            checked_close=lambda close: self._checked_call("close", file.uri, close),
         )
         self._workaround_writers.add(writer)
         return writer
@@ -301,6 +347,6 @@ class WorkaroundFilesystem(PluginFilesystem):
 def _blocks(reader: RandomAccessFile) -> Iterator[bytes]:
     """Yield a file's bytes in large blocks."""
     offset = 0
-    while block := reader.read(offset, _READ_BLOCK):
+    while offset != reader.known_length() and (block := reader.read(offset, _READ_BLOCK)):
         yield block
         offset += len(block)

@@ -1,119 +1,60 @@
 """Object stores that follow the rules of files and directories.
 
 An object store has names with slashes; its plugins emulate directories, each with its own gaps.
-Here the host looks first (`store_lookup`), rejects what a POSIX filesystem would reject, and
+Here the host looks first (`store_queries`), rejects what a POSIX filesystem would reject, and
 leaves to the plugin only what the plugin does correctly.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
 
 from modular_tf.errors import (
+    AbortedError,
     AlreadyExistsError,
-    FailedPreconditionError,
     InvalidArgumentError,
+    ModularTFError,
     NotFoundError,
+    PermissionDeniedError,
+    UnauthenticatedError,
 )
-from modular_tf.filesystem.child_names import clean_names
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.uri import basename, dirname, join_path
-from modular_tf.filesystem.workarounds.filesystem import WorkaroundFilesystem
-from modular_tf.filesystem.workarounds.readers import empty_region
-from modular_tf.filesystem.workarounds.store_lookup import DIRECTORY, LOOKUPS, depth_of, store_uri
+from modular_tf.filesystem.workarounds.readers import empty_region, read_and_ask
+from modular_tf.filesystem.workarounds.store_lookup import DIRECTORY, depth_of, store_uri
+from modular_tf.filesystem.workarounds.store_queries import StoreQueries
+from modular_tf.filesystem.workarounds.whole_file import WholeFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
-    from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.filesystem.statistics import FileStatistics
-    from modular_tf.loading.filesystem_tables import FilesystemTables
-    from modular_tf.loading.workarounds import Workarounds
 
 
-class ObjectStoreFilesystem(WorkaroundFilesystem):
+_MOST_VERSIONS = 3  # of a file that changes while it is read
+
+
+class ObjectStoreFilesystem(StoreQueries):
     """One scheme of a plugin for an object store [any thread]
 
     Operations that take more than one request are not atomic: two processes that change the same
     directory can interfere with each other.
     """
 
-    def __init__(self, tables: FilesystemTables, plugin: str, workarounds: Workarounds) -> None:
-        super().__init__(tables, plugin, workarounds)
-        self._lookup = LOOKUPS[workarounds.lookup or "stat"]
+    is_object_store = True
 
     # The host's defaults, built on the operations below: plugins match names by their prefix.
     recursively_create_dir = Filesystem.recursively_create_dir
     delete_recursively = Filesystem.delete_recursively
 
-    # -- looking ------------------------------------------------------------------------------
-
-    def _look(self, uri: str) -> FileStatistics | None:
-        """Return the statistics of a path, None if nothing exists there."""
-        above_root = depth_of(uri) - self.workarounds.root_depth
-        if above_root < 0:
-            return DIRECTORY
-        plain = cast("PluginFilesystem", super())  # the plugin's results without these rules
-        return self._lookup(plain, store_uri(uri), is_root=above_root == 0)
-
-    def _found(self, operation: str, uri: str) -> FileStatistics:
-        found = self._look(uri)
-        if found is None:
-            raise NotFoundError(
-                f"{operation} {uri!r}: nothing is there",
-                plugin=self.plugin,
-                path=uri,
-                operation=operation,
-            )
-        return found
-
-    def _found_file(self, operation: str, uri: str) -> FileStatistics:
-        found = self._found(operation, uri)
-        if found.is_directory:
-            raise self._refused(operation, uri, "it is a directory")
-        return found
-
-    def _require_directory(self, operation: str, uri: str) -> None:
-        if not self._found(operation, uri).is_directory:
-            raise self._refused(operation, uri, "it is not a directory")
-
-    def _refused(self, operation: str, uri: str, why: str) -> FailedPreconditionError:
-        return FailedPreconditionError(
-            f"{operation} {uri!r}: {why}", plugin=self.plugin, path=uri, operation=operation
-        )
-
-    # -- queries ------------------------------------------------------------------------------
-
-    def path_exists(self, uri: str) -> bool:
-        """Return whether a file or directory exists."""
-        return self._look(uri) is not None
-
-    def stat(self, uri: str) -> FileStatistics:
-        """Return length, modification time and kind of a path."""
-        return self._found("stat", uri)
-
-    def is_directory(self, uri: str) -> bool:
-        """Return whether a path is a directory."""
-        return self._found("is_directory", uri).is_directory
-
-    def get_file_size(self, uri: str) -> int:
-        """Return a file's length in bytes."""
-        return self._found_file("get_file_size", uri).length
-
-    def get_children(self, uri: str) -> list[str]:
-        """Return the names in a directory, without its own marker object."""
-        listed = super().listed_names(store_uri(uri))
-        names = clean_names(filter(None, listed), plugin=self.plugin, uri=uri)
-        if not listed:
-            self._require_directory("get_children", uri)
-        return names
-
     # -- changes ------------------------------------------------------------------------------
 
     def create_dir(self, uri: str) -> None:
         """Create one directory, as an empty object where the plugin creates none."""
-        if self._look(uri) is not None:
+        if self._kind(uri) is not None:
             raise AlreadyExistsError(
                 f"create_dir {uri!r}: it exists",
                 plugin=self.plugin,
@@ -139,8 +80,14 @@ class ObjectStoreFilesystem(WorkaroundFilesystem):
 
     def delete_file(self, uri: str) -> None:
         """Delete one file."""
-        self._found_file("delete_file", uri)
-        super().delete_file(uri)
+        self._no_directory("delete_file", uri, self._found_kind("delete_file", uri))
+        self._delete_found(uri)
+
+    def _delete_found(self, uri: str) -> None:
+        """Delete a file that was there; a request whose answer was lost may have done it."""
+        self._long_files.forget(uri)
+        with suppress(NotFoundError):
+            super().delete_file(uri)
 
     def delete_dir(self, uri: str) -> None:
         """Delete one empty directory."""
@@ -161,7 +108,7 @@ class ObjectStoreFilesystem(WorkaroundFilesystem):
             return
         if not found.is_directory:
             self._copy(from_uri, self._file_target("rename_file", target), found.length)
-            super().delete_file(from_uri)
+            self._delete_found(from_uri)
             return
         self._refuse_directory_target(from_uri, to_uri)
         for part, statistics in list(self._tree(from_uri)):
@@ -174,7 +121,7 @@ class ObjectStoreFilesystem(WorkaroundFilesystem):
 
     def _file_target(self, operation: str, target: str) -> str:
         """Return the URI that a file is moved to; raise if a directory is there."""
-        found = self._look(target)
+        found = self._kind(target)
         if found is not None and found.is_directory:
             raise self._refused(operation, target, "it is a directory")
         return store_uri(target)
@@ -187,7 +134,7 @@ class ObjectStoreFilesystem(WorkaroundFilesystem):
                 path=from_uri,
                 operation="rename_file",
             )
-        if self._look(to_uri) is not None:
+        if self._kind(to_uri) is not None:
             raise self._refused("rename_file", to_uri, "it exists")
 
     def _tree(self, directory: str) -> Iterator[tuple[str, FileStatistics]]:
@@ -205,8 +152,8 @@ class ObjectStoreFilesystem(WorkaroundFilesystem):
 
     def copy_file(self, source: str, target: str) -> None:
         """Copy a file; if the target is a directory, copy the file into it."""
-        length = self._found_file("copy_file", source).length
-        found = self._look(target)
+        length = self._length("copy_file", source)
+        found = self._kind(target)
         if found is not None and found.is_directory:
             target = join_path(target, basename(source))
         self._copy(store_uri(source), store_uri(target), length)
@@ -215,14 +162,111 @@ class ObjectStoreFilesystem(WorkaroundFilesystem):
         if not length and not self.workarounds.cannot_write_empty_file:
             super().new_writable_file(target).close()  # most plugins refuse to copy an empty file
         elif source != target:
+            self._long_files.forget(target)
             super().copy_file(source, target)
 
     # -- opening ------------------------------------------------------------------------------
 
     def new_random_access_file(self, uri: str) -> RandomAccessFile:
-        """Open an existing file for reading."""
-        self._found_file("new_random_access_file", uri)
-        return super().new_random_access_file(uri)
+        """Open an existing file for reading; a short one is read now, by one request."""
+        operation = "new_random_access_file"
+        if data := self._short_file(operation, uri):
+            return WholeFile(uri, data)
+        return self._reader(uri, self._plain_reader(uri), self._length(operation, uri))
+
+    def read_file(self, uri: str) -> bytes:
+        """Return the bytes of a whole file: one read for a short one, which is not looked up.
+
+        Raises:
+            AbortedError: The file changed again and again while it was read.
+        """
+        return self._short_file("read_file", uri) or self._long_file(uri)
+
+    def _short_file(self, operation: str, uri: str) -> bytes:
+        """Return the bytes of a short file; none of one that is empty, or is to be looked up."""
+        if self._needs_length() or uri.endswith("/") or uri in self._long_files:
+            return b""
+        most = self._most_at_first
+        try:
+            first = self._read_unseen(operation, uri, 0, most)
+        except AbortedError:  # it changed meanwhile
+            return b""
+        self._long_files.note(uri, len(first))
+        return first if len(first) < most else b""
+
+    def read_range(self, uri: str, offset: int, size: int) -> bytes:
+        """Return up to `size` bytes from `offset`; the file is looked up only if none come."""
+        if self._needs_length() or size <= 0:
+            return super().read_range(uri, offset, size)
+        data = self._read_unseen("read_range", uri, offset, size)
+        if not data:
+            self._found_file("read_range", uri)
+        return data
+
+    def _read_unseen(self, operation: str, uri: str, offset: int, size: int) -> bytes:
+        """Read a file that was not looked up; where that fails, raise what a look-up says."""
+        try:
+            with self._reader(uri, self._plain_reader(uri), None) as file:
+                return self._checked_call(operation, uri, lambda: file.read(offset, size))
+        except (PermissionDeniedError, UnauthenticatedError):
+            raise
+        except ModularTFError as error:
+            if isinstance(error, NotFoundError):
+                self._note_missing(error, store_uri(uri))
+            if self._found_file(operation, uri).length <= offset:
+                return b""  # some stores refuse a range behind the end
+            raise
+
+    def _long_file(self, uri: str) -> bytes:
+        """Return the bytes of a file that may take several requests, all of one version of it."""
+        if self.workarounds.max_read is None and not self.workarounds.counts_before_read:
+            length = self._length("read_file", uri)
+            with self._reader(uri, self._plain_reader(uri), length) as file:
+                return file.read(0, length)
+        data, seen = self._unchanged_file(uri)
+        if data is not None:
+            return data
+        found = seen or self._found_file("read_file", uri)
+        for _ in range(_MOST_VERSIONS):
+            data, found = self._version(uri, found)
+            if data is not None:
+                return data
+        raise AbortedError(
+            f"read_file {uri!r}: it changed while it was read, {_MOST_VERSIONS} times; try again",
+            plugin=self.plugin,
+            path=uri,
+            operation="read_file",
+        )
+
+    def _unchanged_file(self, uri: str) -> tuple[bytes | None, FileStatistics | None]:
+        """Return the bytes of a long file if it is what the last look at it told, else None.
+
+        That look is as good as one before the first request, but where a store brings the older
+        version back while the file is read, time included: when a newer one is deleted. That is why
+        it counts for a minute only. The second value is what the file is now, None if that is not
+        known.
+        """
+        found = self._long_files.last_look(uri)
+        if found is not None:
+            with suppress(ModularTFError):  # it is no longer there, or shorter
+                return self._version(uri, found)
+        return None, None
+
+    def _version(self, uri: str, found: FileStatistics) -> tuple[bytes | None, FileStatistics]:
+        """Return the bytes of a file as it was found, None if it is another; and what it is now."""
+        if not found.length:
+            return b"", found
+        is_counted_before = self.workarounds.counts_before_read
+        one_request = self.workarounds.max_read
+        ask = partial(self._found_file, "read_file", uri)
+        if one_request is not None and found.length < one_request and not is_counted_before:
+            with self._reader(uri, self._plain_reader(uri), None) as file:
+                whole = file.read(0, found.length + 1)  # one more tells of a longer version
+            return (whole, found) if len(whole) <= found.length else (None, ask())
+        with self._plain_reader(uri) as file:
+            piece = self.workarounds.read_at_once or one_request or found.length
+            data, after = read_and_ask(file, found.length, piece, ask)
+        return data if found == after else None, after
 
     def new_writable_file(self, uri: str) -> WritableFile:
         """Create a file, or empty an existing one."""
@@ -242,4 +286,5 @@ class ObjectStoreFilesystem(WorkaroundFilesystem):
         """Return a URI for writing; reject one that can only be a directory, without a request."""
         if uri.endswith("/") or depth_of(uri) <= self.workarounds.root_depth:
             raise self._refused("new_writable_file", uri, "a file needs a name")
+        self._long_files.forget(uri)
         return uri

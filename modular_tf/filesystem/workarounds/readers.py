@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+import threading
+from contextlib import closing, suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from modular_tf.concurrency.crew import Crew, results_at_once
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import (
     ClosedError,
@@ -13,12 +16,17 @@ from modular_tf.errors import (
     ResourceExhaustedError,
 )
 from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion
+from modular_tf.filesystem.plugin_files import fresh_bytes, prefer_huge_pages
 from modular_tf.filesystem.uri import parse_uri
 
 if TYPE_CHECKING:
     from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
 
+_Answer = TypeVar("_Answer")
 _MAX_UNKNOWN_LENGTH = 1 << 32
+_LONG_READ = 1 << 20
+_BYTES_AT_ONCE = 1 << 26  # in pieces that are read at once, which are few or small
+_FEWEST_AT_ONCE, _MOST_AT_ONCE = 4, 16
 
 
 class _OverflowError(Exception):
@@ -26,30 +34,80 @@ class _OverflowError(Exception):
 
 
 class PiecewiseReader(RandomAccessFile):
-    """Splits reads into pieces that the plugin can handle [any thread]
+    """Splits reads into pieces, and reads several at once where the file's length is known.
+
+    [any thread]
 
     Args:
         file: The plugin's file.
         most: The largest piece in bytes.
+        at_once: Bytes of each piece where several are read at once; by default as many.
     """
 
-    __slots__ = ("_file", "_most")
+    __slots__ = ("_at_once", "_file", "_most")
 
-    def __init__(self, file: RandomAccessFile, most: int) -> None:
+    def __init__(self, file: RandomAccessFile, most: int, at_once: int | None = None) -> None:
         self.uri = file.uri
         self._file = file
         self._most = most
+        self._at_once = at_once or most
+
+    def known_length(self) -> int | None:
+        """Return the length that was learned when the file was opened."""
+        return self._file.known_length()
+
+    def read(self, offset: int, n: int) -> bytes:
+        """Return up to `n` bytes from `offset`; fewer only where the file ends."""
+        length = self.known_length()
+        if length is not None:
+            n = max(0, min(n, length - offset))
+        if n >= _LONG_READ:
+            _keep_freed_memory(self._at_once)
+        # Where the end is unknown, a request behind it would be made for nothing.
+        piece = self._most if length is None else self._at_once
+        if n <= piece:
+            return self._file.read(offset, n)
+        data, target = fresh_bytes(n)
+        crew = Crew(1 if length is None else _number_at_once(n, piece))
+        count = self._read_pieces(offset, target, piece, crew)
+        return data if count == n else data[:count]
 
     def readinto(self, offset: int, buffer: Buffer) -> int:
         """Fill `buffer` from `offset`; return the number of bytes read."""
         target = memoryview(buffer).cast("B")
+        length = self.known_length()
+        if length is None or len(target) <= self._at_once:
+            return self._read_pieces(offset, target, self._most, Crew(1))
+        if threading.current_thread() is threading.main_thread():
+            # After an interrupt, threads may still write: not into memory of the caller.
+            data = self.read(offset, len(target))
+            target[: len(data)] = data
+            return len(data)
+        return self._fill(target[: max(0, length - offset)], offset)
+
+    def _fill(self, target: memoryview, offset: int) -> int:
+        """Read into memory of the caller's, which no thread touches any more afterwards."""
+        piece = self._at_once
+        _keep_freed_memory(piece)
+        prefer_huge_pages(target)
+        crew = Crew(_number_at_once(len(target), piece))
+        try:
+            return self._read_pieces(offset, target, piece, crew)
+        finally:
+            crew.wait()
+
+    def _read_pieces(self, offset: int, target: memoryview, piece: int, crew: Crew) -> int:
+        def read_piece(start: int) -> int:
+            return self._file.readinto(offset + start, target[start : start + piece])
+
         done = 0
-        while done < len(target):
-            piece = target[done : done + self._most]
-            count = self._file.readinto(offset + done, piece)
-            done += count
-            if count < len(piece):
-                break
+        # A loop that is left stops the crew.
+        with closing(crew.run(read_piece, range(0, len(target), piece))) as outcomes:
+            for outcome in outcomes:
+                count = outcome.get()
+                done += count
+                if count < min(piece, len(target) - outcome.item):
+                    break
         return done
 
     def close(self) -> None:
@@ -57,27 +115,77 @@ class PiecewiseReader(RandomAccessFile):
         self._file.close()
 
 
-class BoundedReader(RandomAccessFile):
-    """Reads nothing at or behind the end of the file [any thread]
+def _number_at_once(n: int, piece: int) -> int:
+    """Return how many of the pieces of `n` bytes are read at once."""
+    most = max(_FEWEST_AT_ONCE, min(_MOST_AT_ONCE, _BYTES_AT_ONCE // piece))
+    return min(most, -(-n // piece))
+
+
+@cache
+def _keep_freed_memory(piece: int) -> None:
+    """Have malloc keep what a plugin frees after a piece, which the next one needs again.
+
+    What is free at the end of a heap goes back to the kernel where it is more than twice the
+    largest block that was mapped by itself and freed, and it costs more than the network to get it
+    again page by page. No page of the block that is made here is touched.
+    """
+    with suppress(MemoryError):
+        bytes(2 * piece)
+
+
+def read_and_ask(
+    file: RandomAccessFile, length: int, piece: int, ask: Callable[[], _Answer]
+) -> tuple[bytes | None, _Answer]:
+    """Read a file in pieces, several at once, and ask about it once all of them have come.
+
+    A piece may be served late, after a change that an earlier answer would not tell of.
 
     Args:
         file: The plugin's file.
-        length: Returns the file's length in bytes; called before the first read.
+        length: Its length in bytes.
+        piece: Bytes of each piece.
+        ask: What to ask.
+
+    Returns:
+        The bytes, None if there were fewer; and the answer.
+    """
+    data, target = fresh_bytes(length)
+
+    def read_piece(start: int) -> int:
+        return file.readinto(start, target[start : start + piece])
+
+    _keep_freed_memory(piece)
+    counts = results_at_once(read_piece, range(0, length, piece), _number_at_once(length, piece))
+    return data if sum(counts) == length else None, ask()
+
+
+class BoundedReader(RandomAccessFile):
+    """Asks for nothing at or behind the end of the file as it was when it was opened [any thread]
+
+    Args:
+        file: The plugin's file.
+        length: The file's length in bytes.
     """
 
-    __slots__ = ("_ask_length", "_file", "_length")
+    __slots__ = ("_file", "_length")
 
-    def __init__(self, file: RandomAccessFile, length: Callable[[], int]) -> None:
+    def __init__(self, file: RandomAccessFile, length: int) -> None:
         self.uri = file.uri
         self._file = file
-        self._ask_length = length
-        self._length: int | None = None
+        self._length = length
+
+    def known_length(self) -> int:
+        """Return the length that was learned when the file was opened."""
+        return self._length
+
+    def read(self, offset: int, n: int) -> bytes:
+        """Return up to `n` bytes from `offset`; fewer only where the file ends."""
+        return self._file.read(offset, min(n, max(0, self._length - offset)))
 
     def readinto(self, offset: int, buffer: Buffer) -> int:
         """Fill `buffer` from `offset`; return the number of bytes read."""
-        if self._length is None:
-            self._length = self._ask_length()
-        return self._file.readinto(offset, buffer) if offset < self._length else 0
+        target = memoryview(buffer).cast("B")[: max(0, self._length - offset)]
+        return self._file.readinto(offset, target)
 
     def close(self) -> None:
         """Close the plugin's file."""
@@ -106,11 +214,11 @@ class BlockReader(RandomAccessFile):
         "_at",
         "_block",
         "_checked_call",
+        "_end",
         "_file",
         "_held",
         "_honours",
         "_is_overflow",
-        "_is_whole",
         "_lock",
         "_size",
     )  # fmt: skip
@@ -136,19 +244,27 @@ class BlockReader(RandomAccessFile):
         self._lock = ForkLock()
         self._held: bytes | None = b""
         self._at = 0
-        self._is_whole = False
+        self._end: int | None = None  # of the file, once a read came to it
         try:
             self._hold(0, self._plain_read(0, first))
-            self._is_whole = len(self._held) < first
         except _OverflowError:
             self._hold_all(more_than=first)
+
+    def known_length(self) -> int | None:
+        """Return the length of the file, None until a read has come to its end."""
+        return self._end
 
     def _plain_read(self, offset: int, n: int) -> bytes:
         try:
             data: bytes = self._checked_call(lambda: self._file.read(offset, n))
         except ModularTFError as error:
             raise (_OverflowError() if self._is_overflow(error) else error) from error
+        self._note_end(offset, n, len(data))
         return data
+
+    def _note_end(self, offset: int, n: int, count: int) -> None:
+        if 0 < count < n or (count == 0 and offset == 0):
+            self._end = offset + count
 
     def _hold(self, offset: int, data: bytes) -> None:
         self._held, self._at = data, offset
@@ -158,7 +274,7 @@ class BlockReader(RandomAccessFile):
         told = self._size()
         data = self._plain_read(0, told) if told > more_than else self._grown_read(more_than)
         self._hold(0, data)
-        self._is_whole = True
+        self._end = len(data)
 
     def _grown_read(self, n: int) -> bytes:
         """Return the whole file by doubling the read, for a server that reports no length."""
@@ -188,13 +304,15 @@ class BlockReader(RandomAccessFile):
     def _read_some(self, offset: int, target: memoryview) -> int:
         with self._lock:
             held = self._held_from(offset)
-            if not held and not self._is_whole:
+            if not held and (self._end is None or offset < self._end):
                 if not self._is_range_honoured():
                     self._hold_all(more_than=1)
                 elif len(target) < self._block:
                     self._hold(offset, self._plain_read(offset, self._block))
                 else:
-                    return int(self._checked_call(lambda: self._file.readinto(offset, target)))
+                    count = int(self._checked_call(lambda: self._file.readinto(offset, target)))
+                    self._note_end(offset, len(target), count)
+                    return count
                 held = self._held_from(offset)
         piece = held[: len(target)]
         target[: len(piece)] = piece

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 
 DIRECTORY = FileStatistics(0, 0, is_directory=True)
+_SOME_FILE = FileStatistics(0, 0, is_directory=False)
 
 
 class Lookup(Protocol):
@@ -53,9 +54,23 @@ def by_stat(plugin: PluginFilesystem, uri: str, *, is_root: bool) -> FileStatist
 
 
 def by_listing(plugin: PluginFilesystem, uri: str, *, is_root: bool) -> FileStatistics | None:
-    """Look up files by `path_exists` and directories by listing them."""
+    """Look up files by `stat`, which takes what is missing for a directory, and list those."""
+    if not is_root:
+        with suppress(NotFoundError):
+            found = plugin.stat(uri)
+            if not found.is_directory:
+                return found
+    return _by_names(plugin, uri, is_root=is_root)
+
+
+def kind_by_listing(plugin: PluginFilesystem, uri: str, *, is_root: bool) -> FileStatistics | None:
+    """Look up files by `path_exists`, fewer requests than `stat`, and directories by listing."""
     if not is_root and plugin.path_exists(uri):
-        return plugin.stat(uri)
+        return _SOME_FILE
+    return _by_names(plugin, uri, is_root=is_root)
+
+
+def _by_names(plugin: PluginFilesystem, uri: str, *, is_root: bool) -> FileStatistics | None:
     with suppress(NotFoundError):
         if plugin.listed_names(uri) or is_root:
             return DIRECTORY
@@ -76,3 +91,6 @@ def by_opening(plugin: PluginFilesystem, uri: str, *, is_root: bool) -> FileStat
 
 
 LOOKUPS: dict[str, Lookup] = {"stat": by_stat, "listing": by_listing, "opening": by_opening}
+
+KINDS: dict[str, Lookup] = {**LOOKUPS, "listing": kind_by_listing}
+"""Ways that may tell only the kind, as file or directory, where that takes fewer requests."""

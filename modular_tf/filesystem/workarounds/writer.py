@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import ModularTFError, UnimplementedError
-from modular_tf.filesystem.files import WritableFile
+from modular_tf.filesystem.files import WritableFile, discard
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+    from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
 
     from modular_tf.filesystem.workarounds.descriptors import LeakedDescriptors
 
@@ -22,10 +23,12 @@ class WorkaroundWriter(WritableFile):
         touch: Append zero bytes before closing a file that nothing was written to.
         needs_bytes: Whether the plugin's close fails for an empty file, which is then explained.
         leaked: The descriptors to close after the file; None for none.
+        checked_close: Calls the plugin's close, and explains its errors.
     """
 
     __slots__ = (
         "__weakref__",
+        "_checked_close",
         "_file",
         "_is_empty",
         "_leaked",
@@ -42,6 +45,7 @@ class WorkaroundWriter(WritableFile):
         touch: bool,
         needs_bytes: bool,
         leaked: LeakedDescriptors | None,
+        checked_close: Callable[[Callable[[], None]], None],
     ) -> None:
         self.uri = file.uri
         self._file = file
@@ -50,6 +54,7 @@ class WorkaroundWriter(WritableFile):
         self._needs_bytes = needs_bytes
         self._is_empty = not position
         self._leaked = leaked
+        self._checked_close = checked_close
 
     def append(self, data: Buffer) -> None:
         """Add all of `data` at the end."""
@@ -88,14 +93,34 @@ class WorkaroundWriter(WritableFile):
 
     def _close(self) -> None:
         try:
-            self._file.close()
+            self._checked_close(self._file.close)
         except ModularTFError as error:
+            with suppress(ModularTFError):
+                # Where a check failed before the close: what is told to be lost must not be stored
+                # later, over what others may have written by then.
+                discard(self._file)
+            self._close_leaked()
             if self._needs_bytes and self._is_empty:
                 raise self._refused(error.plugin) from error
             raise
+        self._close_leaked()  # not after an interrupt: the plugin may still be at work
+
+    def keep_while_stored(self, stream: object) -> None:
+        """Leave it to the plugin's file, which is what is being closed."""
+        self._file.keep_while_stored(stream)
+
+    def discard(self) -> None:
+        """Clean up without the plugin's close, which would keep what was written."""
+        self._touch = False
+        self._position = None
+        try:
+            self._file.discard()
         finally:
-            if self._leaked is not None:
-                self._leaked.close()
+            self._close_leaked()
+
+    def _close_leaked(self) -> None:
+        if self._leaked is not None:
+            self._leaked.close()
 
     def _refused(self, plugin: str | None) -> UnimplementedError:
         return UnimplementedError(

@@ -3,6 +3,8 @@
 #ifndef MODULAR_TF_CORE_CALL_UNDER_WAY_H_
 #define MODULAR_TF_CORE_CALL_UNDER_WAY_H_
 
+#include <cstdint>
+
 #include "plugin_call.h"
 
 struct mtf_plugin {
@@ -33,6 +35,12 @@ class CallUnderWay {
   // For a child that is forked in the middle of a call: the call goes on in the parent alone.
   static void leave_all() noexcept { innermost_ = nullptr; }
 
+  // Bytes that the innermost call of this thread has read, written or mapped, for who measures it.
+  static void add_bytes(uint64_t count) noexcept {
+    if (innermost_ != nullptr) innermost_->bytes_ += count;
+  }
+  uint64_t bytes() const noexcept { return bytes_; }
+
   const mtf_plugin* const plugin;
   const char* const operation;
   const char* const subject;
@@ -43,6 +51,7 @@ class CallUnderWay {
   static inline __thread const CallUnderWay* innermost_ = nullptr;
 
   const CallUnderWay* const outer_;
+  mutable uint64_t bytes_ = 0;
 };
 
 }  // namespace mtf

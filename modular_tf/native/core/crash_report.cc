@@ -21,6 +21,7 @@
 
 #include "handler_text.h"
 #include "library.h"
+#include "oldest_call.h"
 
 namespace {
 
@@ -222,14 +223,29 @@ void on_fatal(int number, siginfo_t* info, void* context) {
   errno = found_errno;
 }
 
+std::atomic<bool> passed_on{false};
+
+// The kernel gives the question to any thread; the one that hangs in a call is to answer it.
+bool pass_on(int number) {
+  const pid_t thread = mtf::thread_of_oldest_call();
+  if (thread == 0 || thread == static_cast<pid_t>(syscall(SYS_gettid))) return false;
+  passed_on = true;
+  return syscall(SYS_tgkill, getpid(), thread, number) == 0;
+}
+
 // Only the process that watches this one asks; from anybody else the signal means what it always
 // does, which is the end.
 void on_question(int number, siginfo_t* info, void* context) {
-  if (info->si_code != SI_USER || info->si_pid != asker) {
+  const bool is_passed_on = info->si_code == SI_TKILL && passed_on.exchange(false);
+  if (!is_passed_on && (info->si_code != SI_USER || info->si_pid != asker)) {
     on_fatal(number, info, context);
     return;
   }
   const int found_errno = errno;
+  if (!is_passed_on && pass_on(number)) {
+    errno = found_errno;
+    return;
+  }
   if (getpid() == owner && claim_report()) {
     report(Line().add("{\"asked\": 1}\n"));
     write_trace_from(place_of(context));

@@ -52,7 +52,11 @@ Error make_error_of(int code, int rule, const char* message) {
 }
 
 Error take_status(TF_Status* status) {
-  Error error = status->code == 0 ? nullptr : make_error(status->code, status->message);
+  const int32_t mark = status->mark;
+  Error error = status->code == 0 ? nullptr
+                                  : make({status->code, mark == kThrownInWorker ? 1 : 0,
+                                          mark == kClosedInWorker ? 1 : 0, nullptr, mark > 0 ? mark : 0},
+                                         status->message);
   mtf_status_clear(status);
   return error;
 }

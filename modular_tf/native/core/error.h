@@ -13,7 +13,8 @@ typedef struct mtf_error {
   int32_t thrown;    /* 1: a C++ exception left the plugin, `message` says which */
   int32_t closed;    /* 1: the plugin was not called: the file or filesystem is closed */
   char* message;     /* bytes as the plugin wrote them, never NULL */
-  int32_t rule;      /* nnn of the rule SE-nnn that the plugin broke, 1000 + nnn of KN-nnn; 0: none */
+  int32_t rule;      /* nnn of the rule SE-nnn that the plugin broke, 1000 + nnn of KN-nnn, 2000 + nnn
+                      * of LD-nnn; 0: none */
 } mtf_error;
 
 /* Free an error. [any thread] NULL is allowed. */

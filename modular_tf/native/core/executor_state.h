@@ -121,7 +121,8 @@ struct mtf_memory final : mtf::DeviceObject {
   void destroy() override;
   int32_t source = -1;  // MTF_*_MEMORY; -1: its owner frees it
   mtf_arena* arena = nullptr;  // which gave it, and is kept
-  mtf_memory* next_deferred = nullptr;  // in the list of what a kernel gave back
+  mtf_memory* next_deferred = nullptr;  // in a list of what kernels gave back
+  void* deferred_stream = nullptr;      // whose queued work may use it then
   SP_DeviceMemoryBase base = {SP_DEVICE_MEMORY_BASE_STRUCT_SIZE, nullptr, nullptr, 0, 0};
 };
 

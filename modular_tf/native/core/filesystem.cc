@@ -42,9 +42,7 @@ Error init_own(const TF_FilesystemOps& table, const mtf_plugin* plugin, TF_Files
 
 Error make_filesystem(const void* tables, const mtf_plugin* plugin, bool is_shared,
                       mtf_filesystem** filesystem) {
-  auto made = std::make_unique<mtf_filesystem>();
-  made->tables = static_cast<const mtf::Tables*>(tables);
-  made->plugin = plugin;
+  auto made = std::make_unique<mtf_filesystem>(tables, plugin);
   made->is_shared = is_shared;
   const Init init = is_shared ? mtf::join_shared_init : init_own;
   Error error = init(made->tables->filesystem, plugin, &made->handle);
@@ -88,7 +86,8 @@ extern "C" mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int 
   filesystem->abandon_all();
   filesystem->gate.after_fork();
   filesystem->cleanup_done = filesystem->gate.has_ended();  // by the parent, soon if not yet
-  if (filesystem->gate.is_closed() || reinitialise == 0) return nullptr;
+  // A child of a fork has a worker of its own, which calls init.
+  if (filesystem->gate.is_closed() || reinitialise == 0 || filesystem->is_remote) return nullptr;
   filesystem->handle = {};
   const Init init = filesystem->is_shared ? mtf::repeat_shared_init : init_own;
   return init(filesystem->tables->filesystem, filesystem->plugin, &filesystem->handle);

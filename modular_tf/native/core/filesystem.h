@@ -108,6 +108,16 @@ mtf_error* mtf_reader_open(mtf_filesystem* filesystem, const char* path, mtf_rea
 /* Reads up to `size` bytes at `offset`; the end of the file is not an error but a short count. */
 mtf_error* mtf_reader_read(mtf_reader* reader, uint64_t offset, char* buffer, size_t size,
                            int64_t* count);
+/* What mtf_read_small_file did. */
+typedef struct mtf_file_read {
+  const char* operation; /* called last: where there is an error, the one that failed */
+  int64_t count;         /* bytes in the buffer */
+} mtf_file_read;
+
+/* Reads a whole file that is shorter than `size` bytes: opens it, reads it, and closes it. A file that
+ * fills the buffer stays open as `reader`, which is NULL otherwise. */
+mtf_error* mtf_read_small_file(mtf_filesystem* filesystem, const char* path, char* buffer,
+                               size_t size, mtf_file_read* done, mtf_reader** reader);
 /* Safe to call twice, and while another thread reads: cleanup then follows that read. */
 mtf_error* mtf_reader_close(mtf_reader* reader);
 /* Closes, and drops the caller's reference. */
@@ -123,6 +133,9 @@ mtf_error* mtf_writer_flush(mtf_writer* writer);
 mtf_error* mtf_writer_sync(mtf_writer* writer);
 /* The plugin's close, then its cleanup whatever close said. Safe to call twice. */
 mtf_error* mtf_writer_close(mtf_writer* writer);
+/* The plugin's cleanup without its close, so that a plugin which stores a file when it is closed does
+ * not store it. Safe to call twice, and after the close. */
+mtf_error* mtf_writer_discard(mtf_writer* writer);
 void mtf_writer_release(mtf_writer* writer);
 
 mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* path, mtf_region** region,

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "filesystem_state.h"
+#include "read_bounds.h"
 
 using mtf::drop;
 using mtf::Error;
@@ -55,19 +56,12 @@ struct mtf_writer final : mtf::OpenFile {
       is_left = true;
       if (!lock.try_lock()) return nullptr;  // that thread has yet to look
     }
-    if (closed) return nullptr;
-    closed = true;
-    const auto& table = owner->tables->writer;
-    Error error = table.close == nullptr
-                      ? mtf::missing_operation("close")
-                      : guarded({owner->plugin, "close", path},
-                                [&](TF_Status* status) { table.close(&handle, status); });
-    drop(guarded({owner->plugin, "writer cleanup", path},
-                 [&](TF_Status*) { table.cleanup(&handle); }));
-    lock.unlock();
-    owner->remove_open(this);
-    owner->leave();
-    return error;
+    return end(lock, true);
+  }
+  // As `close`, but what was written is not asked to be kept.
+  Error discard() {
+    mtf::UniqueLock lock(one_at_a_time);
+    return end(lock, false);
   }
   void abandon() override { closed = true; }
 
@@ -79,6 +73,24 @@ struct mtf_writer final : mtf::OpenFile {
   }
 
  private:
+  Error end(mtf::UniqueLock& lock, bool keeps) {
+    if (closed) return nullptr;
+    closed = true;
+    const auto& table = owner->tables->writer;
+    Error error = !keeps                   ? nullptr
+                  : table.close == nullptr ? mtf::missing_operation("close")
+                                           : guarded({owner->plugin, "close", path},
+                                                     [&](TF_Status* status) {
+                                                       table.close(&handle, status);
+                                                     });
+    drop(guarded({owner->plugin, "writer cleanup", path},
+                 [&](TF_Status*) { table.cleanup(&handle); }));
+    lock.unlock();
+    owner->remove_open(this);
+    owner->leave();
+    return error;
+  }
+
   template <class Call>
   Error call_locked(const char* operation, Call& call) {
     const mtf::LockGuard lock(one_at_a_time);
@@ -132,6 +144,7 @@ Error open_listed(mtf_filesystem* filesystem, const char* operation, const char*
 // One read of the plugin: how many bytes it gave. `more` says whether others may follow.
 size_t read_once(const mtf_reader& reader, uint64_t offset, char* buffer, size_t size, bool* more,
                  TF_Status* status) {
+  const mtf::ReadBounds bounds(buffer, size);
   const int64_t count =
       reader.owner->tables->reader.read(&reader.handle, offset, size, buffer, status);
   const bool at_end = status->code == 11;
@@ -181,6 +194,7 @@ extern "C" mtf_error* mtf_reader_read(mtf_reader* reader, uint64_t offset, char*
   } else if (size > 0) {  // some plugins turn a read of nothing into a read of everything
     error = guarded({reader->owner->plugin, "read", reader->path}, [&](TF_Status* status) {
       *count = static_cast<int64_t>(read_all(*reader, offset, buffer, size, status));
+      if (status->code == 0) mtf::CallUnderWay::add_bytes(static_cast<uint64_t>(*count));
     });
   }
   reader->leave();
@@ -190,6 +204,23 @@ extern "C" mtf_error* mtf_reader_read(mtf_reader* reader, uint64_t offset, char*
 
 extern "C" mtf_error* mtf_reader_close(mtf_reader* reader) { return reader->close(true); }
 extern "C" void mtf_reader_release(mtf_reader* reader) { release_file(reader); }
+
+extern "C" mtf_error* mtf_read_small_file(mtf_filesystem* filesystem, const char* path,
+                                          char* buffer, size_t size, mtf_file_read* done,
+                                          mtf_reader** reader) {
+  *done = {"new_random_access_file", 0};
+  mtf_reader* opened = nullptr;
+  if (mtf_error* error = mtf_reader_open(filesystem, path, &opened)) return error;
+  std::unique_ptr<mtf_reader, void (*)(mtf_reader*)> owned(opened, mtf_reader_release);
+  done->operation = "read";
+  if (mtf_error* error = mtf_reader_read(opened, 0, buffer, size, &done->count)) return error;
+  if (static_cast<size_t>(done->count) == size) {
+    *reader = owned.release();
+    return nullptr;
+  }
+  done->operation = "cleanup";
+  return mtf_reader_close(opened);
+}
 
 extern "C" mtf_error* mtf_writer_open(mtf_filesystem* filesystem, const char* path, int append,
                                       mtf_writer** writer) {
@@ -205,7 +236,9 @@ extern "C" mtf_error* mtf_writer_append(mtf_writer* writer, const char* data, si
   if (writer->owner->tables->writer.append == nullptr) return mtf::missing_operation("append");
   return writer->locked("append", [&](const TF_WritableFileOps& table, TF_Status* status) {
     table.append(&writer->handle, data, size, status);
-    if (status->code == 0) writer->appended += size;
+    if (status->code != 0) return;
+    writer->appended += size;
+    mtf::CallUnderWay::add_bytes(size);
   });
 }
 
@@ -235,6 +268,7 @@ extern "C" mtf_error* mtf_writer_sync(mtf_writer* writer) {
 }
 
 extern "C" mtf_error* mtf_writer_close(mtf_writer* writer) { return writer->close(true); }
+extern "C" mtf_error* mtf_writer_discard(mtf_writer* writer) { return writer->discard(); }
 extern "C" void mtf_writer_release(mtf_writer* writer) { release_file(writer); }
 
 extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* path,
@@ -259,6 +293,8 @@ extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* pa
       mtf_status_set(status, 13, "a region with a length has no data");
     } else if (*length > PTRDIFF_MAX) {
       mtf_status_set(status, 13, "a region is longer than memory can be");
+    } else {
+      mtf::CallUnderWay::add_bytes(*length);
     }
   });
   if (error) {

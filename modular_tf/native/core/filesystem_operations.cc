@@ -41,11 +41,12 @@ Error two_path_operation(mtf_filesystem* filesystem, const char* source, const c
 
 using ListSlot = int (*)(const TF_Filesystem*, const char*, char***, TF_Status*);
 
+// `subject` is the path as the user wrote it.
 Error list_strings(mtf_filesystem* filesystem, const char* operation, ListSlot slot,
-                   const char* path, mtf_strings* strings) {
+                   const char* subject, const char* path, mtf_strings* strings) {
   char** entries = nullptr;
   int count = -1;  // where the slot throws
-  Error error = guarded({filesystem->plugin, operation, path}, [&](TF_Status* status) {
+  Error error = guarded({filesystem->plugin, operation, subject}, [&](TF_Status* status) {
     count = slot(&filesystem->handle, path, &entries, status);
   });
   const mtf::PluginStrings taken(filesystem->plugin, entries, count,
@@ -53,11 +54,21 @@ Error list_strings(mtf_filesystem* filesystem, const char* operation, ListSlot s
   return error ? std::move(error) : taken.copy_to(strings);
 }
 
+// Runs call(name) with the name by which the plugin knows a path, also where a worker translates.
+template <class Call>
+Error with_name(mtf_filesystem* filesystem, const char* path, Call&& call) {
+  FilesystemUse use(filesystem);
+  if (!use) return mtf::closed_filesystem_error();
+  TranslatedPath translated;
+  if (Error error = translated.translate_here(*filesystem, path)) return error;
+  return call(translated.get());
+}
+
 }  // namespace
 
 extern "C" mtf_error* mtf_translate_name(mtf_filesystem* filesystem, const char* path,
                                          char** name) {
-  return with_path(filesystem, path, [&](const char* translated) -> Error {
+  return with_name(filesystem, path, [&](const char* translated) -> Error {
     *name = mtf_copied_text(translated);
     return *name != nullptr ? nullptr : mtf::make_error(8, "no memory for a name");
   });
@@ -65,8 +76,8 @@ extern "C" mtf_error* mtf_translate_name(mtf_filesystem* filesystem, const char*
 
 extern "C" int mtf_is_same_name(mtf_filesystem* filesystem, const char* one, const char* other) {
   bool same = false;
-  const Error ended = with_path(filesystem, one, [&](const char* first) {
-    return with_path(filesystem, other, [&](const char* second) -> Error {
+  const Error ended = with_name(filesystem, one, [&](const char* first) {
+    return with_name(filesystem, other, [&](const char* second) -> Error {
       same = std::strcmp(first, second) == 0;
       return nullptr;
     });
@@ -190,7 +201,7 @@ extern "C" mtf_error* mtf_get_children(mtf_filesystem* filesystem, const char* p
   const auto operation = filesystem->tables->filesystem.get_children;
   if (operation == nullptr) return mtf::missing_operation("get_children");
   return with_path(filesystem, path, [&](const char* translated) {
-    return list_strings(filesystem, "get_children", operation, translated, names);
+    return list_strings(filesystem, "get_children", operation, path, translated, names);
   });
 }
 
@@ -201,7 +212,7 @@ extern "C" mtf_error* mtf_get_matching_paths(mtf_filesystem* filesystem, const c
   FilesystemUse use(filesystem);
   if (!use) return mtf::closed_filesystem_error();
   // A pattern is passed as it is: TensorFlow does not translate it either.
-  return list_strings(filesystem, "get_matching_paths", operation, pattern, paths);
+  return list_strings(filesystem, "get_matching_paths", operation, pattern, pattern, paths);
 }
 
 extern "C" mtf_error* mtf_flush_caches(mtf_filesystem* filesystem) {

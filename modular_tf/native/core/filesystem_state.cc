@@ -34,6 +34,12 @@ void OpenFile::take_off() {
 }
 
 Error TranslatedPath::translate(const mtf_filesystem& filesystem, const char* path) {
+  if (!filesystem.is_remote) return translate_here(filesystem, path);
+  path_ = const_cast<char*>(path);
+  return nullptr;
+}
+
+Error TranslatedPath::translate_here(const mtf_filesystem& filesystem, const char* path) {
   const auto translate = filesystem.tables->filesystem.translate_name;
   if (translate == nullptr) return translate_by_default(path);
   Error error = guarded({filesystem.plugin, "translate_name", path},

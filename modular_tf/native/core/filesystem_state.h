@@ -56,9 +56,14 @@ Error missing_operation(const char* name);
 }  // namespace mtf
 
 struct mtf_filesystem {
+  // Neither is owned; both outlive it.
+  mtf_filesystem(const void* its_tables, const mtf_plugin* its_plugin)
+      : tables(static_cast<const mtf::Tables*>(its_tables)), plugin(its_plugin) {}
+
   TF_Filesystem handle = {};
-  const mtf::Tables* tables = nullptr;
-  const mtf_plugin* plugin = nullptr;  // for messages
+  const mtf::Tables* tables;
+  const mtf_plugin* plugin;  // for messages
+  bool is_remote = false;  // its functions call a worker, which translates paths itself
   bool is_shared = false;  // `handle` is, with others of the plugin (shared_init.h)
   mtf::Gate gate;  // calls and open files are its users, and regions, which rest
   std::atomic<int> references{1};
@@ -107,7 +112,9 @@ class TranslatedPath {
   ~TranslatedPath();
   TranslatedPath(const TranslatedPath&) = delete;
   TranslatedPath& operator=(const TranslatedPath&) = delete;
-  Error translate(const mtf_filesystem& filesystem, const char* path);  // once, before get()
+  // Once, before get(). A worker gets the path as it is.
+  Error translate(const mtf_filesystem& filesystem, const char* path);
+  Error translate_here(const mtf_filesystem& filesystem, const char* path);
   const char* get() const { return path_; }
 
  private:

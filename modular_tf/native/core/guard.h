@@ -10,6 +10,7 @@
 
 #include <utility>
 
+#include "call_measure.h"
 #include "call_under_way.h"
 #include "owned_error.h"
 #include "status.h"
@@ -42,14 +43,12 @@ Error without_exceptions(Call&& call) {
   }
 }
 
-// Runs `call(TF_Status*)`, code of a plugin; returns NULL when it left the status OK. `under_way`
-// says which call it is, and lasts as long.
+// Runs `call(TF_Status*)`, code of a plugin; returns NULL when it left the status OK.
 template <class Call>
-Error guarded(const CallUnderWay& under_way, Call&& call) {
-  (void)under_way;
+__attribute__((always_inline)) inline Error without_measure(Call& call) {
   CallStatus status;
   try {
-    std::forward<Call>(call)(status.get());
+    call(status.get());
   } catch (abi::__forced_unwind&) {
     throw;
   } catch (...) {
@@ -58,9 +57,26 @@ Error guarded(const CallUnderWay& under_way, Call&& call) {
   return take_status(status.get());
 }
 
+template <class Call>
+__attribute__((noinline, cold)) Error with_measure(const CallUnderWay& under_way, Call& call) {
+  CallMeasure measure(under_way);
+  Error error = without_measure(call);
+  measure.ended_with(error.code());
+  return error;
+}
+
+// The same; `under_way` says which call it is, and lasts as long. Who is not measured pays a branch.
+template <class Call>
+inline Error guarded(const CallUnderWay& under_way, Call&& call) {
+  if (__builtin_expect(measured.load(std::memory_order_relaxed) == 0, 1)) {
+    return without_measure(call);
+  }
+  return with_measure(under_way, call);
+}
+
 // Gives memory back to the plugin. Destructors do, which nothing may leave.
 inline void free_by_plugin(const mtf_plugin* plugin, void (*plugin_free)(void*), void* memory) {
-  drop(guarded({plugin, "plugin_memory_free"}, [&](TF_Status*) { plugin_free(memory); }));
+  drop(guarded({plugin, kPluginMemoryFree}, [&](TF_Status*) { plugin_free(memory); }));
 }
 
 }  // namespace mtf

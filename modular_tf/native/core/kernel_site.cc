@@ -39,10 +39,27 @@ int allocate(const mtf_kernel_place* place, uint64_t size, void** address, void*
   return 1;
 }
 
-void free_memory(const mtf_kernel_place* place, void* owner) {
+void free_memory(const mtf_kernel_place* place, void* owner, void* stream) {
   mtf_kernel_site* site = site_of(place);
-  mtf::free_after_queueing(static_cast<mtf_memory*>(owner));
+  auto* memory = static_cast<mtf_memory*>(owner);
+  if (deferred.is_queueing || stream == nullptr) {
+    mtf::free_after_queueing(memory);
+  } else {
+    const mtf::LockGuard guard(site->lock);
+    memory->deferred_stream = stream;
+    memory->next_deferred = std::exchange(site->deferred, memory);
+  }
   site->release();
+}
+
+// Takes one of those from the site that the stream's queued work may use; NULL for no more.
+mtf_memory* take_deferred_of(mtf_kernel_site* site, const void* stream) {
+  const mtf::LockGuard guard(site->lock);
+  for (mtf_memory** link = &site->deferred; *link != nullptr; link = &(*link)->next_deferred) {
+    if ((*link)->deferred_stream != stream) continue;
+    return std::exchange(*link, (*link)->next_deferred);
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -72,12 +89,15 @@ mtf_kernel_site* mtf_kernel_site_new(mtf_executor* executor, mtf_arena* arena,
 }
 
 void mtf_kernel_site_free(mtf_kernel_site* site) {
-  if (site != nullptr) site->release();
+  if (site == nullptr) return;
+  mtf::drop_temporaries_of(site);
+  site->release();
 }
 
-mtf_memory* mtf_kernel_take_deferred(void) {
+mtf_memory* mtf_kernel_take_deferred(mtf_kernel_site* site, const mtf_stream* stream) {
   mtf_memory* memory = deferred.first;
-  if (memory != nullptr) deferred.first = std::exchange(memory->next_deferred, nullptr);
+  if (memory == nullptr) return take_deferred_of(site, stream->handle);
+  deferred.first = std::exchange(memory->next_deferred, nullptr);
   return memory;
 }
 

@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <string>
+#include <utility>
 
 #include "executor_state.h"
+#include "fork_lock.h"
 #include "kernels.h"
 
 struct mtf_kernel_site {
@@ -14,8 +16,11 @@ struct mtf_kernel_site {
   mtf_arena* arena = nullptr;
   std::string device_name;
   std::atomic<int> references{1};
+  mtf::Lock lock;  // of what follows
+  mtf_memory* deferred = nullptr;  // given back by threads of plugins, as asynchronous kernels have
 
   ~mtf_kernel_site() {
+    while (deferred != nullptr) mtf_memory_free(std::exchange(deferred, deferred->next_deferred));
     if (arena != nullptr) mtf_arena_release(arena);
     if (executor != nullptr) executor->release();
   }
@@ -41,6 +46,9 @@ class Queueing {
  private:
   const bool outer_;
 };
+
+// Ends the temporary variables that kernels have left there.
+void drop_temporaries_of(const mtf_kernel_site* site);
 
 // Frees memory; while this thread queues work, which may use it, it is kept for mtf_kernel_take_deferred.
 void free_after_queueing(mtf_memory* memory);

@@ -22,6 +22,18 @@ std::atomic<const mtf_kernel_host*> attached{nullptr};
 
 const mtf_kernel_host& host() { return *attached.load(std::memory_order_acquire); }
 
+const void* plugin_of_this_thread() {
+  const mtf::CallUnderWay* const call = mtf::CallUnderWay::of_this_thread();
+  return call == nullptr ? nullptr : call->plugin;
+}
+
+void run_as_call(const void* plugin, const char* operation, void (*body)(void*), void* argument) {
+  const mtf::CallUnderWay under_way(static_cast<const mtf_plugin*>(plugin), operation);
+  body(argument);
+}
+
+constexpr mtf_plugin_calls kPluginCalls = {plugin_of_this_thread, run_as_call};
+
 constexpr int32_t kFirstKernelRule = 1000;  // of mtf_error.rule, for KN-nnn
 
 mtf::Error error_of(mtf_kernel_failure* failure) {
@@ -37,15 +49,27 @@ mtf::Error error_of(mtf_kernel_failure* failure) {
 // Held by its owner and by executions. One that is freed before it is over holds it for ever: the plugin
 // may be using the object, the node and the site.
 struct mtf_kernel {
+  // What `create` has made.
+  struct Object {
+    void* pointer = nullptr;
+    // Whether a call of it has succeeded, and left the inputs as they were: later ones are not watched.
+    std::atomic<bool> leaves_inputs{false};
+  };
+
+  mtf_kernel(const mtf_kernel_definition* its_definition, mtf_kernel_node* its_node,
+             mtf_kernel_site* its_site, const mtf_plugin* its_plugin, const char* its_subject)
+      : definition(its_definition), node(its_node), site(its_site), plugin(its_plugin),
+        subject(its_subject) {}
+
   const mtf_kernel_definition* definition;
   mtf_kernel_node* node;
   mtf_kernel_site* site;
   const mtf_plugin* plugin;
   std::string subject;  // for crash reports: which kernel, and where
-  void* object = nullptr;
+  Object object;
   // Another object, for calls with inputs that have no elements. Kernels return early then, and some
   // leave their object in a state in which it computes nothing in the next call either.
-  void* object_of_empty = nullptr;
+  Object object_of_empty;
   bool has_object_of_empty = false;
   mtf::Lock lock;  // of these two
   std::atomic<int> references{1};
@@ -80,8 +104,8 @@ void delete_object(const mtf_kernel* kernel, void* object) {
 void release_kernel(mtf_kernel* kernel) {
   if (kernel->references.fetch_sub(1) != 1) return;
   if (!kernel->site->executor->is_foreign()) {  // else it is the parent's
-    delete_object(kernel, kernel->object);
-    if (kernel->has_object_of_empty) delete_object(kernel, kernel->object_of_empty);
+    delete_object(kernel, kernel->object.pointer);
+    if (kernel->has_object_of_empty) delete_object(kernel, kernel->object_of_empty.pointer);
   }
   delete kernel;
 }
@@ -93,8 +117,8 @@ bool has_no_elements(const mtf_kernel_input& input) {
 
 // The object that computes for these inputs.
 mtf::Error object_for(mtf_kernel* kernel, const mtf_kernel_input* inputs, int32_t count,
-                      void** object) {
-  *object = kernel->object;
+                      mtf_kernel::Object** object) {
+  *object = &kernel->object;
   if (std::none_of(inputs, inputs + count, has_no_elements)) return nullptr;
   const mtf::LockGuard guard(kernel->lock);
   if (!kernel->has_object_of_empty) {
@@ -103,10 +127,10 @@ mtf::Error object_for(mtf_kernel* kernel, const mtf_kernel_input* inputs, int32_
       delete_object(kernel, made);
       return error;
     }
-    kernel->object_of_empty = made;
+    kernel->object_of_empty.pointer = made;
     kernel->has_object_of_empty = true;
   }
-  *object = kernel->object_of_empty;
+  *object = &kernel->object_of_empty;
   return nullptr;
 }
 
@@ -140,6 +164,7 @@ struct mtf_kernel_result {
     for (const mtf_kernel_output& output : outputs) {
       if (output.owner != nullptr) site->release();  // which memory needs that plugins have
     }
+    if (!error && object != nullptr && !object->leaves_inputs) object->leaves_inputs = true;
     is_over = true;
     use.reset();
     return error;
@@ -171,6 +196,7 @@ struct mtf_kernel_result {
   std::vector<mtf_kernel_output> outputs;
   std::vector<int64_t> dims;  // of a variable's value
   mtf_kernel* kernel = nullptr;
+  mtf_kernel::Object* object = nullptr;  // of the kernel
   bool is_over = false;
 };
 
@@ -196,9 +222,14 @@ void keep_failed(std::unique_ptr<mtf_kernel_result> result) {
 
 }  // namespace
 
+void mtf::drop_temporaries_of(const mtf_kernel_site* site) {
+  if (attached.load() != nullptr) host().drop_temporaries(&site->place);
+}
+
 extern "C" {
 
 void mtf_kernels_attach(const void* table) {
+  static_cast<const mtf_kernel_host*>(table)->attach_calls(&kPluginCalls);
   attached.store(static_cast<const mtf_kernel_host*>(table), std::memory_order_release);
 }
 
@@ -277,12 +308,12 @@ mtf_kernel* mtf_kernel_new(const mtf_kernel_definition* definition, mtf_kernel_n
     void operator()(mtf_kernel_node* its) const { host().free_node(its); }
   };
   std::unique_ptr<mtf_kernel_node, FreeNode> taken_over(node);
-  std::unique_ptr<mtf_kernel> kernel(new mtf_kernel{definition, node, site, plugin, subject});
+  auto kernel = std::make_unique<mtf_kernel>(definition, node, site, plugin, subject);
   taken_over.release();
   site->retain();
   mtf::ExecutorUse use(site->executor);
   if (!use) return mtf::fail_with(mtf::closed_executor_error(site->executor).release());
-  mtf::Error error = create_object(kernel.get(), &kernel->object);
+  mtf::Error error = create_object(kernel.get(), &kernel->object.pointer);
   if (!error) return kernel.release();
   mtf_kernel_free(kernel.release());
   return mtf::fail_with(error.release());
@@ -299,15 +330,16 @@ mtf_kernel_result* mtf_kernel_run(mtf_kernel* kernel, mtf_stream* stream, mtf_ke
   if (!*result->use) {
     return mtf::fail_with(mtf::closed_executor_error(kernel->site->executor).release());
   }
-  void* object = nullptr;
-  if (mtf::Error error = object_for(kernel, inputs, n_inputs, &object)) {
+  if (mtf::Error error = object_for(kernel, inputs, n_inputs, &result->object)) {
     return mtf::fail_with(error.release());
   }
   void* handle = stream == nullptr ? nullptr : stream->handle;
-  result->call = host().new_call(kernel->node, &kernel->site->place, handle, inputs, n_inputs);
+  const bool watches_inputs = !result->object->leaves_inputs;
+  result->call = host().new_call(kernel->node, &kernel->site->place, handle, inputs, n_inputs,
+                                 watches_inputs);
   bool is_over = true;
   mtf::Error error = call_plugin(kernel, "compute", [&] {
-    is_over = host().compute(kernel->definition, object, result->call);
+    is_over = host().compute(kernel->definition, result->object->pointer, result->call);
   });
   if (error) {
     error = thrown_in(result.get(), std::move(error));
@@ -367,7 +399,7 @@ mtf_error* mtf_kernel_variable_set(mtf_kernel_variable* variable, mtf_kernel_sit
   try {
     host().set_variable(variable, &site->place, address, size, memory, type, dims, rank);
   } catch (const std::bad_alloc&) {
-    if (memory != nullptr) site->place.free(&site->place, memory);
+    if (memory != nullptr) site->place.free(&site->place, memory, nullptr);
     throw;
   }
   return nullptr;

@@ -80,7 +80,9 @@ void mtf_kernel_free(mtf_kernel* kernel);
 typedef struct mtf_kernel_result mtf_kernel_result;
 
 /* Has a kernel compute; the caller owns the result. `stream` is NULL for sites on the host. While an
- * asynchronous kernel goes on, the result has no outputs, and the memory of the inputs must stay. */
+ * asynchronous kernel goes on, the result has no outputs, and the memory of the inputs must stay. Until a
+ * call of the kernel has succeeded, one that wrote to inputs in host memory which were not donated fails
+ * (KN-093). */
 mtf_kernel_result* mtf_kernel_run(mtf_kernel* kernel, mtf_stream* stream, mtf_kernel_input* inputs,
                                   int32_t n_inputs);
 /* After a failure of mtf_kernel_run on this thread: the result, the caller's, where the kernel keeps
@@ -114,9 +116,10 @@ mtf_kernel_result* mtf_kernel_variable_read(mtf_kernel_variable* variable, mtf_k
 
 /* Numbers of inputs that no kernel keeps any more; at most `most`. */
 int32_t mtf_kernel_take_released(uint64_t* keepers, int32_t most);
-/* Memory that kernels gave back on this thread since the last question, while their queued work may use
- * it: one of them, of the caller's; NULL for no more. */
-mtf_memory* mtf_kernel_take_deferred(void);
+/* Memory that kernels gave back since the last question, while their queued work may use it: one of them,
+ * of the caller's; NULL for no more. Kernels gave it back on this thread, or on threads of their own after
+ * work on the stream. */
+mtf_memory* mtf_kernel_take_deferred(mtf_kernel_site* site, const mtf_stream* stream);
 
 #ifdef __cplusplus
 }

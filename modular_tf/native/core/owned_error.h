@@ -26,6 +26,8 @@ class [[nodiscard]] Error {
 
   explicit operator bool() const { return error_ != nullptr; }
   int code() const { return error_ == nullptr ? 0 : error_->code; }
+  bool is_thrown() const { return error_ != nullptr && error_->thrown != 0; }
+  bool is_closed() const { return error_ != nullptr && error_->closed != 0; }
   const char* message() const { return error_ == nullptr ? "" : error_->message; }
   mtf_error* release() { return std::exchange(error_, nullptr); }
   // The caller of an entry takes it over.
@@ -50,6 +52,11 @@ Error make_rule_error(int rule, const char* message);
 
 // The error of a kernel: `rule` is a number of mtf_error.rule.
 Error make_error_of(int code, int rule, const char* message);
+
+// TF_Status.mark of an error that a worker told: what mtf_error says beside code and message. A
+// positive mark is mtf_error.rule.
+constexpr int32_t kThrownInWorker = -1;
+constexpr int32_t kClosedInWorker = -2;
 
 // Turns a status into an error and releases what the status holds. NULL when the status is OK.
 Error take_status(TF_Status* status);

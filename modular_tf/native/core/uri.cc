@@ -14,6 +14,12 @@ size_t scheme_length_of(const char* uri) {
   return length >= 2 && std::strncmp(uri + length, "://", 3) == 0 ? length : 0;
 }
 
+size_t length_of_part(const char* path) {
+  size_t length = 0;
+  while (path[length] != '\0' && path[length] != '/') ++length;
+  return length;
+}
+
 // The part of `out` that is written so far, and how much of it `..` must not eat.
 struct CleanedPath {
   char* out;
@@ -45,7 +51,7 @@ extern "C" size_t mtf_uri_path_offset(const char* uri, size_t* scheme_length) {
   if (scheme_length != nullptr) *scheme_length = length;
   if (length == 0) return 0;
   const char* host = uri + length + 3;
-  return static_cast<size_t>(host - uri) + std::strcspn(host, "/");
+  return static_cast<size_t>(host - uri) + length_of_part(host);
 }
 
 extern "C" size_t mtf_clean_path(const char* path, char* out) {
@@ -56,14 +62,14 @@ extern "C" size_t mtf_clean_path(const char* path, char* out) {
     cleaned.floor = 1;
   }
   for (const char* part = path; *part != '\0';) {
-    const size_t size = std::strcspn(part, "/");
+    const size_t size = length_of_part(part);
     if (size == 2 && part[0] == '.' && part[1] == '.') {
       cleaned.go_up();
     } else if (size > 0 && !(size == 1 && part[0] == '.')) {
       cleaned.append(part, size);
     }
     part += size;
-    part += std::strspn(part, "/");
+    while (*part == '/') ++part;
   }
   if (cleaned.length == 0) out[cleaned.length++] = '.';
   out[cleaned.length] = '\0';

@@ -1,4 +1,5 @@
 /* modular_tf.native._dlpack: tensors that other libraries take without a copy, and theirs. */
+#include "../file_calls/stat_call.h"
 #include "../kernel_calls/core_functions.h"
 #include "../kernel_calls/prepared_call.h"
 #include "exchange_table.h"
@@ -17,6 +18,7 @@ static PyMethodDef functions[] = {
     {"repacked", mtf_repacked, METH_VARARGS, NULL},
     {"bytes_of_elements", mtf_bytes_of_elements, METH_VARARGS, NULL},
     {"owned_pointer", (PyCFunction)(void (*)(void))mtf_owned_pointer, METH_FASTCALL, NULL},
+    {"stat_path", (PyCFunction)(void (*)(void))mtf_call_stat_path, METH_FASTCALL, NULL},
     {"support_calls", mtf_support_calls, METH_VARARGS, NULL},
     {"call_prepared", (PyCFunction)(void (*)(void))mtf_call_prepared, METH_FASTCALL, NULL},
     {"note_interpreter_ends", mtf_note_interpreter_ends, METH_NOARGS, NULL},

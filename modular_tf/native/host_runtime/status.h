@@ -18,6 +18,7 @@ struct mtf_payload {
 
 struct TF_Status {
   int32_t code;                  /* TF_Code */
+  int32_t mark;                  /* of a call in a worker: what else its error says (core/worker_wire.h) */
   char* message;                 /* malloc; NULL means "" */
   struct mtf_payload* payloads;  /* newest first */
 };
@@ -38,6 +39,7 @@ static inline void mtf_status_clear(struct TF_Status* status) {
   }
   free(status->message);
   status->code = 0;
+  status->mark = 0;
   status->message = NULL;
   status->payloads = NULL;
 }

@@ -69,6 +69,14 @@ static int64_t read_fails(const TF_RandomAccessFile* file, uint64_t offset, size
 }
 READ_AS(read_fails)
 
+static int64_t read_fails_oddly(const TF_RandomAccessFile* file, uint64_t offset, size_t n,
+                                char* buffer, TF_Status* status) {
+  (void)file, (void)offset, (void)n, (void)buffer;
+  TF_SetStatus(status, TF_UNAVAILABLE, "na\xc3\xafve \xe2\x82\xac \xff\xe2\x82");
+  return 0;
+}
+READ_AS(read_fails_oddly)
+
 /* Waits until a second read runs at the same time: only a host that lets go of its locks, Python's
  * among them, gets that far. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -167,6 +175,7 @@ const variant file_variants[] = {
     {"read-too-many", plan_read_too_many},
     {"read-error-with-data", plan_read_with_error},
     {"read-fails", plan_read_fails},
+    {"read-fails-oddly", plan_read_fails_oddly},
     {"read-in-company", plan_read_in_company},
     {"open-without-handle", open_without_handle},
     {"append-short", plan_append_half},

@@ -47,6 +47,14 @@ TF_Tensor* allocate(TF_OpKernelContext* context, int index, const int64_t* dims,
   return output;
 }
 
+// Writes to an element of a vector; -1 is the last one.
+void write_to_input(TF_OpKernelContext* context, int64_t index) {
+  TF_Tensor* x = input(context);
+  const int64_t count = TF_Dim(x, 0);
+  static_cast<float*>(TF_TensorData(x))[(index + count) % count] = 99;
+  TF_DeleteTensor(x);
+}
+
 // y = 2 x, for a vector.
 void double_it(TF_OpKernelContext* context) {
   TF_Tensor* x = input(context);
@@ -148,9 +156,18 @@ const std::map<std::string, Compute> kCases = {
     {"wrong type", [](auto* context) { set_output(context, TF_DOUBLE, 8); }},
     {"write to an input",
      [](auto* context) {
-       TF_Tensor* x = input(context);
-       static_cast<float*>(TF_TensorData(x))[0] = 99;
-       TF_DeleteTensor(x);
+       write_to_input(context, 0);
+       double_it(context);
+     }},
+    {"write to the end of an input",
+     [](auto* context) {
+       double_it(context);
+       write_to_input(context, -1);
+     }},
+    {"write to an input later",
+     [](auto* context) {
+       static int calls = 0;
+       if (calls++ > 0) write_to_input(context, 0);
        double_it(context);
      }},
     {"keep the context",
@@ -236,6 +253,14 @@ const std::map<std::string, ComputeAsync> kAsyncCases = {
      [](auto* context, auto* done) {
        in_thread(20, [=] {
          double_it(context);
+         TF_RunAsyncOpKernelDoneCallback(done);
+       });
+     }},
+    {"write to an input in a thread",
+     [](auto* context, auto* done) {
+       in_thread(20, [=] {
+         double_it(context);
+         write_to_input(context, 0);
          TF_RunAsyncOpKernelDoneCallback(done);
        });
      }},

@@ -19,6 +19,8 @@ alignas(kAlignment) char nothing[kAlignment];
 std::atomic<Buffer*> released_lent{nullptr};
 std::atomic<uint64_t> last_keeper{0};
 
+std::atomic<const mtf_plugin_calls*> plugin_calls{nullptr};
+
 void tell_released(Buffer* buffer) {
   buffer->next = released_lent.load(std::memory_order_relaxed);
   while (!released_lent.compare_exchange_weak(buffer->next, buffer, std::memory_order_release)) {
@@ -37,13 +39,20 @@ void release_host(Buffer* buffer) {
 }
 
 void release_device(Buffer* buffer) {
-  buffer->place->free(buffer->place, buffer->owner);
+  buffer->place->free(buffer->place, buffer->owner, buffer->stream);
   delete buffer;
+}
+
+void give_back(void* ended) {
+  const auto* buffer = static_cast<Buffer*>(ended);
+  give_to_deallocator(buffer->deallocator, buffer->data, buffer->size, buffer->argument);
 }
 
 void release_of_plugin(Buffer* buffer) {
   const std::unique_ptr<Buffer> ended(buffer);
-  give_to_deallocator(buffer->deallocator, buffer->data, buffer->size, buffer->argument);
+  const mtf_plugin_calls* calls = plugin_calls.load(std::memory_order_acquire);
+  if (calls == nullptr || buffer->plugin == nullptr) return give_back(buffer);
+  calls->run(buffer->plugin, "the deallocator of a tensor", give_back, buffer);
 }
 
 void release_lent(Buffer* buffer) {
@@ -79,6 +88,10 @@ void give_to_deallocator(Deallocator deallocator, void* data, size_t size, void*
 
 void* empty_data() noexcept { return nothing; }
 
+void attach_plugin_calls(const mtf_plugin_calls* calls) {
+  plugin_calls.store(calls, std::memory_order_release);
+}
+
 BufferRef new_host_buffer(size_t size, bool has_strings) noexcept {
   BufferRef buffer = new_buffer(release_host);
   if (!buffer) return buffer;
@@ -113,6 +126,8 @@ BufferRef new_plugin_buffer(void* data, size_t size, Deallocator deallocator,
   buffer->data = data;
   buffer->size = size;
   buffer->deallocator = deallocator;
+  const mtf_plugin_calls* calls = plugin_calls.load(std::memory_order_acquire);
+  if (calls != nullptr) buffer->plugin = calls->plugin_of_this_thread();
   buffer->argument = argument;
   return buffer;
 }

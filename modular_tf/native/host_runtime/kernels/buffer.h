@@ -27,6 +27,8 @@ struct Buffer {
   void* owner = nullptr;                    // what they get
   Deallocator deallocator = nullptr;  // of a plugin's memory
   void* argument = nullptr;
+  const void* plugin = nullptr;  // whose that is, for mtf_plugin_calls
+  void* stream = nullptr;  // of device memory: where work may be queued that uses it
   uint64_t keeper = 0;  // of memory that Python lends: the number by which it keeps that
   Buffer* next = nullptr;  // in the list of those that are released
 
@@ -65,6 +67,9 @@ class BufferRef {
 
 // Host memory, aligned; elements that are objects are made empty. Empty where there is none.
 BufferRef new_host_buffer(size_t size, bool has_strings) noexcept;
+// How deallocators are called from now on.
+void attach_plugin_calls(const mtf_plugin_calls* calls);
+
 // Memory of the device of a place, which gets it back as `owner`.
 BufferRef new_device_buffer(void* data, size_t size, void* owner,
                             const mtf_kernel_place* place) noexcept;

@@ -8,6 +8,7 @@
 
 #include "entry.h"
 #include "failure.h"
+#include "input_watch.h"
 
 namespace mtf::kernels {
 namespace {
@@ -130,7 +131,7 @@ void keep_retained(mtf_kernel_call* call, mtf_kernel_input* inputs) {
 }  // namespace
 
 mtf_kernel_call* new_call(const mtf_kernel_node* node, const mtf_kernel_place* place, void* stream,
-                          mtf_kernel_input* inputs, int32_t count) {
+                          mtf_kernel_input* inputs, int32_t count, bool watches_inputs) {
   auto call = std::make_unique<mtf_kernel_call>();
   call->node = node;
   call->place = place;
@@ -138,6 +139,7 @@ mtf_kernel_call* new_call(const mtf_kernel_node* node, const mtf_kernel_place* p
   call->step = last_step.fetch_add(1) + 1;
   call->inputs.reserve(static_cast<size_t>(count));
   for (int32_t index = 0; index < count; ++index) call->inputs.push_back(input_of(inputs[index]));
+  if (watches_inputs) call->input_checksums = checksums_of_inputs(call.get());
   call->outputs.resize(node->outputs.size());
   call->handle = new_handle(HandleKind::kContext, call.get());
   if (call->handle == nullptr) throw std::bad_alloc();
@@ -182,6 +184,7 @@ void finish(mtf_kernel_call* call, mtf_kernel_input* inputs, mtf_kernel_output* 
             mtf_kernel_failure* failure) {
   call->locks.clear();  // before variables are read
   set_reference_outputs(call);
+  if (call->failure.code == 0) check_inputs(call, call->input_checksums);
   if (call->failure.code == 0) check_outputs(call);
   if (call->failure.code != 0) {
     *failure = std::exchange(call->failure, {});

@@ -35,6 +35,7 @@ struct mtf_kernel_call {
   int64_t step = 0;
   std::vector<mtf::kernels::CallInput> inputs;
   std::vector<mtf::kernels::CallOutput> outputs;
+  std::vector<uint64_t> input_checksums;  // before the call; empty where nobody compares them
   std::vector<std::unique_ptr<mtf::kernels::VariableLocks>> locks;  // until released, or the end
   mtf_kernel_failure failure = {};
   void* handle = nullptr;       // the context; ends with the call
@@ -50,7 +51,7 @@ struct mtf_kernel_call {
 namespace mtf::kernels {
 
 mtf_kernel_call* new_call(const mtf_kernel_node* node, const mtf_kernel_place* place, void* stream,
-                          mtf_kernel_input* inputs, int32_t count);
+                          mtf_kernel_input* inputs, int32_t count, bool watches_inputs);
 int compute(const mtf_kernel_definition* kernel, void* object, mtf_kernel_call* call);
 int wait(mtf_kernel_call* call, uint64_t nanoseconds);
 void take_failure(mtf_kernel_call* call, mtf_kernel_failure* failure);

@@ -21,6 +21,7 @@ using namespace mtf::kernels;
 
 const mtf_kernel_host mtf_kernel_host_table = {
     sizeof(mtf_kernel_host),
+    attach_plugin_calls,
     count_kernels,
     kernel_at,
     constraint_at,
@@ -51,6 +52,7 @@ const mtf_kernel_host mtf_kernel_host_table = {
     free_variable,
     set_variable,
     read_variable,
+    drop_temporaries,
     take_released_keepers,
     init_kernels,
 };

@@ -3,6 +3,8 @@
 #ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_HOST_TABLE_H_
 #define MODULAR_TF_HOST_RUNTIME_KERNELS_HOST_TABLE_H_
 
+#include <stdbool.h>
+
 #include "host_types.h"
 #include "modular_tf/kernels.h"
 #include "shape_inference.h"
@@ -17,8 +19,18 @@ typedef struct mtf_kernel_failure {
   char* message;          /* malloc; NULL means "" */
 } mtf_kernel_failure;
 
+/* What the core has for the host runtime: calls into plugins that begin there. */
+typedef struct mtf_plugin_calls {
+  /* The plugin whose call this thread is in; NULL: none, or it is not known. */
+  const void* (*plugin_of_this_thread)(void);
+  /* Runs `body(argument)`, which throws nothing, as a call of a plugin, for crash reports. */
+  void (*run)(const void* plugin, const char* operation, void (*body)(void*), void* argument);
+} mtf_plugin_calls;
+
 typedef struct mtf_kernel_host {
   size_t struct_size;
+  /* Once, before all else; `calls` lives as long as the process. */
+  void (*attach_calls)(const mtf_plugin_calls* calls);
 
   /* -- what was registered in this process, in order -- */
   int64_t (*count_kernels)(void);
@@ -53,8 +65,11 @@ typedef struct mtf_kernel_host {
   void (*create)(const mtf_kernel_definition* kernel, const mtf_kernel_node* node, void** object,
                  mtf_kernel_failure* failure);
   void (*delete_object)(const mtf_kernel_definition* kernel, void* object);
+  /* With `watches_inputs`, the call fails where the kernel writes to inputs that are only lent to it
+   * (input_watch.h). */
   mtf_kernel_call* (*new_call)(const mtf_kernel_node* node, const mtf_kernel_place* place,
-                               void* stream, mtf_kernel_input* inputs, int32_t count);
+                               void* stream, mtf_kernel_input* inputs, int32_t count,
+                               bool watches_inputs);
   /* 1: the call is over; 0: an asynchronous kernel has not run `done` yet. */
   int (*compute)(const mtf_kernel_definition* kernel, void* object, mtf_kernel_call* call);
   int (*wait)(mtf_kernel_call* call, uint64_t nanoseconds);
@@ -71,6 +86,8 @@ typedef struct mtf_kernel_host {
                        uint64_t size, void* owner, int32_t type, const int64_t* dims, int32_t rank);
   /* `dims` has room for MTF_MOST_DIMENSIONS. */
   int (*read_variable)(mtf_kernel_variable* variable, mtf_kernel_output* output, int64_t* dims);
+  /* Ends the temporary variables that kernels have left on a device. */
+  void (*drop_temporaries)(const mtf_kernel_place* place);
   int32_t (*take_released)(uint64_t* keepers, int32_t most);
   /* Calls TF_InitKernel; the first misuse is given back, and all of them are logged. */
   void (*init_kernels)(void (*init)(void), mtf_kernel_failure* misuse);

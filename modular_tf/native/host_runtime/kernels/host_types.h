@@ -35,7 +35,8 @@ struct mtf_kernel_place {
   /* Memory on the device: its address, and what `free` gets. 0 and a message where there is none. */
   int (*allocate)(const mtf_kernel_place* place, uint64_t size, void** address, void** owner,
                   char* message, size_t message_size);
-  void (*free)(const mtf_kernel_place* place, void* owner);
+  /* `stream` is where work may be queued that uses the memory; NULL: nowhere. */
+  void (*free)(const mtf_kernel_place* place, void* owner, void* stream);
   const char* device_name; /* TensorFlow's full name */
   int32_t ordinal;
   int32_t is_host;         /* 1: device memory is the host's, and there is no stream */

@@ -23,6 +23,7 @@ enum Rule : int32_t {
   kRuleTemporarySized = 84,
   kRuleStream = 85,
   kRuleComputeFailed = 87,
+  kRuleInputsUnchanged = 93,
   kRuleDoneOnce = 95,
   kRuleContextEnded = 96,
   kRuleNoStub = 100,

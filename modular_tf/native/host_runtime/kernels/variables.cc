@@ -118,10 +118,10 @@ bool is_locked_by(const mtf_kernel_call* call, const mtf_kernel_variable* variab
   });
 }
 
-// Variables that TF_TemporaryVariable has made, by name, until TF_DestroyTemporaryVariable.
+// Variables that TF_TemporaryVariable has made, by device and name, until TF_DestroyTemporaryVariable.
 struct Temporaries {
   Lock lock;
-  std::map<std::string, VariableRef> by_name;
+  std::map<std::pair<const mtf_kernel_place*, std::string>, VariableRef> by_name;
 };
 
 Temporaries& temporaries() {
@@ -202,6 +202,17 @@ void on_variable(TF_OpKernelContext* context, int index, const char* function, T
 }
 
 }  // namespace
+
+void drop_temporaries(const mtf_kernel_place* place) {
+  std::vector<VariableRef> dropped;  // after the lock: plugins may get memory back
+  const LockGuard guard(temporaries().lock);
+  auto& by_name = temporaries().by_name;
+  for (auto each = by_name.lower_bound({place, ""}); each != by_name.end() && each->first.first == place;) {
+    dropped.push_back(std::move(each->second));
+    each = by_name.erase(each);
+  }
+}
+
 }  // namespace mtf::kernels
 
 using namespace mtf::kernels;  // the functions of the C interface
@@ -303,7 +314,8 @@ void TF_TemporaryVariable(TF_OpKernelContext* context, TF_DataType type, const i
     variable->is_initialized = true;
     if (!refer_to(call, 0, variable.get(), status)) return;
     const mtf::LockGuard guard(temporaries().lock);
-    const bool is_new = temporaries().by_name.emplace(text_of(name), std::move(variable)).second;
+    const std::pair key(call->place, text_of(name));
+    const bool is_new = temporaries().by_name.emplace(key, std::move(variable)).second;
     if (!is_new) {
       fail(status, TF_ALREADY_EXISTS, "temporary variable '%s' exists", text_of(name).c_str());
     }
@@ -318,7 +330,7 @@ void TF_DestroyTemporaryVariable(TF_OpKernelContext* context, int index, TF_Stri
     const mtf_kernel_variable* given = variable_of(call, index, status);
     if (given == nullptr) return;
     const mtf::LockGuard guard(temporaries().lock);
-    const auto found = temporaries().by_name.find(text_of(name));
+    const auto found = temporaries().by_name.find({call->place, text_of(name)});
     if (found == temporaries().by_name.end() || found->second.get() != given) {
       return fail(status, TF_NOT_FOUND, "no temporary variable '%s'", text_of(name).c_str());
     }

@@ -55,6 +55,8 @@ void set_variable(mtf_kernel_variable* variable, const mtf_kernel_place* place, 
 // Describes the value as an output with a hold on the memory, whose sizes are written to `dims`. 0: it
 // has none.
 int read_variable(mtf_kernel_variable* variable, mtf_kernel_output* output, int64_t* dims);
+// Ends the temporary variables that kernels have left on a device.
+void drop_temporaries(const mtf_kernel_place* place);
 
 }  // namespace mtf::kernels
 #endif

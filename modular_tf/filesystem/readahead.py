@@ -1,0 +1,129 @@
+"""Reading of files of a network in blocks that grow while reads are sequential.
+
+Where a read begins at the end of the one before, the next block is twice as long. After a jump it
+is short again: a reader of small parts far from each other would wait for bytes that it never
+reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.filesystem.files import RandomAccessFile
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+
+FIRST_BLOCK = 1 << 18
+"""Bytes of the first block, and of one after a jump."""
+
+LARGEST_BLOCK = 1 << 23
+"""Bytes of the longest block; what is read in longer pieces is not kept."""
+
+MOST_BYTES = 1 << 25
+"""Bytes that the blocks of one file hold at most."""
+
+
+class ReadaheadFile(RandomAccessFile):
+    """A file whose last blocks are kept in memory. [any thread]; one read at a time
+
+    A block that is shorter than expected is kept as what it is, and not as the end of the file:
+    files grow while they are read.
+
+    Args:
+        file: What to read; it is closed with this object.
+        size: Bytes that it is known to have. Nothing behind them is read ahead.
+        first: Bytes of the first block.
+        most: Bytes that are kept at most.
+    """
+
+    __slots__ = ("_block", "_blocks", "_expected", "_file", "_first", "_lock", "_most", "_size")
+
+    def __init__(
+        self, file: RandomAccessFile, size: int, first: int = FIRST_BLOCK, most: int = MOST_BYTES
+    ) -> None:
+        self.uri = file.uri
+        self._file = file
+        self._size = size
+        self._first = self._block = first
+        self._most = most
+        self._expected = 0  # where the next sequential read begins
+        # Offsets and bytes, the last used last; replaced and never changed, for signal handlers.
+        self._blocks: tuple[tuple[int, bytes], ...] = ()
+        self._lock = ForkLock()
+
+    def read(self, offset: int, n: int) -> bytes:
+        """Return up to `n` bytes from `offset`."""
+        with self._lock:
+            held = self._held_or_fetched(offset, n)
+            if held is None:
+                data = self._file.read(offset, n)
+            elif len(held) >= n:
+                data = bytes(held[:n])
+            else:
+                return super().read(offset, n)
+            self._expected = offset + len(data)
+            return data
+
+    def readinto(self, offset: int, buffer: Buffer) -> int:
+        """Fill `buffer` from `offset`; return the number of bytes read."""
+        target = memoryview(buffer).cast("B")
+        done = 0
+        with self._lock:
+            while done < len(target):
+                held = self._held_or_fetched(offset + done, len(target) - done)
+                if held is None:
+                    done += self._file.readinto(offset + done, target[done:])
+                    break
+                piece = held[: len(target) - done]
+                target[done : done + len(piece)] = piece
+                done += len(piece)
+                self._expected = offset + done
+                if not piece:
+                    break
+            self._expected = offset + done
+        return done
+
+    def known_length(self) -> int | None:
+        """Return the length that was learned when the file was opened."""
+        return self._size
+
+    def _held_or_fetched(self, offset: int, n: int) -> memoryview | None:
+        """Return what is held from `offset` on, or a new block; None for a read to be passed on."""
+        held = self._held_from(offset)
+        if held:
+            return held
+        self._adapt(offset)
+        ahead = min(self._block, self._size - offset)
+        return None if n >= ahead else memoryview(self._fetched(offset, ahead))
+
+    def _held_from(self, offset: int) -> memoryview:
+        for held in reversed(self._blocks):
+            start, block = held
+            if start <= offset < start + len(block):
+                if held is not self._blocks[-1]:
+                    self._blocks = (*(one for one in self._blocks if one is not held), held)
+                return memoryview(block)[offset - start :]
+        return memoryview(b"")
+
+    def _adapt(self, offset: int) -> None:
+        """Choose the length of the block at `offset`, which is the first unless reads go on."""
+        if offset != self._expected or not offset:
+            self._block = self._first
+        else:
+            self._block = min(2 * self._block, max(LARGEST_BLOCK, self._first))
+
+    def _fetched(self, offset: int, length: int) -> bytes:
+        """Read a block and keep it, instead of the one that it continues."""
+        block = self._file.read(offset, length)
+        kept = [(start, old) for start, old in self._blocks if start + len(old) != offset]
+        while kept and len(block) + sum(len(old) for _, old in kept) > self._most:
+            del kept[0]
+        self._blocks = (*kept, (offset, block))
+        return block
+
+    def close(self) -> None:
+        """Close the file and forget its blocks."""
+        self._blocks = ()
+        self._file.close()

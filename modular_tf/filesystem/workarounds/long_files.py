@@ -1,0 +1,52 @@
+"""Which files of a store are long, as far as the last look at them told."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from modular_tf.filesystem.statistics import FileStatistics
+
+_MOST = 4096
+_LONGEST_S = 60.0  # an older look tells little of what a file is now
+
+
+class _Look(NamedTuple):
+    found: FileStatistics | None
+    time: float
+
+
+class LongFiles:
+    """Remembers names of long files, for which a first read would be made for nothing.
+
+    It saves requests and decides nothing: a file may have changed since. [any thread]
+
+    Args:
+        shortest: Bytes from which on a file is long.
+    """
+
+    def __init__(self, shortest: int) -> None:
+        self._shortest = shortest
+        self._looks: dict[str, _Look] = {}
+
+    def __contains__(self, uri: str) -> bool:
+        return uri in self._looks
+
+    def last_look(self, uri: str) -> FileStatistics | None:
+        """Return what the last look at a long file told; None for none in the last minute."""
+        look = self._looks.get(uri)
+        return look.found if look is not None and monotonic() - look.time < _LONGEST_S else None
+
+    def note(self, uri: str, length: int, found: FileStatistics | None = None) -> None:
+        """Remember how long a file is, and what a look at it told, if there was one."""
+        if length < self._shortest:
+            self.forget(uri)
+            return
+        if len(self._looks) >= _MOST and uri not in self._looks:
+            self._looks.clear()
+        self._looks[uri] = _Look(found, monotonic())
+
+    def forget(self, uri: str) -> None:
+        """Forget a file that is about to change."""
+        self._looks.pop(uri, None)

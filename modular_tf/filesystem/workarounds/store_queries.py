@@ -1,0 +1,181 @@
+"""What exists in an object store, by the rules of files and directories.
+
+An object store has names with slashes; the host looks a path up (`store_lookup`), and says what it
+is as a POSIX filesystem would.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, cast
+
+from modular_tf.errors import FailedPreconditionError, ModularTFError, NotFoundError
+from modular_tf.filesystem.child_names import clean_names
+from modular_tf.filesystem.uri import dirname
+from modular_tf.filesystem.workarounds.filesystem import NO_MESSAGE, WorkaroundFilesystem
+from modular_tf.filesystem.workarounds.long_files import LongFiles
+from modular_tf.filesystem.workarounds.store_lookup import (
+    DIRECTORY,
+    KINDS,
+    LOOKUPS,
+    Lookup,
+    depth_of,
+    store_uri,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+    from modular_tf.filesystem.statistics import FileStatistics
+    from modular_tf.loading.filesystem_tables import FilesystemTables
+    from modular_tf.loading.workarounds import Workarounds
+
+_FIRST_BLOCK = 1 << 20  # bytes of a file to ask for before its length is known
+_READABLE_FOR_SECONDS = 60.0
+_MAX_DIRECTORIES = 4096
+
+
+class StoreQueries(WorkaroundFilesystem):
+    """The part of one scheme of an object store that tells what exists [any thread]"""
+
+    def __init__(
+        self,
+        tables: FilesystemTables,
+        plugin: str,
+        workarounds: Workarounds,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        super().__init__(tables, plugin, workarounds, environment)
+        self.forgets_discarded = not workarounds.stores_at_cleanup
+        way = workarounds.lookup or "stat"
+        self._lookup, self._lookup_of_kind = LOOKUPS[way], KINDS[way]
+        missing = workarounds.missing_store_message
+        self._missing_store_message = re.compile(missing or NO_MESSAGE)
+        self._readable_until: dict[str, float] = {}
+        self._most_at_first = min(_FIRST_BLOCK, workarounds.max_read or _FIRST_BLOCK)
+        self._long_files = LongFiles(self._most_at_first)
+
+    # -- looking ------------------------------------------------------------------------------
+
+    def _look(self, uri: str, operation: str = "look") -> FileStatistics | None:
+        """Return the statistics of a path, None if nothing exists there."""
+        found = self._look_by(self._lookup, uri, operation)
+        if found is not None:
+            self._long_files.note(uri, found.length, found)
+        return found
+
+    def _kind(self, uri: str, operation: str = "look") -> FileStatistics | None:
+        """Return statistics that need not tell more than file or directory; None for nothing."""
+        return self._look_by(self._lookup_of_kind, uri, operation)
+
+    def _look_by(self, lookup: Lookup, uri: str, operation: str) -> FileStatistics | None:
+        above_root = depth_of(uri) - self.workarounds.root_depth
+        if above_root < 0:
+            return DIRECTORY
+        plain = cast("PluginFilesystem", super())  # the plugin's results without these rules
+        try:
+            found = lookup(plain, store_uri(uri), is_root=above_root == 0)
+        except ModularTFError:
+            if above_root == 0 and self.workarounds.confirm_missing:
+                plain.listed_names(store_uri(uri))  # whose error says why
+            raise
+        if found is None and above_root and self.workarounds.confirm_missing:
+            self._confirm_missing(operation, store_uri(uri))
+        return found
+
+    def _confirm_missing(self, operation: str, uri: str) -> None:
+        """Return if nothing is there, or raise why the store does not tell.
+
+        Nothing is asked twice in a directory whose files may be read.
+        """
+        until = self._readable_until.get(dirname(uri), 0.0)
+        if self._needs_length() or time.monotonic() < until:
+            return
+        try:
+            with self._plain_reader(uri) as file:
+                self._checked_call(operation, uri, lambda: file.read(0, 1))
+        except NotFoundError as error:
+            self._note_missing(error, uri)
+
+    def _note_missing(self, error: NotFoundError, uri: str) -> None:
+        """Note that the files beside a missing one may be read; raise if there is no bucket."""
+        if self._missing_store_message.search(error.message):
+            raise error
+        if len(self._readable_until) >= _MAX_DIRECTORIES:
+            self._readable_until.clear()
+        self._readable_until[dirname(uri)] = time.monotonic() + _READABLE_FOR_SECONDS
+
+    def _found(self, operation: str, uri: str) -> FileStatistics:
+        return self._required(operation, uri, self._look(uri, operation))
+
+    def _found_kind(self, operation: str, uri: str) -> FileStatistics:
+        return self._required(operation, uri, self._kind(uri, operation))
+
+    def _required(self, operation: str, uri: str, found: FileStatistics | None) -> FileStatistics:
+        if found is None:
+            raise NotFoundError(
+                f"{operation} {uri!r}: nothing is there",
+                plugin=self.plugin,
+                path=uri,
+                operation=operation,
+            )
+        return found
+
+    def _found_file(self, operation: str, uri: str) -> FileStatistics:
+        return self._no_directory(operation, uri, self._found(operation, uri))
+
+    def _no_directory(self, operation: str, uri: str, found: FileStatistics) -> FileStatistics:
+        if found.is_directory:
+            raise self._refused(operation, uri, "it is a directory")
+        return found
+
+    def _require_directory(self, operation: str, uri: str) -> None:
+        if not self._found_kind(operation, uri).is_directory:
+            raise self._refused(operation, uri, "it is not a directory")
+
+    def _refused(self, operation: str, uri: str, why: str) -> FailedPreconditionError:
+        return FailedPreconditionError(
+            f"{operation} {uri!r}: {why}", plugin=self.plugin, path=uri, operation=operation
+        )
+
+    # -- queries ------------------------------------------------------------------------------
+
+    def path_exists(self, uri: str) -> bool:
+        """Return whether a file or directory exists."""
+        try:
+            return self._kind(uri, "path_exists") is not None
+        except NotFoundError:
+            return False
+
+    def stat(self, uri: str) -> FileStatistics:
+        """Return length, modification time and kind of a path."""
+        return self._found("stat", uri)
+
+    def is_directory(self, uri: str) -> bool:
+        """Return whether a path is a directory."""
+        return self._found_kind("is_directory", uri).is_directory
+
+    def get_file_size(self, uri: str) -> int:
+        """Return a file's length in bytes."""
+        return self._length("get_file_size", uri)
+
+    def _length(self, operation: str, uri: str) -> int:
+        """Return a file's length, by the plugin's own operation if that is fewer requests."""
+        if self.workarounds.length_by_size and not uri.endswith("/"):
+            with suppress(ModularTFError):
+                if length := super().get_file_size(uri):  # 0 may be that of a directory
+                    self._long_files.note(uri, length)
+                    return length
+        return self._found_file(operation, uri).length
+
+    def get_children(self, uri: str) -> list[str]:
+        """Return the names in a directory, without its own marker object."""
+        listed = super().listed_names(store_uri(uri))
+        names = clean_names(filter(None, listed), plugin=self.plugin, uri=uri)
+        if not listed:
+            self._require_directory("get_children", uri)
+        return names

@@ -1,0 +1,155 @@
+#include "bridge.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "bridge_calls.h"
+#include "bridge_tables.h"
+#include "fork_lock.h"
+#include "modular_tf/filesystem.h"
+
+namespace mtf::bridge {
+namespace {
+
+using SetStatus = void (*)(TF_Status*, int, const char*);
+
+constexpr size_t kAlignment = 64;  // of memory that tensors map
+constexpr auto kPause = std::chrono::milliseconds(1);
+
+SetStatus tensorflow_set_status = nullptr;
+std::atomic<int64_t> under_way{0};
+std::atomic<bool> is_closed{false};
+std::string offered;  // under the GIL
+bool has_offer = false;
+
+// The calls of the parent's other threads are not in the child.
+[[maybe_unused]] const int watching_forks =
+    pthread_atfork(nullptr, nullptr, [] { under_way = 0; });
+
+// The length of the UTF-8 character that begins there; 0 where none does.
+size_t character_length(const std::string& text, size_t at) {
+  const auto first = static_cast<unsigned char>(text[at]);
+  const size_t length = first < 0x80                     ? 1
+                        : first >= 0xc2 && first < 0xe0  ? 2
+                        : first >= 0xe0 && first < 0xf0  ? 3
+                        : first >= 0xf0 && first <= 0xf4 ? 4
+                                                         : 0;
+  if (text.size() - at < length) return 0;
+  for (size_t more = 1; more < length; ++more) {
+    if ((static_cast<unsigned char>(text[at + more]) & 0xc0) != 0x80) return 0;
+  }
+  // What the second byte cannot be: longer than needed, half of a surrogate pair, beyond the last.
+  const auto second = length > 2 ? static_cast<unsigned char>(text[at + 1]) : 0;
+  const bool is_wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
+                        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90);
+  return is_wrong ? 0 : length;
+}
+
+}  // namespace
+
+void set_status(TF_Status* status, int code, const char* message) {
+  tensorflow_set_status(status, code, message);
+}
+
+std::string printable(const std::string& text) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = character_length(text, at);
+    if (length != 0) {
+      result.append(text, at, length);
+      at += length;
+    } else {
+      const auto byte = static_cast<unsigned char>(text[at++]);
+      result += {'\\', 'x', kDigits[byte / 16], kDigits[byte % 16]};
+    }
+  }
+  return result;
+}
+
+void finish(TF_Status* status, const Answer& answer) {
+  if (answer.code == kOk) {
+    set_status(status, kOk, "");
+  } else {
+    const bool has_text = answer.text != nullptr;  // not where Python's own lines were interrupted
+    set_status(status, answer.code, has_text ? answer.text : "modular_tf: the call was interrupted");
+  }
+}
+
+Call::Call() {
+  under_way.fetch_add(1);  // first: who closes waits for those that have seen it open
+  is_open_ = !is_closed.load();
+}
+
+Call::~Call() {
+  int64_t count = under_way.load();
+  while (count > 0 && !under_way.compare_exchange_weak(count, count - 1)) {
+  }
+}
+
+}  // namespace mtf::bridge
+
+using namespace mtf::bridge;
+
+extern "C" {
+
+char* mtf_bridge_copy(const char* bytes, size_t size) {
+  const size_t room = (size + kAlignment) / kAlignment * kAlignment;  // one byte more at least
+  auto* copy = static_cast<char*>(std::aligned_alloc(kAlignment, room));
+  if (copy == nullptr) return nullptr;
+  std::memcpy(copy, bytes, size);
+  copy[size] = '\0';
+  return copy;
+}
+
+mtf_error* mtf_bridge_connect(const char* library) {
+  void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) {
+    return mtf::make_error(kFailedPrecondition, "TensorFlow's library is not in the process");
+  }
+  auto set = reinterpret_cast<SetStatus>(dlsym(handle, "TF_SetStatus"));
+  if (set == nullptr) return mtf::make_error(kFailedPrecondition, "it has no TF_SetStatus");
+  tensorflow_set_status = set;
+  return nullptr;
+}
+
+mtf_error* mtf_bridge_offer(const char* scheme) {
+  offered = scheme;
+  has_offer = true;
+  return nullptr;
+}
+
+int64_t mtf_bridge_close(double wait_s) {
+  is_closed = true;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(wait_s);
+  while (under_way.load() > 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kPause);
+  }
+  const int64_t left = under_way.load();
+  close_writers();
+  return left;
+}
+
+void mtf_bridge_open(void) { is_closed = false; }
+
+// TensorFlow's way in: called once for each scheme that is offered.
+TF_CAPI_EXPORT void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
+  info->plugin_memory_allocate = [](size_t size) { return std::malloc(size); };
+  info->plugin_memory_free = [](void* memory) { std::free(memory); };
+  info->num_schemes = 0;
+  if (!has_offer || tensorflow_set_status == nullptr) return;
+  has_offer = false;
+  info->ops = static_cast<TF_FilesystemPluginOps*>(std::calloc(1, sizeof(TF_FilesystemPluginOps)));
+  if (info->ops == nullptr) return;
+  fill_tables(info->ops, offered.c_str());
+  info->num_schemes = 1;
+}
+
+}  // extern "C"

@@ -1,0 +1,68 @@
+// Calls of the bridge's slots into Python, and their answers as statuses of TensorFlow.
+#ifndef MODULAR_TF_CORE_BRIDGE_CALLS_H_
+#define MODULAR_TF_CORE_BRIDGE_CALLS_H_
+
+#include <cstdlib>
+#include <string>
+
+#include "bridge_upcalls.h"
+#include "modular_tf/status.h"
+#include "owned_error.h"
+
+namespace mtf::bridge {
+
+// TensorFlow's codes that the bridge itself gives.
+constexpr int kOk = 0;
+constexpr int kResourceExhausted = 8;
+constexpr int kFailedPrecondition = 9;
+constexpr int kOutOfRange = 11;
+constexpr int kInternal = 13;
+
+// An answer that frees what it holds.
+struct Answer : mtf_bridge_answer {
+  Answer() : mtf_bridge_answer{} { code = kInternal; }
+  ~Answer() {
+    std::free(text);
+    std::free(names.bytes);
+  }
+  Answer(const Answer&) = delete;
+  Answer& operator=(const Answer&) = delete;
+};
+
+// Sets a status of TensorFlow, which is no TF_Status of this package.
+void set_status(TF_Status* status, int code, const char* message);
+
+// A plugin's message as TensorFlow can give it to Python: bytes that are not UTF-8 become \xNN.
+std::string printable(const std::string& text);
+
+// A call into Python that is under way. False where the bridge is closed.
+class Call {
+ public:
+  Call();
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  explicit operator bool() const { return is_open_; }
+
+ private:
+  bool is_open_;
+};
+
+// Sets the status of an answer.
+void finish(TF_Status* status, const Answer& answer);
+
+// Makes a call of Python unless the bridge is closed, and sets the status. Returns whether it is OK.
+template <class Upcall>
+bool ask(TF_Status* status, Answer& answer, Upcall&& upcall) {
+  const Call call;
+  if (!call) {
+    set_status(status, kFailedPrecondition, "modular_tf: the process ends");
+    return false;
+  }
+  upcall();
+  finish(status, answer);
+  return answer.code == kOk;
+}
+
+}  // namespace mtf::bridge
+#endif

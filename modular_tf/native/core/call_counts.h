@@ -1,0 +1,39 @@
+/* Counts of the calls into plugins: how many, how long, how many bytes, and how they ended. */
+#ifndef MODULAR_TF_CORE_CALL_COUNTS_H_
+#define MODULAR_TF_CORE_CALL_COUNTS_H_
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One operation of a plugin; where two files have one name, there are two.
+ *
+ * `durations[i]` are the calls that took at most 2^i ns, and longer than 2^(i-1); the last one has
+ * all that took longer. `failures[code]` are the calls that ended with this TF_Code other than OK;
+ * codes that are none count as UNKNOWN. `bytes` are those that were read, appended or mapped. */
+typedef struct mtf_call_counts {
+  const char* plugin;
+  const char* path; /* of its file */
+  const char* operation;
+  uint64_t under_way;
+  uint64_t bytes;
+  uint64_t time_ns;
+  uint64_t failures[17];
+  uint64_t durations[40];
+} mtf_call_counts;
+
+/* Calls are counted from the first mtf_call_counts_begin until as many mtf_call_counts_end. What was
+ * counted stays; a forked child begins with nothing. [any thread] */
+void mtf_call_counts_begin(void);
+void mtf_call_counts_end(void);
+
+/* Copies the counts behind `previous`, the first ones behind NULL; NULL where there are no more. A call
+ * that ends meanwhile may be in some of the numbers only. [any thread] */
+const void* mtf_call_counts_next(const void* previous, mtf_call_counts* counts);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

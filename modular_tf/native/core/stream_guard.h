@@ -1,0 +1,23 @@
+/* Functions of C++ streams that plugins may be given in place of the C++ library's. */
+#ifndef MODULAR_TF_CORE_STREAM_GUARD_H_
+#define MODULAR_TF_CORE_STREAM_GUARD_H_
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The function that stands in for the one with this mangled name; it does the same, but for what
+ * crashes the caller. NULL where there is none, or, but for a plugin that is bound to its own scope
+ * first, where the name is defined for the whole process: the dynamic linker would bind a plugin to
+ * that. [any thread]
+ *
+ * std::istream::read  returns at once for a stream that is not there, and writes no more than the
+ *                     caller of the plugin's read has asked for (read_bounds.h).
+ * std::ostream::tellp says 0 for an XML document in memory that has no element, which the caller
+ *                     would look for without a check that there is one. */
+void* mtf_guarded_stream_function(const char* name, int own_scope_first);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,170 @@
+#include "worker_channels.h"
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+namespace mtf {
+namespace {
+
+constexpr size_t kSmallArea = size_t{1} << 20;
+
+size_t whole_pages(size_t size) {
+  const size_t page = 4096;
+  return (size + page - 1) / page * page;
+}
+
+void drop_channels(mtf_worker& worker) {
+  while (Channel* channel = worker.idle) {
+    worker.idle = channel->next;
+    delete channel;
+  }
+}
+
+}  // namespace
+
+void close_file(int& file) {
+  if (file >= 0) close(file);
+  file = -1;
+}
+
+ssize_t send_with(int socket, iovec* parts, size_t count, const int* files, size_t file_count) {
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = count;
+  if (file_count > 0) {
+    const size_t size = file_count * sizeof(int);
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(size);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(size);
+    std::memcpy(CMSG_DATA(header), files, size);
+  }
+  ssize_t sent;
+  do {
+    sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  return sent;
+}
+
+void disconnect(mtf_worker& worker) {
+  for (Channel* channel = worker.idle; channel != nullptr; channel = channel->next) --worker.channels;
+  drop_channels(worker);
+  close_file(worker.control);
+}
+
+void forget_parents(mtf_worker& worker) {
+  if (worker.forks == fork_generation()) return;
+  worker.forks = fork_generation();
+  disconnect(worker);
+  worker.channels = worker.in_flight = worker.waiting = 0;
+  worker.is_starting = false;
+}
+
+Channel::~Channel() {
+  if (line != nullptr) {
+    if (forks == fork_generation()) hand_over(*line, is_asked ? kLeftUnread : kLeft);
+    munmap(line, sizeof *line);
+  }
+  close_file(socket);
+  close_file(area_file);
+  if (area != nullptr) munmap(area, area_size);
+}
+
+bool Channel::reserve(size_t size) {
+  is_large = is_large || size > kSmallArea;
+  if (size <= area_size) return true;
+  size = whole_pages(size < kSmallArea ? kSmallArea : size);
+  int file = -1;
+  void* made = new_shared_memory(size, &file);
+  if (made == nullptr) return false;
+  if (area != nullptr) munmap(area, area_size);
+  close_file(area_file);
+  area = static_cast<char*>(made);
+  area_size = size;
+  area_file = file;
+  return true;
+}
+
+void SeenFiles::keep(const char* path, const SeenFile& seen) {
+  for (Entry& entry : entries_) {
+    if (entry.path == path) {
+      entry.seen = seen;
+      return;
+    }
+  }
+  if (entries_.size() < kMost) {
+    entries_.push_back({path, seen});
+  } else {
+    entries_[next_++ % kMost] = {path, seen};
+  }
+}
+
+bool SeenFiles::find(const char* path, SeenFile* seen) const {
+  for (const Entry& entry : entries_) {
+    if (entry.path == path) {
+      *seen = entry.seen;
+      return true;
+    }
+  }
+  return false;
+}
+
+void Channel::trim() {
+  if (is_large) madvise(area, area_size, MADV_REMOVE);
+  is_large = false;
+}
+
+}  // namespace mtf
+
+void mtf_worker::release() {
+  if (references.fetch_sub(1) != 1) return;
+  mtf_worker_close(this);
+  delete this;
+}
+
+extern "C" mtf_worker* mtf_worker_new(int64_t number, const mtf_plugin* plugin, int64_t timeout_ms) {
+  auto made = std::make_unique<mtf_worker>();
+  made->number = number;
+  made->plugin = plugin;
+  made->timeout_ms = timeout_ms;
+  made->forks = mtf::fork_generation();
+  return made.release();
+}
+
+extern "C" void mtf_worker_release(mtf_worker* worker) {
+  if (worker != nullptr) worker->release();
+}
+
+extern "C" void mtf_worker_stop(mtf_worker* worker, int64_t most_ms) {
+  mtf::UniqueLock lock(worker->lock);
+  worker->is_closed = true;
+  mtf::forget_parents(*worker);
+  worker->changed.notify_all();
+  ++worker->waiting;
+  worker->changed.wait_for(lock, std::chrono::milliseconds(most_ms),
+                           [&] { return worker->in_flight == 0; });
+  --worker->waiting;
+}
+
+extern "C" void mtf_worker_close(mtf_worker* worker) {
+  const mtf::LockGuard lock(worker->lock);
+  worker->is_closed = true;
+  mtf::forget_parents(*worker);
+  mtf::disconnect(*worker);
+  worker->changed.notify_all();
+}
+
+extern "C" void mtf_worker_look(mtf_worker* worker, mtf_worker_state* state) {
+  const mtf::LockGuard lock(worker->lock);
+  mtf::forget_parents(*worker);
+  *state = {worker->run, worker->control >= 0 ? 1 : 0, worker->calls.load(), worker->in_flight,
+            worker->channels, worker->given_up};
+}

@@ -1,0 +1,107 @@
+// The host's channels to the worker of a plugin.
+#ifndef MODULAR_TF_CORE_WORKER_CHANNELS_H_
+#define MODULAR_TF_CORE_WORKER_CHANNELS_H_
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fork_lock.h"
+#include "worker.h"
+#include "worker_line.h"
+
+namespace mtf {
+
+// One socket and its memory. Used by one call at a time.
+struct Channel {
+  int socket = -1;
+  Line* line = nullptr;
+  bool is_asked = false;  // the reply to the last request was not taken
+  unsigned forks = 0;     // fork_generation() of the process whose channel it is
+  int area_file = -1;  // to be sent with the next request; -1 when the worker has it
+  char* area = nullptr;
+  size_t area_size = 0;
+  bool is_large = false;  // more of the area was used than is kept
+  int64_t run = 0;  // of the worker
+  uint32_t serial = 0;  // of the last request
+  Channel* next = nullptr;
+  wire::Reply reply;  // a copy, which the worker does not change
+
+  ~Channel();             // tells the worker
+  bool reserve(size_t size);  // an area of at least this size, to be used; false: no memory
+  void trim();  // gives the memory back that a large area has since the last time; its bytes are 0 then
+};
+
+// What a look at a file has told.
+struct SeenFile {
+  int64_t length;
+  int64_t mtime_nsec;
+  bool operator==(const SeenFile& other) const {
+    return length == other.length && mtime_nsec == other.mtime_nsec;
+  }
+};
+
+// The last files that were looked at, by path.
+class SeenFiles {
+ public:
+  void keep(const char* path, const SeenFile& seen);
+  bool find(const char* path, SeenFile* seen) const;
+
+ private:
+  static constexpr size_t kMost = 64;
+  struct Entry {
+    std::string path;
+    SeenFile seen;
+  };
+  std::vector<Entry> entries_;
+  size_t next_ = 0;
+};
+
+}  // namespace mtf
+
+struct mtf_worker {
+  int64_t number = 0;
+  const mtf_plugin* plugin = nullptr;
+  int64_t timeout_ms = 0;
+  std::atomic<int> references{1};
+  std::atomic<int64_t> calls{0};
+
+  mtf::Lock lock;  // of what follows
+  mtf::Signal changed;
+  mtf::Channel* idle = nullptr;
+  int channels = 0;  // idle and in use
+  int in_flight = 0;
+  int waiting = 0;  // for a change
+  int given_up = 0;
+  mtf::SeenFiles seen;
+  int control = -1;
+  int64_t run = 0;
+  unsigned forks = 0;  // fork_generation() of the process whose channels these are
+  bool is_starting = false;
+  bool is_closed = false;
+
+  void retain() { references.fetch_add(1); }
+  void release();
+};
+
+namespace mtf {
+
+// Closes a descriptor that is not -1, and makes it that.
+void close_file(int& file);
+
+// Sends a message with up to two descriptors; as sendmsg(). It never waits: there is always room for
+// one message, unless who has the other end does not read.
+ssize_t send_with(int socket, iovec* parts, size_t count, const int* files, size_t file_count);
+
+// Forgets the connection of a process that is gone. Called with the lock, as is the next one.
+void disconnect(mtf_worker& worker);
+
+// In a forked child: forgets the connection of its parent.
+void forget_parents(mtf_worker& worker);
+
+}  // namespace mtf
+#endif

@@ -1,0 +1,160 @@
+// How a call gets a channel to the process of a worker, and gives it back.
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "worker_call.h"
+#include "worker_upcalls.h"
+
+namespace mtf {
+namespace {
+
+constexpr int kMostChannels = 64;
+constexpr int kCancelled = 1;
+constexpr int kResourceExhausted = 8;
+constexpr int kFailedPrecondition = 9;
+constexpr int kUnavailable = 14;
+
+bool is_main_thread() { return syscall(SYS_gettid) == getpid(); }
+
+}  // namespace
+
+bool is_interrupted() { return is_main_thread() && mtf_upcall_worker_signals() != 0; }
+
+bool WorkerCall::acquire() {
+  bool is_second = false;
+  UniqueLock lock(worker_->lock);
+  for (;;) {
+    forget_parents(*worker_);
+    if (worker_->is_closed) return failed(kFailedPrecondition, kClosedInWorker, "the filesystem is closed");
+    if (wanted_run_ != 0 && (worker_->control < 0 || wanted_run_ != worker_->run)) {
+      return failed(kUnavailable, kFileLost,
+                    "the process of the plugin that had this file open has ended; open it again");
+    }
+    if (worker_->control < 0) {
+      if (!start(lock)) return false;
+      continue;
+    }
+    if (Channel* channel = worker_->idle) {
+      worker_->idle = channel->next;
+      channel_ = channel;
+      break;
+    }
+    if (worker_->channels < kMostChannels) {
+      channel_ = new_channel();
+      if (channel_ != nullptr) {
+        ++worker_->channels;
+        channel_->run = worker_->run;
+        break;
+      }
+      const int number = errno;
+      if (number == EPIPE || number == ECONNRESET) {  // it has ended, and nothing has begun in it
+        lock.unlock();
+        lost(false);
+        if (wanted_run_ != 0) status_->mark = kFileLost;
+        if (wanted_run_ != 0 || is_second || is_interrupted()) return false;
+        is_second = true;
+        mtf_status_clear(status_);
+        lock.lock();
+        continue;
+      }
+      return failed(kResourceExhausted, 0, "no channel to the process of the plugin: %s",
+                    std::strerror(number));
+    }
+    if (!waits_) return false;
+    ++worker_->waiting;
+    const bool is_free = worker_->changed.wait_for(
+        lock, std::chrono::milliseconds(kLookForSignalsMs),
+        [&] { return worker_->idle != nullptr || worker_->channels < kMostChannels; });
+    --worker_->waiting;
+    if (!is_free) {
+      lock.unlock();
+      if (is_interrupted()) return failed(kCancelled, kInterrupted, "interrupted");
+      lock.lock();
+    }
+  }
+  ++worker_->in_flight;
+  worker_->calls.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+// Called with the lock, under which nothing waits: sending a message to a socket with room does not.
+Channel* WorkerCall::new_channel() {
+  auto made = std::make_unique<Channel>();
+  made->forks = fork_generation();
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return nullptr;
+  made->socket = ends[0];
+  int files[] = {ends[1], -1};
+  made->line = static_cast<Line*>(new_shared_memory(sizeof(Line), &files[1]));
+  ssize_t sent = -1;
+  if (made->line != nullptr) {
+    char byte = 'c';
+    iovec part = {&byte, 1};
+    sent = send_with(worker_->control, &part, 1, files, 2);
+  }
+  const int number = errno;
+  for (int& file : files) close_file(file);
+  errno = number;
+  return sent == 1 ? made.release() : nullptr;
+}
+
+// Starts a process; one thread does, the others wait for it. Called with the lock.
+bool WorkerCall::start(UniqueLock& lock) {
+  if (worker_->is_starting) {
+    worker_->changed.wait_for(lock, std::chrono::milliseconds(kLookForSignalsMs),
+                              [&] { return !worker_->is_starting; });
+    return true;  // the caller looks again
+  }
+  worker_->is_starting = true;
+  const int64_t run = worker_->run + 1;
+  lock.unlock();
+  char text[kMostOfAText] = "";
+  const int control = mtf_upcall_worker_start(worker_->number, run, text, sizeof text);
+  lock.lock();
+  worker_->is_starting = false;
+  worker_->run = run;
+  worker_->control = control;
+  worker_->given_up = 0;
+  worker_->changed.notify_all();
+  if (control >= 0) return true;
+  text[sizeof text - 1] = '\0';
+  return failed(kUnavailable, kWorkerEnded, "%s", text);
+}
+
+bool WorkerCall::acquire_again() {
+  if (wanted_run_ != 0) return false;
+  lost(false);
+  if (is_interrupted()) return false;
+  mtf_status_clear(status_);
+  give_back();
+  return acquire() && room(room_);
+}
+
+void WorkerCall::give_back() {
+  if (channel_ == nullptr) return;
+  UniqueLock lock(worker_->lock);
+  forget_parents(*worker_);
+  const bool is_of_now =
+      channel_->run == worker_->run && worker_->control >= 0 && !worker_->is_closed;
+  if (is_of_now) {
+    channel_->next = worker_->idle;
+    worker_->idle = channel_;
+  } else if (worker_->channels > 0) {
+    --worker_->channels;
+  }
+  if (worker_->in_flight > 0 && --worker_->in_flight == 0) {
+    for (Channel* channel = worker_->idle; channel != nullptr; channel = channel->next) channel->trim();
+  }
+  const bool is_awaited = worker_->waiting > 0;
+  lock.unlock();
+  if (is_awaited) worker_->changed.notify_all();  // which is a call of the system
+  if (!is_of_now) delete channel_;
+  channel_ = nullptr;
+}
+
+}  // namespace mtf

@@ -1,0 +1,325 @@
+// The functions that stand in the tables of open files whose plugin runs in a worker.
+#include <sys/mman.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "worker_proxies.h"
+
+using mtf::call_on;
+using mtf::put;
+using mtf::remote;
+using mtf::request_of;
+using mtf::WorkerCall;
+using namespace mtf::wire;
+
+namespace {
+
+constexpr int kOutOfRange = 11;
+constexpr int kUnavailable = 14;
+
+// A file that is open in a process of the worker.
+struct OpenThere {
+  uint64_t number;
+  int64_t run;  // which process
+};
+
+// What is behind the handle of an open file.
+struct RemoteFile {
+  RemoteFile(const mtf::RemoteFilesystem& there, const WorkerCall& call)
+      : worker(there.worker), filesystem(there.index), is_local(there.looks) {
+    take(call);
+    worker->retain();
+  }
+  ~RemoteFile() { worker->release(); }
+  RemoteFile(const RemoteFile&) = delete;
+  RemoteFile& operator=(const RemoteFile&) = delete;
+
+  // Notes what a call has opened.
+  void take(const WorkerCall& call) {
+    const mtf::LockGuard lock(lock_);
+    there_ = {static_cast<uint64_t>(call.reply().numbers[0]), call.run()};
+  }
+  OpenThere there() {
+    const mtf::LockGuard lock(lock_);
+    return there_;
+  }
+
+  mtf_worker* const worker;
+  const uint32_t filesystem;
+  const bool is_local;
+  // Of a file that is open for reading, so that another process can open it again.
+  std::string path;
+  bool is_seen = false;
+  mtf::SeenFile seen = {};
+  mtf::Lock reopening;
+
+ private:
+  mtf::Lock lock_;
+  OpenThere there_ = {};
+};
+
+Request request_about(Operation operation, const RemoteFile& file, const OpenThere& there) {
+  Request request = request_of(operation, file.filesystem);
+  request.file = there.number;
+  return request;
+}
+
+// A call about an open file.
+class FileCall : public WorkerCall {
+ public:
+  FileCall(RemoteFile& file, TF_Status* status) : FileCall(file, file.there(), status) {}
+  bool perform(Operation operation) { return WorkerCall::perform(request_about(operation, file_, there_)); }
+
+ private:
+  FileCall(RemoteFile& file, const OpenThere& there, TF_Status* status)
+      : WorkerCall(file.worker, status, there.run), file_(file), there_(there) {}
+
+  RemoteFile& file_;
+  const OpenThere there_;
+};
+
+// -- open files -----------------------------------------------------------------------------------
+
+template <Operation operation>
+void open_writer(const TF_Filesystem* filesystem, const char* path, TF_WritableFile* handle,
+                 TF_Status* status) {
+  call_on(filesystem, operation, path, nullptr, status, [&](WorkerCall& call) {
+    handle->plugin_file = new RemoteFile(remote(filesystem), call);
+  });
+}
+
+void open_reader(const TF_Filesystem* filesystem, const char* path, TF_RandomAccessFile* handle,
+                 TF_Status* status) {
+  const mtf::RemoteFilesystem& there = remote(filesystem);
+  const Operation operation = there.looks ? kLookAndOpenReader : kOpenReader;
+  call_on(filesystem, operation, path, nullptr, status, [&](WorkerCall& call) {
+    auto made = std::make_unique<RemoteFile>(there, call);
+    made->path = path;
+    const auto& numbers = call.reply().numbers;
+    if (there.looks) {
+      made->is_seen = numbers[1] >= 0;
+      made->seen = {numbers[1], numbers[2]};
+    } else {
+      const mtf::LockGuard lock(there.worker->lock);
+      made->is_seen = there.worker->seen.find(path, &made->seen);
+    }
+    handle->plugin_file = made.release();
+  });
+}
+
+void file_lost(TF_Status* status, const char* why) {
+  mtf_status_set(status, kUnavailable, why);
+  status->mark = mtf::kFileLost;
+}
+
+// Opens a file in the process of now, if it is the one that was opened in a process that has ended.
+bool reopen(RemoteFile& file, TF_Status* status) {
+  const mtf::LockGuard lock(file.reopening);
+  if (!file.is_seen) {
+    file_lost(status, "the process of the plugin that had this file open has ended, and it is not known "
+                      "whether the file is still the same; open it again");
+    return false;
+  }
+  WorkerCall call(file.worker, status);
+  if (!call || call.run() == file.there().run) return static_cast<bool>(call);  // by another thread
+  if (!call.texts(file.path.c_str(), nullptr)) return false;
+  if (!call.perform(request_of(kLookAndOpenReader, file.filesystem))) return false;
+  const auto& numbers = call.reply().numbers;
+  const bool is_same = mtf::SeenFile{numbers[1], numbers[2]} == file.seen;
+  if (is_same) {
+    file.take(call);
+  } else {
+    const OpenThere other = {static_cast<uint64_t>(numbers[0]), call.run()};
+    call.perform(request_about(kReleaseReader, file, other));
+    mtf_status_clear(status);
+    file.is_seen = false;
+    file_lost(status, "the process of the plugin that had this file open has ended, and the file has "
+                      "changed since; open it again");
+  }
+  return is_same;
+}
+
+RemoteFile& file_of(void* plugin_file) { return *static_cast<RemoteFile*>(plugin_file); }
+
+template <Operation operation, class Handle>
+void release_file(Handle* handle) {
+  auto* file = static_cast<RemoteFile*>(handle->plugin_file);
+  TF_Status status = {};
+  {
+    FileCall call(*file, &status);
+    if (call) call.perform(operation);
+  }
+  mtf_status_clear(&status);
+  delete file;
+}
+
+Request read_request(const RemoteFile& file, const OpenThere& there, uint64_t offset,
+                     size_t wanted) {
+  Request request = request_about(kRead, file, there);
+  request.offset = offset;
+  request.size = wanted;
+  return request;
+}
+
+// Copies what a read gave; -1 for a reply that is none.
+int64_t copy_read(WorkerCall& call, size_t wanted, char* buffer, TF_Status* status) {
+  const auto got = static_cast<size_t>(call.reply().size);
+  if (got > wanted || call.reply().place == kInFile) {
+    call.disbelieve("more bytes than were asked for");
+    return -1;
+  }
+  std::memcpy(buffer, call.payload(), got);
+  if (got < wanted) mtf_status_set(status, kOutOfRange, "");
+  return static_cast<int64_t>(got);
+}
+
+// Reads in blocks through two channels: one block is copied while the worker reads the next. Each
+// area stays in the caches of the processor, and is small.
+int64_t read_blocks(RemoteFile& file, uint64_t offset, size_t wanted, char* buffer, TF_Status* status) {
+  const OpenThere there = file.there();
+  WorkerCall first(file.worker, status, there.run);
+  if (!first) return 0;
+  WorkerCall second(file.worker, status, there.run, false);
+  WorkerCall* const calls[] = {&first, second ? &second : &first};
+  size_t asked = 0;
+  size_t done = 0;
+  size_t answered = 0;
+  const auto ask = [&](WorkerCall& call) {
+    const size_t size = wanted - asked < kBlock ? wanted - asked : kBlock;
+    const uint64_t place = offset + asked;
+    asked += size;
+    return call.room(size) && call.begin(read_request(file, there, place, size));
+  };
+  if (!ask(first)) return 0;
+  for (int turn = 0; done < asked; ++turn) {
+    WorkerCall& call = *calls[turn % 2];
+    WorkerCall& other = *calls[(turn + 1) % 2];
+    const bool is_alone = &call == &other;
+    if (!is_alone && asked < wanted && !ask(other)) return 0;
+    const size_t size = wanted - done < kBlock ? wanted - done : kBlock;
+    if (!call.finish()) return 0;
+    answered += size;
+    const int64_t got = copy_read(call, size, buffer + done, status);
+    if (got < 0) return 0;
+    done += static_cast<size_t>(got);
+    if (status->code != 0) {  // the end of the file
+      TF_Status rest = {};
+      std::swap(rest, *status);
+      if (answered < asked) other.finish();
+      mtf_status_clear(status);
+      std::swap(rest, *status);
+      return static_cast<int64_t>(done);
+    }
+    if (is_alone && asked < wanted && !ask(call)) return 0;
+  }
+  return static_cast<int64_t>(done);
+}
+
+int64_t read_once(RemoteFile& file, uint64_t offset, size_t wanted, char* buffer,
+                  TF_Status* status) {
+  if (file.is_local && wanted > 2 * kBlock) return read_blocks(file, offset, wanted, buffer, status);
+  const OpenThere there = file.there();
+  WorkerCall call(file.worker, status, there.run);
+  const size_t size = wanted < kMostArea ? wanted : kMostArea;
+  if (!call || !call.room(size) || !call.perform(read_request(file, there, offset, size))) return 0;
+  const int64_t got = copy_read(call, size, buffer, status);
+  return got < 0 ? 0 : got;
+}
+
+int64_t read(const TF_RandomAccessFile* handle, uint64_t offset, size_t size, char* buffer,
+             TF_Status* status) {
+  RemoteFile& file = file_of(handle->plugin_file);
+  const int64_t got = read_once(file, offset, size, buffer, status);
+  if (status->mark != mtf::kFileLost || mtf::is_interrupted()) return got;
+  mtf_status_clear(status);
+  return reopen(file, status) ? read_once(file, offset, size, buffer, status) : 0;
+}
+
+template <Operation operation>
+void on_writer(const TF_WritableFile* handle, TF_Status* status) {
+  RemoteFile& file = file_of(handle->plugin_file);
+  FileCall call(file, status);
+  if (call) call.perform(operation);
+}
+
+void append(const TF_WritableFile* handle, const char* data, size_t size, TF_Status* status) {
+  RemoteFile& file = file_of(handle->plugin_file);
+  size_t done = 0;
+  do {
+    FileCall call(file, status);
+    const size_t part = size - done < kMostAppended ? size - done : kMostAppended;
+    if (!call || !call.bytes(data + done, part)) return;
+    if (!call.perform(kAppend)) return;
+    done += part;
+  } while (done < size);
+}
+
+int64_t tell(const TF_WritableFile* handle, TF_Status* status) {
+  RemoteFile& file = file_of(handle->plugin_file);
+  FileCall call(file, status);
+  return call && call.perform(kTell) ? call.reply().numbers[0] : -1;
+}
+
+// -- memory regions -------------------------------------------------------------------------------
+
+// Sealed memory of the worker's, mapped here.
+struct RemoteRegion {
+  const char* data;
+  uint64_t length;
+};
+
+void open_region(const TF_Filesystem* filesystem, const char* path, TF_ReadOnlyMemoryRegion* handle,
+                 TF_Status* status) {
+  call_on(filesystem, kOpenRegion, path, nullptr, status, [&](WorkerCall& call) {
+    const Reply& reply = call.reply();
+    auto made = std::make_unique<RemoteRegion>(RemoteRegion{nullptr, 0});
+    bool mapped = false;
+    const char* data = call.map(UINT64_MAX, &mapped);
+    if (data == nullptr) return;
+    if (!mapped && reply.size > 0) {
+      call.disbelieve("a memory region without memory");
+      return;
+    }
+    if (mapped) *made = {data, reply.size};
+    handle->plugin_memory_region = made.release();
+  });
+}
+
+const RemoteRegion& region_of(const TF_ReadOnlyMemoryRegion* handle) {
+  return *static_cast<const RemoteRegion*>(handle->plugin_memory_region);
+}
+
+const void* region_data(const TF_ReadOnlyMemoryRegion* handle) { return region_of(handle).data; }
+uint64_t region_length(const TF_ReadOnlyMemoryRegion* handle) { return region_of(handle).length; }
+
+void release_region(TF_ReadOnlyMemoryRegion* handle) {
+  auto* region = static_cast<RemoteRegion*>(handle->plugin_memory_region);
+  if (region->data != nullptr) munmap(const_cast<char*>(region->data), region->length);
+  delete region;
+}
+
+}  // namespace
+
+void mtf::put_file_functions(const Tables& theirs, Tables& ours) {
+  const TF_FilesystemOps& fs = theirs.filesystem;
+  TF_FilesystemOps& made = ours.filesystem;
+  put(made.new_random_access_file, fs.new_random_access_file, open_reader);
+  put(made.new_writable_file, fs.new_writable_file, open_writer<kOpenWriter>);
+  put(made.new_appendable_file, fs.new_appendable_file, open_writer<kOpenAppender>);
+  put(made.new_read_only_memory_region_from_file, fs.new_read_only_memory_region_from_file,
+      open_region);
+  ours.reader.cleanup = release_file<kReleaseReader, TF_RandomAccessFile>;
+  put(ours.reader.read, theirs.reader.read, read);
+  ours.writer.cleanup = release_file<kReleaseWriter, TF_WritableFile>;
+  put(ours.writer.append, theirs.writer.append, append);
+  put(ours.writer.tell, theirs.writer.tell, tell);
+  put(ours.writer.flush, theirs.writer.flush, on_writer<kFlush>);
+  put(ours.writer.sync, theirs.writer.sync, on_writer<kSync>);
+  put(ours.writer.close, theirs.writer.close, on_writer<kCloseWriter>);
+  put(ours.region.cleanup, theirs.region.cleanup, release_region);
+  put(ours.region.data, theirs.region.data, region_data);
+  put(ours.region.length, theirs.region.length, region_length);
+}

@@ -1,0 +1,194 @@
+"""Whole files: by one native call where they are short, and closed whatever happens."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+
+import pytest
+
+from modular_tf.errors import ClosedError, ModularTFError, NotFoundError, UnavailableError
+from modular_tf.filesystem import plugin_files
+from modular_tf.filesystem.files import RandomAccessFile
+from modular_tf.filesystem.filesystem import Filesystem
+from modular_tf.filesystem.whole_reads import SHORT_FILE
+from modular_tf.filesystem.workarounds.readers import read_and_ask
+from modular_tf.native.ffi import ffi
+from modular_tf.service.service import PluginService
+from tests.fixtures.interrupts import interrupt, points
+
+
+@pytest.mark.parametrize("size", [0, 1, SHORT_FILE - 1, SHORT_FILE, SHORT_FILE + 1, 5 * SHORT_FILE])
+def test_a_file_of_any_size_is_read_whole_and_closed(place, size):
+    content = bytes(range(251)) * (size // 251 + 1)
+    uri = place.write("f", content[:size])
+
+    assert place.fs.read_file(uri) == content[:size]
+    assert place.fs.open_count == 0
+
+
+def test_a_short_file_is_read_by_one_native_call(place, monkeypatch):
+    uri = place.write("f", b"content")
+    for name in ("_open_reader", "_read"):
+        monkeypatch.setattr(plugin_files, name, None)
+
+    assert place.fs.read_file(uri) == b"content"
+
+
+def test_a_file_that_tells_no_length_is_read_to_its_end(service):
+    """As all under /proc, whose length is 0."""
+    file = Path("/proc/version")
+
+    assert file.stat().st_size == 0
+    assert service.filesystem("").read_file(str(file)) == file.read_bytes()
+
+
+def test_what_cannot_be_opened_is_told_with_plugin_path_and_operation(place):
+    with pytest.raises(NotFoundError) as missing:
+        place.fs.read_file(place / "missing")
+    place.fs.create_dir(place / "d")
+    with pytest.raises(ModularTFError) as directory:
+        place.fs.read_file(place / "d")
+
+    for raised, name in ((missing, "missing"), (directory, "d")):
+        assert raised.value.plugin == place.fs.plugin
+        assert raised.value.path == place / name
+        assert raised.value.operation == "new_random_access_file"
+    assert place.fs.open_count == 0
+
+
+def test_nothing_is_read_of_a_filesystem_that_is_closed(tmp_path: Path):
+    file = tmp_path / "f"
+    file.write_bytes(b"content")
+    with PluginService() as service:
+        service.load()
+        filesystem = service.filesystem("")
+
+    with pytest.raises(ClosedError):
+        filesystem.read_file(str(file))
+
+
+def test_a_long_file_whose_reading_is_interrupted_is_closed(place):
+    uri = place.write("f", b"x" * 3 * SHORT_FILE)
+    for point in points():
+        more = interrupt(lambda: place.fs.read_file(uri), point=point)
+        assert place.fs.open_count == 0
+        if not more:
+            assert point
+            break
+
+
+def test_a_file_of_python_is_read_whole_by_the_length_that_it_knows():
+    asked = []
+
+    class File(RandomAccessFile):
+        uri = "py://f"
+
+        def readinto(self, offset, buffer):
+            asked.append((offset, len(buffer)))
+            return len(buffer)
+
+        def known_length(self):
+            return 3 * SHORT_FILE
+
+        def close(self):
+            asked.append("closed")
+
+    class Store(Filesystem):
+        def new_random_access_file(self, _uri):
+            return File()
+
+    assert Store("py", "mine").read_file("py://f") == bytes(3 * SHORT_FILE)
+    assert asked == [(0, 3 * SHORT_FILE), "closed"]
+
+
+def test_a_short_file_is_closed_by_its_first_read(place):
+    uri = place.write("f", b"content")
+    file, first = place.fs.open_and_read(uri, 64)
+
+    assert (first, place.fs.open_count) == (b"content", 0)
+    buffer = bytearray(3)
+    assert (file.read(4, 9), file.readinto(4, buffer), place.fs.open_count) == (b"ent", 3, 1)
+    file.close()
+    assert (bytes(buffer), place.fs.open_count) == (b"ent", 0)
+    with pytest.raises(ClosedError):
+        file.read(0, 1)
+
+
+def test_a_short_file_that_is_gone_has_ended(place):
+    uri = place.write("f", b"content")
+    file, _ = place.fs.open_and_read(uri, 64)
+    place.fs.delete_file(uri)
+
+    assert (file.read(7, 9), file.readinto(7, bytearray(9))) == (b"", 0)
+
+
+def test_a_long_file_stays_open_after_its_first_read(place):
+    uri = place.write("f", b"content")
+    file, first = place.fs.open_and_read(uri, 4)
+
+    assert (first, place.fs.open_count, file.read(4, 9)) == (b"cont", 1, b"ent")
+    file.close()
+    assert place.fs.open_count == 0
+
+
+def test_a_file_of_python_whose_first_read_fails_is_closed():
+    closed = []
+
+    class File(RandomAccessFile):
+        def readinto(self, offset, buffer):
+            raise UnavailableError("no network")
+
+        def close(self):
+            closed.append(True)
+
+    class Store(Filesystem):
+        def new_random_access_file(self, _uri):
+            return File()
+
+    with pytest.raises(UnavailableError):
+        Store("py", "mine").open_and_read("py://f", 9)
+    assert closed
+
+
+def test_a_file_is_asked_about_when_all_of_it_has_come():
+    asked = threading.Event()
+    served = []
+
+    class Late:
+        def readinto(self, offset, buffer):
+            if not offset:
+                asked.wait(0.2)
+            served.append(offset)
+            return len(buffer)
+
+    def ask():
+        asked.set()
+        return sorted(served)
+
+    assert read_and_ask(Late(), 10, 4, ask)[1] == [0, 4, 8]
+
+
+def flags_of_memory(data: bytes) -> list[str]:
+    """Return the flags that the kernel has for the memory of the byte in the middle."""
+    middle = int(ffi.cast("uintptr_t", ffi.from_buffer("char[]", data))) + len(data) // 2
+    found = ""
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if mapped := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            found = line if int(mapped[1], 16) <= middle < int(mapped[2], 16) else ""
+        elif found and line.startswith("VmFlags:"):
+            return line.split()[1:]
+    raise AssertionError("the bytes lie in no mapping")
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_a_large_read_asks_for_huge_pages(place, offset):
+    size = 48 << 20  # malloc maps it by itself
+    uri = place.write("f", b"x" * size)
+    with place.fs.new_random_access_file(uri) as file:
+        data = file.read(offset, size - offset)
+
+    assert data == b"x" * (size - offset)
+    has_huge_pages = Path("/sys/kernel/mm/transparent_hugepage").exists()
+    assert ("hg" in flags_of_memory(data)) == has_huge_pages
