@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def become_child(ends: Sequence[int], parent: int) -> None:
+def become_child(ends: Sequence[int], parent: int, *, keep: int | None = None) -> int:
     """Keep the standard streams and the report, and end with the watcher.
 
     Args:
         ends: What become standard output, standard error, and the report.
         parent: The watcher.
+        keep: One more descriptor to keep.
+
+    Returns:
+        The number that this one has now; the next free one where there is none.
     """
     # By a signal that nobody else asks the kernel for: so it shows if a plugin asks for one.
     die_with_parent(parent, signal.SIGRTMAX)
@@ -30,11 +34,14 @@ def become_child(ends: Sequence[int], parent: int) -> None:
     # ignore SIGTSTP, SIGTTIN and SIGTTOU, which stop an application.
     os.setpgid(0, 0)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    above = [fcntl.fcntl(fd, fcntl.F_DUPFD, REPORT + 1) for fd in (nothing, *ends)]
+    kept = [] if keep is None else [keep]
+    first_of_others = REPORT + 1 + len(kept)
+    above = [fcntl.fcntl(fd, fcntl.F_DUPFD, first_of_others) for fd in (nothing, *ends, *kept)]
     for fd, source in enumerate(above):
         os.dup2(source, fd)
     os.set_inheritable(REPORT, False)  # noqa: FBT003  (it has no name)
-    os.closerange(REPORT + 1, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(first_of_others, os.sysconf("SC_OPEN_MAX"))
+    return REPORT + 1
 
 
 def dump_no_core() -> None:

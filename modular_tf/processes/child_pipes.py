@@ -95,12 +95,13 @@ class ChildPipes:
 
     def _register(self, pid: int) -> None:
         """Choose what ends a wait: the child's end, or all that it writes."""
-        if not self._prompt:
-            # An old kernel, or one that Python was built for; or no descriptors left.
-            with suppress(OSError, AttributeError):
-                self._child = os.pidfd_open(pid)
-                self._poll.register(self._child, select.POLLIN)
-                return
+        # An old kernel, or one that Python was built for; or no descriptors left.
+        with suppress(OSError, AttributeError):
+            self._child = os.pidfd_open(pid)
+            self._poll.register(self._child, select.POLLIN)
+        # What it writes does not tell of its end: its descriptors are closed before it has ended.
+        if self._child is not None and not self._prompt:
+            return
         for fd in self._readers:
             self._poll.register(fd, select.POLLIN)
 
@@ -175,6 +176,8 @@ class EntryReader:
 
     def __call__(self, data: bytes) -> None:
         """Take what has come."""
+        if len(self._begun) == _LONGEST_ENTRY and b"\n" not in data:
+            return
         *lines, rest = (self._begun + data).split(b"\n")
         self._begun = rest[:_LONGEST_ENTRY]
         for line in lines:

@@ -77,13 +77,16 @@ class WatchedChild:
         if not self._hurries:
             self._deadline = time.monotonic() + seconds
 
-    def listen(self) -> None:
+    def listen(self, seconds: float = LOOK_EVERY_S) -> None:
         """Wait for a moment, and take what has come.
 
+        Args:
+            seconds: The most to wait.
+
         Raises:
-            AbandonedError: Nobody waits any more.
+            AbandonedError: Nobody waits any more, or what waits has sent something.
         """
-        self._pipes.listen(LOOK_EVERY_S)
+        self._pipes.listen(seconds)
 
     def read_on(self) -> None:
         """Take what has come, without waiting."""

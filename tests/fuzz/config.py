@@ -79,6 +79,7 @@ _RIGHT: dict[str, Callable[[Any], bool]] = {
         and bool(re.fullmatch("/job:[A-Za-z][A-Za-z0-9_]*/replica:[0-9]+/task:[0-9]+", value))
     ),
     "memory": _is_memory,
+    "calls_at_once": lambda value: type(value) is int and 1 <= value <= 256,
     "copy_streams": lambda value: type(value) is int and 1 <= value <= 4,
     "first_contact": lambda value: value in ("always", "new", "never"),
     "first_contact_timeout_s": _is_duration,
@@ -126,7 +127,7 @@ def _check_refusal(
 
 
 def _check_config(config: Config, values: dict[str, Any], variables: dict[str, str]) -> None:
-    hints = get_type_hints(Config, vars(configuration) | {"Mapping": dict})
+    hints = get_type_hints(Config, vars(configuration) | {"Mapping": dict, "Sequence": list})
     for key in KEYS:
         assert _fits(getattr(config, key), hints[key]), f"{key}: {getattr(config, key)!r}"
     for key in {"enable", "disable", "visible_devices"} & values.keys():

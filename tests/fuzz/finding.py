@@ -31,7 +31,13 @@ _FINDING = {
     "incident": None,
     "offer": {
         "schemes": ["s3", "gs", ""],
-        "platform": {"device_type": "GPU", "platform": "CHIP", "priority": 220},
+        "platform": {
+            "device_type": "GPU",
+            "platform": "CHIP",
+            "priority": 220,
+            "layout": "device-2.9",
+            "has_timers": True,
+        },
         "kernels": 3,
         "ops": 1,
     },

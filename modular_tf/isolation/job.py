@@ -1,0 +1,136 @@
+"""What a worker is to load, and what it offers then, as they are sent between processes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from modular_tf.abi.layouts import (
+    FILESYSTEM_OPS,
+    RANDOM_ACCESS_FILE_OPS,
+    READ_ONLY_MEMORY_REGION_OPS,
+    WRITABLE_FILE_OPS,
+    filesystem_ops_layout,
+)
+from modular_tf.first_contact.finding import Finding
+from modular_tf.first_contact.task import Task
+from modular_tf.isolation.rights import ALL
+from modular_tf.loading.filesystem_tables import MAX_SCHEMES, Table
+from modular_tf.processes.checked_values import fields_of, list_of, listed, number_in, typed
+
+_LAYOUTS = {
+    layout.name: layout
+    for layout in (RANDOM_ACCESS_FILE_OPS, WRITABLE_FILE_OPS, READ_ONLY_MEMORY_REGION_OPS)
+}
+_OFFER = frozenset({"finding", "schemes", "stores", "guarded", "limits"})
+_TABLE = frozenset({"kind", "size", "slots"})
+_MOST_SLOTS, _LARGEST_TABLE = 64, 1 << 16
+
+
+class Job(NamedTuple):
+    """What a worker is to do.
+
+    Attributes:
+        task: The plugin.
+        bundled: Whether it comes with this package.
+        environment: All variables of the worker; values may be secret.
+        instance: The name of the instance that it serves; "" for the plugin itself.
+        schemes: What the plugin is known to serve; None where that is not known.
+        directories: Those that the configuration names for it.
+    """
+
+    task: Task
+    bundled: bool
+    environment: dict[str, str]
+    instance: str = ""
+    schemes: tuple[str, ...] | None = None
+    directories: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Show no value of a variable."""
+        return f"Job({self.task!r}, instance={self.instance!r})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON knows it."""
+        return {**self._asdict(), "task": self.task.as_dict()}
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> Job:
+        """Make it from what `as_dict` gave, in a process that trusts the one that did."""
+        task = Task.from_dict(value["task"])
+        schemes = None if value["schemes"] is None else tuple(value["schemes"])
+        given = (value["bundled"], value["environment"], value["instance"])
+        return cls(task, *given, schemes, tuple(value["directories"]))
+
+
+class WorkerOffer(NamedTuple):
+    """What a worker has loaded.
+
+    Attributes:
+        finding: The schemes whose `init` succeeded, and what is wrong with the plugin.
+        tables: The tables of each of these schemes, in that order; a slot has no address, only
+            whether the plugin has it.
+        stores: For each scheme the number of the first one that has the same files.
+        guarded: Whether the plugin was bound to the guarded functions of its known defects.
+        limits: What it was restricted to, of `isolation.rights.ALL`.
+    """
+
+    finding: Finding
+    tables: tuple[dict[str, Table], ...]
+    stores: tuple[int, ...]
+    guarded: bool
+    limits: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON knows it."""
+        schemes = [[_as_dict(table) for table in tables.values()] for tables in self.tables]
+        return {
+            "finding": self.finding.as_dict(),
+            "schemes": schemes,
+            "stores": list(self.stores),
+            "guarded": self.guarded,
+            "limits": list(self.limits),
+        }
+
+    @classmethod
+    def from_dict(cls, value: Any) -> WorkerOffer:
+        """Read what `as_dict` gave, in a process that does not trust the one that did.
+
+        Raises:
+            ValueError: It has another shape.
+        """
+        given = fields_of(value, _OFFER)
+        finding = Finding.from_dict(given["finding"])
+        count = 0 if finding.offer is None else len(finding.offer.schemes)
+        schemes = [
+            listed(tables, len(_LAYOUTS) + 1) for tables in listed(given["schemes"], MAX_SCHEMES)
+        ]
+        if len(schemes) != count:
+            raise ValueError(f"expected tables of {count} schemes, found {len(schemes)}")
+        tables = tuple({t.kind: t for t in map(_table, entries)} for entries in schemes)
+        if any(FILESYSTEM_OPS.name not in found for found in tables):
+            raise ValueError("expected a table of the filesystem for each scheme")
+        stores = tuple(number_in(n, 0, i) for i, n in enumerate(listed(given["stores"], count)))
+        if len(stores) != count:
+            raise ValueError(f"expected the stores of {count} schemes, found {len(stores)}")
+        limits = tuple(list_of(given["limits"], str, len(ALL)))
+        if not set(limits) <= set(ALL):
+            raise ValueError(f"expected limits of a worker, found {limits!r:.200}")
+        return cls(finding, tables, stores, typed(given["guarded"], bool), limits)
+
+
+def _as_dict(table: Table) -> dict[str, Any]:
+    slots = [name for name, address in table.slots.items() if address]
+    return {"kind": table.kind, "size": table.size, "slots": slots}
+
+
+def _table(value: Any) -> Table:
+    given = fields_of(value, _TABLE)
+    kind, size = typed(given["kind"], str), number_in(given["size"], 8, _LARGEST_TABLE)
+    layout = filesystem_ops_layout(size) if kind == FILESYSTEM_OPS.name else _LAYOUTS.get(kind)
+    if layout is None:
+        raise ValueError(f"expected the name of a table, found {kind!r:.100}")
+    there = set(list_of(given["slots"], str, _MOST_SLOTS))
+    known = {slot.name for slot in layout.slots if slot.end <= size}
+    if not there <= known:
+        raise ValueError(f"expected slots of {kind}, found {sorted(there - known)!r:.200}")
+    return Table(kind, size, layout, {name: int(name in there) for name in known})

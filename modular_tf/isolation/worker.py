@@ -1,0 +1,282 @@
+"""A plugin's worker as the native core calls it: started again when it has ended."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.errors import ModularTFError, UnavailableError
+from modular_tf.events import EventLog
+from modular_tf.isolation.rights import why_refused
+from modular_tf.isolation.told_workers import tell_others
+from modular_tf.isolation.worker_process import WorkerProcess
+from modular_tf.isolation.worker_records import record_of
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.interrupted_calls import is_interrupted, keep_interrupt
+from modular_tf.native.plugin_names import named
+from modular_tf.redaction import redacted
+from modular_tf.rules.worker import WORKER_STARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from modular_tf.isolation.job import Job, WorkerOffer
+    from modular_tf.isolation.worker_process import WorkerEnding
+    from modular_tf.isolation.worker_records import WorkerRecord
+
+_log = EventLog("isolation")
+_MOST_FRAMES_SHOWN = 8
+_WITHIN_S = 300.0
+_TIME_TO_TELL_S = 5.0
+_TIME_WITH_HANGING_CALLS_S = 0.2
+_TIME_TO_END_S = 1.0  # by itself, when its channel has ended
+_numbers = count(1)
+_workers: WeakValueDictionary[int, Worker] = WeakValueDictionary()
+
+
+class Worker:
+    """The worker of one plugin, through all its processes. [any thread]
+
+    Attributes:
+        plugin: The plugin's name.
+        instance: The name of the instance that it serves; "" for the plugin itself.
+        environment: The variables with which it loads the plugin.
+        handle: The core's `mtf_worker`.
+        limits: What its process was restricted to (`isolation.rights.ALL`).
+        restarts: How many processes ended while they were used.
+        last_fault: How the last of these ended; "" for none.
+
+    Args:
+        job: What each process loads.
+        call_timeout_s: How long a call may take; None for as long as it takes.
+        start_timeout_s: How long loading may take.
+        close_timeout_s: How long the plugin's cleanup may take.
+        most_faults: After how many faults within five minutes it is not started again before these
+            are over; 0 for never.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        *,
+        call_timeout_s: float | None,
+        start_timeout_s: float,
+        close_timeout_s: float,
+        most_faults: int,
+    ) -> None:
+        self.plugin = job.task.plugin
+        self.instance = job.instance
+        self.environment: Mapping[str, str] = job.environment
+        self.limits: tuple[str, ...] = ()
+        self.restarts = 0
+        self.last_fault = ""
+        self._job = job
+        self._call_timeout_s = call_timeout_s
+        self._start_timeout_s = start_timeout_s
+        self._close_timeout_s = close_timeout_s
+        self._lock = ForkLock()
+        self._telling = ForkLock()
+        self._process: WorkerProcess | None = None
+        self._run = 0
+        self._users = 0
+        self._faults: deque[float] = deque(maxlen=most_faults)
+        self._offer: WorkerOffer | None = None
+        number = next(_numbers)
+        _workers[number] = self
+        milliseconds = 0 if call_timeout_s is None else max(1, round(call_timeout_s * 1000))
+        made = lib.mtf_worker_new(number, named(self.plugin), milliseconds)
+        self.handle: Any = ffi.gc(made, lib.mtf_worker_release)
+
+    def load(self) -> WorkerOffer:
+        """Start the first process, and return what it offers.
+
+        Raises:
+            UnavailableError: It cannot be started, or ended while it loaded the plugin (LD-144).
+        """
+        try:
+            process = WorkerProcess(self._job)
+        except OSError as error:
+            raise self._unstarted(f"no process can be started: {error}") from error
+        offer = process.wait_for_offer(self._start_timeout_s)
+        if offer is None:
+            if process.ending is None:
+                process.ask_for_end()
+            raise self._unstarted(_described(process.wait_for_end(_TIME_TO_TELL_S)))
+        tell_others(worker_records)
+        self._offer = self._offer or offer
+        self.limits = offer.limits
+        with self._lock:
+            self._process = process
+        return offer
+
+    def _unstarted(self, why: str) -> UnavailableError:
+        text = f"the worker process of {self.plugin} {why}"
+        return UnavailableError(text, plugin=self.plugin, rule=WORKER_STARTS.id)
+
+    def start(self, run: int) -> int:
+        """Return the socket to the process with this number, started now unless `load` did."""
+        with self._lock:
+            waits = self._process is not None and self._run == 0
+        if not waits:
+            self.ended(self._run, is_late=False)  # the call that it failed may not have told it yet
+            self._require_rest()
+            self.load()
+        with self._lock:
+            process = self._process
+            self._run = run
+        assert process is not None  # noqa: S101  (load has set it)
+        control, process.control = process.control, -1
+        _log.info("worker.started", plugin=self.plugin, run=run)
+        return control
+
+    def _require_rest(self) -> None:
+        """Refuse to start it again where it has ended too often."""
+        most = self._faults.maxlen
+        if not most or len(self._faults) < most:
+            return
+        left = self._faults[0] + _WITHIN_S - time.monotonic()
+        if left > 0:
+            raise UnavailableError(
+                f"the worker process of {self.plugin} ended {most} times within "
+                f"{_WITHIN_S / 60:g} minutes and is not started again for {left:.0f} s; "
+                f"the last time it {self.last_fault}",
+                plugin=self.plugin,
+                rule=WORKER_STARTS.id,
+            )
+
+    def ended(self, run: int, *, is_late: bool) -> str:
+        """Return how a process ended, as a sentence about a call; it is ended where it is late."""
+        with self._telling:  # who comes second waits for what the first one finds out
+            return self._ended(run, is_late=is_late)
+
+    def _ended(self, run: int, *, is_late: bool) -> str:
+        with self._lock:
+            process = self._process if run == self._run else None
+            if process is not None:
+                self._process = None
+        if process is not None and not process.is_own:
+            process.wait_for_end(0)
+            process = None
+        if process is None:  # another thread has told it
+            late = f"gave no answer within {self._call_timeout_s:g} s" if is_late else "has ended"
+            return f"the worker process of {self.plugin} {self.last_fault or late}"
+        lives = is_late or not process.ends_within(_TIME_TO_END_S)
+        if lives:
+            process.ask_for_end()
+        ending = process.wait_for_end(_TIME_TO_TELL_S)
+        self.restarts += 1
+        self._faults.append(time.monotonic())
+        words = _described(ending)
+        if is_late:
+            words = f"gave no answer within {self._call_timeout_s:g} s and was ended"
+            words += _frames(ending)
+        elif lives:
+            words = f"takes no more calls and was ended{_frames(ending)}"
+        self.last_fault = words
+        _log.warning("worker.ended", plugin=self.plugin, run=run, message=words)
+        return f"the worker process of {self.plugin} {words}; the next call starts a new one"
+
+    def why_refused(self) -> str:
+        """Return what may have refused its plugin something, for a message; "" for nothing."""
+        return why_refused(self.limits)
+
+    @property
+    def watcher(self) -> int:
+        """The number of the process that watches over the one of now; 0 for none."""
+        process = self._process
+        return 0 if process is None else process.watcher
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a filesystem uses it."""
+        return self._users > 0
+
+    def join(self) -> None:
+        """Count one more filesystem that uses it."""
+        with self._lock:
+            self._users += 1
+
+    def leave(self) -> None:
+        """Count one less; the last one ends the process, when the plugin has cleaned up."""
+        with self._lock:
+            self._users -= 1
+            if self._users > 0:
+                return
+        state = ffi.new("mtf_worker_state *")
+        lib.mtf_worker_stop(self.handle, round(self._close_timeout_s * 1000))
+        lib.mtf_worker_look(self.handle, state)
+        lib.mtf_worker_close(self.handle)
+        hangs = state.given_up + state.in_flight > 0
+        with self._lock:
+            process, self._process = self._process, None
+        if process is None:
+            return
+        if process.control >= 0:  # no call was ever made
+            os.close(process.control)
+            process.control = -1
+        process.wait_for_end(_TIME_WITH_HANGING_CALLS_S if hangs else self._close_timeout_s)
+
+
+def worker_records() -> list[WorkerRecord]:
+    """Return what the workers of this process do now. [any thread]"""
+    found = (reference() for reference in _workers.valuerefs())
+    return [record_of(worker) for worker in found if worker is not None and worker.is_used]
+
+
+def _described(ending: WorkerEnding) -> str:
+    said = redacted(ending.said).strip().splitlines()  # before a part of it is taken
+    told = f'; it wrote "{said[-1]:.300}"' if said else ""
+    return f"{ending.words}{_frames(ending)}{told}"
+
+
+def _frames(ending: WorkerEnding) -> str:
+    return f" in {' < '.join(ending.frames[:_MOST_FRAMES_SHOWN])}" if ending.frames else ""
+
+
+# -- what native/core/worker_upcalls.h declares ---------------------------------------------------
+
+
+def _interrupted(_kind: object, error: BaseException, _traceback: object) -> None:
+    keep_interrupt(error)
+
+
+def _put(text: str, place: Any, room: int) -> None:
+    encoded = text.encode("utf-8", "surrogateescape")[: room - 1]
+    ffi.memmove(place, encoded + b"\0", len(encoded) + 1)
+
+
+@ffi.def_extern(error=-1, onerror=_interrupted)
+def mtf_upcall_worker_start(number: int, run: int, text: Any, room: int) -> int:
+    """Start a process; see the header."""
+    worker = _workers.get(number)
+    if worker is None:
+        _put("the worker is closed", text, room)
+        return -1
+    try:
+        return worker.start(run)
+    except ModularTFError as error:
+        _put(error.message, text, room)
+    except Exception as error:  # noqa: BLE001  (C calls this)
+        _put(f"{type(error).__name__}: {error}", text, room)
+    return -1
+
+
+@ffi.def_extern(onerror=_interrupted)
+def mtf_upcall_worker_ended(number: int, run: int, is_late: int, text: Any, room: int) -> None:
+    """Tell how a process ended; see the header."""
+    worker = _workers.get(number)
+    if worker is not None:
+        with suppress(OSError):
+            _put(worker.ended(run, is_late=bool(is_late)), text, room)
+
+
+@ffi.def_extern(error=1, onerror=_interrupted)
+def mtf_upcall_worker_signals() -> int:
+    """Tell whether one raised, now or before: the interpreter runs them before it comes here."""
+    return int(is_interrupted())

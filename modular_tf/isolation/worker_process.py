@@ -1,0 +1,190 @@
+"""The application's side of one worker process: started, asked what it offers, ended."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.concurrency.threads import call_without_signal_handlers
+from modular_tf.isolation.job import WorkerOffer
+from modular_tf.isolation.watcher import ASK, ENDED, OFFER, READY
+from modular_tf.isolation.worker_records import expect_credentials, sender_of_next
+from modular_tf.native.preloading import SIGNAL_STACKS, preload
+from modular_tf.processes.backtrace import MOST_FRAMES
+from modular_tf.processes.checked_values import list_of, typed
+from modular_tf.processes.interpreter import child_environment, isolated_command
+from modular_tf.processes.lanes import Lane
+from modular_tf.processes.zygote_process import Zygotes
+
+if TYPE_CHECKING:
+    from modular_tf.isolation.job import Job
+
+_ZYGOTE = "modular_tf.isolation.zygote"
+_TIME_TO_BEGIN_S = 30.0
+
+
+def _command(python: str, own: dict[str, Any]) -> list[str]:
+    return isolated_command(python, _ZYGOTE, own)
+
+
+def _environment() -> dict[str, str]:
+    return preload(child_environment(os.environ), SIGNAL_STACKS)
+
+
+_zygotes = Zygotes(_command, _environment)
+_lock = ForkLock()
+
+
+@atexit.register
+def end_zygote() -> None:
+    """End the zygote of this process; the next worker starts another."""
+    with _lock:
+        _zygotes.end()
+
+
+class WorkerEnding(NamedTuple):
+    """How a worker ended.
+
+    Attributes:
+        words: A verb and what belongs to it, as `crashed with SIGSEGV (signal 11, ...)`.
+        frames: The native frames, the innermost first.
+        said: The last that it wrote to its standard streams.
+    """
+
+    words: str
+    frames: tuple[str, ...] = ()
+    said: str = ""
+
+    @classmethod
+    def from_entry(cls, entry: Any) -> WorkerEnding:
+        """Read what the watcher tells."""
+        words, said = typed(entry["words"], str), typed(entry["said"], str)
+        return cls(words, tuple(list_of(entry["frames"], str, MOST_FRAMES)), said)
+
+
+_GONE = WorkerEnding("ended, and so did the process that watched over it")
+
+
+class WorkerProcess:
+    """One worker. Used by one thread at a time, but for `ask_for_end`.
+
+    Attributes:
+        offer: What it has loaded; None until `wait_for_offer` has returned.
+        control: The socket on which it takes channels; the owner of the connection closes it.
+        pid: The number of its watcher, as this process sees it; 0 where nobody can say.
+
+    Args:
+        job: What it loads.
+
+    Raises:
+        OSError: No process can be started.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.offer: WorkerOffer | None = None
+        self.ending: WorkerEnding | None = None
+        self.pid = 0
+        self.control = -1
+        self._owner = os.getpid()
+        with _lock:
+            self._lane: Lane[str] = Lane(_new_watcher())
+        try:
+            expect_credentials(self._lane.connection)
+            self._lane.give(job.task.plugin, job.as_dict())
+            self.pid = sender_of_next(self._lane.connection, _TIME_TO_BEGIN_S)
+            self._wait_for(READY, time.monotonic() + _TIME_TO_BEGIN_S)
+            self.control = call_without_signal_handlers(self._send_control)
+        except BaseException:
+            self._lane.connection.close()
+            raise
+
+    @property
+    def watcher(self) -> int:
+        """`pid`, in the process that started it; 0 in its forked children."""
+        return self.pid if self._owner == os.getpid() else 0
+
+    def _send_control(self) -> int:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            try:
+                socket.send_fds(self._lane.connection, [b"c"], [theirs.fileno()])
+            except BaseException:
+                ours.close()
+                raise
+        return ours.detach()
+
+    def _wait_for(self, wanted: str, deadline: float) -> Any:
+        """Return the entry of this name; None where the time is up or the worker has ended."""
+        while self.ending is None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            self._lane.connection.settimeout(left)
+            try:
+                entries = self._lane.receive()
+            except TimeoutError:
+                return None
+            except (EOFError, OSError, ValueError):
+                self.ending = _GONE
+                return None
+            for entry in entries:
+                if ENDED in entry:
+                    self.ending = WorkerEnding.from_entry(entry[ENDED])
+                if wanted in entry:
+                    return entry[wanted]
+        return None
+
+    def wait_for_offer(self, seconds: float) -> WorkerOffer | None:
+        """Wait until the plugin is loaded; None where it ended or the time is up (`ending`)."""
+        told = self._wait_for(OFFER, time.monotonic() + seconds)
+        if told is None:
+            return None
+        try:
+            self.offer = WorkerOffer.from_dict(told)
+        except ValueError as error:
+            self.ending = WorkerEnding(f"told an offer that is none: {error}")
+        return self.offer
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process has started it, and is no fork of the one that did."""
+        return self._owner == os.getpid()
+
+    def ends_within(self, seconds: float) -> bool:
+        """Wait for its end for a while; tell whether it has come."""
+        self._wait_for(ENDED, time.monotonic() + seconds)
+        return self.ending is not None
+
+    def ask_for_end(self) -> None:
+        """Have it ended, and tell where it was."""
+        try:
+            self._lane.connection.send(ASK)
+        except OSError:
+            return
+
+    def wait_for_end(self, seconds: float) -> WorkerEnding:
+        """Wait until it has ended; end it where that takes longer. Return how it ended.
+
+        One that another process has started goes on; what this process has of it is closed.
+        """
+        if self.is_own:
+            self._wait_for(ENDED, time.monotonic() + seconds)
+        self._lane.connection.close()  # which ends the watcher, and all that it watches
+        control, self.control = self.control, -1
+        if control >= 0:  # nobody has taken it: it ended while it loaded
+            os.close(control)
+        if not self.is_own:
+            return _GONE
+        return self.ending or WorkerEnding("did not end in time, and was killed")
+
+
+def _new_watcher() -> socket.socket:
+    try:
+        return _zygotes.warm().new_watcher()
+    except ConnectionError:  # it was idle for too long
+        _zygotes.end()
+        return _zygotes.warm().new_watcher()

@@ -1,0 +1,32 @@
+"""The zygote of workers: has imported what a worker needs, and never runs a plugin's code."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NoReturn
+
+from modular_tf.isolation.rights import rights_here
+from modular_tf.isolation.watcher import watch_over_worker
+from modular_tf.loading.known_defects import defects_of
+from modular_tf.processes.zygote import serve_zygote
+from modular_tf.rules import loader_rules
+
+_IDLE_S = 60.0
+
+
+def serve(**own: Any) -> NoReturn:
+    """Fork a watcher for each worker, then end the process.
+
+    Args:
+        own: What `Zygotes` adds.
+    """
+    serve_zygote(**own, warm_up=_warm_up, watch=watch_over_worker, idle_s=_IDLE_S)
+
+
+def _warm_up() -> None:
+    """Do once what every worker would do again."""
+    loader_rules()
+    defects_of("")  # which reads the table, and compiles its globs
+    import_module("modular_tf.filesystem.workarounds.object_store")
+    import_module("hashlib")
+    rights_here()

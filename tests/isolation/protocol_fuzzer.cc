@@ -1,0 +1,452 @@
+// A worker that answers whatever comes to its mind, against the host's side of the protocol
+// (native/core/worker_call.cc, worker_proxies.cc, worker_files.cc). Both run in this process, so that sanitizers see
+// all that the host does with the replies.
+//
+// Usage: protocol_fuzzer MESSAGES SEED     exit status 1 where something was believed or is left
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "filesystem.h"
+#include "filesystem_state.h"
+#include "worker.h"
+#include "worker_line.h"
+#include "worker_upcalls.h"
+#include "worker_wire.h"
+
+using namespace mtf::wire;
+
+namespace {
+
+using Dice = std::mt19937_64;
+
+constexpr int kThreads = 4;
+constexpr int64_t kTimeoutMs = 200;
+constexpr size_t kMostOfAFile = size_t{1} << 18;
+
+std::atomic<int64_t> sent{0};
+std::atomic<int64_t> messages_left{0};
+std::atomic<uint64_t> seeds{0};
+std::mutex told_lock;
+std::map<int, int64_t> told;  // by rule, or by code where there is none; OK is 0
+
+void check(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "protocol_fuzzer: %s\n", what);
+  std::_Exit(1);
+}
+
+bool one_in(Dice& dice, unsigned many) { return dice() % many == 0; }
+
+template <class Value, size_t count>
+Value any_of(Dice& dice, const Value (&values)[count]) {
+  return values[dice() % count];
+}
+
+// -- the worker -----------------------------------------------------------------------------------
+
+struct Message {
+  Reply reply;
+  char beside[kInline];
+  size_t size;  // of beside
+  std::vector<int> files;
+};
+
+// A file of a kind that the host may be sent.
+int new_file(Dice& dice, uint64_t size) {
+  if (one_in(dice, 8)) return open("/dev/zero", O_RDWR | O_CLOEXEC);
+  if (one_in(dice, 8)) return open("/", O_PATH | O_CLOEXEC);
+  const int file = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (one_in(dice, 3)) {  // with holes, however large
+    if (ftruncate(file, static_cast<off_t>(size & INT64_MAX)) != 0) return file;
+  } else {
+    std::vector<char> bytes(size % kMostOfAFile);
+    for (char& byte : bytes) byte = one_in(dice, 10) ? '\0' : 'f';
+    if (!bytes.empty() && write(file, bytes.data(), bytes.size()) < 0) return file;
+  }
+  constexpr int kSeals[] = {F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE, F_SEAL_SEAL};
+  int seals = 0;
+  for (const int seal : kSeals) seals |= one_in(dice, 6) ? 0 : seal;
+  fcntl(file, F_ADD_SEALS, seals);
+  return file;
+}
+
+uint64_t any_size(Dice& dice, size_t beside, size_t area) {
+  const uint64_t sizes[] = {beside, beside, beside, beside + 1, kInline, kInline + 1, area, area + 1,
+                            uint64_t{area} * 2, dice() % 100000, uint64_t{1} << 32, uint64_t{1} << 62,
+                            UINT64_MAX, UINT64_MAX - 1, 0};
+  return any_of(dice, sizes);
+}
+
+int64_t any_number(Dice& dice) {
+  const int64_t numbers[] = {0, 0, 1, 2, 3, 100, -1, INT32_MAX, int64_t{INT32_MAX} + 1,
+                             INT64_MAX, INT64_MIN, static_cast<int64_t>(dice() % 100000)};
+  return any_of(dice, numbers);
+}
+
+uint32_t any_turn(Dice& dice) {
+  const uint32_t turns[] = {mtf::kOfHost, mtf::kOfWorker, mtf::kLeft, mtf::kLeftUnread, 7, UINT32_MAX};
+  return any_of(dice, turns);
+}
+
+void make_reply(Dice& dice, const Request& request, size_t area, Message& message) {
+  const size_t beside = one_in(dice, 3) ? 0 : dice() % (one_in(dice, 50) ? kInline + 1 : 200);
+  for (size_t i = 0; i < beside; ++i) message.beside[i] = one_in(dice, 5) ? '\0' : 'x';
+  const int32_t codes[] = {0, 0, 0, 0, 0, 1, 5, 11, 16, 17, -1, INT32_MAX, INT32_MIN};
+  const uint32_t places[] = {kBeside, kBeside, kBeside, kInArea, kInFile, kInFile, 3, UINT32_MAX};
+  message.reply = {any_of(dice, codes), static_cast<uint32_t>(dice() % 8), {}, beside,
+                   any_of(dice, places), request.serial};
+  for (int64_t& number : message.reply.numbers) number = any_number(dice);
+  if (one_in(dice, 2)) message.reply.size = any_size(dice, beside, area);
+  if (one_in(dice, 20)) message.reply.serial += 1 + static_cast<uint32_t>(dice() % 3);
+  message.size = beside;
+  if (message.reply.place == kInFile ? !one_in(dice, 10) : one_in(dice, 10)) {
+    const size_t count = one_in(dice, 10) ? 2 + dice() % 3 : 1;
+    const uint64_t size = message.reply.size;
+    while (message.files.size() < count) message.files.push_back(new_file(dice, size));
+    const bool is_cut = size > kMostOfAFile;
+    if (is_cut && one_in(dice, 2)) message.reply.size = size % kMostOfAFile;
+  }
+}
+
+void send_files(int socket, std::vector<int>& files) {
+  alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
+  char byte = 'f';
+  iovec part = {&byte, 1};
+  msghdr header = {};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  if (!files.empty()) {
+    const size_t size = files.size() * sizeof(int);
+    header.msg_control = control;
+    header.msg_controllen = CMSG_SPACE(size);
+    cmsghdr* rights = CMSG_FIRSTHDR(&header);
+    *rights = {CMSG_LEN(size), SOL_SOCKET, SCM_RIGHTS};
+    std::memcpy(CMSG_DATA(rights), files.data(), size);
+  }
+  sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+  for (const int file : files) close(file);
+  files.clear();
+}
+
+void wake(mtf::Line& line) { syscall(SYS_futex, &line.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
+
+void send_message(Dice& dice, int socket, mtf::Line& line, Message& message) {
+  if (!message.files.empty() || one_in(dice, 200)) send_files(socket, message.files);
+  std::memcpy(line.beside, message.beside, message.size);
+  line.reply = message.reply;
+  if (one_in(dice, 20)) line.turn = any_turn(dice);
+  if (one_in(dice, 20)) line.taken = static_cast<uint32_t>(dice());
+  if (one_in(dice, 20)) wake(line);
+  if (!mtf::hand_back(line)) wake(line);
+  ++sent;
+}
+
+// Writes while the host reads.
+void scribble(Dice& dice, mtf::Line& line) {
+  for (int64_t i = static_cast<int64_t>(dice() % 64); i > 0; --i) {
+    const size_t place = dice() % (sizeof line - 64);
+    if (place + 64 <= offsetof(mtf::Line, reply) && !one_in(dice, 10)) continue;
+    std::memset(reinterpret_cast<char*>(&line) + place, one_in(dice, 2) ? 0 : static_cast<int>(dice() % 256), 64);
+  }
+  for (int64_t i = static_cast<int64_t>(dice() % 64); i > 0; --i) line.reply.size = dice() % (2 * kInline);
+}
+
+struct Area {
+  char* bytes = nullptr;
+  size_t size = 0;
+  ~Area() { clear(); }
+  void clear() {
+    if (bytes != nullptr) munmap(bytes, size);
+    bytes = nullptr;
+    size = 0;
+  }
+  void map(int file) {
+    struct stat found;
+    clear();
+    if (fcntl(file, F_GET_SEALS) < 0) return;  // of another request, which was answered too early
+    check(fstat(file, &found) == 0, "the host sent no file");
+    check(ftruncate(file, 1) != 0, "the worker can cut off the shared memory");
+    void* made = mmap(nullptr, static_cast<size_t>(found.st_size), PROT_READ | PROT_WRITE, MAP_SHARED,
+                      file, 0);
+    check(made != MAP_FAILED, "the shared memory cannot be mapped");
+    bytes = static_cast<char*>(made);
+    size = static_cast<size_t>(found.st_size);
+  }
+};
+
+void take_files(int socket, const Request& request, Area& area) {
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
+  char byte;
+  iovec part = {&byte, 1};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) <= 0) return;
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr) return;
+  int files[2] = {-1, -1};
+  std::memcpy(files, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
+  if ((request.files & kNewArea) != 0) area.map(files[0]);
+  for (const int file : files)
+    if (file >= 0) close(file);
+}
+
+// Takes a request; false at the end of the channel.
+bool take_request(int socket, mtf::Line& line, Request& request, Area& area) {
+  while (line.turn != mtf::kOfWorker) {
+    pollfd end = {socket, 0, 0};
+    if (poll(&end, 1, 0) > 0) return false;
+    mtf::sleep_on(line, line.turn == mtf::kOfWorker ? mtf::kOfHost : line.turn.load(), 20);
+  }
+  request = line.request;
+  line.taken = request.serial;
+  if (request.files != 0) take_files(socket, request, area);
+  return true;
+}
+
+void serve_channel(int socket, mtf::Line& line) {
+  Dice dice(++seeds);
+  Area area;
+  Request request;
+  const auto message = std::make_unique<Message>();
+  while (take_request(socket, line, request, area)) {
+    if (one_in(dice, 500)) break;
+    if (one_in(dice, 3000)) {  // the host waits for it
+      line.turn = mtf::kOfHost;
+      line.turn = mtf::kOfWorker;
+      usleep(300000);
+      continue;
+    }
+    if (area.bytes != nullptr) std::memset(area.bytes, static_cast<int>(dice() % 256), 4096);
+    const int count = one_in(dice, 30) ? 2 + static_cast<int>(dice() % 3) : 1;
+    for (int i = 0; i < count; ++i) {
+      make_reply(dice, request, area.size, *message);
+      send_message(dice, socket, line, *message);
+    }
+    if (one_in(dice, 4)) scribble(dice, line);
+    if (area.bytes != nullptr && one_in(dice, 4)) std::memset(area.bytes, 'y', area.size);
+  }
+  close(socket);
+  munmap(&line, sizeof line);
+}
+
+mtf::Line& mapped_line(int file) {
+  check(ftruncate(file, 1) != 0, "the worker can cut off the line");
+  void* made = mmap(nullptr, sizeof(mtf::Line), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  check(made != MAP_FAILED, "the line cannot be mapped");
+  close(file);
+  return *static_cast<mtf::Line*>(made);
+}
+
+std::atomic<int> serving{0};
+
+void serve(int control) {
+  for (;;) {
+    char byte;
+    iovec part = {&byte, 1};
+    alignas(cmsghdr) char ancillary[CMSG_SPACE(2 * sizeof(int))];
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = ancillary;
+    message.msg_controllen = sizeof ancillary;
+    if (recvmsg(control, &message, MSG_CMSG_CLOEXEC) <= 0) break;
+    int files[2];
+    std::memcpy(files, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof files);
+    ++serving;
+    std::thread([files] {
+      serve_channel(files[0], mapped_line(files[1]));
+      --serving;
+    }).detach();
+  }
+  close(control);
+  --serving;
+}
+
+// -- the host -------------------------------------------------------------------------------------
+
+void note(mtf_error* error) {
+  const std::lock_guard<std::mutex> lock(told_lock);
+  ++told[error == nullptr ? 0 : error->rule != 0 ? error->rule : error->code];
+  if (error != nullptr) check(std::strlen(error->message) <= kInline + 4096, "a message is too long");
+  mtf_error_free(error);
+}
+
+void check_names(const mtf_strings& names) {
+  size_t done = 0;
+  for (int64_t i = 0; i < names.count; ++i) {
+    done += strnlen(names.bytes + done, names.size - done) + 1;
+    check(done <= names.size, "a name has no end");
+  }
+}
+
+void use_names(mtf_filesystem* fs, bool matches) {
+  mtf_strings names = {};
+  note(matches ? mtf_get_matching_paths(fs, "fuzz://h/*", &names) : mtf_get_children(fs, "fuzz://h/", &names));
+  check_names(names);
+  mtf_strings_free(&names);
+}
+
+void use_reader(mtf_filesystem* fs, Dice& dice) {
+  mtf_reader* reader = nullptr;
+  mtf_error* error = mtf_reader_open(fs, "fuzz://h/file", &reader);
+  const bool is_open = error == nullptr;
+  note(error);
+  for (int i = 0; is_open && i < 4; ++i) {
+    const size_t size = one_in(dice, 3) ? kInline + dice() % (size_t{1} << 18) : dice() % 300;
+    const auto buffer = std::make_unique<char[]>(size);  // whose end sanitizers know
+    int64_t count = 0;
+    note(mtf_reader_read(reader, dice(), buffer.get(), size, &count));
+    check(count >= 0 && static_cast<uint64_t>(count) <= size, "more was read than there is room");
+  }
+  if (is_open) mtf_reader_release(reader);
+}
+
+void use_writer(mtf_filesystem* fs, Dice& dice) {
+  mtf_writer* writer = nullptr;
+  mtf_error* error = mtf_writer_open(fs, "fuzz://h/file", one_in(dice, 2), &writer);
+  const bool is_open = error == nullptr;
+  note(error);
+  if (!is_open) return;
+  const std::string bytes(one_in(dice, 3) ? 100000 : 100, 'w');
+  int64_t position = 0;
+  note(mtf_writer_append(writer, bytes.data(), bytes.size()));
+  note(mtf_writer_tell(writer, &position));
+  note(mtf_writer_flush(writer));
+  note(mtf_writer_close(writer));
+  mtf_writer_release(writer);
+}
+
+void use_region(mtf_filesystem* fs) {
+  mtf_region* region = nullptr;
+  const char* data = nullptr;
+  uint64_t length = 0;
+  mtf_error* error = mtf_region_open(fs, "fuzz://h/file", &region, &data, &length);
+  const bool is_open = error == nullptr;
+  note(error);
+  if (!is_open) return;
+  check(length <= kMostOfAFile, "a memory region is longer than what was sent");
+  volatile char last = 0;
+  for (uint64_t i = 0; i < length; ++i) last = data[i];
+  static_cast<void>(last);
+  mtf_region_release(region);
+}
+
+void use_numbers(mtf_filesystem* fs) {
+  char statistics[24];
+  int is = 0;
+  int64_t size = 0;
+  uint64_t files = 0, dirs = 0;
+  note(mtf_stat_path(fs, "fuzz://h/file", statistics));
+  note(mtf_is_directory(fs, "fuzz://h/file", &is));
+  note(mtf_get_file_size(fs, "fuzz://h/file", &size));
+  note(mtf_delete_recursively(fs, "fuzz://h/file", &files, &dirs));
+}
+
+void use_paths(mtf_filesystem* fs, Dice& dice) {
+  const std::string path(one_in(dice, 20) ? 50000 : 20, 'p');
+  note(mtf_path_exists(fs, ("fuzz://h/" + path).c_str()));
+  note(mtf_rename_file(fs, "fuzz://h/a", ("fuzz://h/" + path).c_str()));
+  note(mtf_create_dir(fs, path.c_str()));  // with the current directory
+  note(mtf_flush_caches(fs));
+  char* name = nullptr;
+  note(mtf_translate_name(fs, "fuzz://h/file", &name));
+  if (name != nullptr) check(std::strlen(name) < kMostOfAFile + (size_t{1} << 21), "a name is too long");
+  mtf_string_free(name);
+}
+
+void use(mtf_filesystem* fs, uint64_t seed) {
+  Dice dice(seed);
+  while (sent < messages_left) {
+    switch (dice() % 6) {
+      case 0: use_names(fs, one_in(dice, 2)); break;
+      case 1: use_reader(fs, dice); break;
+      case 2: use_writer(fs, dice); break;
+      case 3: use_region(fs); break;
+      case 4: use_numbers(fs); break;
+      default: use_paths(fs, dice);
+    }
+  }
+}
+
+int descriptors() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    static_cast<void>(entry);
+    ++count;
+  }
+  return count;
+}
+
+void wait_for_worker() {
+  for (int i = 0; serving > 0 && i < 3000; ++i) usleep(10000);
+  check(serving == 0, "a channel of the host stays open");
+}
+
+}  // namespace
+
+extern "C" int mtf_upcall_worker_start(int64_t, int64_t, char*, size_t) {
+  int ends[2];
+  check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0, "there are no descriptors");
+  ++serving;
+  std::thread(serve, ends[1]).detach();
+  return ends[0];
+}
+
+extern "C" void mtf_upcall_worker_ended(int64_t, int64_t, int, char* text, size_t room) {
+  std::snprintf(text, room, "the worker has ended");
+}
+
+extern "C" int mtf_upcall_worker_signals(void) { return 0; }
+
+int main(int count, char** arguments) {
+  check(count == 3, "usage: protocol_fuzzer MESSAGES SEED");
+  messages_left = std::atoll(arguments[1]);
+  seeds = std::strtoull(arguments[2], nullptr, 10) * 1000000;
+  const int before = descriptors();
+  mtf_worker* worker = mtf_worker_new(1, nullptr, kTimeoutMs);
+  mtf::Tables slots, tables;
+  std::memset(static_cast<void*>(&slots), 1, sizeof slots);
+  mtf_worker_tables(&slots, &tables);
+  mtf_filesystem* fs = nullptr;
+  note(mtf_filesystem_new_in_worker(&tables, nullptr, worker, 0, seeds / 1000000 % 2 == 0, &fs));
+  std::vector<std::thread> users;
+  for (int i = 0; i < kThreads; ++i) users.emplace_back(use, fs, ++seeds);
+  for (std::thread& user : users) user.join();
+  mtf_worker_state state;
+  mtf_worker_look(worker, &state);
+  check(state.in_flight == 0, "calls are under way that have ended");
+  mtf_worker_close(worker);
+  note(mtf_filesystem_close(fs, 1));
+  mtf_filesystem_release(fs);
+  mtf_worker_release(worker);
+  wait_for_worker();
+  check(descriptors() == before, "descriptors are left");
+  std::printf("%lld messages in %lld processes;", static_cast<long long>(sent),
+              static_cast<long long>(state.run));
+  for (const auto& [rule, times] : told) std::printf(" %d: %lld", rule, static_cast<long long>(times));
+  std::printf("\n");
+  return 0;
+}

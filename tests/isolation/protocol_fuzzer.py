@@ -1,0 +1,66 @@
+"""Builds and runs the fuzzer of the protocol (`protocol_fuzzer.cc`), under sanitizers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from tests.fixtures.compiler import compile_object, link_program
+
+_NATIVE = Path(__file__).parents[2] / "modular_tf" / "native"
+_CORE = _NATIVE / "core"
+_SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-O1", "-g")
+# The host's side of the protocol, and what it stands on.
+_SOURCES = (
+    "call_counts",
+    "call_measure",
+    "call_trace",
+    "call_under_way",
+    "error",
+    "filesystem",
+    "filesystem_files",
+    "filesystem_operations",
+    "filesystem_state",
+    "fork_lock",
+    "kept_error",
+    "plugin_strings",
+    "redacted_text",
+    "shared_init",
+    "stream_guard",
+    "trace_event",
+    "uri",
+    "worker_call",
+    "worker_channels",
+    "worker_connection",
+    "worker_files",
+    "worker_line",
+    "worker_proxies",
+)
+# Whoever believes a length asks for more at once; so does an allocation without an end.
+_LIMITS = "detect_leaks=1:max_allocation_size_mb=256:hard_rss_limit_mb=3000"
+_TIMEOUT_S = 3600
+
+
+def build() -> Path:
+    """Return the program."""
+    folders = [_CORE, _NATIVE / "host_runtime"]
+    sources = [_CORE / f"{name}.cc" for name in _SOURCES]
+    sources += [_NATIVE / "host_runtime" / "status.c", Path(__file__).with_suffix(".cc")]
+    options = (*_SANITIZED, "-D_GNU_SOURCE")  # for the one that is C
+    objects = [compile_object(path, (), folders, options) for path in sources]
+    return link_program("protocol_fuzzer", objects, [*_SANITIZED, "-ldl", "-lpthread"])
+
+
+def run(program: Path, messages: int, seed: int) -> subprocess.CompletedProcess[str]:
+    """Have so many messages sent, and return the program that has ended."""
+    environment = {**os.environ, "ASAN_OPTIONS": _LIMITS}
+    environment.pop("LD_PRELOAD", None)
+    return subprocess.run(
+        [program, str(messages), str(seed)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )

@@ -1,0 +1,72 @@
+"""The conformance kit's checks through the host, on plugins that run in a worker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import modular_tf
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.isolation.job import Job
+from modular_tf.check.isolation.processes import CheckProcesses
+from modular_tf.check.level import Level
+from modular_tf.check.limits import Limits
+from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.target import Target
+from tests.fixtures.matrices import sampled
+
+if TYPE_CHECKING:
+    from tests.fixtures.children import PythonRunner
+
+_PLUGINS = Path(modular_tf.__file__).parent / "plugins"
+_IN_WORKER = {"MODULAR_TF_ISOLATION": "process"}
+_FINE = {Verdict.PASSED, Verdict.SKIPPED, Verdict.NOTED}
+# A forked child has a worker of its own, without what the plugin had in memory.
+_OF_MEMORY = {("ram", "FS-330")}
+_CHECKS = [
+    check
+    for check in all_checks().values()
+    if check.kind == "filesystem" and Pass.HOST in check.passes and check.level <= Level.ROBUST
+]
+_GROUPS = sorted({check.group for check in _CHECKS})
+
+
+@pytest.mark.parametrize("group", sampled(_GROUPS, ["reading", "writing"]))
+@pytest.mark.parametrize(("plugin", "scheme"), [("ram", "ram"), ("posix", "file")])
+def test_a_plugin_conforms_in_a_worker_too(plugin: str, scheme: str, group: str) -> None:
+    path = str(_PLUGINS / f"lib{plugin}_filesystem.so")
+    ids = tuple(
+        check.id
+        for check in _CHECKS
+        if check.group == group and (plugin, check.id) not in _OF_MEMORY
+    )
+    target = Target(path, "filesystem", Pass.HOST, scheme=scheme)
+    with CheckProcesses(Limits()) as processes:
+        (result,) = processes.run([Job(target, scheme, ids, _IN_WORKER)])
+    assert result.fault is None
+    assert len(result.outcomes) == len(ids)
+    assert [outcome for outcome in result.outcomes if outcome.verdict not in _FINE] == []
+
+
+def test_the_kit_reads_where_plugins_run(run_python: PythonRunner, tmp_path: Path) -> None:
+    library = _PLUGINS / "libram_filesystem.so"
+    child = run_python(
+        """
+        import sys
+        from modular_tf.check.call_journal import CallJournal
+        from modular_tf.check.filesystem.stage import HostAccess
+        from modular_tf.check.outcome import Pass
+        from modular_tf.check.target import Target
+        target = Target(sys.argv[1], "filesystem", Pass.HOST, scheme="ram", scratch=sys.argv[2])
+        access = HostAccess(target, CallJournal())
+        access.subject.filesystem.path_exists("ram://x")
+        print("ram_filesystem" in open("/proc/self/maps").read())
+        access.close()
+        """,
+        library,
+        tmp_path,
+        env=_IN_WORKER,
+    )
+    assert child.stdout.split() == ["False"]

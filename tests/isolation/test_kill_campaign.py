@@ -1,0 +1,28 @@
+"""Workers are killed while threads read and write; `scripts/kill_workers` does it for longer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.fixtures.children import PythonRunner
+
+
+def test_no_byte_is_wrong_or_lost(run_python: PythonRunner, tmp_path: Path) -> None:
+    child = run_python(  # of its own, since the campaign kills what the process has started
+        """
+        import sys
+        from tests.isolation.kill_campaign import Campaign, Store
+        stores = [Store(sys.argv[1], survives=True), Store("ram://kills", survives=False)]
+        campaign = Campaign(stores, libraries=[], seconds=6.0, seed=1)
+        campaign.run()
+        assert campaign.problems == [], campaign.told()
+        print(campaign.kills, campaign.done.total())
+        """,
+        tmp_path,
+    )
+
+    kills, done = map(int, child.stdout.split())
+    assert 0 < kills < done

@@ -1,0 +1,367 @@
+"""A worker process from its first call to its end, and what its filesystem does after a fault."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modular_tf.errors import (
+    ClosedError,
+    ConfigError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    NotFoundError,
+    UnavailableError,
+    UnimplementedError,
+)
+from modular_tf.filesystem.configuration import Option
+from modular_tf.isolation.worker import Worker
+from modular_tf.service.configuration import Config, load_config
+from modular_tf.service.service import PluginService
+from tests.fixtures.compiler import compile_object, link_library
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.filesystem.filesystem import Filesystem
+    from tests.fixtures.children import PythonRunner
+
+
+def _runs(pid: int) -> bool:
+    return Path(f"/proc/{pid}/fd/0").exists()
+
+
+def _takes_requests(pid: int) -> bool:
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return told.rpartition(")")[2].split()[0] not in "TZX"
+
+
+@contextmanager
+def _service(**settings: object) -> Iterator[PluginService]:
+    config = Config(isolation="process", **settings)  # type: ignore[arg-type]
+    with PluginService(config=config) as service:
+        service.load()
+        yield service
+
+
+@pytest.fixture
+def service() -> Iterator[PluginService]:
+    with _service(call_timeout_s=30.0, most_worker_faults=0) as made:
+        yield made
+
+
+@pytest.fixture
+def local(service: PluginService) -> Filesystem:
+    return service.filesystem("")
+
+
+def _kill_worker(service: PluginService, plugin: str = "posix_filesystem") -> None:
+    """End the worker of a plugin, started where there is none."""
+    service.filesystem("").path_exists("/")
+    (pid,) = [found.pid for found in service.workers() if found.plugin == plugin]
+    os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while _runs(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(0.05)
+
+
+def test_nothing_of_the_plugin_is_in_this_process(run_python: PythonRunner) -> None:
+    child = run_python(
+        """
+        from modular_tf.service.service import PluginService
+        with PluginService(isolation="process") as service:
+            service.load()
+            print(service.filesystem("").path_exists("/"))
+            print("posix_filesystem" in open("/proc/self/maps").read())
+        """
+    )
+
+    assert child.stdout.split() == ["True", "False"]
+
+
+def test_a_call_after_the_end_of_an_idle_worker_is_made_in_a_new_one(
+    service: PluginService, local: Filesystem
+) -> None:
+    _kill_worker(service)
+
+    assert local.path_exists("/")
+
+
+def test_a_file_that_is_still_the_same_is_read_on(
+    service: PluginService, local: Filesystem, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"same bytes")
+    with local.new_random_access_file(str(file)) as reader:
+        assert reader.read(0, 4) == b"same"
+        _kill_worker(service)
+
+        assert reader.read(5, 5) == b"bytes"
+
+
+def test_a_file_that_has_changed_is_not_read_on(
+    service: PluginService, local: Filesystem, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"the old bytes")
+    with local.new_random_access_file(str(file)) as reader:
+        assert reader.read(0, 3) == b"the"
+        _kill_worker(service)
+        file.write_bytes(b"new")
+
+        with pytest.raises(UnavailableError, match="has changed since") as lost:
+            reader.read(4, 3)
+    assert lost.value.rule == "LD-143"
+
+
+def test_a_writer_says_that_its_process_has_ended(
+    service: PluginService, local: Filesystem, tmp_path: Path
+) -> None:
+    writer = local.new_writable_file(str(tmp_path / "file"))
+    writer.append(b"some")
+    _kill_worker(service)
+
+    with pytest.raises(
+        UnavailableError, match="worker process of posix_filesystem was killed"
+    ) as lost:
+        writer.append(b" more")
+    assert (lost.value.rule, lost.value.plugin) == ("LD-143", "posix_filesystem")
+    writer.discard()
+
+
+def test_a_call_that_takes_too_long_ends_the_worker(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with _service(call_timeout_s=1.0) as service:
+        local = service.filesystem("")
+
+        with pytest.raises(DeadlineExceededError, match=r"^new_.*no answer within 1 s") as late:
+            local.new_random_access_file(str(tmp_path / "fifo"))
+        assert local.path_exists("/")
+    assert late.value.rule == "LD-141"
+    assert late.value.path == str(tmp_path / "fifo")
+
+
+def test_an_interrupt_ends_the_wait(local: Filesystem, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+
+    with pytest.raises(KeyboardInterrupt):
+        local.new_random_access_file(str(tmp_path / "fifo"))
+    timer.join()
+    assert local.path_exists("/")
+
+
+@pytest.mark.parametrize("opens", [False, True])
+def test_an_interrupt_while_the_end_of_the_worker_is_told_is_not_lost(
+    service: PluginService, local: Filesystem, monkeypatch: pytest.MonkeyPatch, opens: bool
+) -> None:
+    reader = local.new_random_access_file(__file__) if opens else None
+    _kill_worker(service)
+    interrupts = iter([signal.SIGINT])
+
+    def ended(worker: Worker, run: int, *, is_late: bool) -> str:
+        for number in interrupts:  # the first time
+            signal.raise_signal(number)
+        return told(worker, run, is_late=is_late)
+
+    told = Worker.ended
+    monkeypatch.setattr(Worker, "ended", ended)
+
+    with pytest.raises(KeyboardInterrupt):
+        local.path_exists("/") if reader is None else reader.read(0, 1)
+    assert local.path_exists("/")
+
+
+def test_a_signal_handler_that_returns_leaves_the_call_alone(
+    local: Filesystem, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    caught = []
+    before = signal.signal(signal.SIGALRM, lambda *_: caught.append(True))
+    opener = threading.Timer(0.8, lambda: (tmp_path / "fifo").write_bytes(b""))
+    opener.start()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        local.new_random_access_file(str(tmp_path / "fifo")).close()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        opener.join()
+    assert caught == [True]
+
+
+def test_too_many_faults_give_the_plugin_a_rest() -> None:
+    with _service(most_worker_faults=2) as service:
+        local = service.filesystem("")
+        for _ in range(2):
+            _kill_worker(service)
+
+        with pytest.raises(UnavailableError, match="ended 2 times within 5 minutes"):
+            local.path_exists("/")
+
+
+def test_other_plugins_go_on(service: PluginService) -> None:
+    ram = service.filesystem("ram")
+    ram.recursively_create_dir("ram://h/d")
+    _kill_worker(service)
+
+    assert ram.is_directory("ram://h/d")
+
+
+def test_a_relative_path_begins_where_this_process_is(
+    local: Filesystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    assert local.is_directory("here")
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(NotFoundError):
+        local.stat("here")
+
+
+def test_a_child_of_a_fork_has_a_worker_of_its_own(run_python: PythonRunner) -> None:
+    child = run_python(
+        """
+        import os
+        from modular_tf.service.service import PluginService
+        with PluginService(isolation="process") as service:
+            service.load()
+            local = service.filesystem("")
+            print(local.path_exists("/"), flush=True)
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0 if local.stat("/").is_directory else 1)
+            print(os.waitpid(pid, 0)[1], local.path_exists("/"))
+        """
+    )
+
+    assert child.stdout.split() == ["True", "0", "True"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 16 << 10, (16 << 10) + 1, (3 << 20) + 7])
+def test_bytes_of_every_length_arrive(local: Filesystem, tmp_path: Path, size: int) -> None:
+    content = os.urandom(size)
+    path = str(tmp_path / "file")
+    with local.new_writable_file(path) as writer:
+        writer.append(content)
+
+    with local.new_random_access_file(path) as reader:
+        assert reader.read(0, size + 5) == content
+        assert reader.read(max(0, size - 3), 10) == content[max(0, size - 3) :]
+
+
+def test_many_threads_share_a_worker(local: Filesystem, tmp_path: Path) -> None:
+    contents = {str(tmp_path / str(n)): os.urandom(100_000 + n) for n in range(80)}
+    wrong = []
+
+    def work(path: str, content: bytes) -> None:
+        with local.new_writable_file(path) as writer:
+            writer.append(content)
+        with local.new_random_access_file(path) as reader:
+            if reader.read(0, len(content) + 1) != content:
+                wrong.append(path)
+
+    threads = [threading.Thread(target=work, args=item) for item in contents.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert sorted(local.get_children(str(tmp_path)), key=int) == [str(n) for n in range(80)]
+
+
+def test_nothing_is_left_after_the_close(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with _service() as service:
+        local = service.filesystem("")
+        local.path_exists("/")
+        workers = [found.pid for found in service.workers() if found.pid]
+        reader = local.new_random_access_file(__file__)
+
+    assert not any(map(_runs, workers))
+    with pytest.raises((ClosedError, FailedPreconditionError)):
+        reader.read(0, 1)
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before + 3  # the zygote's
+
+
+def test_the_configuration_is_read_by_globs(tmp_path: Path) -> None:
+    file = tmp_path / "modular-tf.toml"
+    file.write_text('[isolation]\n"ram*" = "process"\n"*" = "none"\n')
+    config = Config(isolation={"ram*": "process", "*": "none"})
+
+    assert config.is_isolated("ram_filesystem")
+    assert not config.is_isolated("posix_filesystem")
+    with pytest.raises(ValueError, match=r"Config.isolation: expected 'none' or 'process'"):
+        Config(isolation="container")
+
+
+def test_a_variable_that_is_wrong_says_how_to_name_plugins(tmp_path: Path) -> None:
+    nowhere = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    read = load_config({**nowhere, "MODULAR_TF_ISOLATION": "ram*=process,*=none"})
+    assert read.isolation == {"ram*": "process", "*": "none"}
+    wrong = "MODULAR_TF_ISOLATION: expected none, process, or GLOB=process,GLOB=none, found 'on'"
+    with pytest.raises(ConfigError, match=re.escape(wrong)):
+        load_config({**nowhere, "MODULAR_TF_ISOLATION": "on"})
+
+
+def test_a_call_that_nobody_has_begun_with_is_made_in_a_new_process(
+    service: PluginService, local: Filesystem
+) -> None:
+    assert local.path_exists("/")
+    (pid,) = [found.pid for found in service.workers() if found.plugin == "posix_filesystem"]
+    os.kill(pid, signal.SIGSTOP)  # it takes no request; the watcher ends it
+    deadline = time.monotonic() + 20
+    while _takes_requests(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert local.path_exists("/")
+    (found,) = [found for found in service.workers() if found.plugin == "posix_filesystem"]
+    assert (found.pid != pid, found.restarts) == (True, 1)
+
+
+def test_the_zygote_reads_the_table_of_defects_for_all(run_python: PythonRunner) -> None:
+    run_python(
+        """
+        from modular_tf.isolation.zygote import _warm_up
+        from modular_tf.loading.known_defects import known_defects
+        _warm_up()
+        assert known_defects.cache_info().currsize == 1
+        """
+    )
+
+
+def test_options_and_transactions_are_refused_with_the_reason() -> None:
+    source = Path(__file__).parents[1] / "filesystem" / "options_plugin.c"
+    library = link_library("liboptions.so", [compile_object(source)])
+    refused = 'offers it, but not from a worker process; isolation = "none"'
+    with PluginService(plugin_paths=[library], bundled=False, isolation="process") as service:
+        service.load()
+        options = service.filesystem("options")
+        calls = (
+            options.start_transaction,
+            lambda: options.set_filesystem_configuration([]),
+            lambda: options.set_filesystem_configuration_option(Option("nothing", ())),
+        )
+        for call in calls:
+            with pytest.raises(UnimplementedError, match=refused):
+                call()
+
+
+def test_where_the_plugin_has_no_options_none_are_refused(local: Filesystem) -> None:
+    assert local.get_filesystem_configuration() == []
+    with pytest.raises(NotFoundError, match="has no options"):
+        local.set_filesystem_configuration_option(Option("nothing", ()))
