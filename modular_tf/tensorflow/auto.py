@@ -1,0 +1,13 @@
+"""Registers all schemes on import: `import modular_tf.tensorflow.auto`.
+
+For programs that import tensorflow_io for its filesystems today. `MODULAR_TF_TENSORFLOW=0` turns it
+off. A scheme that TensorFlow has already is left, as the attribute `registration` says.
+"""
+
+from __future__ import annotations
+
+import os
+
+from modular_tf.tensorflow.registration import SWITCH, register
+
+registration = None if os.environ.get(SWITCH) == "0" else register()

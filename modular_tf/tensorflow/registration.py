@@ -1,0 +1,169 @@
+"""Registration of a service's schemes in TensorFlow."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.errors import AlreadyExistsError, NotFoundError
+from modular_tf.events import EventLog
+from modular_tf.native.bridge_library import bridge_path
+from modular_tf.service.default import default_service
+from modular_tf.tensorflow.bindings import Binding, bind, bound_names, unbind
+from modular_tf.tensorflow.report import Outcome, Registration, SchemeRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from modular_tf.service.service import PluginService
+
+SWITCH = "MODULAR_TF_TENSORFLOW"
+"""The variable that turns registration by itself off, with the value 0."""
+
+_log = EventLog("tensorflow")
+_lock = ForkLock()
+_MAX_WAIT_AT_EXIT_S = 5.0
+_FRAMEWORK = "libtensorflow_framework.so.2"
+
+
+def register(
+    schemes: Iterable[str] | Mapping[str, str] | None = None,
+    *,
+    service: PluginService | None = None,
+) -> Registration:
+    """Let TensorFlow open the schemes of a service. [any thread]
+
+    TensorFlow is imported now; it may have been imported before, as may the plugins have been
+    loaded. A plugin's library is mapped at the first call of its scheme. Schemes that TensorFlow or
+    another library serves stay as they are: TensorFlow takes no scheme back. What was registered
+    here before is served by this service from now on.
+
+    Args:
+        schemes: Which schemes; or by TensorFlow's name for it, which scheme of the service. By
+            default all that TensorFlow lacks.
+        service: Whose schemes; by default those of the default service.
+
+    Returns:
+        One row per scheme.
+
+    Raises:
+        NotFoundError: A scheme was named that nobody serves.
+        AlreadyExistsError: A scheme was named that TensorFlow or another library has; the others
+            are registered.
+        ImportError: TensorFlow is not installed.
+        TypeError: One text was given in the place of several schemes.
+    """
+    import tensorflow as tf  # type: ignore[import-untyped]  # noqa: PLC0415  (takes seconds)
+
+    serving = default_service() if service is None else service
+    wanted = _wanted(serving, schemes)
+    with _lock:
+        _connect(tf)
+        rows = [_register_one(tf, binding) for binding in wanted]
+    for row in rows:
+        if not row.is_served:
+            _log.info("tensorflow.scheme_left", scheme=row.scheme, message=row.message)
+            if schemes is not None:
+                raise AlreadyExistsError(f"{row.message}; {row.remedy}")
+    return Registration(tuple(rows), tf.__version__)
+
+
+def register_filesystem(
+    scheme: str, filesystem: Any, *, service: PluginService | None = None
+) -> Registration:
+    """Let TensorFlow open a scheme by a filesystem of Python. [any thread]
+
+    Args:
+        scheme: The scheme.
+        filesystem: As for `PluginService.register_filesystem`: any filesystem of fsspec, or an
+            object with some of the operations of `Filesystem`.
+        service: Where it is registered too; by default the default service.
+
+    Raises:
+        AlreadyExistsError: The scheme is taken, in the service or in TensorFlow.
+        InvalidArgumentError: No URI could name it.
+        TypeError: The object has no operation of a filesystem.
+    """
+    serving = default_service() if service is None else service
+    undo = serving.register_filesystem(scheme, filesystem)
+    try:
+        return register([scheme], service=serving)
+    except BaseException:
+        undo()
+        raise
+
+
+def _wanted(
+    service: PluginService, schemes: Iterable[str] | Mapping[str, str] | None
+) -> list[Binding]:
+    if isinstance(schemes, str):
+        raise TypeError(f"expected several schemes, found {schemes!r}: write [{schemes!r}]")
+    served = service.schemes()
+    if schemes is None:
+        return [Binding(service, name, name) for name in served if name not in {"", "file"}]
+    given = dict(schemes) if isinstance(schemes, Mapping) else {name: name for name in schemes}
+    missing = sorted(set(given.values()) - set(served))
+    if missing:
+        raise NotFoundError(f"no plugin serves {missing}; schemes served: {sorted(served)}")
+    return [Binding(service, scheme, name) for name, scheme in given.items()]
+
+
+def _connect(tf: Any) -> None:
+    """Find TensorFlow's functions, and let its calls through until the process ends."""
+    from modular_tf.native.ffi import lib  # noqa: PLC0415  (maps the core)
+    from modular_tf.native.status import check  # noqa: PLC0415
+    from modular_tf.tensorflow import upcalls  # noqa: F401, PLC0415  (defines what is called)
+
+    library = os.path.join(tf.sysconfig.get_lib(), _FRAMEWORK)
+    check(lib.mtf_bridge_connect(os.fsencode(library)), operation="register")
+    atexit.unregister(_close)
+    atexit.register(_close)  # last, and so run before services close
+    lib.mtf_bridge_open()
+
+
+def _close() -> None:
+    from modular_tf.native.ffi import lib  # noqa: PLC0415
+
+    left = lib.mtf_bridge_close(_MAX_WAIT_AT_EXIT_S)
+    if left:
+        _log.warning("tensorflow.calls_left", count=int(left))
+
+
+def _register_one(tf: Any, binding: Binding) -> SchemeRow:
+    """Register one scheme, or put the service behind it where it is ours."""
+    from modular_tf.native.ffi import lib  # noqa: PLC0415
+    from modular_tf.native.status import check  # noqa: PLC0415
+    from modular_tf.native.strings import encode  # noqa: PLC0415
+
+    name, plugin = binding.name, binding.service.schemes()[binding.scheme]
+
+    def row(outcome: Outcome, message: str = "", remedy: str = "") -> SchemeRow:
+        return SchemeRow(name, binding.scheme, plugin, outcome, message, remedy)
+
+    is_in_tensorflow = name in _schemes_of(tf)
+    if is_in_tensorflow and name in bound_names():
+        bind(binding)
+        return row(Outcome.REBOUND)
+    if is_in_tensorflow:
+        message = f"{name!r} is served in TensorFlow {tf.__version__} by another library"
+        return row(Outcome.TAKEN, message, _other_name(binding))
+    check(lib.mtf_bridge_offer(encode(name)), operation="register")
+    bind(binding)  # first: after an interrupt, TensorFlow may have the scheme and keeps it
+    try:
+        tf.experimental.register_filesystem_plugin(bridge_path())
+    except tf.errors.OpError as error:
+        unbind(name)
+        return row(Outcome.REFUSED, f"TensorFlow refused {name!r}: {error}", _other_name(binding))
+    return row(Outcome.SERVED)
+
+
+def _other_name(binding: Binding) -> str:
+    other = f"{binding.name}2"
+    return f'TensorFlow takes no scheme back: register({{"{other}": "{binding.scheme}"}})'
+
+
+def _schemes_of(tf: Any) -> set[str]:
+    return set(tf.io.gfile.get_registered_schemes())

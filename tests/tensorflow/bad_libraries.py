@@ -1,0 +1,211 @@
+"""Libraries of many kinds, each laid where TensorFlow finds it: what it loads and what ends it.
+
+`CASES` has ten kinds and their neighbours. The init functions create a file, if a variable names
+one, so that it is seen whether they were called.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tests.fixtures.compiler import compile_object, link_library
+from tests.plugins.build import build_plugin, framework_stub
+from tests.plugins.matrix import TENSORFLOW_LIBRARY, variants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+MARK = "DOCTOR_CASE_MARK"
+"""The variable that names the file that init functions create."""
+
+_CALLED = (
+    "char* getenv(const char*); int creat(const char*, unsigned); "
+    f'static void called(void) {{ char* m = getenv("{MARK}"); if (m) creat(m, 0600); }} '
+)
+_CRASH = "int raise(int); __attribute__((constructor)) static void begin(void) { raise(11); } "
+_KERNELS = _CALLED + "void TF_InitKernel(void) { called(); }"
+_FILESYSTEM = _CALLED + "void TF_InitPlugin(void* info) { (void)info; called(); }"
+_DEVICE = "void SE_InitPlugin(void* info, void* status) { (void)info; (void)status; }"
+_PLAIN = "int plain(void) { return 1; }"
+_UNDEFINED = (
+    "int gone_one(void); int gone_two(void); int (*kept)(void) = gone_two;"
+    " int TF_InitKernel(void) { return gone_one(); }"
+)
+_ABORTS = "void abort(void); void SE_InitPlugin(void* i, void* s) { (void)i; (void)s; abort(); }"
+_REFUSES = (
+    "void TF_SetStatus(void*, int, const char*);"
+    ' void SE_InitPlugin(void* i, void* s) { (void)i; TF_SetStatus(s, 5, "no hardware"); }'
+)
+_ABSENT = "int absent(void) { return 1; }"
+_NEEDS_ABSENT = "int absent(void); void TF_InitKernel(void) { absent(); }"
+_COMPANION = "int gone_deep(void); int companion(void) { return gone_deep(); }"
+_NEEDS_COMPANION = "int companion(void); void TF_InitKernel(void) { companion(); }"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Files for TensorFlow to find, in one of its ways.
+
+    Attributes:
+        name: What is the matter with them.
+        kind: The number of the kind among the ten, 0 for a neighbour.
+        files: What makes each file, by its name; called with the path to make.
+        way: `import`: they lie in `tensorflow-plugins`; `register`: the only one is given to
+            `tf.experimental.register_filesystem_plugin`.
+        variable: Names what TF_PLUGGABLE_DEVICE_LIBRARY_PATH is set to: a file of `files`, or one
+            that is not there; "" for nothing.
+        by_rule: Whether it is a rule of ours that tells why it fails, and not TensorFlow's words.
+        is_inside: Whether they need what only TensorFlow has, so that they cannot be tried without
+            it: doctor may say then that nothing is known.
+    """
+
+    name: str
+    kind: int
+    files: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
+    way: str = "import"
+    variable: str = ""
+    by_rule: bool = False
+    is_inside: bool = False
+
+    def lay(self, folder: Path) -> None:
+        """Make its files in a folder, which is emptied before."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for name, make in self.files.items():
+            make(folder / name)
+
+
+def _linked(target: Path, source: str, *, framework: bool = False) -> None:
+    _link(target, source, [str(framework_stub(TENSORFLOW_LIBRARY))] if framework else [])
+
+
+def _link(target: Path, source: str, options: list[str]) -> None:
+    text = target.with_name(f"{target.name}.c")
+    text.write_text(source)
+    try:
+        compiled = compile_object(text, options=["-fvisibility=default"])
+        shutil.copy(link_library(target.name, [compiled], options), target)
+    finally:
+        text.unlink()
+
+
+def _with_library(target: Path, source: str, needed: str, *, stays: bool) -> None:
+    """Link with a library of the folder, in a folder of its own where TensorFlow does not look."""
+    folder = target.parent / "companions"
+    folder.mkdir(exist_ok=True)
+    library = folder / "libneeded.so"
+    _link(library, needed, ["-Wl,-soname,libneeded.so"])
+    _link(target, source, [str(library), "-Wl,-rpath,$ORIGIN/companions"])
+    if not stays:
+        library.unlink()
+
+
+def _cut(target: Path, length: int) -> None:
+    _linked(target, _PLAIN)
+    os.truncate(target, length)
+
+
+def _text(target: Path, *, length: int) -> None:
+    target.write_text("x" * length)
+
+
+def _directory(target: Path) -> None:
+    target.mkdir()
+
+
+def _dangling(target: Path) -> None:
+    target.symlink_to("nowhere/library.so")
+
+
+def _device(target: Path, variant: str = "good", kind: str = "FIXTURE", name: str = "ONE") -> None:
+    settings = {"FIXTURE_TYPE": kind, "FIXTURE_PLATFORM": name}
+    shutil.copy(build_plugin(variants("device")[variant], settings), target)
+
+
+def _filesystem(target: Path, variant: str = "good", scheme: str = "fx") -> None:
+    settings = {"FIXTURE_SCHEME": scheme}
+    shutil.copy(build_plugin(variants("filesystem")[variant], settings), target)
+
+
+def _source(text: str, *, framework: bool = False) -> Callable[[Path], None]:
+    return partial(_linked, source=text, framework=framework)
+
+
+def registered(name: str, make: Callable[[Path], None], *, by_rule: bool = False) -> Case:
+    """Return the case of one filesystem plugin that a program registers."""
+    return Case(name, 0, {"plugin.so": make}, way="register", by_rule=by_rule)
+
+
+CASES = (
+    Case("undefined symbol", 1, {"undefined.so": _source(_UNDEFINED)}),
+    Case("undefined symbol, version in the name", 1, {"u.so.1.2": _source(_UNDEFINED)}),
+    Case(
+        "undefined symbol in a companion",
+        1,
+        {"c.so": partial(_with_library, source=_NEEDS_COMPANION, needed=_COMPANION, stays=True)},
+    ),
+    Case("the framework is not named as needed", 1, {"unnamed.so": _source(_REFUSES)}),
+    Case("text file", 2, {"text.so": partial(_text, length=700)}),
+    Case("short text file", 2, {"short.so": partial(_text, length=5)}),
+    Case("empty file", 2, {"empty.so": partial(_text, length=0)}),
+    Case("directory", 2, {"directory.so": _directory}),
+    Case("file cut off in its header", 2, {"header.so": partial(_cut, length=40)}),
+    Case("file cut off in a segment", 2, {"cut.so": partial(_cut, length=5000)}),
+    Case("link that leads nowhere", 2, {"dangling.so": _dangling}),
+    Case(
+        "needed library is missing",
+        3,
+        {"n.so": partial(_with_library, source=_NEEDS_ABSENT, needed=_ABSENT, stays=False)},
+    ),
+    Case("constructor crashes, device", 4, {"d.so": _source(_CRASH + _DEVICE)}),
+    Case("constructor crashes, filesystem", 4, {"f.so": _source(_CRASH + _FILESYSTEM)}),
+    Case("constructor crashes, no plugin", 4, {"p.so": _source(_CRASH + _PLAIN)}),
+    Case("SE_InitPlugin aborts", 5, {"aborts.so": _source(_ABORTS)}),
+    Case("SE_InitPlugin sets an error", 6, {"refuses.so": _source(_REFUSES, framework=True)}),
+    Case("SE_InitPlugin fills nothing", 6, {"nothing.so": _source(_DEVICE)}),
+    Case("two copies of one platform", 7, {"one.so": _device, "two.so": _device}),
+    Case(
+        "two platforms of one device type",
+        7,
+        {"one.so": _device, "two.so": partial(_device, name="TWO")},
+    ),
+    Case("a platform of TensorFlow's own", 7, {"host.so": partial(_device, name="HOST")}),
+    Case("filesystem only", 8, {"filesystem.so": _source(_FILESYSTEM)}),
+    Case("kernels only", 9, {"kernels.so": _source(_KERNELS)}),
+    Case("no name of a library", 10, {"x.so.txt": _source(_UNDEFINED)}),
+    Case("version that is no number", 10, {"x.so.one": _source(_UNDEFINED)}),
+    Case("no plugin", 0, {"plain.so": _source(_PLAIN)}),
+    Case("name that ends in a dot", 0, {"plain.so.": _source(_PLAIN)}),
+    Case("good device", 0, {"good.so": _device}),
+    Case("device of TensorFlow 2.7", 0, {"d.so": partial(_device, variant="dialect-2.7")}),
+    Case("device without timers", 0, {"d.so": partial(_device, variant="no-timers")}),
+    *(
+        Case(f"device of {name}", 0, {"d.so": partial(_device, variant=f"dialect-{variant}")})
+        for name, variant in (
+            ("TensorFlow 2.5", "2.5"),
+            ("TensorFlow 2.4", "2.4"),
+            ("the RFC", "rfc"),
+            ("the RFC, without sizes", "rfc-silent"),
+        )
+    ),
+    Case(
+        "two good devices",
+        0,
+        {"one.so": _device, "two.so": partial(_device, kind="OTHER", name="TWO")},
+    ),
+    Case("device of the variable", 0, {"good.so.away": _device}, variable="good.so.away"),
+    Case("device of the variable too", 7, {"good.so": _device}, variable="good.so"),
+    Case("text file of the variable", 2, {"x": partial(_text, length=700)}, variable="x"),
+    Case("nothing at the variable's path", 0, variable="nothing.so"),
+    registered("good filesystem", _filesystem),
+    registered("scheme of TensorFlow's own", partial(_filesystem, scheme="gs")),
+    registered("table without cleanup", partial(_filesystem, variant="cleanup-null"), by_rule=True),
+    registered("TF_InitPlugin aborts", partial(_filesystem, variant="init-plugin-aborts")),
+    registered("init of a scheme fails", partial(_filesystem, variant="init-fails"), by_rule=True),
+    registered("needs TensorFlow's inside", partial(_filesystem, variant="needs-the-inside")),
+)

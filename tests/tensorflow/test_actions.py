@@ -1,0 +1,149 @@
+"""What TensorFlow's users do, on schemes of every kind that this package serves."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.matrices import BEYOND_THE_SAMPLE, sampled
+from tests.fixtures.tensorflow import installed
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+# What no web server can do; the shards of a dataset are listed.
+NEEDS_LISTING = {"listing", "dataset"}
+CALLS = Path(__file__).with_name("calls.toml")
+pytestmark = [pytest.mark.xdist_group("tensorflow")]
+
+_SERVICE = "service = mtf.PluginService(); service.load();"
+_SETUPS = {
+    "a plugin": (f"{_SERVICE} mtft.register({{'other': 'ram'}}, service=service)", "other://top"),
+    "local files": (
+        f"{_SERVICE} mtft.register({{'disk': 'file'}}, service=service)",
+        "disk://{folder}",
+    ),
+    "a plugin with a limit of time": (
+        """
+service = mtf.PluginService(call_timeout_s=60)
+service.load()
+mtft.register({'other': 'ram'}, service=service)
+""",
+        "other://top",
+    ),
+    "fsspec's memory": (
+        f"""
+import fsspec
+{_SERVICE}
+mtft.register_filesystem("mem", fsspec.filesystem("memory"), service=service)
+""",
+        "mem://top",
+    ),
+}
+
+
+def _lost(came):
+    """Return what works on no scheme: Keras 2 gives h5py the URI as a path."""
+    return {"keras"} if came["version"] in {"2.12.1", "2.15.1"} else set()
+
+
+@pytest.mark.parametrize("kind", sampled(_SETUPS, ["a plugin", "fsspec's memory"]))
+def test_all_actions_work_on(kind, perform, tmp_path):
+    setup, root = _SETUPS[kind]
+
+    came = perform(setup, root.format(folder=tmp_path))
+
+    assert {name for name, how in came["found"].items() if how != "done"} == _lost(came), came
+    assert len(came["found"]) > 15
+    # What a new version of TensorFlow calls is to be looked at before it is relied on.
+    known = tomllib.loads(CALLS.read_text("utf-8"))[came["version"]]
+    assert {name: set(calls) - set(known[name]) for name, calls in came["calls"].items()} == {
+        name: set() for name in known
+    }
+
+
+_OF_STORES = {"s3": ("s3_store", "s3"), "az": ("azure_store", "az"), "gs": ("gcs_store", "gs2")}
+_LOAD_STORE = """
+import os
+service = mtf.PluginService(plugin_paths=[os.environ["WILD_PLUGIN"]])
+service.load()
+mtft.register({"%s": "%s"}, service=service)
+"""
+
+
+@pytest.mark.wild
+@pytest.mark.emulator
+@pytest.mark.parametrize("scheme", sampled(_OF_STORES, ["s3"]))
+def test_all_actions_work_on_the_store(scheme, perform, wild_plugins, request):
+    fixture, name = _OF_STORES[scheme]
+    store = request.getfixturevalue(fixture)
+    library = wild_plugins.gcs_library if scheme == "gs" else wild_plugins.io_library
+    root = f"{store.base_uri}/{scheme}-in-tensorflow".replace(scheme, name, 1)
+
+    came = perform(
+        _LOAD_STORE % (name, scheme), root, {**store.environment, "WILD_PLUGIN": str(library)}
+    )
+
+    assert {name for name, how in came["found"].items() if how != "done"} == _lost(came), came
+
+
+_S3FS = """
+import os
+import s3fs
+service = mtf.PluginService()
+service.load()
+store = s3fs.S3FileSystem(
+    endpoint_url=os.environ["S3_ENDPOINT"], key="nobody", secret="secret", use_listings_cache=False
+)
+mtft.register_filesystem("s3f", store, service=service)
+"""
+
+
+@pytest.mark.emulator
+@BEYOND_THE_SAMPLE  # it did not end once, which is not explained
+def test_all_actions_work_on_s3fs(perform, s3_store, tensorflow_environment):
+    places = f"{tensorflow_environment['PYTHONPATH']}:{installed('s3fs>=2024.2')}"
+    root = f"{s3_store.base_uri}/s3fs-in-tensorflow".replace("s3", "s3f", 1)
+
+    came = perform(_S3FS, root, {**s3_store.environment, "PYTHONPATH": places})
+
+    assert {name for name, how in came["found"].items() if how != "done"} == _lost(came), came
+
+
+_ZIP = """
+import os, zipfile
+from fsspec.implementations.zip import ZipFileSystem
+archive = folder + ".zip"
+with zipfile.ZipFile(archive, "w") as target:
+    for top, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(top, name)
+            target.write(path, os.path.relpath(path, folder))
+service = mtf.PluginService()
+service.load()
+mtft.register_filesystem("zipped", ZipFileSystem(archive), service=service)
+"""
+
+
+def test_what_is_read_comes_from_an_archive_too(read, tmp_path):
+    (tmp_path / "files").mkdir()
+
+    found = read(_ZIP, tmp_path / "files", "zipped://")
+
+    assert {name: how for name, how in found.items() if how != "done"} == {}
+
+
+@pytest.mark.wild
+@pytest.mark.emulator
+def test_what_is_read_comes_from_a_web_server_too(read, wild_plugins, http_store):
+    folder = http_store.folder / "files"
+    folder.mkdir()
+    env = {**http_store.environment, "WILD_PLUGIN": str(wild_plugins.io_library)}
+
+    found = read(_LOAD_STORE % ("http", "http"), folder, f"{http_store.base_uri}/files", env)
+
+    assert {name for name, how in found.items() if how != "done"} == NEEDS_LISTING, found

@@ -1,0 +1,168 @@
+"""Filesystems of Python that do what none should: TensorFlow gets an error, and goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = [pytest.mark.xdist_group("tensorflow")]
+
+_START = """
+import tensorflow as tf
+import modular_tf as mtf
+import modular_tf.tensorflow as mtft
+from modular_tf import FileStatistics, RandomAccessFile
+
+service = mtf.PluginService()
+service.load()
+g = tf.io.gfile
+
+class File(RandomAccessFile):
+    def __init__(self, answer):
+        self.uri = "bad://x"
+        self.answer = answer
+    def readinto(self, offset, buffer):
+        return self.answer() if callable(self.answer) else self.answer
+    def close(self):
+        pass
+
+class Bad:
+    answer = None
+    def new_random_access_file(self, uri):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return File(self.answer)
+    def stat(self, uri):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+    def get_children(self, uri):
+        return self.answer
+
+bad = Bad()
+mtft.register_filesystem("bad", bad, service=service)
+
+def error_of(call):
+    try:
+        return f"nothing: {call()!r}"
+    except tf.errors.OpError as error:
+        return f"{type(error).__name__}: {error.message}"
+"""
+
+
+@pytest.fixture(scope="module")
+def tensorflow(tensorflow_environment):
+    return tensorflow_environment
+
+
+def test_each_gives_a_typed_error_with_our_words(run_python, tensorflow):
+    code = """
+import json
+found = {}
+def note(name, answer, call):
+    bad.answer = answer
+    found[name] = error_of(call)
+
+read = lambda: g.GFile("bad://x", "rb").read(10)
+note("raises ValueError", ValueError("broken"), read)
+note("raises a broken name", ValueError("\\ud800 and \\udcff"), lambda: g.stat("bad://x"))
+note("raises LookupError", LookupError("broken"), read)
+note("raises SystemExit", None, lambda: g.GFile("bad://x", "rb").read(10))
+note("too many bytes", 11 << 20, read)
+note("negative", -1, read)
+note("no number", "text", read)
+note("stat of a wrong type", 5, lambda: g.stat("bad://x"))
+note("names of a wrong type", [5], lambda: tf.io.gfile.listdir("bad://x"))
+note("missing operation", None, lambda: g.mkdir("bad://x"))
+def leave():
+    raise SystemExit(3)
+note("SystemExit", leave, read)
+g.GFile("ram://goes-on", "w").write("on")
+print(json.dumps(found))
+"""
+    import json
+
+    done = run_python(_START + code, env=tensorflow, timeout=120)
+    found = json.loads(done.stdout.splitlines()[-1])
+
+    assert found["raises ValueError"].startswith("InvalidArgumentError: ")
+    assert "broken" in found["raises ValueError"]
+    assert found["raises a broken name"].startswith("InvalidArgumentError: ")
+    assert found["raises LookupError"].startswith("UnknownError: ")
+    for name in ("too many bytes", "negative", "no number", "SystemExit"):
+        assert found[name].startswith("InternalError: "), (name, found[name])
+    assert "SystemExit" in found["SystemExit"]
+    assert "10" in found["too many bytes"] or "bytes" in found["too many bytes"]
+    for name in ("stat of a wrong type", "names of a wrong type"):
+        assert not found[name].startswith("nothing"), (name, found[name])
+    assert found["missing operation"].startswith("UnimplementedError: ")
+
+
+def test_a_filesystem_may_keep_what_it_is_given(run_python, tensorflow):
+    code = """
+from modular_tf import WritableFile
+
+class Writer(WritableFile):
+    uri = "keeping://x"
+    def __init__(self):
+        self.parts = []
+    def append(self, data):
+        self.parts.append(data)
+    def tell(self):
+        return sum(map(len, self.parts))
+    def close(self):
+        global whole
+        whole = b"".join(self.parts)
+
+class Keeping:
+    def new_writable_file(self, uri):
+        return Writer()
+
+mtft.register_filesystem("keeping", Keeping(), service=service)
+parts = [bytes([number]) * 100_000 for number in range(20)] + [b"x" * 600_000]
+with g.GFile("keeping://x", "wb") as file:
+    for part in parts:
+        file.write(part)
+assert whole == b"".join(parts)
+"""
+    run_python(_START + code, env=tensorflow, timeout=120)
+
+
+def test_what_cannot_be_registered_is_refused(run_python, tensorflow):
+    code = """
+from modular_tf.errors import AlreadyExistsError, NotFoundError
+def refused(kind, call):
+    try:
+        return f"nothing: {call()}"
+    except kind as error:
+        return str(error)
+
+said = refused(AlreadyExistsError, lambda: mtft.register(["ram"], service=service))
+assert "'ram'" in said and 'register({"ram2": "ram"})' in said, said
+said = refused(NotFoundError, lambda: mtft.register(["nobody"], service=service))
+assert "nobody" in said, said
+said = refused(TypeError, lambda: mtft.register("ram", service=service))
+assert "['ram']" in said, said
+said = refused(TypeError, lambda: mtft.register_filesystem("odd", object(), service=service))
+assert "operations" in said, said
+assert "odd" not in service.schemes()
+everything = mtft.register(service=service)
+outcomes = {row.scheme: row.outcome.value for row in everything.rows}
+assert outcomes.pop("gs", "taken") == "taken"  # TensorFlow up to 2.16 brings the plugin along
+assert outcomes == {"ram": "taken", "bad": "rebound"}, outcomes
+assert g.GFile("ram://x", "w").write("a") is None
+"""
+    run_python(_START + code, env=tensorflow, timeout=120)
+
+
+def test_a_message_that_is_not_utf_8_is_told(run_python, tensorflow, fixture_plugin):
+    library = fixture_plugin("read-fails-oddly")
+    code = f"""
+service.load({str(library)!r})
+mtft.register(["fixture"], service=service)
+with g.GFile("fixture://h/f", "w") as file:
+    file.write("text")
+said = error_of(lambda: g.GFile("fixture://h/f", "rb").read(4))
+assert said.startswith("UnavailableError: read 'fixture://h/f'"), said
+assert "na\u00efve \u20ac \\\\xff\\\\xe2\\\\x82" in said, said
+"""
+    run_python(_START + code, env=tensorflow, timeout=120)

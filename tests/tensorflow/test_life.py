@@ -1,0 +1,207 @@
+"""Closed services, forks, interrupts, and ends of processes, while TensorFlow has files open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.filesystem.ending import ending_plugin
+from tests.tensorflow import ends
+
+pytestmark = [pytest.mark.xdist_group("tensorflow")]
+
+_START = """
+import os, signal, sys, threading, time
+import tensorflow as tf
+import modular_tf as mtf
+import modular_tf.tensorflow as mtft
+
+g = tf.io.gfile
+
+def started():
+    service = mtf.PluginService()
+    service.load()
+    mtft.register({"other": "ram", "disk": "file"}, service=service)
+    return service
+
+def write_records(path, count=2000):
+    with tf.io.TFRecordWriter(path) as writer:
+        for _ in range(count):
+            writer.write(b"x" * 1000)
+
+service = started()
+"""
+
+
+@pytest.fixture
+def run(run_python, tensorflow_environment):
+    """Return what runs code after `_START` in a child that has TensorFlow."""
+
+    def run(code, status=0, **env):
+        environment = {**tensorflow_environment, **env}
+        done = run_python(_START + code, env=environment, timeout=240, status=status)
+        return done.stdout
+
+    return run
+
+
+def test_a_closed_service_gives_failed_precondition_and_a_new_one_serves_again(run):
+    run("""
+write_records("other://records")
+iterator = iter(tf.data.TFRecordDataset("other://records", buffer_size=100))
+next(iterator)
+reader = g.GFile("other://records", "rb")
+reader.read(10)
+writer = tf.io.TFRecordWriter("disk://" + os.getcwd() + "/kept")
+writer.write(b"kept")
+writer.flush()
+service.close()
+try:
+    for _ in iterator:
+        pass
+    raise AssertionError("the iterator went on")
+except tf.errors.FailedPreconditionError as error:
+    assert "closed" in str(error), error
+try:
+    g.exists("other://records")
+    raise AssertionError("it exists")
+except tf.errors.FailedPreconditionError as error:
+    pass
+assert os.path.getsize("kept") > 4
+
+service = started()
+g.GFile("other://new", "w").write("a")
+g.GFile("disk://" + os.getcwd() + "/new", "w").close()
+assert [r.numpy() for r in tf.data.TFRecordDataset("disk://" + os.getcwd() + "/kept")] == [b"kept"]
+""")
+
+
+def test_a_forked_child_reads(run):
+    run("""
+write_records("disk://" + os.getcwd() + "/records")
+assert len(g.GFile("disk://" + os.getcwd() + "/records", "rb").read()) > 2_000_000
+child = os.fork()
+if child == 0:
+    data = g.GFile("disk://" + os.getcwd() + "/records", "rb").read()
+    os._exit(0 if len(data) > 2_000_000 else 1)
+_, status = os.waitpid(child, 0)
+assert status == 0, status
+assert g.exists("disk://" + os.getcwd() + "/records")
+""")
+
+
+def test_an_interrupt_in_an_upcall_is_not_lost(run):
+    printed = run("""
+class Slow:
+    def path_exists(self, uri):
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            print("interrupted within", flush=True)
+            raise
+
+    def new_random_access_file(self, uri):
+        raise FileNotFoundError(uri)
+
+mtft.register_filesystem("slow", Slow(), service=service)
+try:
+    try:
+        g.exists("slow://x")
+    except tf.errors.CancelledError:
+        print("cancelled")
+    time.sleep(10)
+    print("lost")
+except KeyboardInterrupt:
+    print("raised")
+assert not g.exists("other://none")
+""")
+    assert printed.split() in (
+        ["interrupted", "within", "cancelled", "raised"],
+        ["interrupted", "within", "raised"],  # on a machine that is slow
+    )
+
+
+@pytest.mark.parametrize("name", ends.ends)
+def test_an_end_of_the_process_is_clean(name, run_python, tensorflow_environment, tmp_path):
+    ended = run_python(
+        Path(ends.__file__),
+        name,
+        tmp_path,
+        ending_plugin(),
+        env=tensorflow_environment,
+        timeout=240,
+    )
+    assert [word for word in ends.NOISE if word in ended.stderr] == []
+
+
+def test_files_that_nobody_closes_keep_their_bytes(run, tmp_path):
+    run("""
+kept = tf.io.TFRecordWriter("disk://" + os.getcwd() + "/records")
+kept.write(b"kept")
+file = g.GFile("disk://" + os.getcwd() + "/text", "w")
+file.write("kept")
+child = os.fork()
+if child == 0:
+    sys.exit(0)
+os.waitpid(child, 0)
+assert os.path.getsize("text") == 0, "the child wrote what its parent gathered"
+""")
+    assert (tmp_path / "text").read_text() == "kept"
+    assert (tmp_path / "records").stat().st_size == 20
+
+
+def test_an_interrupt_in_a_registration_leaves_the_scheme_ours(run):
+    run("""
+register_plugin = tf.experimental.register_filesystem_plugin
+def interrupted(path):
+    register_plugin(path)
+    raise KeyboardInterrupt
+tf.experimental.register_filesystem_plugin = interrupted
+try:
+    mtft.register({"third": "ram"}, service=service)
+    raise AssertionError("no interrupt")
+except KeyboardInterrupt:
+    pass
+(row,) = mtft.register({"third": "ram"}, service=service).rows
+assert row.is_served, row
+g.GFile("third://file", "w").write("a")
+""")
+
+
+def test_threads_write_to_one_file(run):
+    run("""
+file = g.GFile("disk://" + os.getcwd() + "/many", "wb")
+file.write(b"")
+def write(mark):
+    for _ in range(3000):
+        file.write(mark * 100)
+threads = [threading.Thread(target=write, args=(bytes([97 + n]),)) for n in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+file.close()
+with open("many", "rb") as stream:
+    parts = iter(lambda: stream.read(100), b"")
+    counts = [part[:1] for part in parts if part == part[:1] * 100]
+assert len(counts) == 8 * 3000, len(counts)
+""")
+
+
+def test_threads_of_tensorflow_read_at_once(run):
+    run("""
+import fsspec
+memory = fsspec.filesystem("memory")
+mtft.register_filesystem("mem", memory, service=service)
+names = []
+for number in range(8):
+    for scheme in ("other", "mem"):
+        names.append(f"{scheme}://records-{number}")
+        write_records(names[-1], 300)
+dataset = tf.data.Dataset.from_tensor_slices(names).interleave(
+    lambda name: tf.data.TFRecordDataset(name, buffer_size=1000),
+    cycle_length=16, num_parallel_calls=8)
+assert sum(1 for _ in dataset) == 16 * 300
+""")
