@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 PROGRAM = "modular-tf"
+_PURPOSE = "Find, load and use TensorFlow's filesystem and device plugins."
 _STANDARD_OUTPUT = 1
 _USUAL_COLUMNS = 80
 _FIRST_STEPS = f"""
@@ -26,6 +27,7 @@ first steps:
   {PROGRAM} --plugin x.so list     the same with a library of yours
   {PROGRAM} fs ls ram://           work with files of a scheme that is served
   {PROGRAM} check x.so             check a library of yours
+  {PROGRAM} completion --help      complete command lines by the tab key
 """
 
 
@@ -38,6 +40,31 @@ class _Help(argparse.HelpFormatter):
 
 class _FamilyHelp(_Help, argparse.RawDescriptionHelpFormatter):
     """The same, with unchanged lines of the description."""
+
+
+class _VerbHelp(_Help):
+    """The same, with paragraphs in the description, and examples as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        from modular_tf.cli.examples import HEADING  # noqa: PLC0415  (for help only)
+
+        if text.startswith(HEADING):
+            return text
+        paragraphs = (
+            super(_VerbHelp, self)._fill_text(one, width, indent) for one in text.split("\n\n")
+        )
+        return "\n\n".join(paragraphs)
+
+
+class _VerbParser(argparse.ArgumentParser):
+    """The parser of a verb, whose help ends with examples."""
+
+    def format_help(self) -> str:
+        """Return the help."""
+        from modular_tf.cli.examples import examples_text  # noqa: PLC0415  (for help only)
+
+        self.epilog = examples_text(self.prog)
+        return super().format_help()
 
 
 def _columns() -> int:
@@ -61,11 +88,12 @@ def parse(words: Sequence[str]) -> Command:
         SystemExit: With 2 after wrong usage, with 0 after help was asked for.
     """
     options = argparse.Namespace(
-        plugin=[], plugin_dir=[], bundled=True, json=False, verbose=0, log=None, frozen=False
-    )
-    program, verbs = PROGRAM, VERBS
+        plugin=[], plugin_dir=[], bundled=True, json=False, verbose=0, log=None, frozen=False,
+        trace=None, statistics=None,
+    )  # fmt: skip
+    program, verbs, purpose = PROGRAM, VERBS, _PURPOSE
     while True:
-        parser = _family_parser(program, verbs)
+        parser = _family_parser(program, verbs, purpose)
         if not words:
             parser.print_help(sys.stderr)
             if program == PROGRAM:
@@ -76,7 +104,7 @@ def parse(words: Sequence[str]) -> Command:
         program, verb = f"{program} {name}", _look_up(parser, verbs, name)
         if verb.family is None:
             return _parse_verb(program, verb, words, options)
-        verbs = verb.family
+        verbs, purpose = verb.family, f"{verb.help.capitalize()}."
 
 
 def _look_up(parser: argparse.ArgumentParser, verbs: Mapping[str, Verb], name: str) -> Verb:
@@ -95,29 +123,37 @@ def _parse_verb(
     parser = own_parser(program, verb)
     add_global_options(parser)
     parser.parse_args(words, namespace=options)
+    if not verb.calls_plugins and (options.trace or options.statistics):
+        parser.error("--trace and --statistics: this command calls no plugin in its process")
     return Command(import_module(verb.module), options)
 
 
 def own_parser(program: str, verb: Verb) -> argparse.ArgumentParser:
     """Return the parser of a verb's own arguments, without the global options."""
-    module = import_module(verb.module)
-    parser = argparse.ArgumentParser(
+    parser = _VerbParser(
         prog=program,
-        description=module.__doc__,
-        formatter_class=_Help,
+        description=import_module(verb.module).__doc__,
+        formatter_class=_VerbHelp,
         allow_abbrev=False,
         conflict_handler="resolve",  # `-h` is the sizes of `fs ls`, and `--help` is still the help
     )
-    module.add_arguments(parser)
+    add_verb_arguments(parser, verb)
     return parser
 
 
-def _family_parser(program: str, verbs: Mapping[str, Verb]) -> argparse.ArgumentParser:
+def add_verb_arguments(parser: argparse.ArgumentParser, verb: Verb) -> None:
+    """Add a verb's own arguments to a parser."""
+    import_module(verb.module).add_arguments(parser)
+
+
+def _family_parser(
+    program: str, verbs: Mapping[str, Verb], purpose: str
+) -> argparse.ArgumentParser:
     width = max(map(len, verbs))
     table = "\n".join(f"  {name:{width}}  {verb.help}" for name, verb in verbs.items())
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Find, load and use TensorFlow's filesystem and device plugins.",
+        description=purpose,
         epilog=f"commands:\n{table}\n\n`{program} COMMAND --help` tells more about each.",
         formatter_class=_FamilyHelp,
         allow_abbrev=False,
@@ -158,4 +194,13 @@ def add_global_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--log", choices=OUTPUTS, default=left_alone,
         help=f"how to log to standard error; otherwise as {VARIABLE} says",
+    )  # fmt: skip
+    group.add_argument(
+        "--trace", metavar="FILE", default=left_alone,
+        help="write each call into a plugin to a file for Perfetto or chrome://tracing",
+    )  # fmt: skip
+    group.add_argument(
+        "--statistics", metavar="FILE", default=left_alone,
+        help="write counts and times of the calls into plugins for Prometheus; - for standard"
+        " output",
     )  # fmt: skip

@@ -11,6 +11,7 @@ from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.standard_streams import OutputError, give_up
 from modular_tf.cli.text import printable
 from modular_tf.errors import ModularTFError
+from modular_tf.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ def report_error(message: str, subject: str | None = None) -> None:
         sys.stdout.flush()
     about = "" if subject is None else f"{subject}: "
     try:
-        sys.stderr.write(printable(f"{PROGRAM}: {about}{message}") + "\n")
+        sys.stderr.write(printable(redacted(f"{PROGRAM}: {about}{message}")) + "\n")
     except OSError:
         give_up(sys.stderr)
 

@@ -6,7 +6,7 @@ keeps it from. The second signal is for a handler in the native core, which need
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.arguments import PROGRAM
@@ -35,6 +35,22 @@ def keep_leaving() -> None:
         from modular_tf.native.ffi import lib  # noqa: PLC0415  (help needs no native core)
 
         lib.mtf_leave_on_second_interrupt(PROGRAM.encode(), Exit.INTERRUPTED)
+
+
+def leave() -> None:
+    """End the process now, without waiting for calls of plugins that other threads make.
+
+    Does nothing where the process is not the command's own: its user may interrupt one thing and go
+    on with another.
+    """
+    if _wanted:
+        import os  # noqa: PLC0415  (help needs none of these)
+        import sys  # noqa: PLC0415
+
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(Exit.INTERRUPTED)  # what else runs at the end would wait, or take the plugin away
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from modular_tf.cli.arguments import Command, parse
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import EXPECTED, message_of, report_error
 from modular_tf.cli.interrupts import leave_on_second_interrupt
+from modular_tf.cli.measuring import measured
 from modular_tf.cli.printer import Printer
 from modular_tf.cli.standard_streams import OutputError
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 _CHECK = "modular_tf.check"
 """The conformance kit; all other commands work without it."""
 
+_ASKED_BY_SHELL = "_ARGCOMPLETE"
+"""The variable by which a shell asks how a command line may go on, instead of running it."""
+
 
 def run(words: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code (`Exit`).
@@ -27,6 +31,10 @@ def run(words: Sequence[str] | None = None) -> int:
     Args:
         words: The arguments after the program's name. Default: this process's own.
     """
+    if words is None and _ASKED_BY_SHELL in os.environ:
+        from modular_tf.cli.completion.answers import answer_shell  # noqa: PLC0415  (for shells only)
+
+        return answer_shell()
     try:
         standard_streams.prepare()
         code = _run(sys.argv[1:] if words is None else words, is_own=words is None)
@@ -68,7 +76,8 @@ def _run(words: Sequence[str], *, is_own: bool) -> int:
 def _execute(command: Command) -> int:
     options = command.options
     logs.set_up(options.log, options.verbose)
-    result: int = command.module.execute(options, Printer(json=options.json))
+    with measured(options):
+        result: int = command.module.execute(options, Printer(json=options.json))
     return result
 
 

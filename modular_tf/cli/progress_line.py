@@ -18,11 +18,15 @@ _TO_AN_EMPTY_LINE = "\r\x1b[K"
 
 
 class ProgressLine:
-    """One line that is overwritten, and cleared at the end."""
+    """One line that is overwritten, and cleared at the end.
 
-    def __init__(self) -> None:
+    Args:
+        patience_s: Seconds before it first appears.
+    """
+
+    def __init__(self, patience_s: float = _PATIENCE) -> None:
         self._started = time.monotonic()
-        self._next_sign = self._started + _PATIENCE
+        self._next_sign = self._started + patience_s
         self._shown = False
         self._watched = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
@@ -41,6 +45,7 @@ class ProgressLine:
     def wipe(self) -> None:
         """Clear the line, if anything was shown."""
         if self._shown:
+            self._shown = False
             self._write("")
 
     def _write(self, text: str) -> None:

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def session(
-    options: Namespace, *, load: bool | None = True, frozen: bool | None = None
+    options: Namespace,
+    *,
+    load: bool | None = True,
+    frozen: bool | None = None,
+    runs_plugins: bool = True,
 ) -> Iterator[PluginService]:
     """Run the way for one command: discover, and with `load` load and register as well.
 
@@ -30,11 +34,14 @@ def session(
         load: Whether to load; None for a command that does either itself.
         frozen: Whether plugins need to be in the lock file; by default as the options or the
             configuration say.
+        runs_plugins: Whether code of plugins may run in this process; where it may not, they are
+            tried in child processes whatever the configuration says, and mapped by nobody.
     """
     from modular_tf.service.service import PluginService  # noqa: PLC0415  (loads the native core)
 
+    config = _config(frozen=frozen if frozen is not None else options.frozen or None)
     with PluginService(
-        config=_config(frozen=frozen if frozen is not None else options.frozen or None),
+        config=config if runs_plugins else _running_nothing(config),
         plugin_paths=tuple(options.plugin),
         plugin_dirs=tuple(options.plugin_dir),
         bundled=options.bundled,
@@ -53,3 +60,9 @@ def _config(*, frozen: bool | None) -> Config:
     if frozen is None:
         return config
     return replace(config, trust=replace(config.trust, frozen=frozen))
+
+
+def _running_nothing(config: Config) -> Config:
+    """Return a configuration by which new plugins run in child processes only."""
+    tries = "new" if config.first_contact == "never" else config.first_contact
+    return replace(config, first_contact=tries, load="lazy")

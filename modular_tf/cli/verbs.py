@@ -19,31 +19,42 @@ class Verb(NamedTuple):
         help: One line for the list of commands.
         module: Where it is done; empty for a family.
         family: The verbs of a family by name.
+        calls_plugins: Whether it may call plugins in its own process.
     """
 
     help: str
     module: str = ""
     family: Mapping[str, Verb] | None = None
+    calls_plugins: bool = True
 
 
 _FS = {
     "ls": Verb("list directories", "modular_tf.cli.fs.ls"),
-    "cat": Verb("write files to standard output", "modular_tf.cli.fs.cat"),
+    "tree": Verb("draw directories as trees", "modular_tf.cli.fs.tree"),
+    "find": Verb("list whole trees", "modular_tf.cli.fs.find"),
+    "glob": Verb("list what matches patterns", "modular_tf.cli.fs.glob"),
+    "du": Verb("show how much directories hold", "modular_tf.cli.fs.du"),
     "stat": Verb("show size, kind and modification time", "modular_tf.cli.fs.stat"),
+    "cat": Verb("write files to standard output", "modular_tf.cli.fs.cat"),
+    "head": Verb("write the first lines of files", "modular_tf.cli.fs.head"),
+    "tail": Verb("write the last lines of files", "modular_tf.cli.fs.tail"),
     "cp": Verb("copy, also between schemes and local paths", "modular_tf.cli.fs.cp"),
     "mv": Verb("move or rename", "modular_tf.cli.fs.mv"),
     "rm": Verb("remove", "modular_tf.cli.fs.rm"),
+    "sync": Verb("make a directory like another one", "modular_tf.cli.fs.sync"),
     "mkdir": Verb("make directories", "modular_tf.cli.fs.mkdir"),
-    "glob": Verb("list what matches patterns", "modular_tf.cli.fs.glob"),
-    "find": Verb("list whole trees", "modular_tf.cli.fs.find"),
 }
 
 _QUARANTINE = {
-    "list": Verb("list the quarantined plugins", "modular_tf.cli.quarantine.listing"),
+    "list": Verb(
+        "list the quarantined plugins", "modular_tf.cli.quarantine.listing", calls_plugins=False
+    ),
     "retry": Verb(
         "release plugins from quarantine and try them again", "modular_tf.cli.quarantine.retry"
     ),
-    "clear": Verb("release plugins from quarantine", "modular_tf.cli.quarantine.clear"),
+    "clear": Verb(
+        "release plugins from quarantine", "modular_tf.cli.quarantine.clear", calls_plugins=False
+    ),
 }
 
 VERBS: Mapping[str, Verb] = {
@@ -55,12 +66,29 @@ VERBS: Mapping[str, Verb] = {
     "run": Verb("compute an operation on files of numpy", "modular_tf.cli.kernels.run_op"),
     "paths": Verb("list where plugins are searched for", "modular_tf.cli.paths"),
     "inspect": Verb("show what is in a plugin", "modular_tf.cli.inspect_plugin"),
-    "check": Verb("check whether a plugin conforms to its interface", "modular_tf.cli.check"),
-    "new": Verb("write the project of a new plugin", "modular_tf.cli.new"),
-    "headers": Verb("print the path of the C headers for plugins", "modular_tf.cli.headers"),
+    "check": Verb(
+        "check whether a plugin conforms to its interface",
+        "modular_tf.cli.check",
+        calls_plugins=False,
+    ),
+    "new": Verb("write the project of a new plugin", "modular_tf.cli.new", calls_plugins=False),
+    "headers": Verb(
+        "print the path of the C headers for plugins", "modular_tf.cli.headers", calls_plugins=False
+    ),
     "why": Verb("explain why a name is served or not", "modular_tf.cli.why"),
+    "doctor": Verb(
+        "tell what works here, and what TensorFlow will do with it", "modular_tf.cli.doctor"
+    ),
+    "workers": Verb(
+        "list the worker processes of the running applications", "modular_tf.cli.workers"
+    ),
     "watch": Verb("follow plugin files that come, change and go", "modular_tf.cli.watch"),
     "lock": Verb("write which plugins may load when frozen, or check", "modular_tf.cli.lock"),
     "quarantine": Verb("work with quarantined plugins", family=_QUARANTINE),
+    "completion": Verb(
+        "print what completes command lines in a shell",
+        "modular_tf.cli.completion.script",
+        calls_plugins=False,
+    ),
     "fs": Verb("work with files of any scheme", family=_FS),
 }

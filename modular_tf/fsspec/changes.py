@@ -12,17 +12,19 @@ from modular_tf.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
     InvalidArgumentError,
+    ModularTFError,
     NotFoundError,
     UnimplementedError,
 )
+from modular_tf.filesystem.tree_deletion import delete_tree
 from modular_tf.fsspec import paths
-from modular_tf.fsspec.queries import Queries
+from modular_tf.fsspec.patterns import Patterns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 
-class Changes(Queries):
+class Changes(Patterns):
     """The part of `ModularFileSystem` that changes more than the contents of a file."""
 
     def mkdir(self, path: Any, create_parents: bool = True, **_: Any) -> None:
@@ -68,35 +70,53 @@ class Changes(Queries):
     def _rm(self, path: Any) -> None:
         self.rm_file(path)
 
-    def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
-        """Remove files, and with `recursive` whole directories.
+    def rm(
+        self,
+        path: Any,
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        """Remove files, and with `recursive` whole directories; many at once.
+
+        Args:
+            path: A path, a pattern, or a list of them.
+            recursive: Remove directories with all that is in them.
+            maxdepth: How many levels to go down; None for all.
+            batch_size: How many calls are made at once at most; -1 for as many as configured.
 
         Raises:
             IsADirectoryError: A directory is to be removed and `recursive` is False.
             NotFoundError: There is nothing at `path`.
         """
         if recursive and maxdepth is None:
-            self._remove_trees(self.expand_path(path))
+            self._remove_trees(self.expand_path(path), batch_size)
             return
-        for found in reversed(self.expand_path(path, recursive=recursive, maxdepth=maxdepth)):
-            if not self.isdir(found):
-                self.rm_file(found)
-            elif recursive:
-                self.rmdir(found)
-            else:
-                raise IsADirectoryError(f"{self.uri(found)} is a directory; pass recursive=True")
+        found = self.expand_path(path, recursive=recursive, maxdepth=maxdepth)
+        directories = set(self._directories(found))
+        if directories and not recursive:
+            raise self._is_a_directory(min(directories), "; pass recursive=True")
+        files = [one for one in found if one not in directories]
+        for outcome in self._crew(batch_size).run(self.rm_file, files):
+            outcome.get()
+        for directory in sorted(directories, reverse=True):
+            self.rmdir(directory)
 
-    def _remove_trees(self, found: Iterable[str]) -> None:
-        for path in found:
-            self._remove_tree(path)
+    def _remove_trees(self, found: list[str], batch_size: int | None) -> None:
+        """Remove files at once, and one tree after the other, at once what is in it."""
+        directories = self._directories(found)
+        files = [one for one in found if one not in set(directories)]
+        for outcome in self._crew(batch_size).run(self.rm_file, files):
+            outcome.get()
+        for directory in directories:
+            self._remove_tree(directory, self._at_once(batch_size))
 
-    def _remove_tree(self, path: str) -> None:
-        if not self.isdir(path):
-            self.rm_file(path)
-            return
+    def _remove_tree(self, path: str, at_once: int) -> None:
         uri = self.uri(path)
-        left = self.filesystem.delete_recursively(uri)
-        self.dircache.clear()
+        try:
+            left = delete_tree(self.filesystem, uri, at_once)
+        finally:
+            self.dircache.clear()
         if any(left):
             raise FailedPreconditionError(
                 f"{uri}: {left.undeleted_files} files and {left.undeleted_dirs} directories "
@@ -108,9 +128,17 @@ class Changes(Queries):
     def cp_file(self, path1: Any, path2: Any, **_: Any) -> None:
         """Copy one file within the scheme, by the plugin itself; a directory is only made."""
         source, target = self._strip_protocol(path1), self._strip_protocol(path2)
-        if self.isdir(source):
+        try:
+            self._copy_one(source, target)
+        except NotFoundError:
+            raise
+        except ModularTFError:
+            if not self.isdir(source):  # asked only here: a look costs as much as a copy
+                raise
             self.makedirs(target, exist_ok=True)
-            return
+
+    def _copy_one(self, source: str, target: str) -> None:
+        """Copy a file, which is known to be none of the directories."""
         self._making_parents(
             target, lambda: self.filesystem.copy_file(self.uri(source), self.uri(target))
         )
@@ -118,12 +146,14 @@ class Changes(Queries):
 
     def _making_parents(self, path: str, action: Callable[[], Any]) -> Any:
         """Call `action`; if the directory is missing, create it and call again (`auto_mkdir`)."""
+        return self._with_parents(path, action) if self.auto_mkdir else action()
+
+    def _with_parents(self, path: str, action: Callable[[], Any]) -> Any:
+        """Call `action`; if the directory is missing, create it and call again."""
         try:
             return action()
         except NotFoundError:
-            if not self.auto_mkdir:
-                raise
-        self.makedirs(self._parent(path), exist_ok=True)
+            self.makedirs(self._parent(path), exist_ok=True)
         return action()
 
     def mv(
@@ -132,12 +162,12 @@ class Changes(Queries):
         path2: Any,
         recursive: bool = False,
         maxdepth: int | None = None,
-        **kwargs: Any,
+        **_: Any,
     ) -> None:
         """Move a file or a directory; the plugin renames it where it can.
 
-        A list or a pattern is copied and removed, as fsspec does for every filesystem. What is
-        moved to where it is stays.
+        A list or a pattern is copied and removed, as fsspec does for every filesystem, and so are
+        some levels of a directory: what lies deeper stays. What is moved to where it is stays.
 
         Raises:
             InvalidArgumentError: A directory was to be moved into itself.
@@ -145,7 +175,9 @@ class Changes(Queries):
         if maxdepth is not None or not _is_single(path1):
             for source in self.expand_path(path1):
                 self._refuse_inside(source, self._strip_protocol(path2))
-            super().mv(path1, path2, recursive=recursive, maxdepth=maxdepth, **kwargs)
+            if path1 != path2:
+                self.copy(path1, path2, recursive=recursive, maxdepth=maxdepth, on_error="raise")
+                self.rm(path1, recursive=recursive, maxdepth=maxdepth)
             return
         source, target = self._strip_protocol(path1), self._destination(path1, path2)
         if not self.isdir(source):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.concurrency.threads import map_at_once
+from modular_tf.concurrency.crew import results_at_once
 from modular_tf.errors import ModularTFError, NotFoundError
 
 if TYPE_CHECKING:
@@ -46,8 +46,10 @@ def modification_time(entry: Entry) -> datetime:
     return datetime.fromtimestamp(entry["mtime_ns"] / 1e9, tz=timezone.utc)
 
 
-def describe_all(describe: Callable[[str], Entry], paths: Sequence[str]) -> list[Entry]:
-    """Return the entries of `paths` in their order, without those that have vanished.
+def describe_all(
+    describe: Callable[[str], Entry], paths: Sequence[str], at_once: int
+) -> list[Entry | None]:
+    """Return the entries of `paths` in their order, None for those that have vanished.
 
     The C API lists names only, so each entry costs a question of its own.
     """
@@ -60,5 +62,4 @@ def describe_all(describe: Callable[[str], Entry], paths: Sequence[str]) -> list
         except ModularTFError:
             return unknown(path)
 
-    answers = map_at_once(attempt, paths)
-    return [answer for answer in answers if answer is not None]
+    return results_at_once(attempt, paths, at_once)

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import AlreadyExistsError
 from modular_tf.fsspec import paths
-from modular_tf.fsspec.changes import Changes
+from modular_tf.fsspec.options import Options
 from modular_tf.fsspec.reader import DEFAULT_BLOCK_SIZE, CachedReader, ModularReader
+from modular_tf.fsspec.transfers import Transfers
 from modular_tf.fsspec.writer import ModularWriter
 
 if TYPE_CHECKING:
     import io
 
-    from modular_tf.fsspec.origin import Origin
+    from modular_tf.fsspec.origin import PortableOrigin
 
 
-class ModularFileSystem(Changes):
+class ModularFileSystem(Transfers):
     """A scheme served by a plugin, for fsspec and everything built on it.
 
     Instances are thin: connections and caches belong to the plugin. They are therefore not kept
@@ -27,8 +28,14 @@ class ModularFileSystem(Changes):
     equal by scheme and service. Listings are not cached unless `use_listings_cache` says so.
     [any thread] Transactions are not supported, nor is a time of creation: the C API has neither.
 
-    A pickled instance carries scheme, plugin path and configuration; in another process the
-    plugin is loaded again, in the same process the same service serves on.
+    A pickled instance carries scheme, configuration, and which library serves (path, distribution,
+    version, hash). In another process the plugin is loaded again at the first use, from a file with
+    that hash; in the same process the same service serves on. It carries the storage options too,
+    secrets among them, as those of other filesystems do: keep it where you would keep the secrets.
+
+    Storage options of other filesystems, as `key`, `secret` and `endpoint_url`, that say other than
+    this process's environment are followed by an instance of the plugin: in a process of its own,
+    one for each set of options, which is closed with the service.
 
     Args:
         scheme: The scheme, when the class does not say it (`filesystem_class`).
@@ -44,8 +51,8 @@ class ModularFileSystem(Changes):
 
     Raises:
         UnimplementedError: No plugin serves the scheme (TensorFlow's code for that).
-        TypeError: A storage option is not one of the above: plugins take their settings from
-            the environment, and an ignored credential would be worse than an error.
+        TypeError: A storage option is not one of the above, and the plugin has no variable for it:
+            an ignored credential would be worse than an error. The message says what to do.
     """
 
     blocksize = DEFAULT_BLOCK_SIZE
@@ -57,10 +64,9 @@ class ModularFileSystem(Changes):
         return object.__new__(concrete)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        self.origin.require_portable()
         theirs = {"scheme", "service", "plugin", "config"}
-        options = {k: v for k, v in self.storage_options.items() if k not in theirs}
-        return _restore, (self.origin, options)
+        options = Options({k: v for k, v in self.storage_options.items() if k not in theirs})
+        return _restore, (self.portable_origin(), options)
 
     def _open(
         self,
@@ -71,6 +77,7 @@ class ModularFileSystem(Changes):
         cache_options: dict[str, Any] | None = None,
         cache_type: str | None = None,
         size: int | None = None,
+        **_: Any,  # what dask tells the readers of other filesystems
     ) -> io.IOBase:
         if not autocommit:
             self.start_transaction()
@@ -86,10 +93,15 @@ class ModularFileSystem(Changes):
         cache_options: dict[str, Any] | None,
         size: int | None,
     ) -> io.IOBase:
-        size = self._file_size(path) if size is None else size
-        file = self.filesystem.new_random_access_file(self.uri(path))
+        file = self._opened(path)
+        if size is None:
+            try:
+                size = self._size_of(path, file)
+            except BaseException:
+                file.close()
+                raise
         if cache_type is None:
-            return ModularReader(self, path, file, size, block_size or DEFAULT_BLOCK_SIZE)
+            return ModularReader(self, path, file, size, block_size)
         cached: io.IOBase = CachedReader(
             self,
             path,
@@ -115,25 +127,6 @@ class ModularFileSystem(Changes):
             self, path, filesystem, file, position=position, mode=mode, block_size=block_size
         )
 
-    def _file_size(self, path: str) -> int:
-        entry = self.info(path)
-        if entry["type"] == "directory":
-            raise IsADirectoryError(f"{self.uri(path)} is a directory")
-        return int(entry["size"])
-
-    def cat_file(
-        self, path: Any, start: int | None = None, end: int | None = None, **_: Any
-    ) -> bytes:
-        """Return the bytes `start` to `end` of a file; negative ones count from its end."""
-        path = self._strip_protocol(path)
-        first, last = start or 0, end
-        if last is None or last < 0 or first < 0:
-            first, last, _step = slice(start, end).indices(self._file_size(path))
-        if last <= first:
-            return b""
-        with self.filesystem.new_random_access_file(self.uri(path)) as file:
-            return file.read(first, last - first)
-
 
 @cache
 def filesystem_class(scheme: str) -> type[ModularFileSystem]:
@@ -153,5 +146,5 @@ def filesystem_class(scheme: str) -> type[ModularFileSystem]:
     )
 
 
-def _restore(origin: Origin, options: dict[str, Any]) -> ModularFileSystem:
-    return filesystem_class(origin.scheme)(service=origin.service(), **options)
+def _restore(origin: PortableOrigin, options: dict[str, Any]) -> ModularFileSystem:
+    return filesystem_class(origin.scheme)(service=origin, **options)

@@ -14,21 +14,24 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import ClosedError, UnimplementedError
+from modular_tf.fsspec.plugin_file import PluginFile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from modular_tf.service.default import LoadedOnce
     from modular_tf.service.service import PluginService
 
 _lock = ForkLock()
 _keys: WeakKeyDictionary[PluginService, str] = WeakKeyDictionary()
 _live: WeakValueDictionary[str, PluginService] = WeakValueDictionary()
-_started: dict[tuple[str | None, str], LoadedOnce] = {}
+_started: dict[tuple[PluginFile | str | None, str], LoadedOnce] = {}
 _registered: dict[str, PluginService] = {}
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The data that another process needs to serve the same scheme.
+    """Where a filesystem comes from, within its process.
 
     Attributes:
         scheme: The scheme.
@@ -50,8 +53,11 @@ class Origin:
         path = next((path for path in paths if path), None)
         return cls(scheme, path, service.config, _key_of(service))
 
-    def require_portable(self) -> None:
-        """Raise if no other process could load the same filesystem.
+    def portable(self, service: PluginService) -> PortableOrigin:
+        """Return what another process needs to serve the same scheme.
+
+        Args:
+            service: The service that this is the origin of.
 
         Raises:
             UnimplementedError: A Python object of this process serves the scheme.
@@ -61,10 +67,38 @@ class Origin:
                 f"the filesystem of scheme {self.scheme!r} cannot be pickled: a Python object of "
                 "this process serves it, not a plugin that another process could load",
             )
+        name = service.schemes()[self.scheme]  # its file may be gone by now
+        plugin = PluginFile.of(service.entry(name).plugin)
+        return PortableOrigin(self.scheme, plugin, self.config, self.key)
+
+
+@dataclass(frozen=True)
+class PortableOrigin:
+    """The origin of a filesystem as it travels to other processes, of other machines too.
+
+    Attributes:
+        scheme: The scheme.
+        plugin: The library that serves it.
+        config: The service's configuration.
+        key: Names the service within its process and that process's forked children.
+    """
+
+    scheme: str
+    plugin: PluginFile
+    config: Any
+    key: str
+
+    def live(self) -> PluginService | None:
+        """Return the service meant, None in another process."""
+        return _live.get(self.key)
 
     def service(self) -> PluginService:
-        """Return the service meant, or one of this process that loads the same plugin."""
-        return _live.get(self.key) or _start(self.plugin_path, self.config)
+        """Return the service meant, or one of this process that loads the same plugin.
+
+        Raises:
+            NotFoundError: This machine does not have the plugin.
+        """
+        return self.live() or _start(self.plugin, self.config, (), self.plugin.load_in)
 
 
 def service_for(scheme: str, plugin: str | None, config: Any) -> PluginService:
@@ -74,7 +108,8 @@ def service_for(scheme: str, plugin: str | None, config: Any) -> PluginService:
         ClosedError: The service that was registered for the scheme is closed.
     """
     if plugin is not None or config is not None:
-        return _start(plugin, config)
+        paths = () if plugin is None else (plugin,)
+        return _start(plugin, config, paths, lambda service: service.load(*paths))
     registered = _registered.get(scheme)
     if registered is None:
         from modular_tf.service.default import default_service  # noqa: PLC0415  (loads the native core)
@@ -96,16 +131,24 @@ def remember(scheme: str, service: PluginService | None) -> None:
         _registered[scheme] = service
 
 
-def _start(plugin: str | None, config: Any) -> PluginService:
-    """Return this process's own service for one plugin, or for all that discovery finds."""
+def _start(
+    plugin: PluginFile | str | None,
+    config: Any,
+    paths: tuple[str, ...],
+    load: Callable[[PluginService], object],
+) -> PluginService:
+    """Return this process's own service for one plugin, or for all that discovery finds.
+
+    Args:
+        plugin: Tells the services of one configuration apart.
+        config: The configuration.
+        paths: What the service searches before all other places.
+        load: Loads the plugin in the service.
+    """
     from modular_tf.service.default import LoadedOnce  # noqa: PLC0415  (the native core)
     from modular_tf.service.service import PluginService  # noqa: PLC0415  (likewise)
 
-    paths = () if plugin is None else (plugin,)
-    once = LoadedOnce(
-        lambda: PluginService(config=config, plugin_paths=paths),
-        lambda service: service.load(*paths),
-    )
+    once = LoadedOnce(lambda: PluginService(config=config, plugin_paths=paths), load)
     return _started.setdefault((plugin, repr(config)), once).get()
 
 

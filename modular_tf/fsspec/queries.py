@@ -1,14 +1,13 @@
-"""The operations that read metadata: existence, statistics, listings."""
-
-# ruff: noqa: FBT001, FBT002  (the signatures are fsspec's)
+"""The operations that read metadata of one path: existence, statistics."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from modular_tf.errors import FailedPreconditionError, NotFoundError, UnimplementedError
-from modular_tf.fsspec import entries, paths
+from modular_tf.errors import NotFoundError, UnimplementedError
+from modular_tf.filesystem.scheme import is_of_this_machine
+from modular_tf.fsspec import entries
 from modular_tf.fsspec.identity import PluginIdentity
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Queries(PluginIdentity):
-    """The part of `ModularFileSystem` that changes nothing."""
+    """The part of `ModularFileSystem` that tells of one path."""
 
     def info(self, path: Any, **_: Any) -> entries.Entry:
         """Return the entry of one file or directory: name, size, type, mtime (s) and mtime_ns.
@@ -25,6 +24,9 @@ class Queries(PluginIdentity):
             NotFoundError: There is nothing at `path`.
         """
         path = self._strip_protocol(path)
+        return self._cached_entry(path) or self._asked_info(path)
+
+    def _asked_info(self, path: str) -> entries.Entry:
         if path == self.root_marker:
             return entries.directory(path)
         return entries.file_or_directory(path, self.filesystem.stat(self.uri(path)))
@@ -32,7 +34,9 @@ class Queries(PluginIdentity):
     def exists(self, path: Any, **_: Any) -> bool:
         """Return whether something is there; an error other than "not found" is raised."""
         path = self._strip_protocol(path)
-        return path == self.root_marker or self.filesystem.path_exists(self.uri(path))
+        if path == self.root_marker or self._cached_entry(path) is not None:
+            return True
+        return self.filesystem.path_exists(self.uri(path))
 
     def isfile(self, path: Any) -> bool:
         """Return whether `path` is a file; False when nothing is there."""
@@ -43,10 +47,18 @@ class Queries(PluginIdentity):
         return self._is(path, "directory")
 
     def _is(self, path: Any, kind: str) -> bool:
+        path = self._strip_protocol(path)
         try:
-            return bool(self.info(path)["type"] == kind)
+            return self._kind(path) == kind
         except NotFoundError:
             return False
+
+    def _kind(self, path: str) -> str:
+        """Return "file" or "directory"; some stores tell this by fewer requests than the rest."""
+        known = self._cached_entry(path)
+        if known is None and path != self.root_marker and not is_of_this_machine(self.scheme):
+            return "directory" if self.filesystem.is_directory(self.uri(path)) else "file"
+        return str((known or self._asked_info(path))["type"])
 
     def modified(self, path: Any) -> datetime:
         """Return when `path` was last changed, in UTC."""
@@ -56,49 +68,22 @@ class Queries(PluginIdentity):
         """Raise: plugins do not report when a file was created."""
         raise UnimplementedError("plugins do not tell the time of creation", path=self.uri(path))
 
-    def ls(
-        self,
-        path: Any,
-        detail: bool = True,
-        refresh: bool = False,
-        **_: Any,
-    ) -> list[Any]:
-        """Return the entries of a directory, or of the one file at `path`, sorted by name.
+    # -- the listings cache, where the user wants one -----------------------------------------
 
-        With `detail`, each entry costs the plugin one more question, asked in parallel.
+    def _cached_listing(self, path: str) -> list[entries.Entry] | None:
+        with suppress(KeyError):  # also where it expires at this moment
+            known: list[entries.Entry] = self.dircache[path]
+            return known
+        return None
 
-        Raises:
-            NotFoundError: There is nothing at `path`.
-        """
-        path = self._strip_protocol(path)
-        names = self._children(path)
-        if names is None:
-            return [self.info(path)] if detail else [path]
-        if not detail:
-            return names
-        return self._listing(path, names, refresh=refresh)
-
-    def _children(self, path: str) -> list[str] | None:
-        """Return the paths in the directory `path`, None if it is a file."""
-        try:
-            names = self.filesystem.get_children(self.uri(path))
-        except (NotFoundError, FailedPreconditionError):
-            if self.info(path)["type"] == "directory":
-                raise
+    def _cached_entry(self, path: str) -> entries.Entry | None:
+        """Return what a cached listing says of `path`; None if none does."""
+        if not self.dircache.use_listings_cache:
             return None
-        # Some stores answer an empty list for a file, or for nothing at all.
-        if not names and self.info(path)["type"] != "directory":
-            return None
-        return [paths.join(path, name) for name in names]
-
-    def _listing(self, path: str, names: list[str], *, refresh: bool) -> list[entries.Entry]:
-        if not refresh:
-            with suppress(KeyError):  # also where it expires at this moment
-                known: list[entries.Entry] = self.dircache[path]
-                return known
-        found = entries.describe_all(self.info, names)
-        self.dircache[path] = found
-        return found
+        for entry in self._cached_listing(self._parent(path)) or []:
+            if entry["name"] == path:
+                return entry
+        return entries.directory(path) if self._cached_listing(path) else None
 
     def forget_listing(self, path: str) -> None:
         """Drop what the listings cache knows about `path` and the directories above it.

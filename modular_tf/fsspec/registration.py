@@ -17,6 +17,7 @@ from modular_tf.errors import AlreadyExistsError, NotFoundError
 from modular_tf.events import EventLog
 from modular_tf.fsspec import protocols
 from modular_tf.fsspec.filesystem import ModularFileSystem
+from modular_tf.fsspec.own_clients import warn_of_own_clients
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -54,6 +55,7 @@ def register(
     clobber: bool = False,
     *,
     schemes: Iterable[str] | None = None,
+    warn: bool = True,
 ) -> Registration:
     """Let fsspec open the schemes of `service` by their plugins.
 
@@ -69,6 +71,8 @@ def register(
         service: It has discovered and loaded its plugins; later ones need another call.
         clobber: Take protocols away from an implementation that works.
         schemes: Take these only. Default: every scheme of the service.
+        warn: Warn (`OwnClientWarning`) of installed libraries that open URIs of these schemes by a
+            client of their own and not by fsspec, once for each in a process.
 
     Returns:
         What was taken and what was left to whom. A protocol that is left is not an error
@@ -90,6 +94,8 @@ def register(
             protocols.take(scheme, layer)
         for scheme, owner in owners.items():
             _log.info("fsspec.protocol_kept", scheme=scheme, owner=owner)
+        if warn:
+            warn_of_own_clients(taken, stacklevel=2)
     except BaseException:
         registration.undo()
         raise

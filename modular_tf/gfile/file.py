@@ -18,8 +18,9 @@ from modular_tf.errors import (
     PermissionDeniedError,
 )
 from modular_tf.filesystem.files import is_failure_of
+from modular_tf.filesystem.short_file import ShortFile
 from modular_tf.gfile.path_arguments import PathArgument, as_uri
-from modular_tf.gfile.read_buffer import ReadBuffer
+from modular_tf.gfile.read_buffer import FIRST_BLOCK, LARGEST_BLOCK, ReadBuffer
 from modular_tf.service.default import default_service
 
 if TYPE_CHECKING:
@@ -54,13 +55,17 @@ class GFile:
         InvalidArgumentError: The mode is none of these.
     """
 
-    __slots__ = ("_binary", "_closed", "_mode", "_name", "_reader", "_service", "_writer", "_wrote")
+    __slots__ = (
+        "_action", "_binary", "_closed", "_mode", "_name", "_reader", "_service",
+        "_writer", "_wrote",
+    )  # fmt: skip
 
     def __init__(
         self, name: PathArgument, mode: str = "r", *, service: ServesFilesystems | None = None
     ) -> None:
         self._binary = "b" in mode
-        if mode.replace("b", "") not in _MODES:
+        self._action = mode.replace("b", "")
+        if self._action not in _MODES:
             raise InvalidArgumentError(
                 f"mode {mode!r} is not 'r', 'w', 'a', 'r+', 'w+' or 'a+', with or without 'b'"
             )
@@ -92,11 +97,11 @@ class GFile:
 
     def readable(self) -> bool:
         """Return whether the mode allows reads."""
-        return self._mode.replace("b", "") in _READING
+        return self._action in _READING
 
     def writable(self) -> bool:
         """Return whether the mode allows writes."""
-        return self._mode.replace("b", "") in _WRITING
+        return self._action in _WRITING
 
     def seekable(self) -> bool:
         """Return True, also in modes whose `seek` is refused (TensorFlow's answer)."""
@@ -119,8 +124,12 @@ class GFile:
             InvalidArgumentError: `n` is less than -1.
             UnicodeDecodeError: In text mode, the bytes are not UTF-8 or end within a character.
         """
-        reader = self._reader or self._open_reader()
         count = operator.index(n)
+        reader = self._reader
+        if reader is None:
+            if count == -1:
+                return self._read_whole()
+            reader = self._begin(count)
         begin = reader.position
         try:
             data = reader.read_rest() if count == -1 else reader.read(count)
@@ -129,9 +138,23 @@ class GFile:
             _restore_position(reader, begin, error)
             raise
 
+    def _read_whole(self) -> Any:
+        """Return the whole file, of which nothing was read before; it is closed again then."""
+        uri = self._uri_to_read()
+        filesystem = self._filesystem(uri)
+        data = filesystem.read_file(uri)
+        reader = ReadBuffer(ShortFile(filesystem, uri), self.size)
+        reader.position = len(data)
+        self._reader = reader
+        try:
+            return data if self._binary else data.decode()
+        except BaseException as error:
+            _restore_position(reader, 0, error)
+            raise
+
     def readinto(self, buffer: Buffer) -> int:
         """Fill a writable buffer with the next bytes; return their number, 0 at the end."""
-        reader = self._reader or self._open_reader()
+        reader = self._reader or self._begin()
         begin = reader.position
         try:
             with memoryview(buffer) as view, view.cast("B") as target:
@@ -144,7 +167,7 @@ class GFile:
 
     def readline(self) -> Any:
         r"""Return the next line with its `\n`; empty at the end of the file."""
-        reader = self._reader or self._open_reader()
+        reader = self._reader or self._begin()
         begin = reader.position
         try:
             line = reader.readline()
@@ -158,7 +181,7 @@ class GFile:
 
     def readlines(self) -> list[Any]:
         """Return all lines from here on."""
-        reader = self._reader or self._open_reader()
+        reader = self._reader or self._begin()
         begin = reader.position
         try:
             return list(iter(self.readline, b"" if self._binary else ""))
@@ -274,13 +297,27 @@ class GFile:
         self.close()
 
     def _open_reader(self) -> ReadBuffer:
-        self._require_open()
-        if not self.readable():
-            self._refuse("reading")
-        uri = self._uri()
+        uri = self._uri_to_read()
         file = self._filesystem(uri).new_random_access_file(uri)
         self._reader = ReadBuffer(file, self.size)
         return self._reader
+
+    def _begin(self, n: int = 0) -> ReadBuffer:
+        """Open the file for a read of `n` bytes, and read its first block with the same call."""
+        # A long read goes into no block. What is written through this file leaves an open reader as
+        # it was, and would be seen by one that is opened anew.
+        if n >= LARGEST_BLOCK or self.writable():
+            return self._open_reader()
+        uri = self._uri_to_read()
+        file, first = self._filesystem(uri).open_and_read(uri, max(n, FIRST_BLOCK))
+        self._reader = ReadBuffer(file, self.size, first)
+        return self._reader
+
+    def _uri_to_read(self) -> str:
+        self._require_open()
+        if not self.readable():
+            self._refuse("reading")
+        return self._uri()
 
     def _open_writer(self) -> WritableFile:
         self._require_open()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Protocol
 
+from modular_tf.concurrency.crew import results_at_once
 from modular_tf.errors import (
     AlreadyExistsError,
     ClosedError,
@@ -15,6 +16,8 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.filesystem import copying
+from modular_tf.filesystem.scheme import scheme_of
+from modular_tf.filesystem.tree_deletion import delete_tree
 from modular_tf.gfile import moving
 from modular_tf.gfile.file import GFile
 from modular_tf.gfile.path_arguments import PathArgument, as_uri, join
@@ -35,6 +38,9 @@ class ServesFilesystems(Protocol):
 
     def schemes(self) -> Mapping[str, str]:
         """Return the plugin's name for each scheme."""
+
+    def calls_at_once(self, *schemes: str) -> int:
+        """Return how many calls work on many files may make at once."""
 
 
 class GfileFunctions:
@@ -85,8 +91,8 @@ class GfileFunctions:
 
     def stat(self, path: PathArgument) -> FileStatistics:
         """Return `length` in bytes, `mtime_nsec` since 1970, and `is_directory`."""
-        uri = as_uri(path)
-        return self._filesystem_for(uri).stat(uri)
+        uri = path if type(path) is str else as_uri(path)
+        return (self._service or default_service()).filesystem_for(uri).stat(uri)  # as above
 
     def listdir(self, path: PathArgument) -> list[str]:
         """Return the names in a directory, sorted.
@@ -153,12 +159,17 @@ class GfileFunctions:
             yield uri, subdirs, files
 
     def _listed_by_kind(self, uri: str) -> tuple[list[str], list[str]]:
-        filesystem = self._filesystem_for(uri)
+        service = self._service or default_service()
+        filesystem = service.filesystem_for(uri)
         prefix = join(uri, "")
-        subdirs: list[str] = []
-        files: list[str] = []
-        for name in self.listdir(uri):
-            (subdirs if _is_directory(filesystem, prefix + name) else files).append(name)
+        names = self.listdir(uri)
+        kinds = results_at_once(
+            lambda name: _is_directory(filesystem, prefix + name),
+            names,
+            service.calls_at_once(scheme_of(uri)),
+        )
+        subdirs = [name for name, is_dir in zip(names, kinds, strict=True) if is_dir]
+        files = [name for name, is_dir in zip(names, kinds, strict=True) if not is_dir]
         return subdirs, files
 
     # -- changes ------------------------------------------------------------------------------
@@ -188,7 +199,9 @@ class GfileFunctions:
             PermissionDeniedError: The filesystem left something behind without saying why.
         """
         uri = as_uri(path)
-        left = self._filesystem_for(uri).delete_recursively(uri)
+        service = self._service or default_service()
+        at_once = service.calls_at_once(scheme_of(uri))
+        left = delete_tree(service.filesystem_for(uri), uri, at_once)
         if any(left):
             raise PermissionDeniedError(
                 f"rmtree {uri!r}: {left.undeleted_files} files and {left.undeleted_dirs} "
@@ -212,8 +225,9 @@ class GfileFunctions:
             UnimplementedError: The two lie on different filesystems; copy and remove instead.
         """
         source, target = as_uri(src), as_uri(dst)
-        filesystem = self._filesystem_for(source)
-        if self._filesystem_for(target) is not filesystem:
+        service = self._service or default_service()
+        filesystem = service.filesystem_for(source)
+        if service.filesystem_for(target) is not filesystem:
             raise UnimplementedError(
                 f"rename {source!r} to {target!r}: they lie on different filesystems; "
                 "copy it, then remove the source",
@@ -221,7 +235,7 @@ class GfileFunctions:
                 operation="rename_file",
             )
         self._require_free(target, "rename", overwrite=overwrite)
-        moving.rename(filesystem, source, target)
+        moving.rename(filesystem, source, target, service.calls_at_once(scheme_of(source)))
 
     def copy(
         self,

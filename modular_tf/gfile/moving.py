@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.concurrency.crew import Crew
 from modular_tf.errors import FailedPreconditionError, InvalidArgumentError
 from modular_tf.filesystem.child_names import checked_children
 from modular_tf.filesystem.uri import join_path
@@ -17,8 +18,14 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.filesystem import Filesystem
 
 
-def rename(fs: Filesystem, source: str, target: str) -> None:
+def rename(fs: Filesystem, source: str, target: str, at_once: int = 1) -> None:
     """Move a file or directory, replacing a file or an empty directory of the same kind.
+
+    Args:
+        fs: Where both are.
+        source: What to move.
+        target: Its new name.
+        at_once: The most calls under way, where a directory is moved entry by entry.
 
     Raises:
         FailedPreconditionError: The target is of the other kind, or a directory that holds
@@ -26,12 +33,19 @@ def rename(fs: Filesystem, source: str, target: str) -> None:
         InvalidArgumentError: A directory was to be moved into itself.
         NotFoundError: The source, or the directory of the target, does not exist.
     """
+    if not _is_renamed(fs, source, target):
+        _move_directory(fs, source, target, at_once)
+
+
+def _is_renamed(fs: Filesystem, source: str, target: str) -> bool:
+    """Rename what can be renamed; return False for a directory that is refused."""
     try:
         fs.rename_file(source, target)
     except FailedPreconditionError:
         if not _is_directory(fs, source):
             raise
-        _move_directory(fs, source, target)
+        return False
+    return True
 
 
 def _is_directory(fs: Filesystem, uri: str) -> bool:
@@ -41,15 +55,19 @@ def _is_directory(fs: Filesystem, uri: str) -> bool:
         return False
 
 
-def _move_directory(fs: Filesystem, source: str, target: str) -> None:
+def _move_directory(fs: Filesystem, source: str, target: str, at_once: int) -> None:
     old, new = fs.name_in_store(source), fs.name_in_store(target)
     if old == new:
         return
     if new.startswith(old.rstrip("/") + "/"):
         raise InvalidArgumentError(f"rename {source!r} to {target!r}: into itself", path=source)
     _require_empty_directory(fs, target)
-    for name in checked_children(fs, source):
-        rename(fs, join_path(source, name), join_path(target, name))
+    children = [
+        (join_path(source, name), join_path(target, name)) for name in checked_children(fs, source)
+    ]
+    outcomes = Crew(at_once).run(lambda pair: _is_renamed(fs, *pair), children)
+    for directory in [outcome.item for outcome in outcomes if not outcome.get()]:
+        _move_directory(fs, *directory, at_once)
     fs.delete_dir(source)
 
 

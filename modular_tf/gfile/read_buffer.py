@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import InvalidArgumentError, OutOfRangeError
+from modular_tf.filesystem.whole_reads import SHORT_FILE, read_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from modular_tf.filesystem.files import RandomAccessFile
 
 # A seek is often followed by one short read, a scan by many: blocks start small and double.
 FIRST_BLOCK = 16 << 10
 LARGEST_BLOCK = 512 << 10
-# A file that is shorter than this is read whole without asking for its size.
-WHOLE_WITHOUT_SIZE = 64 << 10
 
 
 class ReadBuffer:
@@ -27,6 +26,7 @@ class ReadBuffer:
     Args:
         file: The open file; closed by `close`.
         size: Tells the length of the file now, in bytes.
+        first: What its first block was, where that was read already.
 
     Attributes:
         position: Where the next read begins; it may lie outside of the block.
@@ -34,11 +34,11 @@ class ReadBuffer:
 
     __slots__ = ("_data", "_file", "_next_size", "_size", "_start", "position")
 
-    def __init__(self, file: RandomAccessFile, size: Callable[[], int]) -> None:
+    def __init__(self, file: RandomAccessFile, size: Callable[[], int], first: bytes = b"") -> None:
         self._file = file
         self._size = size
-        self._next_size = FIRST_BLOCK
-        self._data = b""
+        self._next_size = 2 * FIRST_BLOCK if first else FIRST_BLOCK
+        self._data = first
         self._start = 0
         self.position = 0
 
@@ -80,32 +80,19 @@ class ReadBuffer:
     def read_rest(self) -> bytes:
         """Return everything from here to the end of the file.
 
-        A short file costs no question for its size. A long one is then read again from here in
-        one piece, because joining two pieces would copy it.
+        A short rest costs no question for the size of the file.
         """
         begin = self.position
         try:
-            rest = self.read(WHOLE_WITHOUT_SIZE)
-            if len(rest) == WHOLE_WITHOUT_SIZE:
-                rest = self._read_all_from(begin, rest)
+            rest = self.read(SHORT_FILE)
+            if len(rest) == SHORT_FILE:
+                rest = read_on(self._file, begin, rest, self._size)
             end = begin + len(rest)
         except BaseException:
             self.position = begin
             raise
         self.position = end
         return rest
-
-    def _read_all_from(self, begin: int, first: bytes) -> bytes:
-        n = self._size() - begin
-        if n > len(first):
-            return self._file.read(begin, n)
-        # A file that lies about its size, as those under /proc do.
-        return first + b"".join(self._blocks(begin + len(first)))
-
-    def _blocks(self, offset: int) -> Iterator[bytes]:
-        while block := self._file.read(offset, LARGEST_BLOCK):
-            yield block
-            offset += len(block)
 
     def readline(self) -> bytes:
         r"""Return what stands before and including the next `\n`, or the rest of the file."""

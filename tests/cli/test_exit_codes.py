@@ -26,7 +26,9 @@ def run(monkeypatch):
     """Run an action as a verb, with `verbose` -v given."""
 
     def run(action, verbose=0):
-        options = argparse.Namespace(verbose=verbose, json=False, log=None)
+        options = argparse.Namespace(
+            verbose=verbose, json=False, log=None, trace=None, statistics=None
+        )
         monkeypatch.setattr(main, "parse", lambda _: Command(Verb(action), options))
         return main.run([])
 

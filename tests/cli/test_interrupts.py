@@ -108,3 +108,45 @@ def test_an_interrupt_is_told_on_a_small_stack_for_signals(library):
     assert command.read_until(b"Ctrl-C again leaves at once\n", _PATIENCE_S), command.said
     assert command.child.poll() is None
     command.end()
+
+
+@pytest.fixture
+def interrupted(library, tmp_path):
+    """Interrupt a copy to the plugin that the path names; return its exit status and words."""
+
+    def interrupt(target: str) -> tuple[int, str]:
+        (tmp_path / "source").write_bytes(b"x" * 1000)
+        command = Hanging(_COMMAND, library, "fs", "cp", tmp_path / "source", target)
+        try:
+            wait_for_nap(command.child.pid)
+            command.interrupt()
+            status = command.child.wait(_PATIENCE_S)
+            command.read_until(b"nothing", _PATIENCE_S)
+            return status, command.said.decode()
+        finally:
+            command.end()
+
+    return interrupt
+
+
+def wait_for_nap(pid: int) -> None:
+    """Wait until some thread of a process sleeps long."""
+    looks = dict.fromkeys(Path(f"/proc/{pid}/task").iterdir(), 0)
+    for _ in range(_PATIENCE_S * 100):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            is_asleep = (task / "syscall").read_text().startswith(("35 ", "230 ", "115 "))
+            looks[task] = looks.get(task, 0) + 1 if is_asleep else 0
+        if max(looks.values()) >= _LOOKS:
+            return
+        select.select([], [], [], 0.01)
+    raise AssertionError("the plugin was never reached")
+
+
+def test_one_interrupt_ends_a_copy_whose_plugin_stores_for_minutes(interrupted):
+    """Of a plugin that is no object store nobody knows what is left."""
+    status, said = interrupted("ending://h/close/600")
+
+    assert status == 130
+    assert "modular-tf: interrupted; 0 files done\n" in said
+    assert "ending://h/close/600: the copy was given up; the target may be torn" in said
+    assert "Ctrl-C again" not in said

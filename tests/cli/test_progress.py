@@ -9,8 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from modular_tf.check.outcome import Verdict
-from modular_tf.cli import check_progress, progress_line
-from modular_tf.cli.fs import copying
+from modular_tf.cli import check_progress, progress_line, transfer_progress
+from modular_tf.cli.fs import totals as totals_module
+from modular_tf.cli.fs.totals import Totals
+from modular_tf.cli.transfer_progress import TransferProgress, phase
 
 PASSED, FAILED = (Verdict.PASSED, "FS-001"), (Verdict.FAILED, "FS-002")
 
@@ -37,47 +39,82 @@ def clock(monkeypatch):
     return clock
 
 
-def shown(clock, stream, monkeypatch, steps):
+@pytest.fixture
+def totals(clock, monkeypatch):
+    monkeypatch.setattr(totals_module, "time", clock)
+    monkeypatch.setattr(transfer_progress, "time", clock)
+    return Totals()
+
+
+def shown(clock, totals, stream, monkeypatch, steps):
     """Advance by a megabyte at each of these times, of four in all; return what appears."""
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", stream)
-        sign = copying.Progress("s3://b/x\x1b[2J", 4 * 2**20)
+        patch.setitem(sys.modules, "modular_tf.cli.rich_progress", None)
+        progress = TransferProgress(totals, is_wanted=True)
+        totals.find(1)
+        totals.begin(4 * 2**20)
         for step in steps:
             clock.now = 1000.0 + step
-            sign.advance(2**20)
-        sign.close()
+            totals.add_bytes(2**20)
+            progress.show()
+        progress.clear()
     return stream.getvalue()
 
 
-def test_a_short_copy_shows_nothing(clock, monkeypatch):
-    assert shown(clock, Terminal(), monkeypatch, [0.1, 0.2, 0.3, 0.4]) == ""
+def test_a_short_copy_shows_nothing(clock, totals, monkeypatch):
+    assert shown(clock, totals, Terminal(), monkeypatch, [0.1, 0.2, 0.3, 0.4]) == ""
 
 
-def test_a_long_copy_tells_how_far_it_is_and_cleans_up(clock, monkeypatch):
-    seen = shown(clock, Terminal(), monkeypatch, [0.2, 1.0, 1.01, 2.0])
+def test_a_long_copy_tells_how_far_it_is_and_cleans_up(clock, totals, monkeypatch):
+    seen = shown(clock, totals, Terminal(), monkeypatch, [0.2, 1.0, 1.01, 2.0])
 
     assert seen.split("\r\x1b[K") == [
         "",
-        "s3://b/x\\x1b[2J  50% of 4.0 MiB, 2.0 MiB/s",
-        "s3://b/x\\x1b[2J  100% of 4.0 MiB, 2.0 MiB/s",
+        "0 of 1 file, 2.0 MiB of 4.0 MiB, 2.0 MiB/s, 0:01 left",
+        "0 of 1 file, 4.0 MiB of 4.0 MiB, 2.0 MiB/s",
         "",
     ]
 
 
-def test_nobody_watching_nothing_shown(clock, monkeypatch):
-    assert shown(clock, io.StringIO(), monkeypatch, [1.0, 2.0, 3.0, 4.0]) == ""
+def test_nobody_watching_nothing_shown(clock, totals, monkeypatch):
+    assert shown(clock, totals, io.StringIO(), monkeypatch, [1.0, 2.0, 3.0, 4.0]) == ""
 
 
-def test_an_empty_file_is_whole_at_once(clock, monkeypatch):
+def test_what_is_being_stored_is_told_with_its_time(clock, totals, monkeypatch):
+    totals.store("s3://b/k")
+    seen = shown(clock, totals, Terminal(), monkeypatch, [1.0, 2.0, 3.0, 17.0])
+
+    assert seen.split("\r\x1b[K")[-2].endswith(", storing 1 file for 17 s")
+    totals.leave("s3://b/k")
+    assert phase(totals) == ""
+
+
+def test_the_bytes_of_files_that_are_not_begun_are_estimated(totals):
+    totals.find(10)
+    assert totals.expected_bytes() is None
+    totals.begin(100)
+    totals.begin(300)
+
+    assert totals.expected_bytes() == 2000
+
+
+def test_rich_shows_the_same_totals(clock, totals, monkeypatch):
+    pytest.importorskip("rich")
     stream = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", stream)
-        sign = copying.Progress("x", 0)
-        clock.now += 1
-        sign.advance(0)
-        sign.close()
+        progress = TransferProgress(totals, is_wanted=True)
+        totals.find(3)
+        totals.store("s3://b/\x1b[2J")
+        clock.now += 5
+        progress.show()
+        progress.clear()
 
-    assert "100% of 0 B" in stream.getvalue()
+    assert "0 of 3 files" in stream.getvalue()
+    assert "storing 1 file for 5 s" in stream.getvalue()
+    assert "\x1b[2J" not in stream.getvalue()
 
 
 def test_checks_are_counted_per_plugin(clock, monkeypatch):

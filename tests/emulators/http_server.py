@@ -125,6 +125,7 @@ class LoopbackServer(http.server.ThreadingHTTPServer):
     """Serves on 127.0.0.1, on a port that the system chooses."""
 
     daemon_threads = True
+    request_queue_size = 128  # with five, connections wait for seconds on a busy machine
 
     def __init__(self, handler: type[RequestHandler]) -> None:
         super().__init__(("127.0.0.1", 0), handler)

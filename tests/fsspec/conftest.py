@@ -9,7 +9,7 @@ import sys
 import pytest
 from fsspec.registry import _registry
 
-from modular_tf.fsspec import ModularFileSystem, origin, protocols
+from modular_tf.fsspec import ModularFileSystem, origin, own_clients, protocols
 from modular_tf.service.service import PluginService
 from tests.fixtures.children import describe
 from tests.fixtures.process_group import run_in_group
@@ -46,6 +46,7 @@ def untouched_registry(monkeypatch):
     """Take back what a test does to fsspec's registry, and begin with no service registered."""
     monkeypatch.setattr(origin, "_registered", {})
     monkeypatch.setattr(protocols, "_layers", {})
+    monkeypatch.setattr(own_clients, "_told", set())
     before = dict(_registry)
     yield
     _registry.clear()

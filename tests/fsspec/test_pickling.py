@@ -72,12 +72,13 @@ def test_a_plugin_that_is_gone_is_named(run_python, tmp_path):
             service.discover(); service.load()
             plugin = next(p.path for p in service.plugins() if "ram" in p.schemes)
         shutil.copy(plugin, "copy.so")
+        open("copy.so", "ab").write(b"\\0")  # else it would be the bundled one
         fs = ModularFileSystem("ram", plugin=os.path.abspath("copy.so"))
         open("blob", "wb").write(pickle.dumps(fs))
         os.remove("copy.so")
         """
     )
-    child = run_python("import pickle; pickle.load(open('blob', 'rb'))", status=1)
+    child = run_python("import pickle; pickle.load(open('blob', 'rb')).exists('x')", status=1)
 
     assert "copy.so" in child.stderr.splitlines()[-1]
 

@@ -17,7 +17,10 @@ from modular_tf.fsspec import ModularFileSystem, register
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import interrupt, points
 
-pytestmark = pytest.mark.usefixtures("untouched_registry")
+pytestmark = [
+    pytest.mark.usefixtures("untouched_registry"),
+    pytest.mark.filterwarnings("ignore::modular_tf.fsspec.OwnClientWarning"),
+]
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.errors import ClosedError, InvalidArgumentError, NotFoundError
+from modular_tf.gfile.read_buffer import FIRST_BLOCK
 
 if TYPE_CHECKING:
     from modular_tf.gfile import GfileFunctions
@@ -61,6 +62,59 @@ def test_a_closed_file_cannot_be_entered(functions: GfileFunctions, root: str) -
 
     with pytest.raises(ClosedError, match="was closed before"), file:
         pass
+
+
+def test_a_file_that_was_read_whole_is_read_on(functions: GfileFunctions, root: str) -> None:
+    uri = write(functions, f"{root}/a", "line\n")
+    with functions.GFile(uri) as file:
+        assert file.read() == "line\n"
+        assert (file.tell(), file.read(), file.readline()) == (5, "", "")
+        with functions.GFile(uri, "ab") as other:
+            other.write("more")
+        assert (file.read(2), file.tell()) == ("mo", 7)
+        file.seek(0)
+        assert (file.read(), file.tell()) == ("line\nmore", 9)
+
+
+def test_a_file_that_was_read_whole_can_be_told_and_closed_when_it_is_gone(
+    functions: GfileFunctions, root: str
+) -> None:
+    file = functions.GFile(write(functions, f"{root}/a", "text"))
+    assert file.read() == "text"
+    functions.remove(f"{root}/a")
+
+    assert (file.tell(), file.read(), file.readline()) == (4, "", "")
+    file.close()
+    with pytest.raises(ClosedError):
+        file.tell()
+
+
+@pytest.mark.parametrize("size", [9, FIRST_BLOCK - 1, FIRST_BLOCK, 3 * FIRST_BLOCK])
+@pytest.mark.parametrize("first", ["read", "readline", "readinto"])
+def test_what_was_added_since_the_first_read_is_read(
+    functions: GfileFunctions, root: str, size: int, first: str
+) -> None:
+    content = b"line\n" + b"x" * (size - 5)
+    uri = write(functions, f"{root}/a", content)
+    buffer = bytearray(3)
+    begin = {"read": lambda f: f.read(3), "readline": lambda f: f.readline()}
+    begin["readinto"] = lambda f: bytes(buffer[: f.readinto(buffer)])
+    with functions.GFile(uri, "rb") as file:
+        found = begin[first](file)
+        with functions.GFile(uri, "ab") as other:
+            other.write("more\n")
+        found += file.readline() + b"".join(file.readlines()) + file.read()
+
+    assert found == content + b"more\n"
+
+
+def test_bytes_that_are_no_text_are_passed_over(functions: GfileFunctions, root: str) -> None:
+    """As TensorFlow does: the next read finds what follows."""
+    file = functions.GFile(write(functions, f"{root}/a", b"\xff\xff"))
+    with pytest.raises(UnicodeDecodeError):
+        file.read()
+
+    assert (file.tell(), file.read()) == (2, "")
 
 
 def test_json_is_written_and_read(functions: GfileFunctions, root: str) -> None:

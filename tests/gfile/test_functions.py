@@ -66,6 +66,9 @@ class OneFilesystem:
     def __init__(self, filesystem: Filesystem) -> None:
         self.filesystem = filesystem
 
+    def calls_at_once(self, *schemes: str) -> int:
+        return 4
+
     def filesystem_for(self, uri: str) -> Filesystem:
         return self.filesystem
 

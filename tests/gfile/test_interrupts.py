@@ -46,6 +46,19 @@ READS: dict[str, Callable[[GFile], bytes]] = {
 }
 
 
+def test_an_interrupted_read_of_a_whole_file_can_be_tried_again(
+    functions: GfileFunctions, uri: str
+) -> None:
+    for point in points():
+        with functions.GFile(uri, "r") as file:
+            found: list[str] = []
+            more = interrupt(lambda: found.append(file.read()), point=point)  # noqa: B023
+            assert "".join(found) + file.read() == TEXT.decode()
+        if not more:
+            assert point
+            break
+
+
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
 def test_no_byte_is_lost_by_an_interrupt(
     functions: GfileFunctions, uri: str, read: Callable[[GFile], bytes]

@@ -55,7 +55,7 @@ def _small_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(read_buffer, "FIRST_BLOCK", 4)
         patch.setattr(read_buffer, "LARGEST_BLOCK", 32)
-        patch.setattr(read_buffer, "WHOLE_WITHOUT_SIZE", 16)
+        patch.setattr(read_buffer, "SHORT_FILE", 16)
         yield
 
 

@@ -1,127 +1,223 @@
-"""Copying files and trees between places."""
+"""Copying files and trees between places, many files at once."""
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from modular_tf.cli.fs.place import destination_place
+from modular_tf.cli.fs.selection import EVERYTHING, Selection
 from modular_tf.cli.fs.stream import CHUNK, refuse_overlap
-from modular_tf.cli.progress_line import ProgressLine
-from modular_tf.cli.text import size
-from modular_tf.errors import FailedPreconditionError, NotFoundError
+from modular_tf.cli.fs.transfers import Transfers, watched
+from modular_tf.errors import AlreadyExistsError, FailedPreconditionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable
 
-    from modular_tf.cli.failures import Failures
     from modular_tf.cli.fs.place import Place
+    from modular_tf.cli.fs.resuming import Resumption
+    from modular_tf.filesystem.copy_watch import CopyWatch
+    from modular_tf.filesystem.statistics import FileStatistics
 
-Copied = tuple["Place", "Place"]
-"""A file that has been copied, and its copy."""
 
+@dataclass(frozen=True, slots=True)
+class CopyItem:
+    """A file or directory to copy.
 
-def require_directory_for_several(sources: list[str], target: Place) -> None:
-    """Raise if several sources would be copied to one name.
-
-    Raises:
-        FailedPreconditionError: `target` is not a directory.
+    Attributes:
+        source: What is copied.
+        target: Where it arrives.
+        path: Its path below the source that was named; empty for that one.
     """
-    if len(sources) > 1 and not target.is_directory():
-        raise FailedPreconditionError("is not a directory, and there are several sources")
+
+    source: Place
+    target: Place
+    path: str = ""
+
+    @property
+    def uri(self) -> str:
+        """What a failure is about."""
+        return self.source.uri
 
 
-def copy(source: Place, target: Place, failures: Failures, *, recursive: bool) -> Iterator[Copied]:
-    """Copy a file, or with `recursive` a tree, and yield each file that was copied.
+@dataclass(frozen=True, slots=True)
+class CopyRules:
+    """How the items of a verb are copied.
 
-    An existing directory takes the source in under its own name. Within a tree, a file that
-    cannot be copied is added to `failures` and does not stop the rest.
-
-    Raises:
-        FailedPreconditionError: `source` is a directory and `recursive` is False, or both
-            places are the same.
-        NotFoundError: There is nothing at `source`.
+    Attributes:
+        recursive: Directories are copied too.
+        selection: Which files.
+        is_rehearsal: Nothing is written; what would be copied is told.
+        resumption: How downloads go on where they were broken off; None if they do not.
     """
-    is_directory = source.stat().is_directory
-    if is_directory and not recursive:
-        raise FailedPreconditionError("is a directory; copy it with -r", path=source.uri)
-    landing = destination_place(source, target)
-    refuse_overlap(source, landing)
-    copied = _copy_tree(source, landing, failures) if is_directory else _copy_one(source, landing)
-    yield from copied
+
+    recursive: bool
+    selection: Selection = EVERYTHING
+    is_rehearsal: bool = False
+    resumption: Resumption | None = None
 
 
-def _copy_tree(source: Place, target: Place, failures: Failures) -> Iterator[Copied]:
-    if not target.is_directory():
-        target.filesystem.recursively_create_dir(target.uri)
-    for child in source.children():
-        landing = target.child(child.name)
-        with failures.about(child.uri):
-            if child.is_directory():
-                yield from _copy_tree(child, landing, failures)
-            else:
-                yield from _copy_one(child, landing)
+class Copying:
+    """Copies the items of a tree while it is being listed. [any thread]
+
+    Of the place of an object store nobody asks whether it is a directory: opening it as a file
+    tells, and a file needs no other request.
+
+    Args:
+        transfers: Takes the children of directories as further work.
+        rules: How to copy.
+        copied: Called for each file when it is copied.
+    """
+
+    def __init__(
+        self,
+        transfers: Transfers[CopyItem],
+        rules: CopyRules,
+        copied: Callable[[CopyItem], object],
+    ) -> None:
+        self._transfers = transfers
+        self._rules = rules
+        self._copied = copied
+
+    def run(self, items: Iterable[CopyItem]) -> None:
+        """Copy items and all that is in them; what fails is added to the failures."""
+        roots = list(items)
+        self._transfers.totals.find(len(roots))
+        self._transfers.run(self.step, roots, lambda item: item.uri)
+
+    def step(self, item: CopyItem) -> None:
+        """Copy a file, or begin to copy a directory."""
+        if not item.path:
+            refuse_overlap(item.source, item.target)
+        is_taken = not item.path or self._rules.selection.takes(item.path)
+        facts = self._facts(item, is_taken=is_taken)
+        if facts is not None and facts.is_directory:
+            self._enter(item)
+        elif is_taken:
+            self._copy_found(item, facts)
+        else:
+            self._transfers.totals.find(-1)
+
+    def _facts(self, item: CopyItem, *, is_taken: bool) -> FileStatistics | None:
+        """Return the statistics of the source; None where copying it tells as much."""
+        tells_itself = item.source.filesystem.is_object_store and not self._rules.is_rehearsal
+        return None if tells_itself and is_taken else item.source.stat()
+
+    def _copy_found(self, item: CopyItem, facts: FileStatistics | None) -> None:
+        try:
+            self.copy_file(item, facts)
+        except FailedPreconditionError:
+            if facts is not None or not item.source.is_directory():
+                raise
+            self._enter(item)
+
+    def copy_file(self, item: CopyItem, facts: FileStatistics | None) -> None:
+        """Copy one file."""
+        if self._rules.is_rehearsal:
+            self._transfers.totals.end()
+        else:
+            with watched(self._transfers, item.target) as watch:
+                watch.begun(None if facts is None else facts.length)
+                resumption = self._rules.resumption
+                if resumption is not None and resumption.serves(item.source, item.target):
+                    resumption.copy(item.source, item.target, watch)
+                elif copy_file(item.source, item.target, watch) is None and facts is not None:
+                    self._transfers.totals.add_bytes(facts.length)
+        self._copied(item)
+
+    def _enter(self, item: CopyItem) -> None:
+        """Make the directory and add what is in it."""
+        if not self._rules.recursive:
+            raise FailedPreconditionError("is a directory; copy it with -r", path=item.source.uri)
+        if item.target.is_same(item.source):
+            raise FailedPreconditionError(f"{item.target.uri} is the same directory")
+        names = item.source.filesystem.get_children(item.source.uri)
+        if not self._rules.is_rehearsal and (names or not self._rules.selection):
+            make_directory(item.target, is_root=not item.path, is_empty=not names)
+        self._transfers.totals.find(len(names) - 1)
+        self._transfers.add(
+            CopyItem(
+                item.source.child(name),
+                item.target.child(name),
+                f"{item.path}/{name}" if item.path else name,
+            )
+            for name in names
+        )
 
 
-def _copy_one(source: Place, target: Place) -> Iterator[Copied]:
-    copy_file(source, target)
-    yield source, target
+def make_directory(target: Place, *, is_root: bool, is_empty: bool) -> None:
+    """Make the directory that a copied one becomes; one that exists is fine.
+
+    Args:
+        target: The directory.
+        is_root: Its parent may be missing.
+        is_empty: Nothing is to come into it. In an object store a directory is there as soon as
+            something is in it, and takes no request before.
+    """
+    filesystem = target.filesystem
+    if filesystem.is_object_store and not is_empty:
+        return
+    if is_root:
+        if not target.is_directory():
+            filesystem.recursively_create_dir(target.uri)
+        return
+    with suppress(AlreadyExistsError):
+        filesystem.create_dir(target.uri)
 
 
-def copy_file(source: Place, target: Place) -> bool:
+def copy_file(source: Place, target: Place, watch: CopyWatch) -> bool | None:
     """Copy one file, by the plugin itself if one plugin serves both, else through this process.
 
     Returns:
-        False where both may be one file, and nothing was done.
+        Whether it was copied through this process, which told the watch; None where the plugin
+        copied it. False where both may be one file, and nothing was done.
     """
     from modular_tf.filesystem.copying import copy_through  # noqa: PLC0415  (help needs no core)
 
     if source.shares_store_with(target):
         source.filesystem.copy_file(source.uri, target.uri)
-        return True
-    with closing(Progress(source.uri, _size_if_known(source))) as progress:
-        return copy_through(
-            source.filesystem,
-            source.uri,
-            target.filesystem,
-            target.uri,
-            progress.advance,
-            CHUNK,
-        )
+        return None
+    return copy_through(
+        source.filesystem,
+        source.uri,
+        target.filesystem,
+        target.uri,
+        watch,
+        CHUNK,
+        is_landing=True,
+    )
 
 
-def _size_if_known(place: Place) -> int:
-    try:
-        return place.filesystem.get_file_size(place.uri)
-    except NotFoundError:
-        return 0
-
-
-class Progress:
-    """Counts the bytes of a copy, and shows them on a terminal.
+class Landings:
+    """Where sources arrive in a target: inside it, if it is a directory.
 
     Args:
-        name: What is being copied.
-        total: Its size in bytes.
+        target: As the user named it.
+        is_several: There are several sources, which need a directory.
+
+    Raises:
+        FailedPreconditionError: There are several sources, and the target is no directory.
     """
 
-    def __init__(self, name: str, total: int) -> None:
-        self._name = name
-        self._total = total
-        self._done = 0
-        self._line = ProgressLine()
+    def __init__(self, target: Place, *, is_several: bool) -> None:
+        self._target = target
+        self._is_directory = target.is_directory()
+        if is_several and not self._is_directory:
+            raise FailedPreconditionError("is not a directory, and there are several sources")
 
-    def advance(self, n_bytes: int) -> None:
-        """Add `n_bytes` to the count and update the line."""
-        self._done += n_bytes
-        self._line.show(self._text)
+    def items(self, sources: Iterable[Place]) -> list[CopyItem]:
+        """Return what arrives where; a source that is named twice arrives once.
 
-    def _text(self, seconds: float) -> str:
-        percent = 100 * self._done / self._total if self._total else 100
-        return (
-            f"{self._name}  {percent:.0f}% of {size(self._total)}, {size(self._done / seconds)}/s"
-        )
-
-    def close(self) -> None:
-        """Clear the line."""
-        self._line.wipe()
+        Raises:
+            FailedPreconditionError: Two sources have one name, and only one of them would be left.
+        """
+        items: dict[str, CopyItem] = {}
+        for source in sources:
+            target = self._target.child(source.name) if self._is_directory else self._target
+            item = items.setdefault(target.uri, CopyItem(source, target))
+            if not item.source.is_same(source):
+                raise FailedPreconditionError(
+                    f"{item.source.uri} and {source.uri} would both become {target.uri}, so"
+                    " nothing was done; give them different targets"
+                )
+        return list(items.values())

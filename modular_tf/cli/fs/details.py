@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.concurrency.threads import map_at_once
+from modular_tf.cli.text import size
+from modular_tf.concurrency.crew import results_at_once
 from modular_tf.errors import ModularTFError
 
 if TYPE_CHECKING:
@@ -21,17 +22,27 @@ def kind(statistics: FileStatistics | None) -> str:
     return "directory" if statistics.is_directory else "file"
 
 
+def shown_size(n_bytes: int, *, human: bool) -> str:
+    """Return a number of bytes as lines have it: bare, or with a unit for people."""
+    return size(n_bytes) if human else str(n_bytes)
+
+
+def counted_directories(count: int) -> str:
+    """Return a number of directories in words."""
+    return "1 directory" if count == 1 else f"{count} directories"
+
+
 def as_object(place: Place, statistics: FileStatistics | None) -> dict[str, Any]:
     """Return the facts as JSON output has them."""
-    size, changed = None, 0
+    length, changed = None, 0
     if statistics is not None:
-        size = None if statistics.is_directory else statistics.length
+        length = None if statistics.is_directory else statistics.length
         changed = statistics.mtime_nsec
     return {
         "uri": place.uri,
         "name": place.name,
         "type": kind(statistics),
-        "size": size,
+        "size": length,
         "mtime_ns": changed if changed > 0 else None,
     }
 
@@ -44,6 +55,6 @@ def stat_listed(place: Place) -> FileStatistics | None:
         return None
 
 
-def stat_all_listed(places: Sequence[Place]) -> list[FileStatistics | None]:
-    """Return the statistics of many places, requested in parallel."""
-    return map_at_once(stat_listed, places)
+def stat_all_listed(places: Sequence[Place], at_once: int) -> list[FileStatistics | None]:
+    """Return the statistics of many places, some requested at once."""
+    return results_at_once(stat_listed, places, at_once)

@@ -1,4 +1,7 @@
-"""List everything in whole trees, each directory before what it holds."""
+"""List everything in whole trees, each directory before what it holds.
+
+All conditions that are given must hold. Sizes may have units: 64K, 10M, 1.5G.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,19 @@ from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import Failures
-from modular_tf.cli.fs.arguments import add_uris
-from modular_tf.cli.fs.details import kind, stat_listed
+from modular_tf.cli.fs.arguments import add_uris, byte_count, count
+from modular_tf.cli.fs.details import kind
+from modular_tf.cli.fs.globbing import expand_all
 from modular_tf.cli.fs.place import Place
+from modular_tf.cli.fs.walking import Walk
 from modular_tf.cli.session import session
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Iterator
 
+    from modular_tf.cli.fs.walking import Entry
     from modular_tf.cli.printer import Printer
-    from modular_tf.filesystem.statistics import FileStatistics
     from modular_tf.service.service import PluginService
 
 _KINDS = {"f": "file", "d": "directory"}
@@ -28,6 +33,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_uris(parser, "where to begin")
     parser.add_argument("--name", metavar="PATTERN", default="*", help="only names that match")
     parser.add_argument("--type", choices=_KINDS, help="only files (f) or directories (d)")
+    parser.add_argument(
+        "--min-size", type=byte_count, metavar="SIZE", help="only files of at least this size"
+    )
+    parser.add_argument(
+        "--max-size", type=byte_count, metavar="SIZE", help="only files of at most this size"
+    )
+    parser.add_argument("--newer", metavar="URI", help="only what changed after this one did")
+    parser.add_argument("--max-depth", type=count, metavar="N", help="no more than N levels down")
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
@@ -35,8 +48,9 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     failures = Failures()
     found = []
     with session(options) as service:
-        for uri, what in _search(service, options, failures):
-            found.append({"uri": uri, "type": what})
+        for entry in _search(service, options, failures):
+            uri = entry.place.uri
+            found.append({"uri": uri, "type": kind(entry.facts)})
             if not printer.json:
                 printer.line(uri)
     if printer.json:
@@ -44,28 +58,51 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     return failures.exit_code or (Exit.DONE if found else Exit.NOTHING)
 
 
-def _search(
-    service: PluginService, options: Namespace, failures: Failures
-) -> Iterator[tuple[str, str]]:
-    for uri in options.uris:
-        with failures.about(uri):
-            for place, what in _walk(Place.of(service, uri), failures):
-                fits = fnmatchcase(place.name, options.name)
-                if fits and what == _KINDS.get(options.type, what):
-                    yield place.uri, what
+def _search(service: PluginService, options: Namespace, failures: Failures) -> Iterator[Entry]:
+    fits = _Conditions(options, None)
+    if options.newer is not None:
+        with failures.about(options.newer):
+            fits = _Conditions(options, Place.of(service, options.newer).stat().mtime_nsec)
+        if failures.count:
+            return
+    walk = Walk(service, failures, depth=options.max_depth)
+    roots = walk.roots(expand_all(service, options.uris, failures))
+    yield from filter(fits, walk.through(roots))
 
 
-def _walk(place: Place, failures: Failures) -> Iterator[tuple[Place, str]]:
-    """Yield a place and everything below it; a directory that cannot be read is reported."""
-    yield from _walk_known(place, place.stat(), failures)
+class _Conditions:
+    """What the options ask of an entry.
 
+    Args:
+        options: The options of the command.
+        after: Nanoseconds since 1970 that an entry must have changed after; None for any time.
+    """
 
-def _walk_known(
-    place: Place, facts: FileStatistics | None, failures: Failures
-) -> Iterator[tuple[Place, str]]:
-    yield place, kind(facts)
-    if facts is None or not facts.is_directory:
-        return
-    with failures.about(place.uri):
-        for child in place.children():
-            yield from _walk_known(child, stat_listed(child), failures)
+    def __init__(self, options: Namespace, after: int | None) -> None:
+        self._name = options.name
+        self._kind = _KINDS.get(options.type)
+        self._min_size = options.min_size
+        self._max_size = options.max_size
+        self._after = after
+
+    def __call__(self, entry: Entry) -> bool:
+        """Return whether all of them hold."""
+        return (
+            fnmatchcase(entry.place.name, self._name)
+            and self._kind in {None, kind(entry.facts)}
+            and self._has_size(entry)
+            and self._is_new(entry)
+        )
+
+    def _has_size(self, entry: Entry) -> bool:
+        if self._min_size is None and self._max_size is None:
+            return True
+        if entry.facts is None or entry.is_directory:
+            return False
+        is_large = self._min_size is None or entry.size >= self._min_size
+        return is_large and (self._max_size is None or entry.size <= self._max_size)
+
+    def _is_new(self, entry: Entry) -> bool:
+        if self._after is None:
+            return True
+        return entry.facts is not None and entry.facts.mtime_nsec > self._after

@@ -2,18 +2,109 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from modular_tf.cli.failures import Failures
-from modular_tf.cli.fs.copying import copy, copy_file
-from modular_tf.cli.fs.removal import remove_tree
+from modular_tf.cli.fs.copying import Copying, CopyItem, CopyRules, copy_file
+from modular_tf.cli.fs.removal import Removal, RemovalItem, RemovalRules
+from modular_tf.cli.fs.selection import Selection
+from modular_tf.cli.fs.stream import refuse_overlap
+from modular_tf.cli.fs.transfers import watched
 from modular_tf.errors import AlreadyExistsError, FailedPreconditionError, UnimplementedError
+from modular_tf.filesystem.copy_watch import CopyWatch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from modular_tf.cli.fs.place import Place
+    from modular_tf.cli.fs.transfers import Transfers
 
 
-def move_file(source: Place, target: Place) -> None:
+def move_all(
+    transfers: Transfers[Any], items: Sequence[CopyItem], moved: Callable[[CopyItem], object]
+) -> None:
+    """Move files, many at once, and directories one after the other, their files many at once.
+
+    Args:
+        transfers: Does the work, and takes what fails.
+        items: What is moved where.
+        moved: Called for each of the items that is moved.
+    """
+    trees: list[CopyItem] = []
+
+    def step(item: CopyItem) -> None:
+        refuse_overlap(item.source, item.target)
+        if not item.source.stat().is_directory:
+            with watched(transfers, item.target) as watch:
+                move_file(item.source, item.target, watch)
+        elif _is_renamed(item):
+            rename_directory(item.source, item.target)
+            transfers.totals.end()
+        else:
+            _require_nothing_at(item.target)
+            trees.append(item)
+            return
+        moved(item)
+
+    transfers.totals.find(len(items))
+    transfers.run(step, items, lambda item: item.uri)
+    transfers.totals.find(-len(trees))
+    for item in trees:
+        _move_tree(transfers, item, moved)
+
+
+def _move_tree(
+    transfers: Transfers[Any], item: CopyItem, moved: Callable[[CopyItem], object]
+) -> None:
+    """Copy a tree, then remove what was copied of the source if all of it has arrived."""
+    before = transfers.failures.count
+    arrived = _Arrived()
+    Copying(transfers, CopyRules(recursive=True), arrived.add).run([item])
+    if transfers.failures.count > before:
+        transfers.failures.add("not all of it could be copied, so it stays where it is", item.uri)
+        return
+    files = transfers.totals.files
+    rules = RemovalRules(recursive=True, selection=arrived, with_directories=True)
+    Removal(transfers, rules).run([RemovalItem(item.source)])
+    transfers.totals.files = files  # a file that was moved is one file
+    if transfers.failures.count == before:
+        moved(item)
+
+
+class _Arrived(Selection):
+    """The files that were copied, and the directories above them: what came later stays."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._paths: set[str] = set()
+
+    def add(self, item: CopyItem) -> None:
+        """Add a file that was copied. [any thread]"""
+        path = item.path
+        while path and path not in self._paths:
+            self._paths.add(path)
+            path = path.rpartition("/")[0]
+
+    def __bool__(self) -> bool:
+        return True
+
+    def takes(self, path: str) -> bool:
+        """Return whether it was copied."""
+        return path in self._paths
+
+
+def _is_renamed(item: CopyItem) -> bool:
+    """Return whether the plugin moves a directory by itself, and not file by file."""
+    return item.source.shares_store_with(item.target) and not (
+        item.source.filesystem.is_object_store
+    )
+
+
+def _require_nothing_at(target: Place) -> None:
+    if target.filesystem.path_exists(target.uri):
+        raise AlreadyExistsError(f"{target.uri} exists already", path=target.uri)
+
+
+def move_file(source: Place, target: Place, watch: CopyWatch | None = None) -> None:
     """Move one file; an existing target file is replaced.
 
     Raises:
@@ -21,7 +112,8 @@ def move_file(source: Place, target: Place) -> None:
     """
     if source.shares_store_with(target):
         source.filesystem.rename_file(source.uri, target.uri)
-    elif copy_file(source, target):
+    elif copy_file(source, target, watch := watch or CopyWatch()):
+        watch.whole()
         source.filesystem.delete_file(source.uri)
     else:
         raise FailedPreconditionError(
@@ -30,34 +122,22 @@ def move_file(source: Place, target: Place) -> None:
         )
 
 
-def move_directory(source: Place, target: Place) -> None:
-    """Move a directory with all that is in it to where nothing is.
+def rename_directory(source: Place, target: Place) -> None:
+    """Let the plugin rename a directory to where nothing is, or what is in it file by file.
 
     Raises:
         AlreadyExistsError: Something is at `target`; directories are not merged.
-        FailedPreconditionError: Not all of it could be copied; the source is still whole.
     """
-    if target.filesystem.path_exists(target.uri):
-        raise AlreadyExistsError(f"{target.uri} exists already", path=target.uri)
-    if source.shares_store_with(target):
-        _rename_directory(source, target)
-        return
-    # Between two stores the source goes only when all of it has arrived.
-    failures = Failures()
-    for _ in copy(source, target, failures, recursive=True):
-        pass
-    if failures.count:
-        raise FailedPreconditionError("not all of it could be copied, so it stays where it is")
-    remove_tree(source)
+    _require_nothing_at(target)
+    _rename(source, target)
 
 
-def _rename_directory(source: Place, target: Place) -> None:
-    """Let the plugin rename a directory, or what is in it where it renames files only."""
+def _rename(source: Place, target: Place) -> None:
     try:
         source.filesystem.rename_file(source.uri, target.uri)
     except (FailedPreconditionError, UnimplementedError):
         target.filesystem.create_dir(target.uri)
         for child in source.children():
-            move = _rename_directory if child.is_directory() else move_file
+            move = _rename if child.is_directory() else move_file
             move(child, target.child(child.name))
         source.filesystem.delete_dir(source.uri)

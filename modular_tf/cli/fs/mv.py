@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from modular_tf.cli.failures import Failures
 from modular_tf.cli.fs.arguments import add_sources_and_target
-from modular_tf.cli.fs.copying import require_directory_for_several
-from modular_tf.cli.fs.moving import move_directory, move_file
-from modular_tf.cli.fs.place import Place, destination_place
-from modular_tf.cli.fs.stream import refuse_overlap
+from modular_tf.cli.fs.copying import CopyItem, Landings
+from modular_tf.cli.fs.globbing import expand_all
+from modular_tf.cli.fs.moving import move_all
+from modular_tf.cli.fs.place import Place
+from modular_tf.cli.fs.transfers import Transfers, add_transfer_options
 from modular_tf.cli.session import session
 
 if TYPE_CHECKING:
@@ -22,29 +23,29 @@ if TYPE_CHECKING:
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of this verb."""
     add_sources_and_target(parser)
+    add_transfer_options(parser)
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Run `modular-tf fs mv` and return its exit status."""
     failures = Failures()
-    moved = []
+    moved: list[dict[str, str]] = []
+
+    def tell(item: CopyItem) -> None:
+        moved.append({"from": item.source.uri, "to": item.target.uri})
+
     with session(options) as service:
+        transfers: Transfers[CopyItem] = Transfers(
+            options, service, [*options.uris, options.target], failures
+        )
+        sources = list(expand_all(service, options.uris, failures))
+        is_several = len(options.uris) > 1 or len(sources) > 1
+        items: list[CopyItem] = []
         with failures.about(options.target):
-            target = Place.of(service, options.target)
-            require_directory_for_several(options.uris, target)
-        sources = [] if failures.count else options.uris
-        for uri in sources:
-            with failures.about(uri):
-                moved.append({"from": uri, "to": _move(Place.of(service, uri), target).uri})
+            landings = Landings(Place.of(service, options.target), is_several=is_several)
+            items = landings.items(sources)
+        move_all(transfers, items, tell)
+    transfers.tell("moved")
     if printer.json:
-        printer.json_object(moved=moved)
+        printer.json_object(moved=moved, totals=transfers.totals.as_object())
     return failures.exit_code
-
-
-def _move(source: Place, target: Place) -> Place:
-    is_directory = source.stat().is_directory
-    landing = destination_place(source, target)
-    refuse_overlap(source, landing)
-    move = move_directory if is_directory else move_file
-    move(source, landing)
-    return landing

@@ -81,8 +81,3 @@ class Place:
         inside = f"{self.filesystem.name_in_store(self.uri).rstrip('/')}/"
         name = other.filesystem.name_in_store(other.uri)
         return self.shares_store_with(other) and name.startswith(inside)
-
-
-def destination_place(source: Place, target: Place) -> Place:
-    """Return the place that `source` is moved to: inside `target` if that is a directory."""
-    return target.child(source.name) if target.is_directory() else target

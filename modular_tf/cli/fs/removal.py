@@ -1,17 +1,163 @@
-"""Removal of whole directory trees."""
+"""Removal of files and whole directory trees."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from modular_tf.errors import FailedPreconditionError
+from modular_tf.cli.fs.selection import EVERYTHING, Selection
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.errors import FailedPreconditionError, NotFoundError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from modular_tf.cli.fs.place import Place
+    from modular_tf.cli.fs.transfers import Transfers
+
+_OF_FILES = ("", "file")
 
 
-def remove_tree(place: Place) -> None:
-    """Remove a directory and everything in it.
+@dataclass(frozen=True, slots=True)
+class RemovalItem:
+    """A file or directory to remove.
+
+    Attributes:
+        place: What is removed.
+        path: Its path below what the user named; empty for that one.
+    """
+
+    place: Place
+    path: str = ""
+
+    @property
+    def uri(self) -> str:
+        """What a failure is about."""
+        return self.place.uri
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalRules:
+    """How the items of a verb are removed.
+
+    Attributes:
+        recursive: Directories are removed too.
+        selection: Which files; where there are filters, directories stay.
+        is_rehearsal: Nothing is removed; what would be is told.
+        with_directories: Directories are removed in spite of filters; one that is not empty then is
+            a failure.
+    """
+
+    recursive: bool
+    selection: Selection = EVERYTHING
+    is_rehearsal: bool = False
+    with_directories: bool = False
+
+
+class Removal:
+    """Removes trees of object stores while they are listed, and others by one call. [any thread]
+
+    Args:
+        transfers: Takes the children of directories as further work.
+        rules: How to remove.
+        removed: Called for each file that is removed, and for a tree that is removed by one call.
+    """
+
+    def __init__(
+        self,
+        transfers: Transfers[Any],
+        rules: RemovalRules,
+        removed: Callable[[RemovalItem], object] = lambda _: None,
+    ) -> None:
+        self._transfers = transfers
+        self._rules = rules
+        self._removed = removed
+        self._lock = ForkLock()
+        self._directories: list[Place] = []
+
+    def run(self, items: Iterable[RemovalItem]) -> None:
+        """Remove items and all that is in them; what fails is added to the failures."""
+        roots = list(items)
+        self._transfers.totals.find(len(roots))
+        self._transfers.run(self.step, roots, lambda item: item.uri)
+        rules = self._rules
+        if (rules.with_directories or not rules.selection) and not rules.is_rehearsal:
+            self._remove_directories()
+
+    def step(self, item: RemovalItem) -> None:
+        """Remove a file, or begin to remove a directory."""
+        is_taken = self._rules.selection.takes(item.path) if item.path else True
+        is_tried = item.place.filesystem.is_object_store and not self._rules.is_rehearsal
+        if is_tried and is_taken:
+            try:
+                item.place.filesystem.delete_file(item.uri)
+            except FailedPreconditionError:
+                if not item.place.is_directory():
+                    raise
+                self._enter(item)
+                return
+        elif _is_walked(item.place):
+            self._enter(item)
+            return
+        elif is_taken:
+            self._remove_file(item.place)
+        if is_taken:
+            self._transfers.totals.end()
+            self._removed(item)
+        else:
+            self._transfers.totals.find(-1)
+
+    def _remove_file(self, place: Place) -> None:
+        if self._rules.is_rehearsal:
+            place.stat()
+        else:
+            place.filesystem.delete_file(place.uri)
+
+    def _enter(self, item: RemovalItem) -> None:
+        """Add what is in a directory, or remove it at once where that takes one call."""
+        rules, place = self._rules, item.place
+        if not rules.recursive:
+            raise FailedPreconditionError("is a directory; remove it with -r", path=place.uri)
+        is_whole = not rules.selection and not rules.is_rehearsal
+        if is_whole and not place.filesystem.is_object_store:
+            _remove_at_once(place)
+            self._transfers.totals.end()
+            self._removed(item)
+            return
+        with self._lock:
+            self._directories.append(place)
+        names = place.filesystem.get_children(place.uri)
+        self._transfers.totals.find(len(names) - 1)
+        prefix = f"{item.path}/" if item.path else ""
+        self._transfers.add(RemovalItem(place.child(name), f"{prefix}{name}") for name in names)
+
+    def _remove_directories(self) -> None:
+        """Remove the directories that are empty now, the deepest ones first."""
+        by_depth: dict[int, list[Place]] = {}
+        for place in self._directories:
+            by_depth.setdefault(place.uri.rstrip("/").count("/"), []).append(place)
+        for depth in sorted(by_depth, reverse=True):
+            self._transfers.run(_remove_directory, by_depth[depth], lambda place: place.uri)
+
+
+def _remove_directory(place: Place) -> None:
+    with suppress(NotFoundError):  # in an object store a directory goes with the last file in it
+        place.filesystem.delete_dir(place.uri)
+
+
+def _is_walked(place: Place) -> bool:
+    """Return whether a place is a directory, and no link to one: its target stays."""
+    if place.filesystem.scheme in _OF_FILES and os.path.islink(
+        place.filesystem.translate_name(place.uri)
+    ):
+        return False
+    return place.is_directory()
+
+
+def _remove_at_once(place: Place) -> None:
+    """Remove a directory and everything in it by one call.
 
     Raises:
         FailedPreconditionError: Something could not be removed.

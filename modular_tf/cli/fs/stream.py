@@ -16,13 +16,22 @@ CHUNK = 4 * 2**20
 """Bytes in memory at a time; large enough that a store's round trips do not dominate."""
 
 
-def chunks(file: RandomAccessFile) -> Iterator[memoryview]:
-    """Yield the contents block by block; each block is valid until the next one."""
-    view = memoryview(bytearray(CHUNK))
-    offset = 0
-    while n_read := file.readinto(offset, view):
+def chunks(file: RandomAccessFile, start: int = 0, end: int | None = None) -> Iterator[memoryview]:
+    """Yield the contents block by block; each block is valid until the next one.
+
+    Args:
+        file: The file to read.
+        start: The position of the first byte.
+        end: The position behind the last byte; None for the end of the file.
+    """
+    length = CHUNK if end is None else min(CHUNK, max(0, end - start))
+    view = memoryview(bytearray(length))
+    offset = start
+    while view and (n_read := file.readinto(offset, view)):
         yield view[:n_read]
         offset += n_read
+        if end is not None:
+            view = view[: end - offset]
 
 
 def refuse_overlap(source: Place, target: Place) -> None:

@@ -129,6 +129,9 @@ class _Call(NamedTuple):
     def run(self, printer: Printer) -> Exit:
         """Compute it, write the outputs that have files, and show all."""
         outputs = _named(self.op.definition, self.op.run(self.inputs, self.attrs))
+        for name, array in outputs:
+            if not hasattr(array, "to_numpy"):
+                raise TypeError(f"output {name!r} has strings, which only Python can be given")
         arrays = {name: array.to_numpy() for name, array in outputs}
         written = _write(arrays, self.files)
         told = [_told(name, array, arrays[name], written.get(name)) for name, array in outputs]

@@ -1,0 +1,337 @@
+"""Time what a data engineer does with a bucket, beside what they would use instead.
+
+Usage: python benchmarks/buckets.py [--plugin LIBRARY] [--peers PYTHON] [--json FILE] [--repeat N]
+           [--delay SECONDS ...] [--only WORD ...] [--limit SECONDS]
+
+The bucket is the emulator tests/emulators/distant_s3.py, which answers after a delay and counts
+requests; each delay is a run through all rows. The plugin is tensorflow-io's. The peers are s3fs,
+boto3, pyarrow, obstore and `aws s3 cp` of one environment (`pip install ".[bench]"`); those that it
+lacks are named. Each client runs in a process of its own, clients of a row take turns, and all
+check what they read. A figure is the best of the rounds, in milliseconds; the first round warms up.
+Nothing here fails: a case that does is reported, and targets are printed beside the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import bucket_content as content
+from timed_programs import AskedProgram, Timing, end, timed_command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+REPOSITORY = Path(__file__).parents[1]
+BUCKET = "bench"
+OURS = "modular_tf"
+PEERS = ("s3fs", "boto3", "pyarrow", "obstore")
+ENOUGH_S = 12.0  # of one client in one row: slow ones get fewer rounds
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing to do.
+
+    Attributes:
+        name: What is printed.
+        ours: The case of modular_tf.
+        theirs: The case of its peers.
+        peer: Whose time is the measure.
+        factor: How many times the measure modular_tf may take at most; None for no target.
+    """
+
+    name: str
+    ours: str
+    theirs: str
+    peer: str
+    factor: float | None = None
+
+
+ROWS = (
+    Row("64 MiB whole, open().read()", "whole, open", "whole", "boto3", 1.2),
+    Row("64 MiB whole, cat_file", "whole", "whole", "boto3", 1.2),
+    Row("64 KiB whole, cat_file", "small", "small", "boto3"),
+    Row("200 objects, cat", "many", "many", "s3fs", 1.0),
+    Row("200 objects, open in 16 threads", "many, threads", "many", "boto3", 1.3),
+    Row("100 random 64 KiB, cat_ranges", "random ranges", "random ranges", "s3fs", 1.0),
+    Row("100 neighbouring ones, cat_ranges", "near ranges", "near ranges", "obstore", 2.0),
+    Row("list 1000 with sizes", "sizes", "sizes", "s3fs", 6.0),
+    Row("list 1000 names", "names", "sizes", "s3fs"),
+    Row("parquet, 3 of 20 columns, pyarrow", "columns", "columns", "s3fs", 1.2),
+)
+COPIES = (
+    Row("fs cp -r of 200 objects, down", "down", "down", "aws", 1.0),
+    Row("fs cp -r of 200 files, up", "up", "up", "aws", 1.0),
+)
+
+
+@dataclass
+class Figures:
+    """What was found for one client in one row."""
+
+    rounds: list[float] = field(default_factory=list)
+    failure: str = ""
+    requests: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def best(self) -> float | None:
+        """The shortest round in milliseconds."""
+        return min(self.rounds) * 1e3 if self.rounds else None
+
+
+class Store:
+    """The running emulator."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+
+    def ask(self, method: str, path: str, data: bytes | None = None) -> bytes:
+        """Send one request and return what the answer holds."""
+        request = urllib.request.Request(f"{self.endpoint}/{path}", data, method=method)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            found: bytes = answer.read()
+            return found
+
+    def set_delay(self, seconds: float) -> None:
+        """Answer so much later from now on."""
+        self.ask("PUT", "-/settings", json.dumps({"delay_s": seconds}).encode())
+
+    @contextmanager
+    def counting(self, found: dict[str, int]) -> Iterator[None]:
+        """Put the requests of the block by kind into `found`."""
+        self.ask("DELETE", "-/requests")
+        yield
+        found.clear()
+        found.update(json.loads(self.ask("GET", "-/requests"))["requests"])
+
+
+@contextmanager
+def running_store(folder: Path) -> Iterator[Store]:
+    """Run the emulator, with everything in its bucket."""
+    log = folder / "store.log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.emulators.distant_s3", BUCKET], cwd=REPOSITORY,
+            stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+    try:
+        for _ in range(1000):
+            found = re.search(r"listening on (http://\S+)\n", log.read_text())
+            if found or process.poll() is not None:
+                break
+            time.sleep(0.02)
+        if not found:
+            sys.exit(f"the store did not start: {log.read_text()}")
+        content.fill(found[1], BUCKET)
+        yield Store(found[1])
+    finally:
+        end(process)
+
+
+@dataclass(frozen=True)
+class Doing:
+    """What one client does in one row.
+
+    Attributes:
+        call: Does it once.
+        before: What must be done each time before that, and is not timed.
+        check: Raises AssertionError or OSError if not all was done.
+    """
+
+    call: Callable[[], Timing]
+    before: Callable[[], object] = lambda: None
+    check: Callable[[], object] = lambda: None
+
+    def once(self, store: Store, requests: dict[str, int]) -> Timing:
+        """Do it, count its requests, and check it."""
+        self.before()
+        with store.counting(requests):
+            timing = self.call()
+        try:
+            if not timing.failure:
+                self.check()
+        except (AssertionError, OSError) as error:
+            return Timing(0.0, f"{type(error).__name__}: {error}")
+        return timing
+
+
+def measure(doing: Mapping[str, Doing], store: Store, repeat: int) -> dict[str, Figures]:
+    """Have each client do its case in turn; the first round only warms up."""
+    found = {name: Figures() for name in doing}
+    spent = dict.fromkeys(doing, 0.0)
+    for number in range(repeat + 1):
+        for name, do in doing.items():
+            figures = found[name]
+            if figures.failure or (figures.rounds and spent[name] > ENOUGH_S):
+                continue
+            start = time.monotonic()
+            timing = do.once(store, figures.requests)
+            spent[name] += time.monotonic() - start
+            figures.failure = timing.failure
+            if number and not timing.failure:
+                figures.rounds.append(timing.seconds)
+    return found
+
+
+def reading(row: Row, clients: Mapping[str, AskedProgram]) -> dict[str, Doing]:
+    """Return what the clients that have a row's case do in it."""
+    cases = {name: row.ours if name == OURS else row.theirs for name in clients}
+    return {
+        name: Doing(partial(client.ask, cases[name]))
+        for name, client in clients.items()
+        if cases[name] in client.cases
+    }
+
+
+def copying(row: Row, store: Store, options: argparse.Namespace) -> dict[str, Doing]:
+    """Return the commands of modular_tf and aws that copy 200 files."""
+    local, target = options.folder / "local", options.folder / "copied"
+    commands: dict[str, list[Any]] = {
+        OURS: [sys.executable, "-m", "modular_tf", "fs", "cp", "-r", "--plugin", options.plugin]
+    }
+    if options.aws:
+        commands["aws"] = [options.aws, "s3", "cp", "--recursive", "--only-show-errors"]
+        commands["aws"] += ["--endpoint-url", store.endpoint]
+    env = {**os.environ, **content.plugin_environment(store.endpoint)}
+    env |= {"AWS_CONFIG_FILE": os.devnull, "AWS_DEFAULT_REGION": "us-east-1"}
+    down = row.ours == "down"
+    remote = f"s3://{BUCKET}/{content.MANY_FOLDER if down else 'copied'}"
+    places = [remote, target] if down else [local, remote]
+    check = partial(_same, local, target) if down else partial(_stored, store)
+    return {
+        name: Doing(
+            partial(timed_command, [*command, *places], env, options.limit),
+            partial(_remove, store, target),
+            check,
+        )
+        for name, command in commands.items()
+    }
+
+
+def _remove(store: Store, target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    keys = [*content.COPIED, "copied/"]  # the last is the folder's own object, where one is made
+    named = "".join(f"<Object><Key>{key}</Key></Object>" for key in keys)
+    store.ask("POST", f"{BUCKET}?delete", f"<Delete>{named}</Delete>".encode())
+
+
+def _same(expected: Path, found: Path) -> None:
+    for file in expected.iterdir():
+        assert (found / file.name).read_bytes() == file.read_bytes(), f"{file.name} differs"
+
+
+def _stored(store: Store) -> None:
+    for source, key in zip(content.MANY, content.COPIED, strict=True):
+        found = store.ask("GET", f"{BUCKET}/{key}")
+        assert found == content.small_data(source), f"{key} differs"
+
+
+def show(row: Row, found: Mapping[str, Figures]) -> dict[str, object]:
+    """Print a row with its ratio, target and requests; return it as figures."""
+    ours, peer = (found.get(name, Figures()).best for name in (OURS, row.peer))
+    ratio = ours / peer if ours and peer else None
+    target = f"at most {row.factor:.1f} x {row.peer}" if row.factor else f"no target, {row.peer}"
+    if ratio is None:
+        verdict = "no ratio"
+    else:
+        met = "" if row.factor is None else ", met" if ratio <= row.factor else ", MISSED"
+        verdict = f"{ratio:.2f} x{met}"
+    print(f"{row.name:36}{verdict:18}({target})")
+    for name, figures in found.items():
+        time_of = f"{figures.best:10.1f} ms" if figures.best else f"{'failed':>13}"
+        requests = ", ".join(f"{count} {kind}" for kind, count in figures.requests.items())
+        print(f"    {name:12}{time_of}   {sum(figures.requests.values()):5} requests: {requests}")
+        if figures.failure:
+            print(f"        {figures.failure}")
+    sys.stdout.flush()
+    return {
+        "row": row.name, "target": target, "factor": row.factor, "ratio": ratio,
+        "clients": {
+            name: {"ms": figures.best, "requests": figures.requests, "failure": figures.failure}
+            for name, figures in found.items()
+        },
+    }  # fmt: skip
+
+
+def run_all(store: Store, options: argparse.Namespace) -> list[dict[str, object]]:
+    """Run every row at every delay."""
+    env = {**os.environ, "ENDPOINT": store.endpoint, "BUCKET": BUCKET, "PLUGIN": options.plugin}
+    program = Path(__file__).with_name("bucket_clients.py")
+    pythons = {OURS: sys.executable, **dict.fromkeys(PEERS, options.peers)}
+    clients = {
+        name: AskedProgram([python, program, name], env, options.limit)
+        for name, python in pythons.items()
+    }
+    figures = []
+    with ExitStack() as stack:
+        for name, client in clients.items():
+            stack.callback(client.close)
+            if failure := client.start():
+                print(f"{name} is missing: {failure}")
+        if not options.aws:
+            print("aws is missing: it is not beside the interpreter of the peers, nor in PATH")
+        for delay in options.delay:
+            print(f"\n--- {delay * 1e3:g} ms a request")
+            for row in (*ROWS, *COPIES):
+                if not any(word in row.name for word in options.only):
+                    continue
+                copies = row in COPIES
+                doing = copying(row, store, options) if copies else reading(row, clients)
+                store.set_delay(delay)
+                found = measure(doing, store, options.repeat)
+                figures.append({"delay_s": delay, **show(row, found)})
+    return figures
+
+
+def tests_plugin() -> str:
+    """Return the plugin that the tests of this checkout use; pip downloads it at first use."""
+    sys.path.append(str(REPOSITORY))  # at the end: the installed package is what is timed
+    from tests.fixtures.machine import cached_folder
+    from tests.fixtures.wild import VERSION, install_distributions
+
+    site = cached_folder(f"wild/{VERSION}", install_distributions)
+    return str(site / "tensorflow_io/python/ops/libtensorflow_io_plugins.so")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plugin", help="default: the library that the tests download")
+    parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="has the peers")
+    parser.add_argument("--delay", type=float, nargs="+", default=[0.0, 0.01], metavar="SECONDS")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="WORD", help="rows with it")
+    parser.add_argument("--repeat", type=int, default=3, help="interleaved rounds")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds of one case")
+    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    options = parser.parse_args()
+    options.plugin = options.plugin or tests_plugin()
+    beside = Path(options.peers).with_name("aws")
+    options.aws = str(beside) if beside.exists() else shutil.which("aws")
+    with tempfile.TemporaryDirectory() as folder:
+        options.folder = Path(folder)
+        (options.folder / "local").mkdir()
+        for key in content.MANY:
+            file = options.folder / "local" / key.rpartition("/")[2]
+            file.write_bytes(content.small_data(key))
+        with running_store(options.folder) as store:
+            figures = run_all(store, options)
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2))
+
+
+if __name__ == "__main__":
+    main()

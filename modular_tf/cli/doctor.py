@@ -1,0 +1,157 @@
+"""Tell what works here, and what TensorFlow will do with the plugins that are installed.
+
+TensorFlow is found and not imported, and plugins run in child processes only. Values of variables
+are never shown, so the output can be pasted into an issue.
+
+With `--json`: `modular_tf`, `python`, `system` and `libc` are versions; `tensorflow` is null, or an
+object of `version` and `path`. `files` has an object for each file that `import tensorflow` opens:
+`path`, `origin` (the directory or variable that TensorFlow finds it by), `outcome` ("loads",
+"ignored", "fails": an exception, "aborts": the process ends, "hangs", "ends in use", or "unknown"),
+`message`, `remedy`. `plugins` has `plugin`, `path`, `kinds`, `schemes`, `device_types`, `kernels`,
+`state` and `message` (here), `in_tensorflow` (an outcome of
+tf.experimental.register_filesystem_plugin, or null), `in_tensorflow_message`, `remedy`. `stores`
+has `scheme`, `plugin`, `variables` (whether each is set), `server`, `problem`. Each of these
+objects has `bad`: whether it fails. `lacking` lists the schemes that TensorFlow has by
+modular_tf.tensorflow alone. `well` says whether nothing is bad; the exit status is 0 then, else 1.
+"""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import modular_tf
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.session import session
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from modular_tf.cli.printer import Printer
+    from modular_tf.tensorflow.diagnosis import Diagnosis, PluginRow
+
+
+def add_arguments(_: ArgumentParser) -> None:
+    """Add nothing: this verb has no options of its own."""
+
+
+def execute(options: Namespace, printer: Printer) -> Exit:
+    """Run `modular-tf doctor` and return its exit status."""
+    from modular_tf.tensorflow.diagnosis import diagnose  # noqa: PLC0415  (help needs none of it)
+
+    with session(options, runs_plugins=False) as service:
+        diagnosis = diagnose(service)
+    if printer.json:
+        printer.json_object(**_as_object(diagnosis))
+    else:
+        _show(diagnosis, printer)
+    return Exit.DONE if diagnosis.is_well else Exit.NO
+
+
+def _as_object(diagnosis: Diagnosis) -> dict[str, object]:
+    from modular_tf.tensorflow.diagnosis import missing_in_tensorflow  # noqa: PLC0415
+
+    found = diagnosis.tensorflow
+    return {
+        "modular_tf": modular_tf.__version__,
+        "python": platform.python_version(),
+        "system": _system(),
+        "libc": " ".join(platform.libc_ver()),
+        "tensorflow": found and {"version": found.version, "path": found.folder},
+        "files": [{**asdict(row), "bad": row.is_bad} for row in diagnosis.files],
+        "plugins": [{**asdict(row), "bad": row.is_bad} for row in diagnosis.plugins],
+        "stores": [{**asdict(row), "bad": row.is_bad} for row in diagnosis.stores],
+        "lacking": list(missing_in_tensorflow(diagnosis)),
+        "workers": {name: why or "in force" for name, why in diagnosis.limits.items()},
+        "well": diagnosis.is_well,
+    }
+
+
+def _system() -> str:
+    return f"{platform.system()} {platform.release()} {platform.machine()}"
+
+
+def _show(diagnosis: Diagnosis, printer: Printer) -> None:
+    libc = " ".join(platform.libc_ver())
+    printer.line(f"modular_tf {modular_tf.__version__}, Python {platform.python_version()}, {libc}")
+    printer.line(_system())
+    found = diagnosis.tensorflow
+    if found is None:
+        printer.line("TensorFlow: not installed for this Python")
+    else:
+        printer.line(f"TensorFlow {found.version or '(version unknown)'}: {found.folder}")
+    _show_files(diagnosis, printer)
+    _show_plugins(diagnosis, printer)
+    _show_stores(diagnosis, printer)
+    _show_summary(diagnosis, printer)
+
+
+def _show_files(diagnosis: Diagnosis, printer: Printer) -> None:
+    if diagnosis.files:
+        _begin(printer, "What `import tensorflow` does with each file that it finds:")
+    for row in diagnosis.files:
+        _tell(printer, row.outcome, row.path, row.message, row.remedy, is_bad=row.is_bad)
+
+
+def _show_plugins(diagnosis: Diagnosis, printer: Printer) -> None:
+    _begin(printer, "Plugins here:")
+    for row in diagnosis.plugins:
+        remedy = row.remedy if row.is_bad else ""
+        words = f"{row.plugin}: {_offer(row)}"
+        _tell(printer, row.state, words, row.message, remedy, is_bad=row.is_bad)
+    there = [row for row in diagnosis.plugins if row.in_tensorflow is not None]
+    if there:
+        _begin(printer, "The same in TensorFlow, by tf.experimental.register_filesystem_plugin:")
+    for row in there:
+        remedy = "" if row.is_bad else row.remedy
+        _tell(printer, str(row.in_tensorflow), row.plugin, row.in_tensorflow_message, remedy)
+
+
+def _offer(row: PluginRow) -> str:
+    names = [scheme or "plain paths" for scheme in row.schemes]
+    names += [f"device {name}" for name in row.device_types]
+    if row.kernels:
+        names.append(f"{row.kernels} kernels")
+    return ", ".join(names) or f"nothing of its {' and '.join(row.kinds)}"
+
+
+def _show_stores(diagnosis: Diagnosis, printer: Printer) -> None:
+    if diagnosis.stores:
+        _begin(printer, "What they read from the environment (+ set, - not set):")
+    for row in diagnosis.stores:
+        words = [f"{'+' if is_set else '-'}{name}" for name, is_set in row.variables.items()]
+        message = row.problem or (f"its server can be reached: {row.server}" if row.server else "")
+        _tell(printer, row.scheme, " ".join(words), message, "", is_bad=row.is_bad)
+
+
+def _show_summary(diagnosis: Diagnosis, printer: Printer) -> None:
+    from modular_tf.tensorflow.diagnosis import missing_in_tensorflow  # noqa: PLC0415
+
+    _begin(printer, 'Worker processes (`isolation = "process"`) are restricted to:')
+    for name, why in diagnosis.limits.items():
+        printer.line(f"  {name}: not here, since {why}" if why else f"  {name}")
+    printer.line()
+    lacking = missing_in_tensorflow(diagnosis)
+    if diagnosis.tensorflow is not None and lacking:
+        printer.line(f"TensorFlow lacks {', '.join(lacking)}.")
+        printer.line("To have them there: import modular_tf.tensorflow.auto")
+    if diagnosis.is_well:
+        printer.line("Nothing is known to fail.")
+    else:
+        printer.line("Something will fail: see the lines that begin with !")
+
+
+def _begin(printer: Printer, title: str) -> None:
+    printer.line()
+    printer.line(title)
+
+
+def _tell(
+    printer: Printer, word: str, subject: str, message: str, remedy: str, *, is_bad: bool = False
+) -> None:
+    mark = "!" if is_bad else " "
+    printer.line(f"{mark} {word:<12} {subject}")
+    for more in filter(None, (message, remedy and f"-> {remedy}")):
+        for line in more.splitlines():
+            printer.line(f"{'':15}{line}")

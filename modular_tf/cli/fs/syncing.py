@@ -1,0 +1,137 @@
+"""Making one tree like another: what differs is copied, and what is too much is deleted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from modular_tf.cli.fs.copying import Copying, CopyItem, make_directory
+from modular_tf.cli.fs.stream import refuse_overlap
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.errors import FailedPreconditionError, NotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modular_tf.cli.fs.copying import CopyRules
+    from modular_tf.cli.fs.place import Place
+    from modular_tf.cli.fs.removal import RemovalItem
+    from modular_tf.cli.fs.transfers import Transfers
+    from modular_tf.filesystem.statistics import FileStatistics
+
+_SECOND_NS = 10**9  # what stores keep of a time
+
+
+@dataclass(frozen=True, slots=True)
+class SyncItem(CopyItem):
+    """A file or directory to compare.
+
+    Attributes:
+        is_there: Whether the target has something by this name.
+    """
+
+    is_there: bool = True
+
+
+class Syncing:
+    """Copies what the target lacks, or has in another size or older. [any thread]
+
+    Each directory is listed once on both sides. Only what both have is asked for its statistics.
+
+    Args:
+        transfers: Takes the children of directories as further work.
+        rules: How to copy, and which files.
+        copied: Called for each file that is copied.
+        size_only: Files of one size are equal, whatever their times.
+    """
+
+    def __init__(
+        self,
+        transfers: Transfers[SyncItem],
+        rules: CopyRules,
+        copied: Callable[[CopyItem], object],
+        *,
+        size_only: bool,
+    ) -> None:
+        self._transfers = transfers
+        self._rules = rules
+        self._copying = Copying(transfers, rules, copied)  # type: ignore[arg-type]
+        self._size_only = size_only
+        self._lock = ForkLock()
+        self.surplus: list[RemovalItem] = []
+        """What only the target has."""
+        self.is_source_empty = False
+
+    def run(self, source: Place, target: Place) -> None:
+        """Compare two trees and copy what differs; what fails is added to the failures."""
+        self._transfers.totals.find(1)
+        self._transfers.run(self.step, [SyncItem(source, target)], lambda item: item.uri)
+
+    def step(self, item: SyncItem) -> None:
+        """Compare and copy a file, or begin to compare directories."""
+        selection = self._rules.selection
+        is_taken = not item.path or selection.takes(item.path)
+        facts = self._facts(item, is_taken=is_taken)
+        if facts is not None and facts.is_directory:
+            self._enter(item)
+        elif not item.path:
+            raise FailedPreconditionError("is no directory; copy it with fs cp", path=item.uri)
+        elif is_taken and not self._is_equal(item, facts):
+            try:
+                self._copying.copy_file(item, facts)
+            except FailedPreconditionError:
+                if facts is not None or not item.source.is_directory():
+                    raise
+                self._enter(item)
+        else:
+            self._transfers.totals.find(-1)
+
+    def _facts(self, item: SyncItem, *, is_taken: bool) -> FileStatistics | None:
+        """Return the statistics of the source; None where copying it tells as much."""
+        tells_itself = item.source.filesystem.is_object_store and not self._rules.is_rehearsal
+        is_new = item.path and not item.is_there
+        return None if tells_itself and is_new and is_taken else item.source.stat()
+
+    def _is_equal(self, item: SyncItem, facts: FileStatistics | None) -> bool:
+        """Return whether the target is like the source, by size and time."""
+        if facts is None or not item.is_there:
+            return False
+        try:
+            found = item.target.stat()
+        except NotFoundError:
+            return False
+        if found.is_directory or found.length != facts.length:
+            return False
+        is_timed = found.mtime_nsec > 0 and facts.mtime_nsec > 0 and not self._size_only
+        return not is_timed or facts.mtime_nsec // _SECOND_NS <= found.mtime_nsec // _SECOND_NS
+
+    def _enter(self, item: SyncItem) -> None:
+        from modular_tf.cli.fs.removal import RemovalItem  # noqa: PLC0415  (types of this module)
+
+        if not item.path:
+            refuse_overlap(item.source, item.target)
+        names = item.source.filesystem.get_children(item.source.uri)
+        there = _names_in(item.target) if item.is_there else set()
+        if not item.path:
+            self.is_source_empty = not names
+        prefix = f"{item.path}/" if item.path else ""
+        with self._lock:
+            self.surplus.extend(
+                RemovalItem(item.target.child(name), prefix + name)
+                for name in sorted(there - set(names))
+            )
+        if not there and not self._rules.is_rehearsal and (names or not self._rules.selection):
+            make_directory(item.target, is_root=not item.path, is_empty=not names)
+        self._transfers.totals.find(len(names) - 1)
+        self._transfers.add(
+            SyncItem(item.source.child(name), item.target.child(name), prefix + name, name in there)
+            for name in names
+        )
+
+
+def _names_in(directory: Place) -> set[str]:
+    """Return the names in a directory; none where nothing is there."""
+    try:
+        return set(directory.filesystem.get_children(directory.uri))
+    except NotFoundError:
+        return set()

@@ -1,0 +1,137 @@
+"""Walking through trees of directories, with many requests at once on networks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from modular_tf.cli.fs.details import stat_all_listed
+from modular_tf.cli.fs.place import Place
+from modular_tf.concurrency.crew import Crew
+from modular_tf.errors import InvalidArgumentError, UnimplementedError
+from modular_tf.filesystem.scheme import is_of_this_machine, scheme_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from modular_tf.cli.failures import Failures
+    from modular_tf.filesystem.statistics import FileStatistics
+    from modular_tf.service.service import PluginService
+
+
+@dataclass(slots=True)
+class Entry:
+    """What a walk comes to.
+
+    Attributes:
+        place: Where it is.
+        facts: Its statistics; None if they were not asked for, or cannot be had.
+        depth: How many levels it lies below where the walk began.
+        children: What is in a directory, while the walk is there; None if it was not listed.
+    """
+
+    place: Place
+    facts: FileStatistics | None
+    depth: int = 0
+    children: list[Entry] | None = None
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is known to be a directory."""
+        return self.facts is not None and self.facts.is_directory
+
+    @property
+    def size(self) -> int:
+        """Bytes of a file; 0 for a directory, and where they are not known."""
+        return self.facts.length if self.facts and not self.facts.is_directory else 0
+
+
+class Walk:
+    """A walk through trees, each directory before what it holds, in the order of the names.
+
+    Args:
+        service: Says how many requests may be made at once.
+        failures: Takes what cannot be read, which does not stop the rest.
+        depth: How many levels are walked; None for all, 0 for the roots alone.
+        with_facts: Whether statistics of what is listed are wanted; a walk of several levels
+            needs them.
+    """
+
+    def __init__(
+        self,
+        service: PluginService,
+        failures: Failures,
+        *,
+        depth: int | None = None,
+        with_facts: bool = True,
+    ) -> None:
+        self._service = service
+        self._failures = failures
+        self._depth = depth
+        self._with_facts = with_facts
+        self._at_once = 1
+
+    def roots(self, places: Iterable[Place]) -> list[Entry]:
+        """Return the entries of where the walk begins; what is not there is a failure."""
+        begin = list(places)
+        schemes = {scheme_of(place.uri) for place in begin}
+        self._at_once = self._service.calls_at_once(*schemes)
+        found = []
+        look = Place.stat if self._depth == 0 else _look_to_list
+        for outcome in Crew(self._at_once).run(look, begin):
+            with self._failures.about(outcome.item.uri):
+                found.append(Entry(outcome.item, outcome.get()))
+        return found
+
+    def through(self, roots: Sequence[Entry]) -> Iterator[Entry]:
+        """Yield the roots and all that is below them, as deep as wanted."""
+        stack = list(reversed(roots))
+        while stack:
+            entry = stack.pop()
+            if self._is_listed(entry):
+                if entry.children is None:
+                    coming = (one for one in reversed(stack) if one.children is None)
+                    self._list([entry, *islice(filter(self._is_listed, coming), self._at_once - 1)])
+                stack.extend(reversed(entry.children or ()))
+            yield entry
+            entry.children = None  # whoever needs it has had it; a whole tree would stay in memory
+
+    def _is_listed(self, entry: Entry) -> bool:
+        return entry.is_directory and (self._depth is None or entry.depth < self._depth)
+
+    def _list(self, directories: list[Entry]) -> None:
+        """List directories, those that are walked through next together with the first."""
+        for outcome in Crew(self._at_once).run(_children, directories):
+            directory = outcome.item
+            directory.children = []
+            with self._failures.about(directory.place.uri):
+                below = directory.depth + 1
+                directory.children = [Entry(one, None, below) for one in outcome.get()]
+        if self._with_facts:
+            listed = [child for one in directories for child in one.children or ()]
+            facts = stat_all_listed([child.place for child in listed], self._at_once)
+            for child, fact in zip(listed, facts, strict=True):
+                child.facts = fact
+
+
+def _children(entry: Entry) -> list[Place]:
+    return entry.place.children()
+
+
+def _look_to_list(place: Place) -> FileStatistics:
+    """Return the statistics of a place; raise if it stands for buckets that cannot be listed."""
+    scheme = scheme_of(place.uri)
+    if place.uri == f"{scheme}://" and not is_of_this_machine(scheme) and not _buckets(place):
+        raise InvalidArgumentError(
+            f"{place.filesystem.plugin} does not list what there is; name it: {place.uri}BUCKET/",
+            path=place.uri,
+        )
+    return place.stat()
+
+
+def _buckets(place: Place) -> list[Place]:
+    try:
+        return place.children()
+    except (InvalidArgumentError, UnimplementedError):
+        return []

@@ -1,0 +1,236 @@
+"""Listings of directories and of trees.
+
+The C interface lists names without kind and size, so each entry costs a question of its own. They
+are asked at once, those of several directories together, and only where kind or size is wanted.
+"""
+
+# ruff: noqa: FBT001, FBT002  (the signatures are fsspec's)
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.concurrency.crew import results_at_once
+from modular_tf.errors import FailedPreconditionError, NotFoundError
+from modular_tf.fsspec import entries, paths
+from modular_tf.fsspec.queries import Queries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    _ByName = dict[str, entries.Entry]
+
+_DIRECTORIES_TOGETHER = 64  # so that a walk goes on before all that lie side by side are listed
+
+
+class Listings(Queries):
+    """The part of `ModularFileSystem` that lists directories and trees."""
+
+    def ls(self, path: Any, detail: bool = True, refresh: bool = False, **_: Any) -> list[Any]:
+        """Return the entries of a directory, or of the one file at `path`, sorted by name.
+
+        With `detail`, each entry costs the plugin one more question, asked in parallel.
+
+        Raises:
+            NotFoundError: There is nothing at `path`.
+        """
+        path = self._strip_protocol(path)
+        if detail:
+            (listing,) = self._listings([path], refresh=refresh)
+            if isinstance(listing, OSError):
+                raise listing
+            return listing
+        known = None if refresh else self._cached_listing(path)
+        return self._names(path) if known is None else [entry["name"] for entry in known]
+
+    def _names(self, path: str) -> list[str]:
+        """Return the paths in the directory `path`; a file is listed as itself."""
+        try:
+            names = self.filesystem.get_children(self.uri(path))
+        except (NotFoundError, FailedPreconditionError):
+            if self._asked_info(path)["type"] == "directory":
+                raise
+            return [path]
+        # Some stores answer an empty list for a file, or for nothing at all.
+        if not names and self._asked_info(path)["type"] != "directory":
+            return [path]
+        return [paths.join(path, name) for name in names]
+
+    def _listings(
+        self, directories: Sequence[str], *, refresh: bool = False
+    ) -> list[list[entries.Entry] | OSError]:
+        """Return the entries of each directory, or the error why there are none."""
+        found: dict[str, Any] = {
+            path: None if refresh else self._cached_listing(path) for path in directories
+        }
+        asked = [path for path, known in found.items() if known is None]
+        names = results_at_once(self._names_or_error, asked, self._at_once())
+        every = [name for listed in names if isinstance(listed, list) for name in listed]
+        described = iter(entries.describe_all(self._asked_info, every, self._at_once()))
+        for path, listed in zip(asked, names, strict=True):
+            if isinstance(listed, OSError):
+                found[path] = listed
+                continue
+            some = islice(described, len(listed))
+            found[path] = [entry for entry in some if entry is not None]
+            if listed != [path]:
+                self.dircache[path] = found[path]
+        return [found[path] for path in directories]
+
+    def _names_or_error(self, path: str) -> list[str] | OSError:
+        try:
+            return self._names(path)
+        except OSError as error:
+            return error
+
+    # -- trees --------------------------------------------------------------------------------
+
+    def walk(
+        self,
+        path: Any,
+        maxdepth: int | None = None,
+        topdown: bool = True,
+        on_error: str | Callable[[OSError], object] = "omit",
+        detail: bool = False,
+        refresh: bool = False,
+        **_: Any,
+    ) -> Iterator[tuple[str, Any, Any]]:
+        """Yield each directory of a tree with its directories and its files.
+
+        Args:
+            path: The root of the tree.
+            maxdepth: How many levels to go down; None for all.
+            topdown: Parents come before their children, and directories that the caller removes
+                from what was yielded are passed over.
+            on_error: What to do where the root cannot be listed: "omit" it, "raise" the error, or
+                call a function with it. Other directories that cannot be listed are passed over.
+            detail: Yield entries by name in place of names.
+            refresh: Ask the plugin also for what is in the listings cache.
+        """
+        _require_depth(maxdepth)
+        path = self._strip_protocol(path)
+        (listing,) = self._listings([path], refresh=refresh)
+        if not isinstance(listing, OSError):
+            options = {"topdown": topdown, "detail": detail, "refresh": refresh}
+            yield from self._walked(path, listing, maxdepth, **options)
+        elif on_error == "raise":
+            raise listing
+        elif callable(on_error):
+            on_error(listing)
+
+    def _walked(
+        self, path: str, listing: list[entries.Entry], depth: int | None, **options: bool
+    ) -> Iterator[tuple[str, Any, Any]]:
+        dirs, files = _by_kind(path, listing)
+        found = (path, dirs, files) if options["detail"] else (path, list(dirs), list(files))
+        if options["topdown"]:
+            yield found
+        if depth is None or depth > 1:
+            below = [paths.join(path, name) for name in found[1]]
+            left = None if depth is None else depth - 1
+            for some in _slices(below):
+                listings = self._listings(some, refresh=options["refresh"])
+                for directory, entries_below in zip(some, listings, strict=True):
+                    if not isinstance(entries_below, OSError):
+                        yield from self._walked(directory, entries_below, left, **options)
+        if not options["topdown"]:
+            yield found
+
+    def find(
+        self,
+        path: Any,
+        maxdepth: int | None = None,
+        withdirs: bool = False,
+        detail: bool = False,
+        refresh: bool = False,
+        on_error: str = "omit",
+        **_: Any,
+    ) -> Any:
+        """Return the files of a tree, sorted; with `detail` their entries by path.
+
+        Args:
+            path: The root of the tree; a file is found itself.
+            maxdepth: How many levels to go down; None for all.
+            withdirs: Return directories too, with the root.
+            detail: Return entries.
+            refresh: Ask the plugin also for what is in the listings cache.
+            on_error: "omit" what cannot be listed, or "raise" the error. What vanishes meanwhile
+                is omitted.
+        """
+        _require_depth(maxdepth)
+        path = self._strip_protocol(path)
+        found: _ByName = {}
+        for entry in self._entries_below(path, maxdepth, on_error, refresh=refresh):
+            if withdirs or entry["type"] != "directory":
+                found[entry["name"]] = entry
+        if withdirs and path not in ("", *found) and (found or self.isdir(path)):
+            found[path] = self.info(path)
+        return {name: found[name] for name in sorted(found)} if detail else sorted(found)
+
+    def _entries_below(
+        self, root: str, maxdepth: int | None, on_error: str, *, refresh: bool
+    ) -> Iterator[entries.Entry]:
+        """Yield all entries of a tree, level by level."""
+        level = [root]
+        while level and maxdepth != 0:
+            below: list[str] = []
+            for some in _slices(level):
+                for listing in self._listings(some, refresh=refresh):
+                    found = self._known_entries(listing, on_error)
+                    yield from found
+                    below += [e["name"] for e in found if e["type"] == "directory"]
+            level = below
+            maxdepth = None if maxdepth is None else maxdepth - 1
+
+    def _known_entries(
+        self, listing: list[entries.Entry] | OSError, on_error: str
+    ) -> list[entries.Entry]:
+        """Return the entries of a listing; raise, if that is wanted, where it is not complete."""
+        if isinstance(listing, OSError):
+            if on_error == "raise" and not isinstance(listing, NotFoundError):
+                raise listing
+            return []
+        if on_error == "raise":
+            for number, entry in enumerate(listing):
+                if entry["type"] == "other":  # may be a directory; asking again tells the error
+                    listing[number] = self._asked_info(entry["name"])
+        return listing
+
+    def du(
+        self,
+        path: Any,
+        total: bool = True,
+        maxdepth: int | None = None,
+        withdirs: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the bytes of all files of a tree, or those of each by path with `total=False`."""
+        found = self.find(path, maxdepth=maxdepth, withdirs=withdirs, detail=True, **kwargs)
+        sizes = {name: entry["size"] for name, entry in found.items()}
+        return sum(size or 0 for size in sizes.values()) if total else sizes
+
+    def sizes(self, paths: Iterable[Any]) -> list[int | None]:
+        """Return the size of each path, asked for at once."""
+        return results_at_once(self.size, paths, self._at_once())
+
+
+def _by_kind(path: str, listing: list[entries.Entry]) -> tuple[_ByName, _ByName]:
+    """Return directories and files by name; a file that was listed as itself has none."""
+    dirs: _ByName = {}
+    files: _ByName = {}
+    for entry in listing:
+        name = "" if entry["name"] == path else entry["name"].rpartition("/")[2]
+        (dirs if entry["type"] == "directory" else files)[name] = entry
+    return dirs, files
+
+
+def _slices(directories: list[str]) -> Iterator[list[str]]:
+    rest = iter(directories)
+    while some := list(islice(rest, _DIRECTORIES_TOGETHER)):
+        yield some
+
+
+def _require_depth(maxdepth: int | None) -> None:
+    if maxdepth is not None and maxdepth < 1:
+        raise ValueError(f"maxdepth is {maxdepth}; it must be at least 1")

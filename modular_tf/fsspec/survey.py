@@ -1,0 +1,94 @@
+"""What fsspec's own rules make of the arguments of `get`, `put`, `copy` and `cat`.
+
+fsspec decides which files a pattern or a tree means and where each of them goes, and then transfers
+one after the other. Its rules are applied here to an object that only takes notes.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from fsspec.spec import AbstractFileSystem  # type: ignore[import-untyped]
+
+from modular_tf.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from modular_tf.fsspec.entries import Entry
+    from modular_tf.fsspec.patterns import Patterns
+
+
+# A part of a tree is no copy of it, and a move would remove the rest.
+_WHOLE: dict[str, Any] = {"detail": True, "on_error": "raise"}
+
+
+class Survey:
+    """Stands for a filesystem in fsspec's own methods, and notes what they would do. [one thread]
+
+    Args:
+        fs: The filesystem; it is asked what exists.
+
+    Attributes:
+        pairs: Each source with its target, in fsspec's order.
+    """
+
+    def __init__(self, fs: Patterns) -> None:
+        self._fs = fs
+        self._entries: dict[str, Entry] = {}
+        self.pairs: list[tuple[Any, Any]] = []
+
+    def get(self, *arguments: Any, **options: Any) -> None:
+        """Note what `get` transfers."""
+        AbstractFileSystem.get(self, *arguments, **options)
+
+    def put(self, *arguments: Any, **options: Any) -> None:
+        """Note what `put` transfers."""
+        AbstractFileSystem.put(self, *arguments, **options)
+
+    def copy(self, *arguments: Any, **options: Any) -> None:
+        """Note what `copy` transfers."""
+        AbstractFileSystem.copy(self, *arguments, **options)
+
+    def _note(self, source: Any, target: Any, **_: Any) -> None:
+        self.pairs.append((source, target))
+
+    get_file = put_file = cp_file = _note
+
+    def expand_path(self, path: Any, *arguments: Any, **options: Any) -> Any:
+        """Return the paths that are meant, as fsspec does."""
+        return AbstractFileSystem.expand_path(self, path, *arguments, **options)
+
+    def find(self, path: str, **options: Any) -> list[str]:
+        """Return the paths in a tree, and note what they are."""
+        found: dict[str, Entry] = self._fs.find(path, **{**options, **_WHOLE})
+        self._entries.update(found)
+        return list(found)
+
+    def glob(self, path: str, **options: Any) -> list[str]:
+        """Return the paths that match a pattern, and note what they are."""
+        found: dict[str, Entry] = self._fs.glob(path, **{**options, **_WHOLE})
+        self._entries.update(found)
+        return list(found)
+
+    def exists(self, path: str, **_: Any) -> bool:
+        """Return whether something is there; what was found is."""
+        return path in self._entries or self._fs.exists(path)
+
+    def isdir(self, path: str) -> bool:
+        """Return whether a directory is there; asked once."""
+        if path not in self._entries:
+            with suppress(NotFoundError):
+                self._entries[path] = self._fs.info(path)
+        return self.is_known_directory(path)
+
+    def is_known_directory(self, path: Any) -> bool:
+        """Return whether a directory was found at a path."""
+        return path in self._entries and self._entries[path]["type"] == "directory"
+
+    def is_known_to_be_at_most(self, path: Any, size: int) -> bool:
+        """Return whether a file of so many bytes at most was found at a path."""
+        entry = self._entries.get(path, {"size": None})
+        return entry["size"] is not None and entry["size"] <= size
+
+    def _strip_protocol(self, path: Any) -> Any:
+        return self._fs._strip_protocol(path)  # noqa: SLF001

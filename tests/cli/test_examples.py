@@ -1,0 +1,82 @@
+"""The examples that the help of every command ends with."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from modular_tf.cli.arguments import parse
+from modular_tf.cli.examples import examples
+from modular_tf.cli.verbs import VERBS
+
+COMMANDS = [
+    " ".join([name, *inner])
+    for name, verb in VERBS.items()
+    for inner in ([[one] for one in verb.family] if verb.family else [[]])
+]
+EXAMPLES = examples()
+ALL_EXAMPLES = [(command, words) for command, found in EXAMPLES.items() for words in found]
+BUCKET = "s3://bucket"
+
+
+def words_of(example):
+    """Return the words of a command line, without what a shell does with its output."""
+    words = shlex.split(example)
+    end = next((i for i, word in enumerate(words) if word in {">", ">>", "|"}), len(words))
+    return words[:end]
+
+
+def test_all_commands_have_examples():
+    assert set(EXAMPLES) == set(COMMANDS)
+    assert {c: len(e) for c, e in EXAMPLES.items() if not 2 <= len(e) <= 4} == {}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_them_in_80_columns(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        parse([*command.split(), "--help"])
+    text = capsys.readouterr().out
+
+    for words, purpose in EXAMPLES[command].items():
+        assert f"  modular-tf {words}\n      {purpose}\n" in text
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize(("command", "example"), ALL_EXAMPLES)
+def test_they_are_command_lines(command, example):
+    assert parse(words_of(example)).module.__name__ == _module(command.split())
+
+
+def _module(names):
+    verb = VERBS[names[0]]
+    return (verb.family[names[1]] if verb.family else verb).module
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A directory to work in, with what the examples name, and `bucket` for the bucket."""
+    for name in ("bucket/data/1.csv", "bucket/data/2.csv", "bucket/logs/day.log", "report.csv",
+                 "data/1.csv"):  # fmt: skip
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"some,text\n" * 200_000)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("example", [e for c, e in ALL_EXAMPLES if c.startswith("fs ")])
+def test_those_of_files_work(example, here, mtf):
+    words = [word.replace(BUCKET, f"file://{here}/bucket") for word in words_of(example)]
+
+    ended = mtf(*words)
+
+    assert ended.code == 0, ended.err
+
+
+def test_a_family_says_what_it_is_for(capsys):
+    with pytest.raises(SystemExit):
+        parse(["fs", "--help"])
+
+    assert "Work with files of any scheme." in capsys.readouterr().out

@@ -1,0 +1,65 @@
+"""Patterns in the URIs of file verbs."""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.cli.fs.globbing import expand
+from modular_tf.errors import InvalidArgumentError, NotFoundError
+from modular_tf.service.service import PluginService
+
+
+@pytest.fixture
+def service():
+    with PluginService() as service:
+        service.load()
+        yield service
+
+
+@pytest.fixture
+def tree(tmp_path):
+    base = tmp_path / "tree"
+    (base / "sub").mkdir(parents=True)
+    (base / "a1.txt").write_bytes(b"one")
+    (base / "a2.txt").write_bytes(b"two")
+    (base / "sub" / "a3.txt").write_bytes(b"three")
+    return base
+
+
+def uris(places):
+    return [place.uri for place in places]
+
+
+def test_a_uri_without_wildcards_is_itself(service, tree):
+    assert uris(expand(service, f"{tree}/none")) == [f"{tree}/none"]
+
+
+def test_a_pattern_stands_for_what_matches(service, tree):
+    assert uris(expand(service, f"file://{tree}/a?.txt")) == [
+        f"file://{tree}/a1.txt",
+        f"file://{tree}/a2.txt",
+    ]
+    assert uris(expand(service, f"{tree}/*/a[1-9].txt")) == [f"{tree}/sub/a3.txt"]
+
+
+@pytest.mark.parametrize("name", ["a*", "a[1].txt", "a?.txt", "a\\*"])
+def test_a_name_that_exists_is_no_pattern(service, tree, name):
+    (tree / name).write_bytes(b"literal")
+
+    assert uris(expand(service, f"{tree}/{name}")) == [f"{tree}/{name}"]
+
+
+def test_a_backslash_escapes(service, tree):
+    (tree / "a*").write_bytes(b"literal")
+
+    assert uris(expand(service, f"{tree}/a\\*")) == [f"{tree}/a*"]
+
+
+def test_no_match_is_an_error(service, tree):
+    with pytest.raises(NotFoundError, match="nothing matches"):
+        expand(service, f"{tree}/*.none")
+
+
+def test_a_wildcard_before_the_path_is_refused(service):
+    with pytest.raises(InvalidArgumentError, match="in the path only"):
+        expand(service, "file://h*st/x")

@@ -1,0 +1,192 @@
+"""`fs head`, `fs tail` and ranges of `fs cat`: parts of files, and no more than these is read."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from argparse import Namespace
+from contextlib import nullcontext
+
+import pytest
+
+from modular_tf.cli.fs import ends, head, parts, tail
+from modular_tf.cli.fs.ends import bytes_between, first_lines, last_lines
+from modular_tf.cli.printer import Printer
+from modular_tf.filesystem.files import RandomAccessFile
+from modular_tf.service.service import PluginService
+from tests.filesystem.memory_store import MemoryStore, filesystem_of
+
+LINES = [f"line {number}\n".encode() for number in range(100_000)]
+
+
+class Noted(RandomAccessFile):
+    """A file in memory that notes what is read."""
+
+    def __init__(self, content):
+        self.content = content
+        self.n_read = 0
+
+    def readinto(self, offset, buffer):
+        assert offset < len(self.content), "nothing is asked for at or behind the end"
+        piece = self.content[offset : offset + len(memoryview(buffer))]
+        memoryview(buffer)[: len(piece)] = piece
+        self.n_read += len(piece)
+        return len(piece)
+
+    def close(self):
+        """Nothing to do."""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "lines"
+    path.write_bytes(b"".join(LINES))
+    return path
+
+
+@pytest.mark.parametrize("count", [0, 1, 10, 20_000, 99_999, 100_000, 200_000])
+def test_head_and_tail_write_so_many_lines(mtf, file, count):
+    assert mtf("fs", "head", "-n", count, file).out == b"".join(LINES[:count])
+    assert mtf("fs", "tail", "-n", count, file).out == b"".join(
+        LINES[len(LINES) - count :] if count < len(LINES) else LINES
+    )
+
+
+def test_ten_lines_are_usual(mtf, file):
+    assert mtf("fs", "head", file).out == b"".join(LINES[:10])
+    assert mtf("fs", "tail", file).out == b"".join(LINES[-10:])
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"a", b"a\n", b"\na", b"a\n\n\nb", b"\n\n\n"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_ends_of_odd_files(content, count):
+    lines = content.splitlines(keepends=True)
+
+    assert b"".join(first_lines(Noted(content + b"\n" * 10), count)).startswith(
+        b"".join(lines[:count])
+    )
+    assert b"".join(last_lines(Noted(content), count, len(content))) == b"".join(lines[-count:])
+
+
+def test_any_lines_in_any_blocks(monkeypatch):
+    monkeypatch.setattr(ends, "_FIRST_BLOCK", 4)
+    monkeypatch.setattr(ends, "_KEPT", 40)
+    choice = random.Random(7)
+    for _ in range(500):
+        content = bytes(choice.choice(b"ab\n") for _ in range(choice.randrange(1, 90)))
+        lines, count = content.splitlines(keepends=True), choice.randrange(1, 40)
+
+        assert b"".join(last_lines(Noted(content), count, len(content))) == b"".join(lines[-count:])
+        wanted = lines[:count]
+        if len(wanted) < len(lines):
+            assert b"".join(first_lines(Noted(content), count)) == b"".join(wanted)
+
+
+def test_no_more_than_needed_is_read():
+    content = b"".join(LINES) * 10
+    first, last = Noted(content), Noted(content)
+
+    assert b"".join(first_lines(first, 10)) == b"".join(LINES[:10])
+    assert b"".join(last_lines(last, 10, len(content))) == b"".join(LINES[-10:])
+    assert (first.n_read, last.n_read) == (2**16, 2**16)
+
+
+def test_bytes_begin_with_a_small_block(monkeypatch):
+    """Those of many files wait in memory to be written."""
+    monkeypatch.setattr(ends, "_BEGINNING", 10)
+    content = bytes(range(100))
+    for start, end in [(0, 100), (0, 10), (3, 9), (7, 60), (95, 300), (85, 300), (5, 5)]:
+        blocks = [bytes(block) for block in bytes_between(Short(content), start, end)]
+        assert b"".join(blocks) == content[start:end]
+        assert all(len(block) <= 10 for block in blocks[:1])
+
+
+class Short(Noted):
+    """A file whose end is found out by reading."""
+
+    def readinto(self, offset, buffer):
+        return super().readinto(offset, buffer) if offset < len(self.content) else 0
+
+
+def test_bytes_may_have_a_unit(mtf, file):
+    content = file.read_bytes()
+
+    assert mtf("fs", "head", "-c", "64K", file).out == content[:65536]
+    assert mtf("fs", "tail", "-c", 5, file).out == content[-5:]
+    assert mtf("fs", "tail", "-c", "1G", file).out == content
+    assert mtf("fs", "head", "-c", 0, file).out == b""
+
+
+def test_several_files_have_headings(mtf, file):
+    other = file.with_name("other")
+    other.write_bytes(b"one\ntwo\n")
+
+    assert mtf("fs", "head", "-n", 1, f"{file.parent}/*").out == (
+        f"==> {file} <==\nline 0\n\n==> {other} <==\none\n".encode()
+    )
+    ended = mtf("fs", "tail", "-n", 1, other, file.with_name("none"))
+    assert (ended.code, ended.out) == (1, f"==> {other} <==\ntwo\n".encode())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "begin", "end"),
+    [("0-0", 0, 1), ("0-99", 0, 100), ("5-", 5, None), ("-7", -7, None), ("0-", 0, None),
+     ("100-99999999", 100, None), ("-99999999", 0, None),
+     ("1000000-3200000", 1_000_000, 3_200_001)],
+)  # fmt: skip
+def test_cat_of_a_range(mtf, tmp_path, wanted, begin, end):
+    content = os.urandom(3_500_000)
+    (tmp_path / "f").write_bytes(content)
+
+    assert mtf("fs", "cat", "-r", wanted, tmp_path / "f").out == content[begin:end]
+
+
+@pytest.mark.parametrize("wanted", ["", "-", "5", "9-5", "-0", "a-b", "1-2-3", "0-٣"])
+def test_what_is_no_range_is_wrong_usage(mtf, file, wanted):
+    ended = mtf("fs", "cat", f"--range={wanted}", file)
+
+    assert ended.code == 2
+    assert "is not a range" in ended.err
+
+
+class BusyStore(MemoryStore):
+    """Lets each file be opened only while as many others are as may be."""
+
+    def __init__(self, at_once):
+        super().__init__()
+        self.together = threading.Barrier(at_once, timeout=30)
+
+    def enter(self, operation, uri):
+        if operation == "new_random_access_file":
+            self.together.wait()
+        return super().enter(operation, uri)
+
+
+@pytest.mark.parametrize("verb", [head, tail])
+def test_parts_of_files_in_a_store_are_read_at_once_and_written_in_order(verb, monkeypatch, capfd):
+    store = BusyStore(at_once=16)
+    store.files |= {f"/f{number:02}": b"%d\n" % number for number in range(32)}
+    uris = [f"mem://host{path}" for path in store.files]
+    with PluginService() as service:
+        service.register_filesystem("mem", filesystem_of(store))
+        monkeypatch.setattr(parts, "session", lambda _: nullcontext(service))
+        options = Namespace(uris=uris, lines=10, bytes=None)
+        assert verb.execute(options, Printer(json=False)) == 0
+
+    headed = [f"==> {uri} <==\n{number}\n" for number, uri in enumerate(uris)]
+    assert capfd.readouterr().out == "\n".join(headed)
+
+
+@pytest.mark.parametrize("verb", ["head", "tail"])
+def test_parts_have_no_json(mtf, file, verb):
+    assert mtf("fs", verb, "--json", file).code == 2
+
+
+def test_cat_of_what_matches_keeps_the_order(mtf, tmp_path):
+    for number in range(30):
+        (tmp_path / f"f{number:02}").write_bytes(b"%02d" % number * (number * 40_000))
+
+    assert mtf("fs", "cat", f"{tmp_path}/f*").out == b"".join(
+        (tmp_path / f"f{number:02}").read_bytes() for number in range(30)
+    )

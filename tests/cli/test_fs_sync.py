@@ -1,0 +1,142 @@
+"""`fs sync`: what differs is copied, and nothing is deleted by mistake."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from modular_tf.cli.fs.copying import CopyRules
+from modular_tf.cli.fs.syncing import Syncing
+from tests.cli.transfers import object_store as object_store  # noqa: PLC0414  (a fixture)
+
+
+@pytest.fixture
+def source(tmp_path):
+    base = tmp_path / "source"
+    (base / "sub").mkdir(parents=True)
+    (base / "empty").mkdir()
+    for name in ("a", "b", "sub/c"):
+        (base / name).write_text(name)
+        os.utime(base / name, (1_000_000, 1_000_000))
+    return base
+
+
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "target"
+
+
+def names_below(folder):
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
+
+
+def copied(ended):
+    return sorted(one["to"].partition("target/")[2] for one in ended.object["copied"])
+
+
+def test_a_missing_target_becomes_a_copy(mtf, source, target):
+    assert mtf("fs", "sync", source, target).code == 0
+    assert names_below(target) == names_below(source)
+
+
+def test_what_is_equal_is_not_copied_again(mtf, source, target):
+    mtf("fs", "sync", source, target)
+    assert copied(mtf("fs", "sync", source, target, "--json")) == []
+
+    (source / "a").write_text("other length")
+    (source / "b").write_text("B")  # same size, newer
+    os.utime(target / "b", (2_000_000, 2_000_000))
+    os.utime(source / "b", (2_000_002, 2_000_002))
+    os.utime(source / "sub" / "c", (0, 0))  # older
+    (source / "new").write_text("new")
+    assert copied(mtf("fs", "sync", source, target, "--size-only", "-n", "--json")) == ["a", "new"]
+    assert copied(mtf("fs", "sync", source, target, "--json")) == ["a", "b", "new"]
+    assert (target / "b").read_text() == "B"
+
+
+def test_only_delete_deletes(mtf, source, target):
+    mtf("fs", "sync", source, target)
+    (target / "more").mkdir()
+    (target / "more" / "x").write_text("x")
+    (target / "sub" / "y").write_text("y")
+    mtf("fs", "sync", source, target)
+    assert (target / "sub" / "y").exists()
+
+    rehearsed = mtf("fs", "sync", source, target, "--delete", "--dry-run")
+    assert sorted(rehearsed.lines) == [f"delete\t{target}/more/x", f"delete\t{target}/sub/y"]
+    assert (target / "sub" / "y").exists()
+
+    ended = mtf("fs", "sync", source, target, "--delete", "--json")
+    assert sorted(ended.object["deleted"]) == [f"{target}/more", f"{target}/sub/y"]
+    assert names_below(target) == names_below(source)
+
+
+def test_what_filters_leave_out_is_neither_copied_nor_deleted(mtf, source, target):
+    target.mkdir()
+    (target / "keep.log").write_text("kept")
+    (target / "gone").write_text("gone")
+    (source / "no.log").write_text("not copied")
+    ended = mtf("fs", "sync", source, target, "--delete", "--exclude", "*.log")
+
+    assert ended.code == 0
+    assert (target / "keep.log").exists()
+    assert not (target / "gone").exists()
+    assert not (target / "no.log").exists()
+
+
+@pytest.mark.parametrize("fault", ["missing", "empty", "a file", "unlisted"])
+def test_a_source_that_is_wrong_deletes_nothing(mtf, source, target, fault, tmp_path):
+    mtf("fs", "sync", source, target)
+    (target / "more").write_text("kept")
+    if fault == "unlisted":
+        (source / "loop").symlink_to("loop")
+        wrong = source
+    else:
+        wrong = tmp_path / "wrong"
+        if fault == "empty":
+            wrong.mkdir()
+        elif fault == "a file":
+            wrong.write_text("x")
+    ended = mtf("fs", "sync", wrong, target, "--delete")
+
+    assert ended.code == 1
+    assert (target / "more").exists()
+    assert str(wrong) in ended.err
+
+
+def test_a_failed_copy_deletes_nothing(mtf, source, target):
+    mtf("fs", "sync", source, target)
+    (target / "more").write_text("kept")
+    (target / "a").unlink()
+    (target / "a").mkdir()
+    ended = mtf("fs", "sync", source, target, "--delete")
+
+    assert ended.code == 1
+    assert "nothing was deleted" in ended.err
+    assert (target / "more").exists()
+
+
+def test_only_what_both_have_is_asked_for_its_size(object_store, target):
+    memory = object_store.memory
+    memory.dirs |= {"/d"}
+    memory.files.update({"/d/old": b"1", "/d/new": b"2"})
+    target.mkdir()
+    (target / "old").write_text("1")
+    syncing = Syncing(
+        object_store.transfers(), CopyRules(recursive=True), lambda _: None, size_only=True
+    )
+    syncing.run(object_store.place("mem://h/d"), object_store.place(target))
+
+    assert (target / "new").read_text() == "2"
+    asked = [call[1] for call in memory.calls if call[0] == "stat"]
+    assert asked == ["mem://h/d", "mem://h/d/old"]
+
+
+def test_a_source_within_the_target_is_not_deleted(mtf, source):
+    ended = mtf("fs", "sync", source / "sub", source, "--delete")
+
+    assert ended.code == 1
+    assert "--delete would delete it" in ended.err
+    assert (source / "sub" / "c").exists()
+    assert mtf("fs", "sync", source / "sub", source).code == 0

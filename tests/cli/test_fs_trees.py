@@ -1,0 +1,390 @@
+"""Trees on the command line: many files at once, filters, rehearsals, standard streams."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from modular_tf.cli.fs.copying import Copying, CopyItem, CopyRules
+from modular_tf.cli.fs.moving import move_all
+from modular_tf.cli.fs.pipes import copy_in
+from modular_tf.cli.fs.removal import Removal, RemovalItem, RemovalRules
+from modular_tf.cli.fs.resuming import PART, RECORD, Resumption
+from modular_tf.cli.fs.selection import Selection
+from modular_tf.errors import AbortedError, UnavailableError
+from modular_tf.filesystem.copy_watch import CopyWatch
+from tests.cli.transfers import object_store as object_store  # noqa: PLC0414  (a fixture)
+
+FILES = {"/d/a": b"aa", "/d/b": b"bbb", "/d/sub/c": b"c"}
+
+
+@pytest.fixture
+def full(object_store):
+    """The store with a tree in it, as others wrote it."""
+    object_store.memory.files.update(FILES)
+    object_store.memory.dirs |= {"/d", "/d/sub"}
+    return object_store
+
+
+@pytest.fixture
+def tree(tmp_path):
+    base = tmp_path / "tree"
+    (base / "sub").mkdir(parents=True)
+    for name in ("one.csv", "two.txt", "sub/three.csv", "sub/four.txt"):
+        (base / name).write_text(name)
+    return base
+
+
+def copy(store, source, target, jobs=1, **rules):
+    copied = []
+    items = [CopyItem(store.place(source), store.place(target))]
+    transfers = store.transfers(jobs)
+    Copying(transfers, CopyRules(recursive=True, **rules), copied.append).run(items)
+    return copied, transfers
+
+
+def names_below(folder):
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+# ---- requests ----
+
+
+def test_a_file_of_a_tree_is_opened_and_read_and_nothing_else(full, tmp_path):
+    _, transfers = copy(full, "mem://h/d", tmp_path / "down")
+
+    assert names_below(tmp_path / "down") == ["a", "b", "sub/c"]
+    asked = full.asked()
+    assert asked.pop("get_children") == 2
+    assert asked.pop("stat") == 2  # of what opening refused as no file
+    assert asked == {"new_random_access_file": 5, "read": 3, "close_reader": 3}
+    assert (transfers.totals.files, transfers.totals.bytes, transfers.totals.known) == (3, 6, 3)
+
+
+def test_a_file_is_written_to_an_object_store_without_a_question(object_store, tree):
+    object_store.memory.dirs |= {"/up", "/up/sub"}  # a real one needs no directories
+    copy(object_store, tree, "mem://h/up")
+
+    assert object_store.asked() == {"new_writable_file": 4, "append": 4, "close_writer": 4}
+    assert object_store.memory.files["/up/sub/three.csv"] == b"sub/three.csv"
+
+
+def test_files_are_removed_without_a_question_whether_they_are_some(full):
+    Removal(full.transfers(4), RemovalRules(recursive=True)).run(
+        [RemovalItem(full.place("mem://h/d"))]
+    )
+
+    assert full.memory.files == {}
+    assert full.memory.dirs == {"/"}
+    asked = full.asked()
+    assert asked["delete_file"] == 5
+    assert asked["delete_dir"] == 2
+
+
+def test_several_files_are_under_way_at_once(full, tmp_path):
+    barrier = threading.Barrier(3)  # broken, if fewer than three come
+    read = full.memory.enter
+
+    def enter(operation, uri):
+        if operation == "read":
+            barrier.wait(30)
+        return read(operation, uri)
+
+    full.memory.enter = enter
+    copied, _ = copy(full, "mem://h/d", tmp_path / "down", jobs=3)
+
+    assert len(copied) == 3
+    assert full.failures.count == 0
+
+
+def test_what_is_copied_while_the_listing_goes_on(full, tmp_path):
+    """The listing of the second directory begins when files of the first have been read."""
+    copy(full, "mem://h/d", tmp_path / "down")
+    full_order = [call[0] for call in full.memory.calls]
+
+    assert full_order.index("read") < len(full_order) - full_order[::-1].index("get_children") - 1
+
+
+def test_a_failure_within_a_tree_is_told_and_the_rest_goes_on(full, tmp_path, capsys):
+    full.memory.faults["read", "/d/b"] = UnavailableError("down")
+    _, transfers = copy(full, "mem://h/d", tmp_path / "down", jobs=2)
+
+    assert names_below(tmp_path / "down") == ["a", "sub/c"]
+    assert "mem://h/d/b: down" in capsys.readouterr().err
+    assert (transfers.totals.failed, transfers.totals.bytes) == (1, 3)
+
+
+def test_an_upload_whose_source_breaks_off_is_not_closed(full):
+    full.memory.dirs.add("/up")
+    full.memory.faults["append", "/up/f"] = UnavailableError("the source broke off")
+    source = full.place("ram://up-source")
+    with source.filesystem.open(source.uri, "wb") as file:
+        file.write(b"x")
+    discarded = []
+    opened = full.filesystem.new_writable_file
+
+    def new_writable_file(uri):
+        file = opened(uri)
+        file.discard = lambda: discarded.append(uri)
+        return file
+
+    full.filesystem.new_writable_file = new_writable_file
+    copy(full, source.uri, "mem://h/up/f")
+
+    assert discarded == ["mem://h/up/f"]
+    assert "delete_file" not in full.asked()
+
+
+# ---- moving ----
+
+
+def test_a_tree_of_an_object_store_is_moved_file_by_file(full):
+    full.memory.dirs.update({"/e", "/e/sub"})
+    full.memory.children["/none"] = []
+    moved = []
+    item = CopyItem(full.place("mem://h/d"), full.place("mem://h/e/new"))
+    full.memory.dirs |= {"/e/new", "/e/new/sub"}
+    full.filesystem.path_exists = lambda uri: False  # a real store has no directories
+    move_all(full.transfers(4), [item], moved.append)
+
+    assert full.memory.files == {"/e/new" + name[2:]: data for name, data in FILES.items()}
+    assert moved == [item]
+
+
+def test_a_tree_that_did_not_arrive_stays(full, capsys):
+    full.memory.faults["new_writable_file", "/e/b"] = UnavailableError("down")
+    full.memory.dirs |= {"/e", "/e/sub"}
+    full.filesystem.path_exists = lambda uri: False
+    moved = []
+    move_all(
+        full.transfers(2),
+        [CopyItem(full.place("mem://h/d"), full.place("mem://h/e"))],
+        moved.append,
+    )
+
+    assert set(FILES) <= set(full.memory.files)
+    assert moved == []
+    assert "it stays where it is" in capsys.readouterr().err
+
+
+def test_a_file_that_came_after_the_copy_is_not_removed(full, monkeypatch):
+    enter = full.memory.enter
+
+    def enters(operation, uri):
+        if operation == "delete_file":
+            full.memory.files.setdefault("/d/sub/late", b"late")
+        return enter(operation, uri)
+
+    monkeypatch.setattr(full.memory, "enter", enters)
+    full.memory.dirs |= {"/e", "/e/sub"}
+    full.filesystem.path_exists = lambda uri: False
+    move_all(full.transfers(2), [CopyItem(full.place("mem://h/d"), full.place("mem://h/e"))], print)
+
+    arrived = {"/e" + name[2:]: data for name, data in FILES.items()}
+    assert full.memory.files == {**arrived, "/d/sub/late": b"late"}
+
+
+# ---- filters and rehearsals ----
+
+
+def test_the_last_filter_that_matches_decides():
+    csv_only = Selection([(False, "*"), (True, "*.csv")])
+    no_sub = Selection([(True, "*.csv"), (False, "sub/*")])
+
+    assert [csv_only.takes(path) for path in ("a.csv", "sub/a.csv", "a.txt")] == [True, True, False]
+    assert [no_sub.takes(path) for path in ("a.csv", "sub/a.csv", "a.txt")] == [True, False, True]
+
+
+def test_the_order_of_filters_on_the_command_line_counts(mtf, tree, tmp_path):
+    first = mtf("fs", "cp", "-r", tree, tmp_path / "x", "--exclude", "*", "--include", "*.csv")
+    second = mtf("fs", "cp", "-r", tree, tmp_path / "y", "--include", "*.csv", "--exclude", "*")
+
+    assert (first.code, second.code) == (0, 0)
+    assert names_below(tmp_path / "x") == ["one.csv", "sub/three.csv"]
+    assert names_below(tmp_path / "y") == []
+
+
+def test_a_rehearsal_copies_nothing_and_tells_what_it_would(mtf, tree, tmp_path):
+    ended = mtf("fs", "cp", "-rn", tree, tmp_path / "x", "--exclude", "*.txt")
+
+    assert sorted(ended.lines) == [
+        f"copy\t{tree}/one.csv\t{tmp_path}/x/one.csv",
+        f"copy\t{tree}/sub/three.csv\t{tmp_path}/x/sub/three.csv",
+    ]
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_rehearsal_removes_nothing(mtf, tree):
+    before = names_below(tree)
+    ended = mtf("fs", "rm", "-r", "--dry-run", tree, "--json")
+
+    assert names_below(tree) == before
+    assert sorted(ended.object["removed"]) == [f"{tree}/{name}" for name in before]
+    assert ended.object["dry_run"] is True
+
+
+def test_filters_leave_what_they_do_not_take(mtf, tree):
+    ended = mtf("fs", "rm", "-r", tree, "--exclude", "*.txt")
+
+    assert ended.code == 0
+    assert names_below(tree) == ["sub/four.txt", "two.txt"]
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_filtered_removal_does_not_follow_links_to_directories(mtf, tree, tmp_path, scheme):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "x.csv").write_text("kept")
+    (tree / "link").symlink_to(tmp_path / "kept")
+    mtf("fs", "rm", "-r", f"{scheme}{tree}", "--exclude", "*.txt")
+
+    assert (tmp_path / "kept" / "x.csv").exists()
+    assert not (tree / "link").is_symlink()
+
+
+# ---- what is told ----
+
+
+def test_json_has_totals(mtf, tree, tmp_path):
+    totals = mtf("fs", "cp", "-r", tree, "ram://totals", "--json").object["totals"]
+    removed = mtf("fs", "rm", "-r", tree, "--json").object
+
+    assert (totals["files"], totals["failed"]) == (4, 0)
+    assert totals["bytes"] == sum(
+        len(n) for n in ("one.csv", "two.txt", "sub/three.csv", "sub/four.txt")
+    )
+    assert removed["removed"] == [str(tree)]
+
+
+def test_a_summary_ends_the_work_on_several_files(mtf, tree, tmp_path):
+    ended = mtf("fs", "cp", "-r", tree, "ram://summary")
+    quiet = mtf("fs", "cp", "-rq", tree, "ram://quiet")
+
+    assert ended.err.startswith("modular-tf: 4 files copied, 39 B in ")
+    assert ended.err.count("\n") == 1
+    assert quiet.err == ""
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "257", "many"])
+def test_a_number_of_jobs_makes_sense(mtf, tree, jobs):
+    assert mtf("fs", "cp", f"-j={jobs}", tree, "ram://x").code == 2
+
+
+# ---- patterns and standard streams ----
+
+
+def test_patterns_are_sources(mtf, tree, tmp_path):
+    (tmp_path / "x").mkdir()
+    ended = mtf("fs", "cp", f"{tree}/*.csv", f"{tree}/sub/*.txt", tmp_path / "x")
+
+    assert ended.code == 0
+    assert names_below(tmp_path / "x") == ["four.txt", "one.csv"]
+
+
+def test_a_pattern_that_matches_nothing_is_a_failure(mtf, tree, tmp_path):
+    assert mtf("fs", "cp", f"{tree}/*.none", tmp_path).code == 1
+
+
+def test_standard_input_and_output_are_places(mtf, tmp_path, monkeypatch):
+    content = bytes(range(256)) * 5000
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    into = mtf("fs", "cp", "-", tmp_path / "f")
+    out = mtf("fs", "cp", tmp_path / "f", "-")
+
+    assert (into.code, out.code) == (0, 0)
+    assert (tmp_path / "f").read_bytes() == content
+    assert out.out == content
+
+
+@pytest.mark.parametrize(
+    "words", [("-", "-"), ("a", "-", "b"), ("-r", "-", "b"), ("--json", "a", "-")], ids=" ".join
+)
+def test_a_stream_goes_with_few_options(mtf, words):
+    assert mtf("fs", "cp", *words).code == 2
+
+
+# ---- resumed downloads ----
+
+
+class Broken(CopyWatch):
+    """An interrupt after the first piece."""
+
+    def advance(self, n_bytes):
+        if n_bytes:
+            raise KeyboardInterrupt
+
+
+def begin(store, target):
+    store.memory.files["/big"] = bytes(range(256)) * (1 << 15)
+    source = store.place("mem://h/big")
+    with pytest.raises(KeyboardInterrupt):
+        Resumption.copy(source, store.place(target), Broken())
+    store.memory.calls.clear()
+    return source
+
+
+def test_a_download_goes_on_where_it_was_broken_off(object_store, tmp_path):
+    target = tmp_path / "big"
+    source = begin(object_store, target)
+    there = (tmp_path / f"big{PART}").stat().st_size
+    assert 0 < there < len(object_store.memory.files["/big"])
+    Resumption.copy(source, object_store.place(target), CopyWatch())
+
+    assert target.read_bytes() == object_store.memory.files["/big"]
+    assert object_store.asked()["read"] == 1  # of two pieces
+    assert names_below(tmp_path) == ["big"]
+
+
+@pytest.mark.parametrize("change", ["content", "time unknown", "record"])
+def test_a_download_begins_anew_where_the_source_may_have_changed(
+    object_store, tmp_path, change, monkeypatch
+):
+    target = tmp_path / "big"
+    source = begin(object_store, target)
+    if change == "content":
+        object_store.memory.files["/big"] = b"other"
+    elif change == "record":
+        (tmp_path / f"big{RECORD}").write_text("{")
+    else:
+        stat = source.filesystem.stat
+        unknown = lambda uri: stat(uri)._replace(mtime_nsec=0)  # noqa: E731
+        monkeypatch.setattr(source.filesystem, "stat", unknown)
+    Resumption.copy(source, object_store.place(target), CopyWatch())
+
+    assert target.read_bytes() == object_store.memory.files["/big"]
+    assert object_store.asked()["read"] == (1 if change == "content" else 2)
+
+
+def test_a_download_whose_source_changes_meanwhile_does_not_arrive(object_store, tmp_path):
+    memory = object_store.memory
+    memory.files["/big"] = bytes(1 << 23)
+
+    class Changing(CopyWatch):
+        def begun(self, _length):
+            memory.files["/big"] = bytes(1 << 24)
+
+    with pytest.raises(AbortedError):
+        Resumption.copy(
+            object_store.place("mem://h/big"), object_store.place(tmp_path / "big"), Changing()
+        )
+    assert not (tmp_path / "big").exists()
+
+
+def test_standard_input_that_breaks_off_leaves_the_target(object_store, tmp_path, monkeypatch):
+    target = tmp_path / "there"
+    target.write_text("kept")
+    pieces = [b"begun"]
+
+    def read1(_size):
+        if not pieces:
+            raise UnavailableError("gone")
+        return pieces.pop()
+
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(read1=read1)))
+    copy_in(object_store.transfers(), object_store.service, str(target))
+    assert object_store.failures.count == 1
+    assert target.read_text() == "kept"
+    assert names_below(tmp_path) == ["there"]

@@ -1,0 +1,48 @@
+"""Verbs of the command line on a store in memory, which notes what it is asked."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+import pytest
+
+from modular_tf.cli.failures import Failures
+from modular_tf.cli.fs.place import Place
+from modular_tf.cli.fs.transfers import Transfers
+from modular_tf.service.service import PluginService
+from tests.filesystem.memory_store import ESSENTIAL, MemoryStore, Only
+
+
+class ObjectStore:
+    """A store in memory behind the scheme `mem`, which follows the rules of object stores."""
+
+    def __init__(self, service: PluginService) -> None:
+        self.service = service
+        self.memory = MemoryStore()
+        service.register_filesystem("mem", Only(self.memory, ESSENTIAL))
+        self.filesystem = service.filesystem("mem")
+        self.filesystem.is_object_store = self.filesystem.forgets_discarded = True
+        self.failures = Failures()
+
+    def transfers(self, jobs: int = 1) -> Transfers:
+        """Return the work of a verb, without progress and summary."""
+        return Transfers(Namespace(quiet=True, jobs=jobs), self.service, ["mem://h"], self.failures)
+
+    def place(self, uri: object) -> Place:
+        """Return the place of a URI."""
+        return Place.of(self.service, str(uri))
+
+    def asked(self) -> dict[str, int]:
+        """Return how often each operation was called since the last time."""
+        counts: dict[str, int] = {}
+        for operation, *_ in self.memory.calls:
+            counts[operation] = counts.get(operation, 0) + 1
+        self.memory.calls.clear()
+        return counts
+
+
+@pytest.fixture
+def object_store():
+    with PluginService() as service:
+        service.load()
+        yield ObjectStore(service)

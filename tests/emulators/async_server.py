@@ -1,0 +1,186 @@
+"""An HTTP/1.1 server in one thread, for emulators that many clients ask at once.
+
+What such a server answers goes through `ControlledService`: it counts the requests by kind, waits
+before each answer, and serves the paths below `/-/` for whoever runs the test:
+
+    GET /-/requests      {"requests": {kind: count, …}, "most_at_once": n} since they were cleared
+    DELETE /-/requests   clear them
+    PUT /-/settings      a JSON object with new values of some settings
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Generic, TypeVar
+from urllib.parse import parse_qsl, urlsplit
+
+from tests.emulators.http_server import Answer, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CONTROL = "/-/"
+_PIECE = 1 << 18  # a transport copies what the socket does not take at once
+_LONGEST_HEAD = 1 << 20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What can be changed while an emulator runs.
+
+    Attributes:
+        delay_s: Seconds between a request and its answer.
+    """
+
+    delay_s: float = 0.0
+
+
+_Settings = TypeVar("_Settings", bound=Settings)
+
+
+class ControlledService(Generic[_Settings]):
+    """Counts requests by kind, keeps the settings, and answers below `/-/`."""
+
+    def __init__(self, settings: _Settings) -> None:
+        self.settings = settings
+        self._requests: Counter[str] = Counter()
+        self._under_way = 0
+        self._most_at_once = 0
+
+    def kind(self, request: Request) -> str:
+        """Return what a request is counted as."""
+        return request.method + (" range" if "range" in request.headers else "")
+
+    async def answer(self, request: Request) -> Answer:
+        """Return the answer to a request that is not for `/-/`."""
+        return Answer(HTTPStatus.NOT_IMPLEMENTED)
+
+    async def serve(self, request: Request) -> Answer:
+        """Count a request, wait, and return its answer."""
+        if request.path.startswith(CONTROL):
+            return self._control(request)
+        self._requests[self.kind(request)] += 1
+        self._under_way += 1
+        self._most_at_once = max(self._most_at_once, self._under_way)
+        try:
+            await asyncio.sleep(self.settings.delay_s)
+            return await self.answer(request)
+        finally:
+            self._under_way -= 1
+
+    def _control(self, request: Request) -> Answer:
+        action = request.method, request.path.removeprefix(CONTROL)
+        if action == ("PUT", "settings"):
+            self.settings = replace(self.settings, **json.loads(request.body))
+        elif action == ("DELETE", "requests"):
+            self._requests.clear()
+            self._most_at_once = 0
+        elif action != ("GET", "requests"):
+            return Answer(HTTPStatus.NOT_FOUND)
+        found = {
+            "requests": dict(sorted(self._requests.items())),
+            "most_at_once": self._most_at_once,
+            "settings": asdict(self.settings),
+        }
+        return Answer(body=json.dumps(found).encode(), content_type="application/json")
+
+
+async def read_head(reader: asyncio.StreamReader) -> tuple[bytes, dict[str, str]] | None:
+    """Return the first line and the headers, by lower-case name; None at the end."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    first, _, rest = head[:-4].partition(b"\r\n")
+    headers = {}
+    for line in filter(None, rest.decode("latin-1").split("\r\n")):
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    return first, headers
+
+
+async def read_body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
+    """Return a whole body, with chunks joined."""
+    if headers.get("transfer-encoding", "").lower() != "chunked":
+        return await reader.readexactly(int(headers.get("content-length", 0)))
+    body = bytearray()
+    while size := int((await reader.readline()).split(b";")[0], 16):
+        body += await reader.readexactly(size)
+        await reader.readline()
+    while (await reader.readline()).strip():
+        pass  # trailers
+    return bytes(body)
+
+
+async def read_request(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> Request | None:
+    """Return the next request of a connection; None at its end."""
+    found = await read_head(reader)
+    if found is None:
+        return None
+    first, headers = found
+    if headers.get("expect", "").lower() == "100-continue":
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    method, target, _version = first.decode("latin-1").split(" ")
+    url = urlsplit(target)
+    query = dict(parse_qsl(url.query, keep_blank_values=True))
+    return Request(method, url.path, query, headers, await read_body(reader, headers))
+
+
+async def write_answer(writer: asyncio.StreamWriter, request: Request, answer: Answer) -> None:
+    """Send an answer; for HEAD, without its body."""
+    headers = {
+        "Date": formatdate(usegmt=True),
+        "Content-Type": answer.content_type,
+        "Content-Length": str(len(answer.body)),
+        **answer.headers,
+    }
+    lines = [f"HTTP/1.1 {int(answer.status)} {HTTPStatus(answer.status).phrase}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    head = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+    body = memoryview(b"" if request.method == "HEAD" else answer.body)
+    writer.write(head + body[:_PIECE])
+    await writer.drain()
+    for start in range(_PIECE, len(body), _PIECE):
+        writer.write(body[start : start + _PIECE])
+        await writer.drain()
+
+
+async def _converse(
+    service: ControlledService[_Settings],
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+) -> None:
+    while request := await read_request(reader, writer):
+        await write_answer(writer, request, await service.serve(request))
+
+
+Connection = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def listen(connection: Connection, port: int = 0) -> None:
+    """Print `listening on URL` for whoever started this process, then serve for ever."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):  # a client that hung up
+            await connection(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", port, limit=_LONGEST_HEAD, backlog=512)
+    sys.stdout.write(f"listening on http://127.0.0.1:{server.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
+    await server.serve_forever()
+
+
+def run(service: ControlledService[_Settings], port: int = 0) -> None:
+    """Serve until the process is ended."""
+    asyncio.run(listen(lambda reader, writer: _converse(service, reader, writer), port))

@@ -1,0 +1,68 @@
+"""A directory that cannot be listed ends what copies a tree: a part of it is no copy."""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.errors import UnavailableError
+from tests.fsspec.far_store import TOP, FarStore, serve
+
+
+@pytest.fixture
+def store():
+    store = FarStore()
+    store.dirs |= {"/tree", "/tree/below"}
+    store.files = {"/tree/a": b"a", "/tree/below/b": b"b"}
+    return store
+
+
+@pytest.fixture
+def fs(store):
+    service, fs = serve(store)
+    with service:
+        yield fs
+
+
+def fail_once(store, operation):
+    """Let the first call of an operation for `below` fail, as a network does."""
+    failures = [UnavailableError("no answer")]
+
+    def fail(path):
+        if path.endswith("/below") and failures:
+            raise failures.pop()
+
+    store.hooks[operation] = fail
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda fs: fs.get(f"{TOP}/tree", "target", recursive=True),
+        lambda fs: fs.get(f"{TOP}/tree/**", "target"),
+        lambda fs: fs.get(f"{TOP}/tree/*/b*", "target/"),
+        lambda fs: fs.copy(f"{TOP}/tree", f"{TOP}/other", recursive=True),
+        lambda fs: fs.cat(f"{TOP}/tree", recursive=True),
+        lambda fs: fs.mv([f"{TOP}/tree"], f"{TOP}/other", recursive=True),
+    ],
+    ids=["get", "get of a pattern", "get by levels", "copy", "cat", "mv"],
+)
+def test_what_cannot_be_listed_is_told(fs, store, call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fail_once(store, "get_children")
+
+    with pytest.raises(UnavailableError):
+        call(fs)
+    assert store.files["/tree/below/b"] == b"b"
+
+
+def test_a_move_of_some_levels_removes_no_others(fs, store):
+    with pytest.raises(OSError):
+        fs.mv(f"{TOP}/tree", f"{TOP}/other", recursive=True, maxdepth=1)
+    assert b"b" in store.files.values()
+
+
+def test_a_directory_that_could_not_be_looked_at_is_looked_at_again(fs, store, tmp_path):
+    fail_once(store, "stat")
+    fs.get(f"{TOP}/tree", str(tmp_path / "target"), recursive=True)
+
+    assert (tmp_path / "target" / "below" / "b").read_bytes() == b"b"
