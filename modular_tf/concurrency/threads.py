@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from modular_tf.errors import ResourceExhaustedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-_Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-
-_FEW = 8  # threads would cost more than they save
-_AT_ONCE = 16
 
 
 def start_thread(thread: threading.Thread) -> None:
@@ -78,23 +74,6 @@ def _raise(error: BaseException) -> NoReturn:
         del error  # else it and this frame would keep each other
 
 
-def map_at_once(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-    """Return the results of a function for each item, computed by many threads.
-
-    For questions that a store answers after tens of milliseconds each. A few, or where no threads
-    can be had, are asked one after the other.
-    """
-    if len(items) <= _FEW:
-        return [function(item) for item in items]
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (only for long listings)
-
-    try:
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return list(pool.map(function, items))
-    except RuntimeError:
-        return [function(item) for item in items]
-
-
 class TimedWork:
     """Work on a thread that always finishes, while the caller waits for a limited time.
 
@@ -104,7 +83,7 @@ class TimedWork:
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
 
-    def run(self, work: Callable[[], object], name: str, timeout: float) -> bool:
+    def run(self, work: Callable[[], object], name: str, timeout: float | None) -> bool:
         """Start the work, or wait for the thread that does it; return whether it ended in time.
 
         Where there is no thread for it, nothing is done.
@@ -112,7 +91,7 @@ class TimedWork:
         Args:
             work: The function to call, unless a thread runs already.
             name: The thread's.
-            timeout: In seconds.
+            timeout: In seconds; None to wait until it has ended.
         """
         thread = self._thread
         if thread is None or not thread.is_alive():

@@ -43,6 +43,10 @@ Linux takes file times from a clock that ticks every 1 to 10 ms; file systems ke
 _SECOND_NS = 1_000_000_000
 _TICK_NS = 10_000_000
 _BLOCK_BYTES = 1024 * 1024
+# The types in rows of values of JSON: of an identity, and of a file (two values may be None).
+_NUMBERS = [int] * 5
+_NONE = type(None)
+_ROWS = [[str, i, h, int, str] for i in (list, _NONE) for h in (_NONE, str)]
 # O_NONBLOCK: a FIFO in the place of the file must not block the open.
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
@@ -88,7 +92,7 @@ class FileIdentity(NamedTuple):
         Raises:
             ValueError: It has another shape.
         """
-        if type(value) is not list or [*map(type, value)] != [int] * len(cls._fields):
+        if type(value) is not list or [*map(type, value)] != _NUMBERS:
             raise ValueError(f"expected numbers for {cls._fields}")
         return cls(*value)
 
@@ -149,13 +153,9 @@ class SeenFile(NamedTuple):
         Raises:
             ValueError: It has another shape.
         """
-        if type(value) is not list or len(value) != len(cls._fields):
+        if type(value) is not list or [*map(type, value)] not in _ROWS:
             raise ValueError(f"expected a list of {cls._fields}")
         path, identity, sha256, seen_ns, boot = value
-        if [type(path), type(seen_ns), type(boot)] != [str, int, str]:
-            raise ValueError("expected other types")
-        if sha256 is not None and type(sha256) is not str:
-            raise ValueError("expected a hash")
         known = None if identity is None else FileIdentity.from_row(identity)
         return cls(path, known, sha256, seen_ns, boot)
 

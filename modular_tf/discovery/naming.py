@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -34,7 +33,7 @@ def plugin_names(sightings: Sequence[Sighting]) -> list[str]:
 
 def file_stem(path: str) -> str:
     """Return the name of a library's file without "lib" and from ".so" on."""
-    base = os.path.basename(path)
+    base = path.rpartition("/")[2]  # as `os.path.basename`, in a fraction of the time
     at = base.rfind(".so")
     stem = base[:at] if at > 0 else base
     return stem.removeprefix("lib") or base

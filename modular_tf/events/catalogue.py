@@ -43,6 +43,18 @@ EVENTS: tuple[KnownEvent, ...] = (
         "A plugin passed `stage` or was rejected there; `rule` is the rule that decided, or None.",
     ),
     KnownEvent(
+        "worker.started",
+        (_INFO,),
+        ("plugin", "run"),
+        "A process was started for a plugin; `run` counts the processes of this worker.",
+    ),
+    KnownEvent(
+        "worker.ended",
+        (_WARNING,),
+        ("plugin", "run", "message"),
+        "The process of a plugin ended while it was used; `message` says how.",
+    ),
+    KnownEvent(
         "quarantine.added",
         (_WARNING,),
         ("plugin", "path", "rule"),
@@ -125,6 +137,30 @@ EVENTS: tuple[KnownEvent, ...] = (
         (_INFO,),
         ("scheme", "owner"),
         "fsspec has an implementation of a scheme already (`owner`); it was not replaced.",
+    ),
+    KnownEvent(
+        "tensorflow.scheme_left",
+        (_INFO,),
+        ("scheme", "message"),
+        "A scheme was not registered in TensorFlow; `message` says who has it, or why not.",
+    ),
+    KnownEvent(
+        "tensorflow.upcall_failed",
+        (_WARNING,),
+        ("operation", "path", "error"),
+        "A filesystem of Python raised what is no error of a filesystem; TensorFlow got INTERNAL.",
+    ),
+    KnownEvent(
+        "tensorflow.file_lost",
+        (_WARNING,),
+        ("path", "error"),
+        "TensorFlow dropped a file without closing it, and what was written could not be stored.",
+    ),
+    KnownEvent(
+        "tensorflow.calls_left",
+        (_WARNING,),
+        ("count",),
+        "The process ends while TensorFlow waits for calls of filesystems, 5 s after it began to.",
     ),
     KnownEvent(
         "storage.not_written",

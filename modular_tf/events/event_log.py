@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from modular_tf.events.delivery import deliver
+from modular_tf.redaction import redacted
 
 if TYPE_CHECKING:
     import logging
@@ -64,7 +65,7 @@ class EventLog:
     def bind(self, **values: object) -> EventLog:
         """Return a log of the same part, whose events have these keys and values first."""
         log = object.__new__(EventLog)
-        log._name, log._bound = self._name, {**self._bound, **values}
+        log._name, log._bound = self._name, {**self._bound, **_without_secrets(values)}
         return log
 
     def is_enabled_for(self, level: int) -> bool:
@@ -104,6 +105,7 @@ class EventLog:
             created: When it happened, in seconds since 1970, if not now.
         """
         if self.is_enabled_for(level):
+            values = _without_secrets(values)
             told = Event(event=event, **self._bound, **values)
             deliver(partial(self._hand_over, self._record(level, told, created), event, values))
 
@@ -142,6 +144,12 @@ class Event(dict[str, object]):
     def __str__(self) -> str:
         values = (f"{k}={_shown(value)}" for k, value in self.items() if k != "event")
         return " ".join([str(self["event"]), *values])
+
+
+def _without_secrets(values: Mapping[str, object]) -> dict[str, object]:
+    return {
+        name: redacted(value) if isinstance(value, str) else value for name, value in values.items()
+    }
 
 
 def _configured_structlog() -> Any:

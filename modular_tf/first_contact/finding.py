@@ -33,10 +33,12 @@ from modular_tf.rules.first_contact import CHILD_STARTABLE, NEIGHBOURS_LINKABLE,
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from modular_tf.device.platform import DevicePlatform
+
 _STAGES = ("load", "init")
 _OF_TRIAL = frozenset({PROCESS_STATE_KEPT, NEIGHBOURS_LINKABLE})
 _NOTE = frozenset(("stage", "rule", "message", "scheme"))
-_PLATFORM = frozenset(("device_type", "platform", "priority"))
+_PLATFORM = frozenset(("device_type", "platform", "priority", "layout", "has_timers"))
 _OFFER = frozenset(("schemes", "platform", "kernels", "ops"))
 _INCIDENT = frozenset(("rule", "message", "signal", "last_call", "backtrace", "said"))
 _FINDING = frozenset(("incident", "offer", "notes", "opened", "lasting"))
@@ -50,8 +52,9 @@ _MOST_OF_A_FRAME = 1020
 _MOST_OF_A_SCHEME = 1000
 _32_BITS = (-(1 << 31), (1 << 31) - 1)
 _64_BITS = (-(1 << 63), (1 << 64) - 1)
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_BOOT_ID = re.compile(r"[0-9a-f-]{0,64}")
+_LAYOUT = r"[a-z0-9.-]{1,40}"
+_SHA256 = r"[0-9a-f]{64}"
+_BOOT_ID = r"[0-9a-f-]{0,64}"
 
 
 def noted(violation: Violation) -> Violation:
@@ -90,11 +93,22 @@ class PlatformOffer(NamedTuple):
         device_type: The type of its devices.
         platform: Its name.
         priority: The priority of its factory among those of its type.
+        layout: The generation of its structs, as `modular_tf.abi.layout.Dialect` calls it.
+        has_timers: Whether it has every function of timers.
     """
 
     device_type: str
     platform: str
     priority: int
+    layout: str = "device-2.9"
+    has_timers: bool = True
+
+    @classmethod
+    def of(cls, platform: DevicePlatform) -> Self:
+        """Return what a platform is that was loaded."""
+        tables = platform.tables
+        named = platform.device_type, platform.platform, platform.priority
+        return cls(*named, tables.dialect.value, tables.has_timers)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
@@ -102,6 +116,8 @@ class PlatformOffer(NamedTuple):
             "device_type": self.device_type,
             "platform": self.platform,
             "priority": self.priority,
+            "layout": self.layout,
+            "has_timers": self.has_timers,
         }
 
     @classmethod
@@ -114,7 +130,11 @@ class PlatformOffer(NamedTuple):
         given = fields_of(value, _PLATFORM)
         device_type = _name(given["device_type"], DEVICE_NAME)
         platform = _name(given["platform"], DEVICE_NAME)
-        return cls(device_type, platform, number_in(given["priority"], *_32_BITS))
+        priority = number_in(given["priority"], *_32_BITS)
+        layout, has_timers = typed(given["layout"], str), typed(given["has_timers"], bool)
+        if not re.fullmatch(_LAYOUT, layout):
+            raise ValueError(f"layout: expected one like 'device-2.9', found {layout!r}")
+        return cls(device_type, platform, priority, layout, has_timers)
 
 
 class Offer(NamedTuple):
@@ -155,8 +175,8 @@ class Offer(NamedTuple):
         schemes = tuple([_name(each, SCHEME) for each in listed(given["schemes"], _MOST_SCHEMES)])
         if len(schemes) > 1 and len(set(schemes)) < len(schemes):
             raise ValueError("expected each scheme once")
-        counts = (number_in(given[name], 0, _MOST_KERNELS) for name in ("kernels", "ops"))
-        return cls(schemes, read, *counts)
+        kernels = number_in(given["kernels"], 0, _MOST_KERNELS)
+        return cls(schemes, read, kernels, number_in(given["ops"], 0, _MOST_KERNELS))
 
 
 class _Incident(NamedTuple):
@@ -292,10 +312,11 @@ class Finding(NamedTuple):
         """
         given = fields_of(value, _FINDING)
         incident, offer = given["incident"], given["offer"]
+        notes = listed(given["notes"], MOST_NOTES)
         return cls(
             None if incident is None else Incident.from_dict(incident),
             None if offer is None else Offer.from_dict(offer),
-            tuple([_note_from_dict(note) for note in listed(given["notes"], MOST_NOTES)]),
+            tuple(map(_note_from_dict, notes)),
             opened_from_rows(given["opened"]),
             typed(given["lasting"], bool),
         )
@@ -335,8 +356,8 @@ def _opened(value: Any) -> SeenFile:
     for number in (*seen.identity, seen.seen_ns):
         number_in(number, *_64_BITS)
     number_in(seen.identity.size, 0, _MOST_TO_READ)
-    if seen.sha256 is not None and not _SHA256.fullmatch(seen.sha256):
+    if seen.sha256 is not None and not re.fullmatch(_SHA256, seen.sha256):
         raise ValueError(f"expected a SHA-256, found {seen.sha256!r:.200}")
-    if not _BOOT_ID.fullmatch(seen.boot):
+    if not re.fullmatch(_BOOT_ID, seen.boot):
         raise ValueError(f"expected the id of a boot, found {seen.boot!r:.200}")
     return seen

@@ -170,7 +170,7 @@ class Rehearsal:
                 self._note_error("init", error)
             return
         self._note_violations(platform.warnings)
-        self.platform = PlatformOffer(platform.device_type, platform.platform, platform.priority)
+        self.platform = PlatformOffer.of(platform)
         with suppress(ModularTFError), platform:
             self._look_at_devices(platform)
 

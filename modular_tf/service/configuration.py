@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from dataclasses import dataclass, field, replace
@@ -30,21 +31,20 @@ from modular_tf.rules.keys import unknown_keys
 from modular_tf.rules.shortage import raise_shortage
 from modular_tf.rules.user_places import CONFIGURATION_OWNER
 from modular_tf.service.configuration_keys import (
-    FIRST_CONTACT_VARIABLE,
     KEYS,
     LISTS,
-    LOAD_VARIABLE,
+    NONE,
+    PROCESS,
     SINGLE,
     TABLES,
-    TELL_VARIABLE,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 CONFIG_VARIABLE = "MODULAR_TF_CONFIG"
 FILE_NAME = "modular-tf.toml"
-_TRUTHS = {"0": False, "1": True}
+_SHORT_NUMBER = "[0-9]{1,9}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,20 @@ class Config:
             process in its cluster.
         memory: How much device memory arenas may take, by device type; under "" for all types.
             What is said for no type is for TensorFlow's environment variables to say.
+        calls_at_once: The most calls of one store that work on many files makes at once, 1 to 256:
+            as `cat`, `get`, `rm` and `du` of fsspec, `fs cp -r`, copies of trees. A store of this
+            machine is asked one call at a time.
         copy_streams: How many streams of a device share its copies to other devices, 1 to 4.
+        isolation: Where filesystem plugins run: "none", in this process, or "process", each in a
+            worker process of its own; or either by globs over names, the first that matches.
+        call_timeout_s: Seconds that a call of a plugin in a worker process may take, after which
+            the process is ended, or a call of a filesystem inside TensorFlow, which then goes on by
+            itself; None as long as it takes.
+        most_worker_faults: How often a worker process may end within five minutes while it is used;
+            then none is started for the plugin until they are over. 0 for any number.
+        worker_directories: Directories that the worker processes of plugins may use, by globs over
+            names: those of plugins for local files these alone, where any are named; those of
+            others besides what their stores need. All globs that match count.
         first_contact: Whether a plugin runs in a child process before it runs in this one:
             "always", "new" (only bytes that were never seen good on this host) or "never".
         first_contact_timeout_s: Seconds that one plugin may take there.
@@ -77,6 +90,7 @@ class Config:
         tell_ended_calls: Whether it is told on standard error, and kept for the next process, when
             this one ends in a call into a plugin. That needs handlers of signals, which pass on to
             those that are there when the first plugin is mapped.
+        statistics: Whether the calls into plugins are counted, for `PluginService.statistics`.
         trust: Whose files are opened.
         close_timeout_s: Seconds that `PluginService.close` waits for plugins, such as one that
             sends what was written to a store; None as long as it takes.
@@ -96,13 +110,19 @@ class Config:
     device_count: Mapping[str, int] = field(default_factory=dict)
     name_prefix: str = LOCAL_PREFIX
     memory: Mapping[str, MemorySettings] = field(default_factory=dict)
+    calls_at_once: int = 32
     copy_streams: int = 1
+    isolation: str | Mapping[str, str] = "none"
+    call_timeout_s: float | None = None
+    most_worker_faults: int = 5
+    worker_directories: Mapping[str, Sequence[str]] = field(default_factory=dict)
     first_contact: str = "new"
     first_contact_timeout_s: float = 30.0
     first_contact_memory_mib: int = 1024
     first_contact_accept: tuple[str, ...] = ()
     load: str = "lazy"
     tell_ended_calls: bool = True
+    statistics: bool = False
     trust: TrustPolicy = field(default_factory=TrustPolicy)
     close_timeout_s: float | None = None
     watch_polling: str | bool = "auto"
@@ -121,7 +141,7 @@ class Config:
         for device_type, settings in self.memory.items():
             if not isinstance(settings, MemorySettings):
                 raise TypeError(f"Config.memory[{device_type!r}]: found {settings!r}")
-        for name in (*SINGLE, "device_count"):
+        for name in (*SINGLE, "device_count", "worker_directories"):
             key = KEYS[name]
             if (expected := key.why_wrong(value := getattr(self, name))) is not None:
                 raise ValueError(f"Config.{name}: expected {expected}, found {value!r}")
@@ -134,6 +154,18 @@ class Config:
         if self.enable and not any(fnmatchcase(plugin, glob) for glob in self.enable):
             return f"{plugin!r} matches none of {list(self.enable)} in `enable` of {self.origin}"
         return None
+
+    def is_isolated(self, plugin: str) -> bool:
+        """Return whether a plugin is to run in a process of its own."""
+        said = self.isolation
+        if isinstance(said, str):
+            return said == PROCESS
+        return next((v for glob, v in said.items() if fnmatchcase(plugin, glob)), "") == PROCESS
+
+    def directories_of(self, plugin: str) -> tuple[str, ...]:
+        """Return the directories that the worker process of a plugin may use."""
+        named = self.worker_directories.items()
+        return tuple(d for glob, found in named if fnmatchcase(plugin, glob) for d in found)
 
     def memory_of(
         self, device_type: str, environment: Mapping[str, str] | None = None
@@ -207,22 +239,15 @@ def load_config(
         ConfigError: The file cannot be read, is not TOML, or has an unknown or misshapen key; or
             nobody has named it and others can change it (LD-106); or `MODULAR_TF_CONFIG` names a
             file that does not exist, or `MODULAR_TF_FIRST_CONTACT` or `MODULAR_TF_LOAD` is no
-            policy, or `MODULAR_TF_TELL_ENDED_CALLS` neither 0 nor 1.
+            policy, or `MODULAR_TF_TELL_ENDED_CALLS` or `MODULAR_TF_STATISTICS` neither 0 nor 1, or
+            `MODULAR_TF_CALLS_AT_ONCE` no number from 1 to 256.
         ShortageError: The file cannot be read now.
     """
     if privileged:
         return Config()
     variables = os.environ if environment is None else environment
     config = _read_config(variables)
-    for variable, key in ((FIRST_CONTACT_VARIABLE, "first_contact"), (LOAD_VARIABLE, "load")):
-        if policy := variables.get(variable):
-            if (expected := KEYS[key].why_wrong(policy)) is not None:
-                raise ConfigError(f"{variable}: expected {expected}, found {policy!r}")
-            config = replace(config, **{key: policy})  # type: ignore[arg-type]
-    if said_to_tell := variables.get(TELL_VARIABLE):
-        if said_to_tell not in _TRUTHS:
-            raise ConfigError(f"{TELL_VARIABLE}: expected 0 or 1, found {said_to_tell!r}")
-        config = replace(config, tell_ended_calls=_TRUTHS[said_to_tell])
+    config = replace(config, **said_by(variables))
     try:
         frozen = frozen_by(variables)
     except ValueError as error:
@@ -232,6 +257,60 @@ def load_config(
     if (said := environment_settings(variables)) != MemorySettings():
         config = replace(config, memory=all_under(config.memory, said))
     return config
+
+
+def said_by(variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of single keys that variables of the environment give."""
+    values: dict[str, Any] = {}
+    for key, read in _READERS.items():
+        (variable,) = KEYS[key].variables
+        if not (text := variables.get(variable)):
+            continue
+        values[key] = read(text)
+        if (expected := KEYS[key].why_wrong(values[key])) is not None:
+            expected = _WRITTEN.get(read, expected)
+            raise ConfigError(f"{variable}: expected {expected}, found {text!r}")
+    return values
+
+
+def _flag(text: str) -> bool | str:
+    return {"0": False, "1": True}.get(text, text)
+
+
+def _number(text: str) -> int | str:
+    return int(text) if re.fullmatch(_SHORT_NUMBER, text) else text
+
+
+def _seconds(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _isolation(text: str) -> str | dict[str, str]:
+    """Read `process`, `none`, or `GLOB=process,GLOB=none`."""
+    if "=" not in text:
+        return text
+    pairs = (entry.rpartition("=") for entry in text.split(","))
+    return {glob.strip(): place.strip() for glob, _, place in pairs}
+
+
+_READERS: Mapping[str, Callable[[str], object]] = {
+    "first_contact": str,
+    "load": str,
+    "isolation": _isolation,
+    "call_timeout_s": _seconds,
+    "calls_at_once": _number,
+    "tell_ended_calls": _flag,
+    "statistics": _flag,
+}
+"""How the keys are read that a variable of the environment may give."""
+_WRITTEN: Mapping[object, str] = {
+    _flag: "0 or 1",
+    _isolation: f"{NONE}, {PROCESS}, or GLOB={PROCESS},GLOB={NONE}",
+}
+"""What a variable may hold, where that is not written as in the file."""
 
 
 def _read_config(variables: Mapping[str, str]) -> Config:

@@ -6,6 +6,7 @@ or `MemorySettings`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,11 +17,18 @@ from modular_tf.first_contact.limits import ACCEPTABLE
 from modular_tf.rules.keys import Key, choice, flag, is_number, list_of, table_of
 
 FIRST_CONTACT_VARIABLE = "MODULAR_TF_FIRST_CONTACT"
+CALLS_VARIABLE = "MODULAR_TF_CALLS_AT_ONCE"
+ISOLATION_VARIABLE = "MODULAR_TF_ISOLATION"
+CALL_TIMEOUT_VARIABLE = "MODULAR_TF_CALL_TIMEOUT_S"
+NONE, PROCESS = "none", "process"
 LOAD_VARIABLE = "MODULAR_TF_LOAD"
+STATISTICS_VARIABLE = "MODULAR_TF_STATISTICS"
 TELL_VARIABLE = "MODULAR_TF_TELL_ENDED_CALLS"
 # What limits of processes and waits of threads can be told.
 _FEWEST_SECONDS, _MOST_SECONDS = 0.001, 1_000_000
 _MOST_MIB = 1 << 30
+_CALLS_AT_ONCE = range(1, 257)
+_MOST_FAULTS = 1_000_000
 _COPY_STREAMS = range(1, 5)  # TensorFlow's num_dev_to_dev_copy_streams
 
 
@@ -30,6 +38,19 @@ def _is_string(value: Any) -> bool:
 
 def _is_seconds(value: Any) -> bool:
     return is_number(value) and bool(_FEWEST_SECONDS <= value <= _MOST_SECONDS)
+
+
+def _is_isolation(value: Any) -> bool:
+    places = value.values() if isinstance(value, Mapping) else (value,)
+    return all(place in (NONE, PROCESS) for place in places)
+
+
+def _are_directories(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(named, list | tuple)
+        and all(_is_string(one) and os.path.isabs(one) and "\0" not in one for one in named)
+        for named in value.values()
+    )
 
 
 def _are_counts(value: Any) -> bool:
@@ -51,8 +72,27 @@ LISTS: Mapping[str, Key] = {
 }
 """The keys with a list of strings."""
 SINGLE: Mapping[str, Key] = {
+    "calls_at_once": Key(
+        "a number from 1 to 256",
+        lambda value: type(value) is int and value in _CALLS_AT_ONCE,
+        (CALLS_VARIABLE,),
+    ),
     "copy_streams": Key(
         "a number from 1 to 4", lambda value: type(value) is int and value in _COPY_STREAMS
+    ),
+    "isolation": Key(
+        f"{NONE!r} or {PROCESS!r}, or a table of globs with one of these",
+        _is_isolation,
+        (ISOLATION_VARIABLE,),
+    ),
+    "call_timeout_s": Key(
+        _SECONDS.expected,
+        lambda value: value is None or _SECONDS.is_right(value),
+        (CALL_TIMEOUT_VARIABLE,),
+    ),
+    "most_worker_faults": Key(
+        f"a number from 0 to {_MOST_FAULTS}",
+        lambda value: type(value) is int and 0 <= value <= _MOST_FAULTS,
     ),
     "first_contact": choice(("always", "new", "never"), FIRST_CONTACT_VARIABLE),
     "first_contact_timeout_s": _SECONDS,
@@ -62,6 +102,7 @@ SINGLE: Mapping[str, Key] = {
     ),
     "load": choice(("lazy", "eager"), LOAD_VARIABLE),
     "name_prefix": Key("a text such as /job:worker/replica:0/task:1", is_name_prefix),
+    "statistics": flag(STATISTICS_VARIABLE),
     "tell_ended_calls": flag(TELL_VARIABLE),
     "close_timeout_s": Key(
         _SECONDS.expected, lambda value: value is None or _SECONDS.is_right(value)
@@ -80,6 +121,7 @@ KEYS: Mapping[str, Key] = {
     "priorities": table_of(int),
     "scheme_pins": table_of(str),
     "dlpack_types": table_of(str),
+    "worker_directories": Key("a table of globs with lists of absolute paths", _are_directories),
     "device_count": Key("a table of numbers from 0", _are_counts),
     **{f"{table}.{name}": key for table, keys in TABLES.items() for name, key in keys.items()},
 }

@@ -82,6 +82,11 @@ class Hooks:
             self._manager = manager
             self._is_found = True
 
+    @property
+    def are_none(self) -> bool:
+        """Whether nobody has any hook, as far as they were looked for."""
+        return self._is_found and self._manager is None
+
     def is_asking(self, *hooks: str) -> bool:
         """Tell whether this thread comes from one of these hooks, which is being asked."""
         return not self._of_thread.asked.isdisjoint(hooks)

@@ -115,6 +115,9 @@ class _Loading:
         from modular_tf.loading.loader import map_file  # noqa: PLC0415
 
         plugin = self._plugin
+        if self._config.is_isolated(plugin.name) and plugin.is_isolable:
+            self._load_in_worker()
+            return self._result()
         try:
             self._library = map_file(
                 plugin.path,
@@ -196,10 +199,7 @@ class _Loading:
         return Offer(schemes, self._offered_platform(), *counts)
 
     def _offered_platform(self) -> PlatformOffer | None:
-        found = self.platform
-        if found is None:
-            return None
-        return PlatformOffer(found.device_type, found.platform, found.priority)
+        return None if self.platform is None else PlatformOffer.of(self.platform)
 
     # -- filesystems ------------------------------------------------------------------------------
 
@@ -221,7 +221,22 @@ class _Loading:
                 self._tables[entry.scheme] = entry
                 self._open_scheme(entry)
 
-    def _open_scheme(self, tables: FilesystemTables) -> None:
+    def _load_in_worker(self) -> None:
+        from modular_tf.service.isolated_plugin import load_in_worker  # noqa: PLC0415  (few are)
+
+        try:
+            loaded = load_in_worker(self._plugin, self._config)
+        except ModularTFError as error:
+            self._fail("load", error)
+            return
+        self._note("init", loaded.notes)
+        for tables in loaded.tables:
+            self._tables[tables.scheme] = tables
+            self._open_scheme(tables, guarded=loaded.guarded)
+        if not self.filesystems:
+            loaded.worker.leave()
+
+    def _open_scheme(self, tables: FilesystemTables, *, guarded: bool = False) -> None:
         """Initialise one scheme, unless somebody else has it."""
         from modular_tf.filesystem.opening import open_filesystem  # noqa: PLC0415
 
@@ -231,7 +246,11 @@ class _Loading:
             return
         try:
             opened = open_filesystem(
-                tables, plugin=plugin.name, path=plugin.path, bundled=plugin.is_bundled
+                tables,
+                plugin=plugin.name,
+                path=plugin.path,
+                bundled=plugin.is_bundled,
+                guarded=guarded,
             )
         except ModularTFError as error:
             self._note("init", [Violation(SCHEME_INIT_SUCCEEDS, error.message)], scheme=scheme)

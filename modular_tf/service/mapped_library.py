@@ -104,30 +104,33 @@ class PluginLibrary:
         reasons: Iterable[Violation],
         warnings: Iterable[Violation],
         found: Finding | None = None,
+        promised: Offer | None = None,
     ) -> Outcome:
-        """Return what is registered now as an outcome."""
+        """Return what is registered now as an outcome, with the kernels that are `promised`."""
         platform = self.registrations.platform
         types = () if platform is None else (platform.device_type,)
         schemes = tuple(self.registrations.scheme_places)
         kernels = self.registrations.kernel_place
-        counts = (0, 0) if kernels is None else (len(kernels.kernels), len(kernels.definitions))
+        if promised is not None:
+            counts = (promised.kernels, promised.ops)
+        else:
+            counts = (0, 0) if kernels is None else (len(kernels.kernels), len(kernels.definitions))
         return Outcome(schemes, types, (*reasons,), (*warnings,), found, *counts)
 
     # -- what is known of it, and not mapped ------------------------------------------------------
 
     def defer(self, finding: Finding, offer: Offer) -> None:
         """Register what it offered when it was tried; it is mapped when somebody wants it."""
-        notes = finding.notes_of_loading
+        notes = finding.notes_of_loading if finding.notes else ()
         with self._lock:
             self._promised = finding
             deferred = self._deferred_filesystems(offer), self._deferred_platform(offer)
             refused = list(self._serve(*deferred))
-            reasons = [*[note for note in notes if note.is_error], *refused]
+            reasons = [*(note for note in notes if note.is_error), *refused] if notes else refused
             warnings = [note for note in notes if not note.is_error]
             if offer.kernels or offer.ops:
                 self.registrations.promise_kernels(self.open_now)
-            outcome = self._registered(reasons, warnings)
-            outcome = outcome._replace(kernels=offer.kernels, ops=offer.ops)
+            outcome = self._registered(reasons, warnings, promised=offer)
             # A signal handler in the middle of that may have mapped it, which counts more.
             self._change(
                 lambda plugin: (

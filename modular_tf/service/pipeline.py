@@ -107,6 +107,8 @@ class PluginPipeline:
         """
         if self._hooks.is_asking("modular_tf_veto"):
             return {entry: None for entry in entries if not entry.plugin.is_on_its_way}
+        if self._hooks.are_none:
+            return dict.fromkeys(entries)
         return {entry: self._veto_of(entry) for entry in entries}
 
     def _veto_of(self, entry: PluginEntry) -> str | None:
@@ -238,7 +240,7 @@ class PluginPipeline:
         return PluginLibrary(entry, self._config, trust, registrations, self._admission.mark)
 
     def _tell_hooks(self, entry: PluginEntry) -> None:
-        if entry.has_other_state():
+        if not self._hooks.are_none and entry.has_other_state():
             self._hooks.outcome(entry.plugin.record)
 
     def expect_changes(self) -> None:

@@ -209,11 +209,13 @@ def log_step(before: Plugin | None, after: Plugin) -> None:
         before: The record before the step, None for the first.
         after: The record after it.
     """
-    _log_decisions(after, already=len(before.decisions) if before else 0)
+    tells_all = _log.is_enabled_for(INFO)
+    if tells_all:
+        _log_decisions(after, already=len(before.decisions) if before else 0)
     if after.is_on_its_way or not (before is None or before.is_on_its_way):
         return
     state = after.state
-    if state in _AS_INTENDED and not _log.is_enabled_for(INFO):
+    if state in _AS_INTENDED and not tells_all:
         return
     reason = after.reasons[0] if after.reasons else None
     write = after.log.info if state in _AS_INTENDED else after.log.warning
@@ -226,7 +228,7 @@ def log_step(before: Plugin | None, after: Plugin) -> None:
 
 
 def _log_decisions(plugin: Plugin, already: int) -> None:
-    if len(plugin.decisions) == already or not _log.is_enabled_for(INFO):
+    if len(plugin.decisions) == already:
         return
     bound_log = plugin.log
     for stage, passed, rule, text in plugin.decisions[already:]:

@@ -177,10 +177,12 @@ class _Pass:
             return self._judge.judge_unread(candidate)
         verdict = self._judge.judge(candidate, self._seen)
         if verdict.accepted and facts.loadable:
-            verdict = self._judge.judge_companions(candidate, verdict, facts.companions)
-            verdict = self._judge.judge_stacks(verdict, facts.executable_stacks)
+            if facts.companions:
+                verdict = self._judge.judge_companions(candidate, verdict, facts.companions)
+            if facts.executable_stacks:
+                verdict = self._judge.judge_stacks(verdict, facts.executable_stacks)
             verdict = self._judge.judge_environment_libraries(candidate, verdict)
-        if verdict.accepted and finding is not None and finding.opened:
+        if finding is not None and finding.opened and verdict.accepted:
             return self._judge.judge_opened(candidate, verdict, finding.opened)
         return verdict
 

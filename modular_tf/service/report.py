@@ -99,7 +99,7 @@ class PluginRecord(NamedTuple):
             "path": self.path,
             "source": self.source,
             "kinds": list(self.kinds),
-            "state": self.state.value,
+            "state": self.state._value_,  # `value` takes three calls
             "schemes": list(self.schemes),
             "device_types": list(self.device_types),
             "kernels": self.kernels,
@@ -153,8 +153,7 @@ class Report:
         raise KeyError(name)
 
 
-@dataclass(frozen=True, slots=True)
-class PluginChange:
+class PluginChange(NamedTuple):
     """One change that a service took note of.
 
     Attributes:

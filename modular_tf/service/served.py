@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.events.delivery import delivers_at_end
+from modular_tf.service.instances import shared_name
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from modular_tf.device.device import Device
     from modular_tf.device.registered_platform import RegisteredPlatform
     from modular_tf.device.registry import DeviceRegistry
     from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.isolation.worker_records import WorkerRecord
     from modular_tf.kernel.op import Op
     from modular_tf.kernel.op_definition import OpDefinition
     from modular_tf.kernel.registration import KernelRegistration
     from modular_tf.kernel.registry import KernelRegistry
+    from modular_tf.service.instances import Instances
     from modular_tf.service.lifetime import ServiceLock
+    from modular_tf.service.plugin import Plugin
+    from modular_tf.service.plugins import KnownPlugins
     from modular_tf.service.registries import Registries
 
 
@@ -22,6 +32,8 @@ class Served:
 
     _lock: ServiceLock
     _registries: Registries
+    _known: KnownPlugins
+    _instances: Instances
 
     # -- filesystems and devices ----------------------------------------------------------------
 
@@ -75,6 +87,82 @@ class Served:
             ClosedError: The service is closed.
         """
         return self._registries.schemes.for_uri(uri)
+
+    # -- instances ------------------------------------------------------------------------------
+
+    def instance(
+        self, scheme: str, *, name: str, environment: Mapping[str, str | None]
+    ) -> Filesystem:
+        """Return one more filesystem of the plugin that serves a scheme, for another account.
+
+        It runs in a worker process with an environment of its own, whatever `Config.isolation`
+        says, and is closed with this service. `filesystem` and gfile go on with the plugin itself.
+
+        Args:
+            scheme: The scheme.
+            name: Names it in lists and messages: 1 to 64 letters, digits, `.`, `_` and `-`; unique
+                in this service.
+            environment: Variables that its process has besides those of this one, or instead of
+                them; None unsets one. No value of a variable with the name of a secret is shown
+                anywhere.
+
+        Raises:
+            UnimplementedError: None serves the scheme.
+            InvalidArgumentError: A Python object serves it, or a name or a variable cannot be.
+            AlreadyExistsError: There is an instance of this name.
+            UnavailableError: No process can be started, or the plugin does not load in it (LD-144).
+            ClosedError: The service is closed.
+        """
+        self._lock.check_open()
+        return self._instances.add(self._plugin_of(scheme), scheme, name, environment)
+
+    def instances(self) -> dict[str, str]:
+        """Return the plugins of the instances that are open, by the instance's name. [any thread]
+
+        The names of those that fsspec's storage options asked for begin with `options:`.
+        """
+        return self._instances.plugins()
+
+    def workers(self) -> list[WorkerRecord]:
+        """Return what the worker processes of this service do now, in order of their plugins.
+
+        Those of plugins in workers that nobody has used yet are not started.
+        """
+        from modular_tf.service.workers import workers_of  # noqa: PLC0415  (the native core)
+
+        return workers_of([*dict(self._registries.schemes.view).values(), *self._instances])
+
+    def shared_instance(self, scheme: str, environment: Mapping[str, str | None]) -> Filesystem:
+        """Return the instance with this environment, opened when it is first asked for.
+
+        Raises:
+            UnimplementedError: As of `instance`, like the other errors.
+        """
+        self._lock.check_open()
+        return self._instances.shared(self._plugin_of(scheme), scheme, environment)
+
+    def instance_name(self, scheme: str, environment: Mapping[str, str | None]) -> str:
+        """Return the name that `shared_instance` gives it, from which no secret can be guessed.
+
+        Raises:
+            UnimplementedError: As of `instance`, like the other errors.
+        """
+        return shared_name(self._plugin_of(scheme), scheme, environment)
+
+    @delivers_at_end
+    def _plugin_of(self, scheme: str) -> Plugin:
+        serving = self._registries.schemes.view.get(scheme)
+        if serving is None:
+            self._registries.schemes.get(scheme)  # which says why
+        owner = "" if serving is None else serving.plugin
+        with self._lock:
+            found = next(
+                (entry.plugin for entry in self._known if entry.plugin.name == owner), None
+            )
+        if found is None:
+            text = f"scheme {scheme!r}: a Python object serves it, which has no process of its own"
+            raise InvalidArgumentError(text)
+        return found
 
     # -- kernels and operations -----------------------------------------------------------------
 

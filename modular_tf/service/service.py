@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.concurrency.threads import TimedWork
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.sources.search_paths import python_path
+from modular_tf.errors import FailedPreconditionError
 from modular_tf.events.delivery import delivers_at_end
+from modular_tf.filesystem.scheme import is_of_this_machine
 from modular_tf.service.configuration import Config, load_config
 from modular_tf.service.hooks import Hooks
+from modular_tf.service.instances import Instances
 from modular_tf.service.lifetime import (
     ServiceLock,
     close_with_process,
@@ -29,18 +33,26 @@ from modular_tf.service.report import Report
 from modular_tf.service.served import Served
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from typing_extensions import Self
 
     from modular_tf.discovery.sources.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
+    from modular_tf.native.measured_calls import CountedCalls
     from modular_tf.service.plugin_entry import PluginEntry
     from modular_tf.service.reload.plugin_watch import Watch
     from modular_tf.service.report import PluginChange, PluginRecord
+    from modular_tf.service.statistics import ServiceStatistics
     from modular_tf.service.why import Explanation
 
 _PATIENCE_AT_EXIT_S = 5.0
+
+
+def _counted_calls() -> CountedCalls:
+    from modular_tf.native.measured_calls import CountedCalls  # noqa: PLC0415  (the native core)
+
+    return CountedCalls()
 
 
 class PluginService(Served):
@@ -55,6 +67,9 @@ class PluginService(Served):
         plugin_dirs: More of the same, after `plugin_paths`.
         bundled: Whether the plugins that come with the package count.
         hooks: Objects with hook functions (`modular_tf.hookspecs`), besides installed ones.
+        statistics: Whether the calls into plugins are counted; by default as `config` says.
+        isolation: As `Config.isolation`, which it replaces.
+        call_timeout_s: As `Config.call_timeout_s`, which it replaces.
 
     Raises:
         ConfigError: The configuration file is not usable.
@@ -69,9 +84,19 @@ class PluginService(Served):
         plugin_dirs: Sequence[str | os.PathLike[str]] = (),
         bundled: bool = True,
         hooks: Sequence[object] = (),
+        statistics: bool | None = None,
+        isolation: str | Mapping[str, str] | None = None,
+        call_timeout_s: float | None = None,
     ) -> None:
         follow_environment()
         self.config = load_config(privileged=is_privileged()) if config is None else config
+        if statistics is not None:
+            self.config = replace(self.config, statistics=statistics)
+        if isolation is not None:
+            self.config = replace(self.config, isolation=isolation)
+        if call_timeout_s is not None:
+            self.config = replace(self.config, call_timeout_s=call_timeout_s)
+        self._counted = _counted_calls() if self.config.statistics else None
         arguments = [*_paths(plugin_paths), *_paths(plugin_dirs)]
         self._lock = ServiceLock()
         self._hooks = Hooks(hooks, python_path)
@@ -89,6 +114,7 @@ class PluginService(Served):
         self._hot_reload = HotReload(
             self._lock, self.config, self._search, self._pipeline, self._hooks, load_all=self.load
         )
+        self._instances = Instances(self.config)
         self._failures: list[ModularTFError] = []  # of closing, until somebody is told
         self._is_ended = False
         self._unclosed: list[PluginEntry] = []
@@ -215,6 +241,35 @@ class PluginService(Served):
         with self._lock:
             return self._known.one_named(name)
 
+    def calls_at_once(self, *schemes: str) -> int:
+        """Return how many calls work on many files may make at once. [any thread]
+
+        Args:
+            schemes: The schemes that it works on. Where none of them waits for a network, one call
+                at a time is the fastest.
+        """
+        return 1 if all(map(is_of_this_machine, schemes)) else self.config.calls_at_once
+
+    def statistics(self) -> ServiceStatistics:
+        """Return what the calls into the plugins of this service have cost so far. [any thread]
+
+        It waits for no plugin and no other thread. The counts are the process's: two services with
+        a plugin of one name see the calls of both, and a forked child begins with none. Calls are
+        counted while a service with `statistics=True` is open.
+
+        Raises:
+            FailedPreconditionError: This service counts nothing.
+        """
+        if not self.config.statistics:
+            raise FailedPreconditionError(
+                "no calls are counted: ask for it by PluginService(statistics=True), by the key"
+                " `statistics` of the configuration, or by MODULAR_TF_STATISTICS=1",
+                operation="statistics",
+            )
+        from modular_tf.service.statistics import statistics_of  # noqa: PLC0415  (the native core)
+
+        return statistics_of({entry.plugin.name for entry in self._known})
+
     def why(self, name: str | os.PathLike[str]) -> Explanation:
         """Explain a plugin, file, scheme or device type, present or absent."""
         from modular_tf.service.why import explain  # noqa: PLC0415  (it imports this module's types)
@@ -305,11 +360,14 @@ class PluginService(Served):
         # Without the lock, which their last change may wait for; at exit that was waited for.
         self._hot_reload.stop_watching(0.0 if at_exit else None)
         self._pipeline.close()
+        self._instances.close(self._failures, at_exit=at_exit)
         self._unclosed = entries
         while entries:
             entries[-1].close(self._failures, at_exit=at_exit)
             entries.pop()  # not before: an interrupt must leave it to be named
         self._hot_reload.close(self._failures, at_exit=at_exit)
+        if self._counted is not None:
+            self._counted.close()
         self._is_ended = True  # each of these may be done again, if an interrupt came before
 
     def close_at_exit(self) -> list[ModularTFError]:
@@ -331,6 +389,7 @@ class PluginService(Served):
         """Make what the parent had usable in a forked child; called there by itself."""
         for entry in self._known:
             entry.after_fork_in_child()
+        self._instances.after_fork_in_child()
         self._hot_reload.after_fork_in_child()
 
     def __enter__(self) -> Self:

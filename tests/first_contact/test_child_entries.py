@@ -41,7 +41,13 @@ OUTCOME = {
         "incident": None,
         "offer": {
             "schemes": ["s3", ""],
-            "platform": {"device_type": "GPU", "platform": "CHIP", "priority": 220},
+            "platform": {
+                "device_type": "GPU",
+                "platform": "CHIP",
+                "priority": 220,
+                "layout": "device-2.9",
+                "has_timers": True,
+            },
             "kernels": 3,
             "ops": 1,
         },
@@ -109,7 +115,7 @@ def _misshapen() -> Iterator[Any]:
                 may_be |= path[-2:] in {("offer", "platform"), (0, "rule")} and wrong is None
                 may_be |= path[-1] == "scheme" and (wrong is None or isinstance(wrong, str))
                 may_be |= path[-1] in {"schemes", "notes", "changes", "opened"} and wrong == []
-                may_be |= path[-1] == "lasting" and wrong is True
+                may_be |= path[-1] in {"lasting", "has_timers"} and wrong is True
                 may_be |= path[-1] == "incident" and wrong is None
                 may_be |= path[-3:-1] == ("opened", 0) and (path[-1], wrong) in MAY_OPEN
                 may_be |= path[-2:-1] == ("schemes",) and wrong == "" and path[-1] == 1
@@ -162,6 +168,8 @@ def test_an_entry_with_a_field_more_or_less_is_none(entry, kind):
         (("finding", "offer", "platform", "device_type"), "GPU:0"),
         (("finding", "offer", "platform", "device_type"), "G" * 1001),
         (("finding", "offer", "platform", "priority"), 2**31),
+        (("finding", "offer", "platform", "layout"), "device 2.9"),
+        (("finding", "offer", "platform", "has_timers"), 1),
     ],
     ids=lambda value: repr(value)[:40],
 )

@@ -43,6 +43,12 @@ def kind_of(path: Path) -> str:
     return kind
 
 
+def version_of(path: Path) -> tuple[int, int]:
+    """Return what differs from one writing of a plugin to the next."""
+    status = path.stat()
+    return status.st_ino, status.st_ctime_ns
+
+
 def is_true(known: CacheEntry, kind: str) -> bool:
     """Tell whether what is known of a plugin is so of one of that kind."""
     (found,) = known.facts.kinds
@@ -52,17 +58,18 @@ def is_true(known: CacheEntry, kind: str) -> bool:
 
 def visit(cache: ScanCache, path: Path) -> bool:
     """Recall a plugin and check what is recalled, or look into it; tell whether it was known."""
-    before = kind_of(path)
+    before = version_of(path)
+    kind = kind_of(path)
     known = cache.recall(str(path))
     if known is not None:
-        after = kind_of(path)
-        assert before != after or is_true(known, before), (path, known)
+        # Of the kind alone it would not be seen that the plugin was replaced and replaced back.
+        assert before != version_of(path) or is_true(known, kind), (path, known)
         return True
     found = look_into(cache, path)
     if found is None:  # it was replaced in the meantime
         return False
-    (kind,) = found.facts.kinds
-    finding = Finding(None, Offer((kind.value,)), ())
+    (found_kind,) = found.facts.kinds
+    finding = Finding(None, Offer((found_kind.value,)), ())
     cache.remember(found._replace(tried=True, finding=finding))
     return False
 

@@ -98,6 +98,7 @@ def test_every_key_is_read(tmp_path, monkeypatch):
             "memory = {limit = 5}",
             r"memory: unknown keys \['limit'\]; did you mean limit_bytes\? known: ",
         ),
+        ("calls_at_once = 0", r"calls_at_once: expected a number from 1 to 256, found 0"),
         ("copy_streams = 0", r"copy_streams: expected a number from 1 to 4, found 0"),
         ("copy_streams = true", r"copy_streams: expected a number from 1 to 4, found True"),
         ("plugindirs = []", r"unknown keys \['plugindirs'\]; did you mean plugin_dirs\? known: "),

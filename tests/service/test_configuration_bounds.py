@@ -8,6 +8,7 @@ from modular_tf.errors import ConfigError
 from modular_tf.service.configuration import parse_config
 
 _BOUNDS = {
+    "calls_at_once": (1, 256),
     "copy_streams": (1, 4),
     "first_contact_memory_mib": (1, 2**30),
     "first_contact_timeout_s": (0.001, 1_000_000),

@@ -254,6 +254,19 @@ def test_an_unknown_operation_is_told():
     assert told.value.rule == "KN-040"
 
 
+def test_what_is_wrong_with_kernels_of_a_renewed_plugin_is_told(build):
+    plugin = build()
+    with open_service(plugin, load="eager") as service:
+        service.load()
+        for macros, rules in (((), []), (("TWICE",), ["KN-015"]), ((), [])):
+            build(*macros)
+            (change,) = service.refresh()
+
+            assert [each.rule_id for each in change.record.warnings] == rules
+            (record,) = service.plugins()
+            assert record.warnings == change.record.warnings
+
+
 def test_a_renewed_plugin_brings_new_kernels(build):
     plugin = build()
     with open_service(plugin, load="eager") as service:

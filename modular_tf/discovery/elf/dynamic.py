@@ -13,6 +13,7 @@ __all__ = ["DynamicSection", "LinkedName"]
 
 _NULL, _NEEDED, _HASH, _STRTAB, _SYMTAB, _STRSZ = 0, 1, 4, 5, 6, 10
 _INIT, _SONAME, _RPATH, _BIND_NOW, _INIT_ARRAY = 12, 14, 15, 24, 25
+_RELA, _RELASZ, _PLTRELSZ, _JMPREL = 7, 8, 2, 23
 _RUNPATH, _FLAGS, _PREINIT_ARRAY = 29, 30, 32
 _GNU_HASH, _VERSYM, _FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFB
 _VERDEF, _VERDEFNUM, _VERNEED, _VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
@@ -48,6 +49,7 @@ class DynamicSection:
         version_indices_address: Address of the symbols' version indices, or 0.
         version_needs: Address and count of the version requirements.
         version_definitions: Address and count of the version definitions.
+        relocations: Address and bytes of the tables of relocations, in the order of the linker.
     """
 
     __slots__ = (
@@ -55,6 +57,7 @@ class DynamicSection:
         "_tags",
         "gnu_hash_address",
         "hash_address",
+        "relocations",
         "strings",
         "symbols_address",
         "version_definitions",
@@ -80,6 +83,10 @@ class DynamicSection:
         self.version_indices_address = self._one(_VERSYM)
         self.version_needs = (self._one(_VERNEED), self._one(_VERNEEDNUM))
         self.version_definitions = (self._one(_VERDEF), self._one(_VERDEFNUM))
+        self.relocations = (
+            (self._one(_RELA), self._one(_RELASZ)),
+            (self._one(_JMPREL), self._one(_PLTRELSZ)),
+        )
 
     @property
     def soname(self) -> str | None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING, Protocol
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.sources.search_paths import package_directories
 from modular_tf.errors import NotFoundError
 
-__all__ = ["HOST_RUNTIME", "REPLACED_SONAMES", "HostExports", "host_exports"]
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+__all__ = ["HOST_RUNTIME", "REPLACED_SONAMES", "Exports", "HostExports", "host_exports"]
 
 HOST_RUNTIME = "libmodular_tf_framework.so.2"
 
@@ -25,6 +29,22 @@ REPLACED_SONAMES = frozenset(
         "_pywrap_tensorflow_internal.so",  # plugins for TensorFlow up to 2.11, ITEX up to 2.15
     )
 )
+
+
+class Exports(Protocol):
+    """What some host of plugins exports to them; see `HostExports`."""
+
+    @property
+    def symbols(self) -> Container[str]:
+        """Names of the exported functions and data."""
+
+    @property
+    def sonames(self) -> frozenset[str]:
+        """Names of needed libraries that the host replaces."""
+
+    @property
+    def versions(self) -> frozenset[str]:
+        """Symbol versions that are defined; empty if any version is accepted."""
 
 
 @dataclass(frozen=True, slots=True)

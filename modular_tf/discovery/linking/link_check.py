@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from modular_tf.discovery.elf import ElfFile, VersionNeed
-    from modular_tf.discovery.linking.host_exports import HostExports
+    from modular_tf.discovery.linking.host_exports import Exports
 
 __all__ = [
     "LinkCheck",
@@ -96,7 +96,7 @@ class LinkCheck(NamedTuple):
 
 
 def check_link(
-    elf: ElfFile, host: HostExports, process: ProcessScope, *, takes_stand_ins: bool = False
+    elf: ElfFile, host: Exports, process: ProcessScope, *, takes_stand_ins: bool = False
 ) -> LinkCheck:
     """Return whether a library can be linked with this process, this system and the host.
 
@@ -164,7 +164,7 @@ class _OpenedByName(NamedTuple):
 
 
 def _opened_by_name(
-    own: Sequence[LinkedLibrary], scope: LinkScope, process: ProcessScope, host: HostExports
+    own: Sequence[LinkedLibrary], scope: LinkScope, process: ProcessScope, host: Exports
 ) -> _OpenedByName:
     """Return what there is of them; those that cannot be linked here are left out."""
     if not _can_define_stand_ins():
@@ -187,7 +187,7 @@ def _opened_by_name(
 
 
 def _missing_of_opened(
-    ours: Sequence[LinkedLibrary], opened: LinkScope, host: HostExports
+    ours: Sequence[LinkedLibrary], opened: LinkScope, host: Exports
 ) -> tuple[MissingSymbol, ...] | None:
     """Return the missing functions of the C API; None if it cannot be linked, or is damaged.
 
@@ -205,7 +205,7 @@ def _missing_of_opened(
 
 
 def _led_to_host(
-    ours: Sequence[LinkedLibrary], host: HostExports
+    ours: Sequence[LinkedLibrary], host: Exports
 ) -> Iterator[tuple[str, ResolvedLibrary]]:
     for found in ours:
         if not host.sonames.isdisjoint(found.elf.dynamic.needed):
@@ -217,7 +217,7 @@ def _executable_stacks(scope: LinkScope) -> list[str]:
     return [found.elf.path for found in scope.libraries if found.elf.image.wants_executable_stack]
 
 
-def _is_companion(library: LinkedLibrary, host: HostExports) -> bool:
+def _is_companion(library: LinkedLibrary, host: Exports) -> bool:
     return library.is_companion or not host.sonames.isdisjoint(library.elf.dynamic.needed)
 
 
@@ -257,7 +257,7 @@ def size_problems(libraries: Iterable[ElfFile]) -> Iterator[Violation]:
 
 
 def _version_problems(
-    own: Iterable[LinkedLibrary], scope: LinkScope, host: HostExports
+    own: Iterable[LinkedLibrary], scope: LinkScope, host: Exports
 ) -> Iterator[Violation]:
     running = running_glibc()
     for library in own:
@@ -281,7 +281,7 @@ def _is_newer(need: VersionNeed, running: str | None) -> bool:
     return numbers is not None and here is not None and numbers > here
 
 
-def _is_version_offered(need: VersionNeed, scope: LinkScope, host: HostExports) -> bool:
+def _is_version_offered(need: VersionNeed, scope: LinkScope, host: Exports) -> bool:
     """Return whether the named library defines the version; an unversioned one defines all."""
     if need.library in host.sonames:
         return not host.versions or need.version in host.versions
@@ -293,7 +293,7 @@ def _is_version_offered(need: VersionNeed, scope: LinkScope, host: HostExports) 
 
 
 def _missing_symbols(
-    own: Iterable[LinkedLibrary], scope: LinkScope, host: HostExports
+    own: Iterable[LinkedLibrary], scope: LinkScope, host: Exports
 ) -> Iterator[MissingSymbol]:
     for library in own:
         for symbol in library.elf.undefined():

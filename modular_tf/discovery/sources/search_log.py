@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.user_directories import NO_HOME, expand_home
@@ -36,8 +35,7 @@ class Sighting(NamedTuple):
     distribution: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SearchedPlace:
+class SearchedPlace(NamedTuple):
     """One place that was looked at, or would have been.
 
     Attributes:
@@ -146,9 +144,8 @@ class SearchLog:
                 Violation(rules.DIRECTORY_LISTABLE, message, path=directory, origin=origin)
             )
             return []
-        return [
-            os.path.join(directory, name) for name in sorted(names) if is_plugin_file_name(name)
-        ]
+        prefix = os.path.join(directory, "")
+        return [prefix + name for name in sorted(names) if is_plugin_file_name(name)]
 
 
 def is_plugin_file_name(name: str) -> bool:

@@ -89,7 +89,9 @@ class TrustJudge:
             reason = error.strerror if isinstance(error, OSError) else error
             return TrustVerdict(rules.OWNER, f"there is no file to judge: {reason}")
         verdict = self._verdict(file, offence, candidate)
-        if verdict.accepted and seen is not None and not _is_same(file, seen):
+        if seen is None or seen.identity == file.identity or not verdict.accepted:
+            return verdict
+        if not _has_bytes_of(file, seen):
             return TrustVerdict.of_problem(rules.file_changed(candidate.path, "probed"))
         return verdict
 
@@ -201,12 +203,15 @@ class TrustJudge:
             return verdict
         brought = f"{VARIABLES} brought into this process"
         try:
-            files = [(file, None) for file in environment_libraries()]
+            files = environment_libraries()
         except (OSError, ElfError) as error:
             raise_shortage(error)
             message = f"what {brought} cannot be found out: {error}"
             return TrustVerdict.of_problem(Violation(rules.MAPPED_AS_JUDGED, message))
-        return self._judge_others(candidate, verdict, files, f"which {brought}")
+        if not files:
+            return verdict
+        sized = [(file, None) for file in files]
+        return self._judge_others(candidate, verdict, sized, f"which {brought}")
 
     def _judge_others(
         self,
@@ -314,9 +319,7 @@ def _lock(path: str | None, paths: PathJudge) -> Lock:
     return Lock(path, paths)
 
 
-def _is_same(file: JudgedFile, seen: SeenFile) -> bool:
-    if seen.identity == file.identity:
-        return True
+def _has_bytes_of(file: JudgedFile, seen: SeenFile) -> bool:
     try:
         return file.sha256() == seen.sha256
     except OSError as error:

@@ -47,8 +47,8 @@ class PathJudge:
         Raises:
             OSError: It leads nowhere.
         """
-        folder, name = os.path.split(path)
-        above = self.directory(folder)
+        folder, _, name = path.rpartition("/")  # as `os.path.split`, in a fraction of the time
+        above = self.directory(folder or "/")
         offence = above.offence
         real_path = f"{above.real_path.rstrip('/')}/{name}"
         status = os.lstat(real_path)

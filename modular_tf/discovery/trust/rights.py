@@ -6,7 +6,6 @@ import stat
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.trust.access_list import listed_writers
 from modular_tf.discovery.trust.writers import group_text, user_text
 from modular_tf.rules import Violation
 from modular_tf.rules import trust as rules
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from modular_tf.discovery.trust.writers import TrustedWriters
 
 __all__ = ["Rights"]
+
+_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Rights:
@@ -35,6 +36,8 @@ class Rights:
 
     def offence_of(self, path: str, status: os.stat_result) -> Violation | None:
         """Return what is wrong with a file, or with a directory that files lie in."""
+        if status.st_uid in self.writers.users and not status.st_mode & _BY_OTHERS:
+            return None  # as most
         return self.owner_offence(path, status) or self._writing_offence(path, status)
 
     def ancestor_offence(self, path: str, status: os.stat_result) -> Violation | None:
@@ -56,7 +59,7 @@ class Rights:
 
     def _writing_offence(self, path: str, status: os.stat_result) -> Violation | None:
         mode = status.st_mode
-        if not mode & (stat.S_IWGRP | stat.S_IWOTH) or self._may_be_writable(path):
+        if not mode & _BY_OTHERS or self._may_be_writable(path):
             return None
         if mode & stat.S_IWOTH:
             message = f"{path} has mode {stat.S_IMODE(mode):04o}, so anybody may write to it"
@@ -79,6 +82,8 @@ class Rights:
         return Violation(rules.SHARED_WRITING, message, path=path)
 
     def _strangers(self, path: str, status: os.stat_result) -> Iterator[str]:
+        from modular_tf.discovery.trust.access_list import listed_writers  # noqa: PLC0415  (few files)
+
         writers = self.writers
         listed = listed_writers(path)
         if listed.owning_group and not writers.includes_group(status.st_gid):

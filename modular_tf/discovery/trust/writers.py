@@ -117,11 +117,11 @@ def _roots() -> Iterable[int]:
     among them.
     """
     try:
-        with open(_UID_MAP, encoding="ascii") as stream:
+        with open(_UID_MAP, encoding="utf-8") as stream:
             ranges = [line.split() for line in stream]
         if any(int(first) == 0 for first, *_ in ranges):
             return (0,)
-        with open(_OVERFLOW_UID, encoding="ascii") as stream:
+        with open(_OVERFLOW_UID, encoding="utf-8") as stream:
             return (0, int(stream.read()))
     except (OSError, ValueError) as error:
         raise_shortage(error)

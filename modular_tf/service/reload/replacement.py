@@ -54,8 +54,11 @@ class StagedRegistrations(Registrations):
             self.registries.devices.check_room(place, instead_of=self._old.device_place)
 
     def enter_kernels(self, place: PluginKernels) -> tuple[Violation, ...]:
-        """Wait for the swap."""
-        return super().enter_kernels(place) if self._old is None else ()
+        """Return what is wrong with them beside what stays; they wait for the swap."""
+        if self._old is None:
+            return super().enter_kernels(place)
+        registry = self.registries.operations.registry
+        return registry.judge(place, instead_of=self._old.kernel_place)
 
     # -- the swap ---------------------------------------------------------------------------------
 

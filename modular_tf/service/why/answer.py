@@ -28,8 +28,8 @@ class Fact:
         stage: `state` for what there is and `absent` for what is not, once for each subject and
             before its other facts; a stage of a plugin's way (`Violation.stage`) for what was
             decided there; `source`, `twin`, `serves`, `contest`, `quarantine`, `warning`, `holds`,
-            `package`, `hardware`, `suggestion`, `problem` and `searched` for what these say;
-            `next` for what to do.
+            `package`, `hardware`, `isolation`, `suggestion`, `problem` and `searched` for what
+            these say; `next` for what to do.
         text: The fact, one sentence without a full stop.
         rule: Id of the rule that decided, None where no single one did.
         remedy: What to do about it, None where nothing is to be done or nobody can know.

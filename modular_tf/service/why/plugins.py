@@ -43,6 +43,7 @@ def about_plugin(service: PluginService, record: PluginRecord) -> Iterator[Fact]
     if entry is not None:
         yield from _origin(subject, service, entry)
         yield from _same_name(subject, service, record)
+        yield from _isolation(subject, service, entry)
     yield from _way(subject, record)
     yield from _next(subject, record, entry)
 
@@ -108,6 +109,24 @@ def _serves(subject: str, service: PluginService, record: PluginRecord) -> Itera
             if status.reason is not None and status.registration.plugin != record.name:
                 lost = status.reason
                 yield Fact(subject, "contest", lost.message, lost.rule)
+
+
+def _isolation(subject: str, service: PluginService, entry: PluginEntry) -> Iterator[Fact]:
+    """Yield what keeps a plugin from harm that runs, or is to run, in a worker process."""
+    from modular_tf.isolation.rights import rights_here  # noqa: PLC0415  (few plugins have one)
+    from modular_tf.service.workers import worker_of  # noqa: PLC0415  (likewise)
+
+    workers = list(filter(None, map(worker_of, entry.filesystems.values())))
+    lacking = {name: why for name, why in rights_here().items() if why}
+    if workers:
+        limits = ", ".join(workers[0].limits)
+        yield Fact(subject, "isolation", f"it runs in a worker process, restricted to: {limits}")
+    elif service.config.is_isolated(entry.plugin.name) and entry.plugin.is_isolable:
+        yield Fact(subject, "isolation", "it is to run in a worker process from its first use on")
+    else:
+        return
+    for name, why in lacking.items():
+        yield Fact(subject, "isolation", f"not in force here: {name}, since {why}")
 
 
 def _kernels(record: PluginRecord) -> str:

@@ -207,6 +207,8 @@ class ScanCache:
 
     def save(self) -> bool:
         """Write the entries for other processes; return whether that was possible."""
+        if not self._records.has_changes:
+            return True
         saved = self._records.save()
         if saved:
             self._prune()

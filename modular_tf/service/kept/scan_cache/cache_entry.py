@@ -91,9 +91,10 @@ def entry_from_json(
     Raises:
         ValueError: It has another shape.
     """
-    row = _row(value, _VALUES)
-    seen, kinds, problems, companions, absent, stacks, text, tried, finding = row
-    if _types(row)[:-1] != _TYPES or _types(seen) not in _SEEN_TYPES:
+    if type(value) is not list or _types(value)[:-1] != _TYPES:
+        raise ValueError(f"expected a list of {_VALUES}")
+    seen, kinds, problems, companions, absent, stacks, text, tried, finding = value
+    if _types(seen) not in _SEEN_TYPES:
         raise ValueError("expected other types")
     identity, sha256, seen_ns, boot = seen
     facts = _plain_facts(_strings(kinds))

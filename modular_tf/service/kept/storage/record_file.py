@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
 _decode = JSONDecoder().raw_decode
-_DIGEST = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+_DIGEST = rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])"  # compiled where there is something new
 _MOST_BYTES = 32 * 1024 * 1024  # of a file that is read; none is written that has more
 _MOST_BYTES_OF_A_LINE = 1024 * 1024
 _MOST_RECORDS = 16384  # ten times as many plugins as a large installation has
@@ -62,6 +62,7 @@ class RecordFile:
         self._rank = rank
         self._seed = crc32(_text(title))
         self.shortage: ShortageError | None = None
+        self._content: bytes | None = None  # what `_lines` was made of
         self._lines: dict[bytes, bytes] = {}
         self._changes: dict[bytes, bytes | None] = {}
         self._keys_by_digest: dict[bytes, dict[bytes, None]] | None = None  # made when asked for
@@ -70,17 +71,25 @@ class RecordFile:
     def refresh(self) -> None:
         """Read the file again; unsaved changes are kept, and everything in a shortage."""
         try:
-            self._lines = self._read()
+            content = self.directory.read(self.name, _MOST_BYTES) or b""
         except ShortageError as error:
             self.shortage = error
             return
         self.shortage = None
-        self._keys_by_digest = None
+        if content != self._content:
+            self._lines = self._lines_of(content)
+            self._content = content
+            self._keys_by_digest = None
 
     @property
     def is_empty(self) -> bool:
         """Whether there is no record."""
         return not self._lines and not self._changes
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether there is anything to save."""
+        return bool(self._changes)
 
     def get(self, key: str) -> Any | None:
         """Return the value of a key; None if there is none, or it is damaged."""
@@ -153,7 +162,7 @@ class RecordFile:
         merged = self._merged()
         if not self.directory.replace(self.name, self._as_bytes(merged)):
             return False
-        self._lines = merged
+        self._lines, self._content = merged, None
         self._changes.clear()
         return True
 
@@ -199,15 +208,15 @@ class RecordFile:
         rows = [b"%s\t%s" % (key, line) for key, line in lines.items()]
         return b"\n".join([_text(self.title), *rows, b""])
 
-    def _read(self) -> dict[bytes, bytes]:
-        title, _, rows = (self.directory.read(self.name, _MOST_BYTES) or b"").partition(b"\n")
+    def _lines_of(self, content: bytes) -> dict[bytes, bytes]:
+        title, _, rows = content.partition(b"\n")
         if title != _text(self.title):
             return {}
         return dict(_split(rows))
 
 
 def _note_digests(keys: dict[bytes, dict[bytes, None]], key: bytes, line: bytes | None) -> None:
-    for digest in _DIGEST.findall(line or b""):
+    for digest in re.findall(_DIGEST, line or b""):
         keys.setdefault(digest, {})[key] = None
 
 

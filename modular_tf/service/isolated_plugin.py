@@ -1,0 +1,93 @@
+"""Loading a filesystem plugin in a worker process."""
+
+from __future__ import annotations
+
+import os
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from modular_tf.first_contact.task import Task
+from modular_tf.isolation.job import Job
+from modular_tf.isolation.worker import Worker
+from modular_tf.loading.filesystem_tables import WorkerPlace, tables_in_worker
+from modular_tf.processes.interpreter import child_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from modular_tf.loading.filesystem_tables import FilesystemTables
+    from modular_tf.rules import Violation
+    from modular_tf.service.configuration import Config
+    from modular_tf.service.plugin import Plugin
+
+_TIME_TO_CLEAN_UP_S = 5.0
+
+
+class IsolatedPlugin(NamedTuple):
+    """A plugin that was loaded in a worker.
+
+    Attributes:
+        worker: The worker.
+        tables: Those of its schemes.
+        notes: What is wrong with it.
+        guarded: As of `WorkerOffer`.
+    """
+
+    worker: Worker
+    tables: tuple[FilesystemTables, ...]
+    notes: tuple[Violation, ...]
+    guarded: bool
+
+
+def load_in_worker(
+    plugin: Plugin,
+    config: Config,
+    *,
+    instance: str = "",
+    environment: Mapping[str, str | None] = MappingProxyType({}),
+) -> IsolatedPlugin:
+    """Start a worker that loads a plugin.
+
+    Args:
+        plugin: The plugin.
+        config: What the user decided.
+        instance: The name of the instance that it serves; "" for the plugin itself.
+        environment: Variables that it has besides this process's, or instead of them; None for
+            those that it does not have.
+
+    Raises:
+        UnavailableError: It cannot be started, or it ended (LD-144).
+    """
+    task = Task(
+        plugin.name,
+        plugin.path,
+        tuple(plugin.facts.companions),
+        tuple(plugin.facts.absent),
+        kinds=("filesystem",),
+        checked=None if plugin.checked is None else tuple(plugin.checked),
+    )
+    close_timeout_s = config.close_timeout_s or _TIME_TO_CLEAN_UP_S
+    overlaid = {**os.environ, **environment}
+    variables = child_environment({n: value for n, value in overlaid.items() if value is not None})
+    tried = plugin.finding
+    worker = Worker(
+        Job(
+            task,
+            plugin.is_bundled,
+            variables,
+            instance,
+            None if tried is None or tried.offer is None else tried.offer.schemes,
+            config.directories_of(plugin.name),
+        ),
+        call_timeout_s=config.call_timeout_s,
+        start_timeout_s=config.first_contact_timeout_s,
+        close_timeout_s=close_timeout_s,
+        most_faults=config.most_worker_faults,
+    )
+    offer = worker.load()
+    schemes = () if offer.finding.offer is None else offer.finding.offer.schemes
+    tables = tuple(
+        tables_in_worker(scheme, slots, WorkerPlace(worker, index, offer.stores[index]))
+        for index, (scheme, slots) in enumerate(zip(schemes, offer.tables, strict=True))
+    )
+    return IsolatedPlugin(worker, tables, offer.finding.notes, offer.guarded)
