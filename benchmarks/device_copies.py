@@ -21,60 +21,27 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import gc
 import json
 import mmap
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from interleaved_cases import Call, Case, interpreter_cases, measure, show
 
 from modular_tf import PluginService
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
 SMALL, BIG = 4096, 64 << 20
 HUGE_PAGE = 2 << 20
-CALLS = 2000
-Call = Callable[[], object]
-
-
-@dataclass
-class Case:
-    """One call, and what it is compared with."""
-
-    name: str
-    call: Call
-    calls_of_a_round: int = CALLS
-    peer: str = ""
-    target: str = ""
-    around: Callable[[], Any] = nullcontext
-    rounds: list[float] = field(default_factory=list)
-
-    def run(self) -> None:
-        """Time one round."""
-        call, count = self.call, self.calls_of_a_round
-        with self.around():
-            start = time.perf_counter_ns()
-            for _ in range(count):
-                call()
-            self.rounds.append((time.perf_counter_ns() - start) / count / 1e3)
-
-
-class TensorFlowCase(Case):
-    """A round trip in another interpreter, which times it itself."""
-
-    def run(self) -> None:
-        """Have one round timed."""
-        self.rounds.append(self.call())  # type: ignore[arg-type]
 
 
 def big_copies(device: Any) -> Iterator[Case]:
@@ -190,51 +157,8 @@ def tensorflow_cases(python: str) -> Iterator[list[Case]]:
         options = ["-DMTF_HOST_DEVICE_TYPE=MTF_CPU", "-DMTF_HOST_DEVICE_PLATFORM=MTF_HOST"]
         build = [ROOT / "scripts" / "build_plugins", "--into", folder, "host_device", "--"]
         subprocess.run([*build, *options], check=True, stdout=subprocess.DEVNULL)
-        child = subprocess.Popen(
-            [python, ROOT / "benchmarks" / "tensorflow_round_trips.py", folder, str(BIG)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        stack.enter_context(child)
-        names = json.loads(child.stdout.readline())
-
-        def ask(name: str) -> float:
-            child.stdin.write(f"{name}\n")
-            child.stdin.flush()
-            return float(child.stdout.readline())
-
-        yield [TensorFlowCase(name, lambda name=name: ask(name)) for name in names]
-        child.stdin.close()
-
-
-def measure(all_cases: list[Case], rounds: int) -> None:
-    """Run the cases in turn, so that what disturbs one disturbs all; the first round warms up."""
-    gc.collect()
-    gc.disable()
-    for _ in range(rounds + 1):
-        for case in all_cases:
-            case.run()
-    for case in all_cases:
-        del case.rounds[0]
-
-
-def show(all_cases: list[Case]) -> dict[str, dict[str, float]]:
-    """Print a line for each; return the figures."""
-    figures = {
-        case.name: {"median": statistics.median(case.rounds), "best": min(case.rounds)}
-        for case in all_cases
-    }
-    print(f"{'us per call':38}{'median':>11}{'best':>11}   ratio")
-    for case in all_cases:
-        found = figures[case.name]
-        ratio = target = ""
-        if case.peer:
-            ratio = f"{found['median'] / figures[case.peer]['median']:.2f} of {case.peer}"
-        if case.target:
-            target = f"  (target: {case.target})"
-        print(f"{case.name:38}{found['median']:11.2f}{found['best']:11.2f}   {ratio}{target}")
-    return figures
+        command = [python, ROOT / "benchmarks" / "tensorflow_round_trips.py", folder, BIG]
+        yield stack.enter_context(interpreter_cases(command))
 
 
 def main() -> None:

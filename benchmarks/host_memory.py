@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from device_copies import Case, measure, show
+from interleaved_cases import Case, measure, show
 
 from modular_tf import PluginService
 

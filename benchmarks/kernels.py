@@ -16,57 +16,27 @@ targets are printed beside the figures.
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from interleaved_cases import Case, interpreter_cases, measure, show
 
 from modular_tf import PluginService
 from modular_tf.headers import include_directory
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 HERE = Path(__file__).parent
 ALIGNMENT = 64
 CALLS = 300  # so few that a round can fit between two switches to other processes
-Call = Callable[[], object]
-
-
-@dataclass
-class Case:
-    """One call, and what it is compared with."""
-
-    name: str
-    call: Call
-    calls_of_a_round: int = CALLS
-    peer: str = ""
-    target: str = ""
-    rounds: list[float] = field(default_factory=list)
-
-    def run(self) -> None:
-        """Time one round."""
-        call, count = self.call, self.calls_of_a_round
-        start = time.perf_counter_ns()
-        for _ in range(count):
-            call()
-        self.rounds.append((time.perf_counter_ns() - start) / count / 1e3)
-
-
-class TensorFlowCase(Case):
-    """A call in another interpreter, which times it itself."""
-
-    def run(self) -> None:
-        """Have one round timed."""
-        self.rounds.append(self.call())  # type: ignore[arg-type]
 
 
 def build_kernels(folder: Path) -> Path:
@@ -110,12 +80,12 @@ def overhead(device: Any) -> Iterator[Case]:
     odd = np.ones(17, np.float32)[1:]
     there, here = device.put(odd), aligned(odd)
     few, many = "<= 2 us", "<= 10 us"
-    yield Case("nothing in, nothing out", nothing, target=few)
-    yield Case("array in, tiny out", lambda: tiny(there), target=few)
-    yield Case("array in, as much out", lambda: forwarded(there), target=few)
-    yield Case("aligned numpy in, tiny out", lambda: tiny(here))
-    yield Case("numpy in, tiny out", lambda: tiny(odd))
-    yield Case("numpy in and out", lambda: tiny(odd).to_numpy(), target=many)
+    yield Case("nothing in, nothing out", nothing, CALLS, target=few)
+    yield Case("array in, tiny out", lambda: tiny(there), CALLS, target=few)
+    yield Case("array in, as much out", lambda: forwarded(there), CALLS, target=few)
+    yield Case("aligned numpy in, tiny out", lambda: tiny(here), CALLS)
+    yield Case("numpy in, tiny out", lambda: tiny(odd), CALLS)
+    yield Case("numpy in and out", lambda: tiny(odd).to_numpy(), CALLS, target=many)
 
 
 def beside_tensorflow(all_cases: list[Case]) -> None:
@@ -142,52 +112,6 @@ def products(device: Any) -> Iterator[Case]:
         yield Case(f"MatMul {side}, numpy in", lambda a=a, b=b: matmul(a, b), count, peer)
 
 
-@contextmanager
-def tensorflow_cases(python: str, library: Path) -> Iterator[list[Case]]:
-    """Start an interpreter with TensorFlow and the kernels; yield its calls."""
-    command = [python, HERE / "tensorflow_kernels.py", library]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    with child:
-        names = json.loads(child.stdout.readline())
-
-        def ask(name: str) -> float:
-            child.stdin.write(f"{name}\n")
-            child.stdin.flush()
-            return float(child.stdout.readline())
-
-        yield [TensorFlowCase(name, lambda name=name: ask(name)) for name in names]
-        child.stdin.close()
-
-
-def measure(all_cases: list[Case], rounds: int) -> None:
-    """Run the cases in turn, so that what disturbs one disturbs all; the first round warms up."""
-    gc.collect()
-    gc.disable()
-    for _ in range(rounds + 1):
-        for case in all_cases:
-            case.run()
-    for case in all_cases:
-        del case.rounds[0]
-
-
-def show(all_cases: list[Case]) -> dict[str, dict[str, float]]:
-    """Print a line for each; return the figures."""
-    figures = {
-        case.name: {"median": statistics.median(case.rounds), "best": min(case.rounds)}
-        for case in all_cases
-    }
-    print(f"{'us per call':38}{'median':>11}{'best':>11}   ratio")
-    for case in all_cases:
-        found = figures[case.name]
-        ratio = target = ""
-        if case.peer:
-            ratio = f"{found['best'] / figures[case.peer]['best']:.2f} of {case.peer}"
-        if case.target:
-            target = f"  (target: {case.target})"
-        print(f"{case.name:38}{found['median']:11.2f}{found['best']:11.2f}   {ratio}{target}")
-    return figures
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -204,14 +128,16 @@ def main() -> None:
         device = service.device("CPU:0")
         all_cases = [*overhead(device), *(products(device) if plugins else ())]
         if options.tensorflow:
-            all_cases += stack.enter_context(tensorflow_cases(options.tensorflow, library))
+            all_cases += stack.enter_context(
+                interpreter_cases([options.tensorflow, HERE / "tensorflow_kernels.py", library])
+            )
             beside_tensorflow(all_cases)
         else:
             print("no --tensorflow PYTHON: its calls are missing", file=sys.stderr)
         if not plugins:
             print("no --itex FOLDER: products of matrices are missing", file=sys.stderr)
         measure(all_cases, options.repeat)
-        figures = show(all_cases)
+        figures = show(all_cases, "best")
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
 

@@ -16,6 +16,7 @@ pytest_plugins = [
     "tests.fixtures.package_log",
     "tests.fixtures.emulators",
     "tests.fixtures.wild",
+    "tests.fixtures.clients",
     "tests.fixtures.compiled",
     "tests.fixtures.broken_libraries",
     "tests.fixtures.thread_starts",

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from modular_tf.cli import arguments
+from modular_tf.cli.examples import examples_text
 from modular_tf.cli.verbs import VERBS
 from site_pages.markdown import code, table
 
@@ -59,6 +60,7 @@ def _section(name: str, verb: Verb) -> str:
             f"{(parser.description or verb.help).strip()}\n",
             f"```text\n{usage}\n```\n",
             _options(parser),
+            f"```text\n{examples_text(name)}\n```\n",
         ]
     )
 

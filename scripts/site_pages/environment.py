@@ -11,6 +11,10 @@ _OF_PLUGINS = {
     "TF_PLUGGABLE_DEVICE_LIBRARY_PATH": "Likewise, as in TensorFlow.",
     "TF_ENABLED_DEVICE_TYPES": "The device types to list, separated by commas; empty for all.",
 }
+_OF_TENSORFLOW = {
+    "MODULAR_TF_TENSORFLOW": "With the value 0, neither the import of `modular_tf.tensorflow.auto` "
+    "nor a start of TensorBoard registers schemes.",
+}
 _OF_LOGS = {
     "MODULAR_TF_LOG": "The structured log on standard error: `pretty`, `json` or `off`, and a "
     "level after a colon, as `json:debug`.",
@@ -46,6 +50,7 @@ _OF_SANITIZERS = {
 }
 _SECTIONS = {
     "Plugins": _OF_PLUGINS,
+    "TensorFlow": _OF_TENSORFLOW,
     "Logs and texts": _OF_LOGS,
     "Places": _OF_PLACES,
     "The dynamic linker": _OF_THE_LINKER,

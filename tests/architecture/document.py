@@ -63,8 +63,8 @@ class Reader:
             _compare(block, command, expected, done)
 
     def python(self, block: Block, expected: str | None) -> None:
-        """Run a block as a program; `expected` is what it must print."""
-        done = self._run([sys.executable, "-c", block.text])
+        """Run a block as a program; `expected` is what it must print, besides warnings."""
+        done = self._run([sys.executable, "-c", block.text], stderr=subprocess.PIPE)
         _compare(block, "the Python code", done.stdout if expected is None else expected, done)
 
     def c(self, block: Block) -> None:
@@ -73,13 +73,15 @@ class Reader:
         assert named, f"line {block.line}: the first line does not name the file"
         (self._folder / named[1]).write_text(block.text, encoding="utf-8")
 
-    def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+    def _run(
+        self, command: list[str], stderr: int = subprocess.STDOUT
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             command,
             cwd=self._folder,
             env=dict(self._environment),
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=stderr,
             stdin=subprocess.DEVNULL,
             text=True,
             timeout=SECONDS_FOR_ONE_COMMAND,
@@ -99,7 +101,8 @@ def _compare(
     """Check the output; an ellipsis stands for anything, and all white space is one space."""
     pattern = ".*".join(re.escape(" ".join(part.split())) for part in expected.split("…"))
     found = " ".join(done.stdout.split())
-    assert done.returncode == 0, f"line {block.line}: {what} failed:\n{done.stdout}"
+    said = f"{done.stdout}\n{done.stderr or ''}"
+    assert done.returncode == 0, f"line {block.line}: {what} failed:\n{said}"
     assert re.fullmatch(pattern.replace(r"\ .*", r"\ ?.*"), found), (
         f"line {block.line}: {what} printed:\n{done.stdout}\nthe document says:\n{expected}"
     )

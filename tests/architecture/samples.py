@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from tests.architecture.document import Block, Reader, blocks
 from tests.contrib.built_plugin import built_plugin
 from tests.contrib.opencl_plugin import ON_POCL
-from tests.fixtures.machine import cached_folder
+from tests.fixtures.clients import client_libraries
+from tests.fixtures.machine import KEEPS_BYTECODE, cached_folder
 from tests.fixtures.wild import KERNELS, install_kernels
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 AUTHORS_PAGE = Path(__file__).parents[2] / "docs" / "start" / "plugin-authors.md"
 SALES = b"city,items\nOslo,3\nLima,5\n"
 _INSTALLATION = "pip install --no-deps tensorflow-io"
+_INSTALLATION_OF_CLIENTS = "pip install polars duckdb"
 _INSTALLATION_OF_KERNELS = "pip install --no-deps intel_extension_for_tensorflow_lib"
 _PLUGIN = "libhello.so"
 _KERNEL_LIBRARY = "libhost_kernels.so"
@@ -48,6 +50,8 @@ def run_samples(markdown: str, folder: Path, wild_plugins: WildPlugins, s3_store
         elif _INSTALLATION_OF_KERNELS in block.text:
             _install(cached_folder(f"wild/{KERNELS}", install_kernels), environment)
             environment["ITEX_CPP_MIN_LOG_LEVEL"] = "2"  # as the document says
+        elif _INSTALLATION_OF_CLIENTS in block.text:
+            _install(client_libraries(), environment)
         elif block.language == "console":
             reader.console(block)
         elif block.language == "c":
@@ -75,9 +79,10 @@ def _needs_plugins_from_the_start(markdown: str) -> bool:
 
 
 def _install(site: Path, environment: dict[str, str]) -> None:
-    before = os.environ.get("PYTHONPATH")
+    before = environment.get("PYTHONPATH")
     places = [before, str(site)] if before else [str(site)]
     environment["PYTHONPATH"] = os.pathsep.join(places)
+    environment.update(KEEPS_BYTECODE)
 
 
 def _build_plugin(reader: Reader) -> None:
@@ -113,5 +118,7 @@ def _create_bucket(endpoint: str) -> None:
         aws_secret_access_key="secret",
     )
     client.create_bucket(Bucket="my-bucket")
+    for left in client.list_objects_v2(Bucket="my-bucket").get("Contents", ()):  # by another page
+        client.delete_object(Bucket="my-bucket", Key=left["Key"])
     client.put_object(Bucket="my-bucket", Key="sales/may.csv", Body=SALES)
     client.close()

@@ -74,6 +74,7 @@ def test_the_architecture_draws_every_room():
 
 
 @pytest.mark.parametrize("script", ["scripts/demo", "scripts/test", "scripts/make_environment",
+                                    "scripts/test_matrices",
                                     "scripts/build_plugins", "scripts/try_sdist",
                                     "scripts/try_aarch64", ".ci/run"])  # fmt: skip
 def test_scripts_are_valid_shell(script):

@@ -13,7 +13,7 @@ HEAVY = {
 
 # What a start needs for what is new to it, or for an application that listens.
 FOR_WHAT_IS_NEW = {
-    "logging", "modular_tf.discovery.probe",
+    "hashlib", "logging", "modular_tf.discovery.probe",
     "modular_tf.discovery.record_rows", "modular_tf.discovery.trust.record",
     "modular_tf.first_contact.trials",
     "modular_tf.service.loaded_library",
@@ -56,15 +56,16 @@ def test_discovery_maps_no_native_code(run_python):
     run_python(subject)
 
 
-def test_a_list_imports_nothing_for_what_is_known(run_python):
+def test_a_list_imports_nothing_for_what_is_known(run_python, tmp_path):
     listed = """
         import sys
         from modular_tf.cli.main import run
         run(["--no-bundled", "list", "--json"])  # which may have been installed right now
         print(*sys.modules, sep="\\n", file=sys.stderr)
     """
-    first = set(run_python(listed).stderr.splitlines())
-    again = set(run_python(listed).stderr.splitlines())
+    own = {"XDG_CACHE_HOME": str(tmp_path)}
+    first = set(run_python(listed, env=own).stderr.splitlines())
+    again = set(run_python(listed, env=own).stderr.splitlines())
 
     assert "modular_tf.discovery.record_rows" in first
     assert "modular_tf.service.service" in again

@@ -14,11 +14,15 @@ from modular_tf.check.settings import CheckSettings
 from tests.check.device_runs import report_on
 from tests.contrib.built_plugin import built_plugin
 from tests.contrib.opencl_plugin import TWO_DEVICES
+from tests.fixtures.matrices import BEYOND_THE_SAMPLE
 
 if TYPE_CHECKING:
     from modular_tf.check.report.report import PluginReport
 
-pytestmark = pytest.mark.xdist_group("conformance of OpenCL")  # one run of the kit serves all
+pytestmark = [
+    pytest.mark.xdist_group("conformance of OpenCL"),  # one run of the kit serves all
+    BEYOND_THE_SAMPLE,  # the device without a driver is held to the same (tests/check)
+]
 
 LACKS_NOTHING_BUT = {
     "SE-003": "the layout is known without a call",

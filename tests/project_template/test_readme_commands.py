@@ -13,6 +13,7 @@ from modular_tf.check.project_template.names import KINDS, project_names
 from modular_tf.check.project_template.project import write_project
 from tests.architecture.document import blocks
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT
+from tests.fixtures.matrices import sampled
 from tests.fixtures.process_group import run_in_group
 from tests.project_template.building import TOOLS
 
@@ -42,7 +43,7 @@ def environment(tmp_path, isolated_machine):
     return {**DEVELOPER_ENVIRONMENT, **homes, "PATH": path, "VIRTUAL_ENV": str(made)}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sampled(KINDS, ["filesystem"]))
 def test_every_command_works(kind, environment, tmp_path):
     names = project_names(kind, f"walked-{kind}")
     project = tmp_path / "project"

@@ -54,6 +54,22 @@ def test_values_come_back_in_their_order(directory: PrivateDirectory, filled: Pa
     assert {key: records(directory).get(key) for key in VALUES} == VALUES
 
 
+def test_lines_are_taken_apart_again_where_the_file_changed(
+    directory: PrivateDirectory, filled: Path, monkeypatch: pytest.MonkeyPatch
+):
+    one = records(directory)
+    with monkeypatch.context() as patch:
+        patch.delattr(record_file, "_split")
+        one.refresh()
+    assert dict(one.items()) == VALUES
+    one.put("plain", "new")
+    assert one.save()
+    filled.unlink()
+    one.refresh()
+
+    assert dict(one.items()) == {}
+
+
 def test_a_change_is_seen_before_it_is_saved(directory: PrivateDirectory, filled: Path):
     one = records(directory)
     one.put("plain", "new")

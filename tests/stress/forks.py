@@ -156,14 +156,16 @@ class World:
         ]
 
 
-def work_for_ever(job: Callable[[], None]) -> None:
-    """Do a job again and again; what it may not raise ends the process."""
-    while True:
+def work(job: Callable[[], None], enough: threading.Event) -> None:
+    """Do a job until it is enough; what it may not raise ends the process."""
+    while not enough.is_set():
         try:
             job()
         except EXPECTED:
             pass
         except BaseException:  # noqa: BLE001  (it is told, and ends the process)
+            if enough.is_set():  # the folder that it works in is being removed
+                return
             print(f"a thread of the parent: {traceback.format_exc()}", flush=True)
             os._exit(1)
 
@@ -233,12 +235,14 @@ def main() -> None:
     for job in world.jobs * 5:
         with suppress(*EXPECTED):
             job()
+    enough = threading.Event()
     for job in world.jobs:
-        threading.Thread(target=work_for_ever, args=(job,), daemon=True).start()
+        threading.Thread(target=work, args=(job, enough), daemon=True).start()
     found = try_forks(world, rounds, dice)
     print(f"{rounds} forks, {found} problems", flush=True)
+    enough.set()
     shutil.rmtree(folder, ignore_errors=True)
-    os._exit(1 if found else 0)  # its threads go on
+    os._exit(1 if found else 0)  # its threads may go on
 
 
 if __name__ == "__main__":

@@ -8,9 +8,12 @@ import os
 
 import pytest
 
+from tests.fixtures.matrices import sampled
+
 pytestmark = [pytest.mark.wild, pytest.mark.emulator]
 
 _SIZE = 64 << 20
+_STORES = ["s3", "az", "gs", "oss"]
 
 
 @pytest.fixture
@@ -18,7 +21,8 @@ def fs_command(run_python, wild_plugins):
     """Run `modular-tf fs ...` against a store."""
 
     def run(store, *arguments, status=0):
-        environment = {**store.environment, "PYTHONPATH": str(wild_plugins.site_dir)}
+        places = [*filter(None, [os.environ.get("PYTHONPATH")]), str(wild_plugins.site_dir)]
+        environment = {**store.environment, "PYTHONPATH": os.pathsep.join(places)}
         code = "import sys; from modular_tf.cli.main import run; sys.exit(run())"
         return run_python(code, "fs", *arguments, env=environment, status=status)
 
@@ -59,6 +63,7 @@ def test_a_large_file_comes_from_the_web(store_name, request, fs_command, large_
     assert _digest(tmp_path / "back") == _digest(served)
 
 
+@pytest.mark.parametrize("object_store", sampled(_STORES, ["s3", "gs"]), indirect=True)
 def test_a_tree_is_made_listed_moved_and_removed(object_store, fs_command, tmp_path):
     store, root = object_store, object_store.uri("tree")
     (tmp_path / "source" / "sub").mkdir(parents=True)
@@ -83,6 +88,7 @@ def test_a_tree_is_made_listed_moved_and_removed(object_store, fs_command, tmp_p
     fs_command(store, "ls", root, status=1)
 
 
+@pytest.mark.parametrize("object_store", sampled(_STORES, ["s3", "az"]), indirect=True)
 def test_what_is_missing_is_exit_status_1(object_store, fs_command, tmp_path):
     missing = object_store.uri("missing/file")
     for arguments in (
@@ -103,3 +109,39 @@ def test_what_is_missing_on_the_web_is_exit_status_1(http_store, fs_command, tmp
     missing = http_store.uri("missing")
     for arguments in (("cat", missing), ("stat", missing), ("cp", missing, tmp_path / "target")):
         fs_command(http_store, *arguments, status=1)
+
+
+@pytest.mark.parametrize("object_store", sampled(_STORES, ["oss"]), indirect=True)
+def test_patterns_sizes_and_parts_of_files(object_store, fs_command, tmp_path):
+    store, root = object_store, object_store.uri("parts")
+    (tmp_path / "parts" / "sub").mkdir(parents=True)
+    (tmp_path / "parts" / "one.txt").write_text("1\n2\n3\n")
+    (tmp_path / "parts" / "sub" / "two.txt").write_text("".join(f"{n}\n" for n in range(100_000)))
+    fs_command(store, "cp", "-r", tmp_path / "parts", root)
+
+    def lines(*arguments):
+        return fs_command(store, *arguments).stdout.splitlines()
+
+    assert lines("ls", f"{root}/o*") == [f"{root}/one.txt"]
+    assert lines("ls", "-R", root) == [f"{root}:", "one.txt", "sub", f"{root}/sub:", "two.txt"]
+    assert lines("du", root) == [f"588890\t{root}/sub", f"588896\t{root}"]
+    assert lines("tree", "-l", root) == [
+        root, "├── one.txt  [6]", "└── sub", "    └── two.txt  [588890]",
+    ]  # fmt: skip
+    assert lines("find", root, "--min-size", "1K") == [f"{root}/sub/two.txt"]
+    assert lines("head", "-n", 2, f"{root}/sub/two.txt") == ["0", "1"]
+    assert lines("tail", "-n", 2, f"{root}/sub/two.txt") == ["99998", "99999"]
+    assert lines("tail", f"{root}/one.txt") == ["1", "2", "3"]
+    assert lines("cat", "-r", "2-3", f"{root}/one.txt") == ["2"]
+    assert lines("cat", "-r", "-2", f"{root}/*.txt") == ["3"]
+    fs_command(store, "stat", f"{root}/*.none", status=1)
+    fs_command(store, "rm", "-r", root)
+
+
+def test_a_scheme_without_buckets_to_list_says_what_to_type(object_store, fs_command):
+    scheme = object_store.base_uri.partition("://")[0]
+    child = fs_command(object_store, "ls", f"{scheme}://", status=1)
+
+    assert child.stdout == ""
+    assert child.stderr.startswith(f"modular-tf: {scheme}://: ")
+    assert "Traceback" not in child.stderr

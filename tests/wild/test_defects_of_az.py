@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+import json
+from functools import partial
+
 import pytest
 
+from tests.emulators.faults import FaultDraw, FaultSettings
+from tests.fixtures.emulators import proxied
 from tests.wild.programs import RENAME_TO_ITSELF
 
 pytestmark = [pytest.mark.wild, pytest.mark.emulator]
@@ -167,6 +174,22 @@ def test_az_forgets_descriptors(azure_store, run_subject):
     assert (worked_around.stdout, raw.stdout) == ("closed\n", "kept open\n")
 
 
+def test_az_cleanup_stores(azure_store, run_subject):
+    """So the host does not rely on it, and deletes what a copy that broke off has left."""
+    run_subject(
+        azure_store,
+        """
+        put("file", b"as it was")
+        writer = fs.new_writable_file(uri("file"))
+        writer.append(b"half of it")
+        writer.discard()
+        expect(get("file"), b"half of it")
+        expect(fs.forgets_discarded, False)
+        """,
+        folder="cleanup",
+    )
+
+
 def test_az_refusals_stall(azure_store, run_subject):
     """What the store would refuse is not asked: forty refusals, and no wait of ten seconds."""
     run_subject(
@@ -211,3 +234,104 @@ def test_az_hangs_after_fork(azure_store, run_subject):
     assert worked_around.stdout == "flushed\nended\n"
     raw = run_subject(azure_store, code, "3", folder="fork", without="no_destructors_after_fork")
     assert raw.stdout == "flushed\nhangs\n"
+
+
+_CHANGED_WITHIN_A_READ = """
+    import json, sys, threading, time, urllib.request
+    old, new = (b"old." * int(count) for count in sys.argv[1:3])
+    new = new.replace(b"old", b"new")
+    call = sys.argv[3]
+
+    def proxy(method, path, body=None):
+        url = os.environ["PROXY"] + "/-/" + path
+        request = urllib.request.Request(url, json.dumps(body).encode(), method=method)
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.read()
+
+    def asked_for_bytes():
+        return json.loads(proxy("GET", "requests"))["requests"].get("GET range", 0)
+
+    put("file", old)
+    results = []
+
+    def read():
+        try:
+            results.append(eval(call))
+        except errors.ModularTFError as error:
+            results.append(error)
+
+    before = asked_for_bytes()
+    proxy("PUT", "settings", {"delay_s": 2.0})
+    reading = threading.Thread(target=read)
+    reading.start()
+    while asked_for_bytes() == before:
+        time.sleep(0.01)
+    proxy("PUT", "settings", {"delay_s": 0.0})  # the request for the bytes is held still
+    put("file", new)
+    reading.join()
+    [found] = results
+    print("new" if found == new else "old" if found == old else repr(found)[:60])
+    """
+
+
+@pytest.mark.parametrize(("old", "new"), [(100, 3), (3, 100)], ids=["shorter", "longer"])
+def test_az_counts_before_reading(azure_store, run_subject, tmp_path, old, new):
+    def read(proxy, call, without=""):
+        lengths = (str(old), str(new))
+        env = {"PROXY": proxy.endpoint}
+        child = run_subject(
+            proxy,
+            _CHANGED_WITHIN_A_READ,
+            *lengths,
+            call,
+            folder="counted",
+            without=without,
+            env=env,
+        )
+        return child.stdout.strip()
+
+    with proxied(azure_store, tmp_path) as proxy:
+        whole, part = "fs.read_file(uri('file'))", "fs.read_range(uri('file'), 0, 4 * 3)"
+        assert read(proxy, whole) == "new"
+        assert "b'new." in read(proxy, whole, without="counts_before_read,lookup")
+        assert read(proxy, "fs.new_random_access_file(uri('file')).read(0, 400)") == "new"
+        assert read(proxy, part) in {"new", "b'new.new.new.'"}
+
+
+def a_lost_answer():
+    """Return settings with which the first request is done without an answer, the next with one."""
+    for seed in itertools.count():
+        settings = FaultSettings(seed=seed, chance=0.5, faults="reset", longest_run=1)
+        draw = FaultDraw()
+        first, second = draw.next("/", settings), draw.next("/", settings)
+        if first.name and first.is_done and not second.name:
+            return {**dataclasses.asdict(settings), "kind": "DELETE"}
+    raise AssertionError
+
+
+def test_az_deletes_twice(azure_store, run_subject, tmp_path):
+    code = """
+        import json, sys, urllib.request
+        lost = json.loads(sys.argv[1])
+
+        def set_faults(**settings):
+            url = os.environ["PROXY"] + "/-/settings"
+            request = urllib.request.Request(url, json.dumps(settings).encode(), method="PUT")
+            urllib.request.urlopen(request, timeout=20).close()
+
+        for work in (lambda: fs.delete_file(uri("file")),
+                     lambda: fs.rename_file(uri("file"), uri("other"))):
+            put("file", b"content")
+            set_faults(chance=0.0, seed=-1)
+            put("drawn")
+            fs.delete_file(uri("drawn"))  # a request of the kind: the draw begins anew
+            set_faults(**lost)
+            work()
+            expect(fs.path_exists(uri("file")), False)
+        expect(get("other"), b"content")
+        """
+    with proxied(azure_store, tmp_path) as proxy:
+        run = partial(run_subject, proxy, code, json.dumps(a_lost_answer()), folder="deletes")
+        run(env={"PROXY": proxy.endpoint})
+        raw = run(env={"PROXY": proxy.endpoint}, without="lookup,rename_by_copy", status=1)
+    assert "NotFoundError: delete_file" in raw.stderr

@@ -87,7 +87,7 @@ def test_oss_empty_file_cannot_be_closed(oss_store, run_subject):
     worked_around = run_subject(oss_store, code, "UnimplementedError", folder="empty")
     assert worked_around.stdout.count("cannot write a file of no bytes") == 2
     without = "cannot_write_empty_file"
-    raw = run_subject(oss_store, code, "InternalError", folder="empty", without=without)
+    raw = run_subject(oss_store, code, "NotFoundError", folder="empty", without=without)
     assert raw.stdout.count("404 object not exists") == 2
 
 

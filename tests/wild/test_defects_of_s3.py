@@ -230,7 +230,10 @@ _READS_AT_THE_END = """
 
 @pytest.mark.parametrize("setting", ["1", None])
 def test_s3_read_behind_the_end(s3_store, run_subject, monkeypatch, setting):
-    """Without its transfer manager the plugin takes the body of an answer that has none."""
+    """Without its transfer manager the plugin takes the body of an answer that has none.
+
+    So it is bound to a function that returns where there is no body.
+    """
     if setting is not None:
         monkeypatch.setenv("S3_DISABLE_MULTI_PART_DOWNLOAD", setting)
     run_subject(s3_store, _READS_AT_THE_END, folder="behind-the-end")
@@ -239,12 +242,73 @@ def test_s3_read_behind_the_end(s3_store, run_subject, monkeypatch, setting):
 def test_s3_read_behind_the_end_is_a_crash(s3_store, run_subject, monkeypatch):
     monkeypatch.setenv("S3_DISABLE_MULTI_PART_DOWNLOAD", "1")
     code = """
+        from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+
         put("file", b"content")
-        get("file", 7, 10)
+        with PluginFilesystem.new_random_access_file(fs, uri("file")) as file:
+            expect(file.read(7, 10), b"")
+            expect(file.read(0, 10), b"content")
         """
-    without = "bounded_reads_variable"
+    run_subject(s3_store, code, folder="behind-the-end")
     crashed = -signal.SIGSEGV
+    without = "guarded_functions"
     run_subject(s3_store, code, folder="behind-the-end", without=without, status=crashed)
+
+
+@pytest.fixture
+def odd_s3(distant_s3):
+    """A store that a test may have answer oddly."""
+    yield distant_s3
+    distant_s3.set(oddities="")
+
+
+def test_s3_error_without_element(odd_s3, run_subject, monkeypatch):
+    """The SDK takes the element of an error document without a look whether there is one."""
+    monkeypatch.setenv("S3_DISABLE_MULTI_PART_DOWNLOAD", "1")
+    odd_s3.set(oddities="bare errors")
+    code = """
+        from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+
+        put("file", b"<?xml?>")  # which is no error
+        with PluginFilesystem.new_random_access_file(fs, uri("file")) as file:
+            expect(file.read(0, 10), b"<?xml?>")
+        with PluginFilesystem.new_random_access_file(fs, uri("nothing")) as file:
+            expect_error(errors.NotFoundError, file.read, 0, 10)
+        expect_error(errors.NotFoundError, fs.read_file, uri("nothing"))
+        """
+    run_subject(odd_s3, code, folder="bare")
+    crashed = -signal.SIGSEGV
+    run_subject(odd_s3, code, folder="bare", without="guarded_functions", status=crashed)
+
+
+def test_s3_longer_answer(odd_s3, run_subject, monkeypatch):
+    """A store that ignores Range sends all of the object, which the plugin writes to our memory."""
+    monkeypatch.setenv("S3_DISABLE_MULTI_PART_DOWNLOAD", "1")
+    code = """
+        from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+
+        memory = bytearray(1000)
+        with PluginFilesystem.new_random_access_file(fs, uri("file")) as file:
+            expect_error(errors.InternalError, file.readinto, 0, memoryview(memory)[:10])
+        print(memory.count(1))
+        """
+    run_subject(odd_s3, "put('file', bytes([1]) * 900)", folder="longer")
+    odd_s3.set(oddities="whole objects")
+    assert run_subject(odd_s3, code, folder="longer").stdout == "10\n"
+    without = "guarded_functions"
+    assert run_subject(odd_s3, code, folder="longer", without=without).stdout == "900\n"
+
+
+def test_where_the_function_is_global_the_plugin_keeps_its_own_way(s3_store, run_subject):
+    """A name that is global comes before ours: then nothing is read where nothing may be there."""
+    code = """
+        import sys
+        expect("S3_DISABLE_MULTI_PART_DOWNLOAD" in os.environ, False)
+        put("file", b"content")
+        expect((get("file"), fs.read_file(uri("file"))), (b"content", b"content"))
+        expect(get("file", 7, 10), b"")
+        """
+    run_subject(s3_store, code, folder="global", env={"LD_PRELOAD": "libstdc++.so.6"})
 
 
 def test_s3_cleanup_overtakes_threads(s3_store, run_subject):

@@ -22,7 +22,7 @@ def test_parent_and_child_go_on(object_store, run_subject):
                 expect(get("file"), b"before")
                 put("child", b"child")
                 expect(fs.get_file_size(uri("child")), 5)
-                expect_error(errors.ModularTFError, reader.read, 0, 6)
+                expect(reader.read(0, 6), b"before")  # it is short, and was read when it was opened
             except BaseException as error:
                 print("in the child:", repr(error), file=sys.stderr, flush=True)
                 os._exit(1)

@@ -6,6 +6,8 @@ from textwrap import dedent
 
 import pytest
 
+from tests.fixtures.memory_in_use import COUNTED
+
 _PRELUDE = dedent("""
     import gc, os, sys
     from concurrent.futures import ThreadPoolExecutor
@@ -40,10 +42,10 @@ _PRELUDE = dedent("""
 def run_intel(run_python, intel_kernels):
     """Run code with Intel's kernels; `device` is there."""
 
-    def run(code, timeout=300):
-        quiet = {"ITEX_CPP_MIN_LOG_LEVEL": "3"}
+    def run(code, timeout=300, **env):
+        env["ITEX_CPP_MIN_LOG_LEVEL"] = "3"
         code = _PRELUDE + dedent(code)
-        return run_python(code, intel_kernels, env=quiet, timeout=timeout).stdout
+        return run_python(code, intel_kernels, env=env, timeout=timeout).stdout
 
     return run
 
@@ -117,9 +119,9 @@ def test_outputs_that_a_kernel_leaves_out_are_an_error(run_intel):
 
 
 def test_many_calls_leave_memory_and_descriptors_as_they_were(run_intel):
-    told = run_intel("""
-        def resident():
-            return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    told = run_intel(
+        """
+        from tests.fixtures.memory_in_use import bytes_handed_out
 
         def descriptors():
             return len(os.listdir("/proc/self/fd"))
@@ -147,11 +149,9 @@ def test_many_calls_leave_memory_and_descriptors_as_they_were(run_intel):
                     pass
 
         calls(300)
-        gc.collect()
-        before = resident(), descriptors(), lib.mtf_kernel_tensor_handles()
+        before = bytes_handed_out(), descriptors(), lib.mtf_kernel_tensor_handles()
         calls(1000)
-        gc.collect()
-        after = resident(), descriptors(), lib.mtf_kernel_tensor_handles()
+        after = bytes_handed_out(), descriptors(), lib.mtf_kernel_tensor_handles()
         print(f"{(after[0] - before[0]) / 2**20:.2f} MiB")
         assert after[1:] == before[1:], (before, after)
         assert before[2] == 1, before  # a convolution keeps one temporary in its object
@@ -159,7 +159,9 @@ def test_many_calls_leave_memory_and_descriptors_as_they_were(run_intel):
         gc.collect()
         assert lib.mtf_kernel_tensor_handles() == 0
         assert after[0] - before[0] < 4 * 2**20, (before, after)
-    """)
+    """,
+        **COUNTED,
+    )
     assert "MiB" in told
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.loading.known_defects import defects_of, known_defects, workarounds_for
+from modular_tf.loading.unread_settings import unread_setting
 from modular_tf.loading.workarounds import NO_WORKAROUNDS, Workarounds, typed_workarounds
 
 ROOT = Path(__file__).parents[2]
@@ -73,3 +74,47 @@ def test_the_environment_is_prepared_and_changes_against_the_users_will_are_told
 
     assert environment == {"A": "1", "B": "user", "C": "1", "D": "1"}
     assert changed == ["C was set to '1', from 'user'", "E was unset, from 'user'"]
+
+
+@pytest.mark.parametrize(
+    ("config", "environment", "told"),
+    [
+        ("[default]\nendpoint_url = http://store\n", {}, "default"),
+        ("[profile work]\nendpoint_url=http://store\n", {"AWS_PROFILE": "work"}, "work"),
+        ("[profile work]\nendpoint_url=http://store\n", {"AWS_DEFAULT_PROFILE": "work"}, "work"),
+        ("[profile work]\nendpoint_url=http://store\n", {}, ""),
+        (
+            "[default]\nservices = mine\n[services mine]\ns3 =\n  endpoint_url = http://store\n",
+            {},
+            "default",
+        ),
+        (
+            "[default]\nservices = mine\n[services mine]\nec2 =\n  endpoint_url = http://store\n",
+            {},
+            "",
+        ),
+        ("[default]\nendpoint_url = http://store\n", {"S3_ENDPOINT": "http://other"}, ""),
+        (
+            "[default]\nendpoint_url = http://store\n",
+            {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"},
+            "",
+        ),
+        ("no section\n", {}, ""),
+        ("[default]\nregion = x\n", {}, ""),
+        (None, {}, ""),
+    ],
+)
+def test_an_endpoint_in_a_profile_is_told(tmp_path, config, environment, told):
+    workarounds = workarounds_for("libtensorflow_io_plugins.so", "s3")
+    file = tmp_path / "config"
+    if config is not None:
+        file.write_text(config)
+    found = unread_setting(
+        workarounds.unread_setting, {"AWS_CONFIG_FILE": str(file), **environment}
+    )
+
+    expected = (
+        f"endpoint_url of the profile {told!r} in {file} is not read by the plugin; set S3_ENDPOINT"
+        " to its value"
+    )
+    assert found == (expected if told else "")

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import os
 import resource
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 
 from modular_tf.errors import (
     ClosedError,
     InternalError,
+    InvalidArgumentError,
     ResourceExhaustedError,
     UnavailableError,
     UnimplementedError,
 )
 from modular_tf.filesystem.files import RandomAccessFile, WritableFile
+from modular_tf.filesystem.statistics import FileStatistics
+from modular_tf.filesystem.workarounds import long_files
 from modular_tf.filesystem.workarounds.descriptors import DescriptorCheck
 from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
 from modular_tf.filesystem.workarounds.library_check import LibraryCheck
-from modular_tf.filesystem.workarounds.readers import BlockReader, PiecewiseReader
+from modular_tf.filesystem.workarounds.long_files import LongFiles
+from modular_tf.filesystem.workarounds.readers import BlockReader, BoundedReader, PiecewiseReader
 from modular_tf.filesystem.workarounds.store_lookup import depth_of, store_uri
+from modular_tf.filesystem.workarounds.whole_file import WholeFile
 from modular_tf.filesystem.workarounds.writer import WorkaroundWriter
 from modular_tf.loading.workarounds import Workarounds
+from modular_tf.service.service import PluginService
 
 CONTENT = bytes(range(200))
 
@@ -112,6 +120,100 @@ def test_pieces_are_never_larger_than_they_may():
     assert max(n for _, n in server.requests) == 32
 
 
+def test_pieces_that_are_read_at_once_have_their_own_size():
+    server = Server(ranges=True)
+    reader = PiecewiseReader(BoundedReader(server, 200), 64, 40)
+    assert [reader.read(10, 150), reader.read(0, 40)] == [CONTENT[10:160], CONTENT[:40]]
+    assert sorted(server.requests) == [(0, 40), (10, 40), (50, 40), (90, 40), (130, 30)]
+
+
+@pytest.mark.parametrize("size", [30, 190, 300])
+def test_pieces_that_are_read_at_once_come_into_the_memory_of_the_caller(size):
+    server, memory = Server(ranges=True), bytearray(b"." * size)
+    reader = PiecewiseReader(BoundedReader(server, 200), 64, 40)
+    with ThreadPoolExecutor(1) as crew:  # where no interrupt comes
+        count = crew.submit(reader.readinto, 10, memory).result()
+    assert memory == CONTENT[10 : 10 + size].ljust(size, b".")
+    assert count == min(size, 190)
+    assert max(n for _, n in server.requests) <= 40
+
+
+def test_no_memory_of_the_caller_is_written_to_after_a_failure():
+    began, failed, may_end = threading.Event(), threading.Event(), threading.Event()
+
+    class OneFails(RandomAccessFile):
+        uri = "x://"
+
+        def readinto(self, offset, buffer):
+            if offset == 0:
+                began.wait(60)
+                failed.set()
+                raise InternalError("the first piece is lost")
+            began.set()
+            may_end.wait(60)
+            memoryview(buffer)[:] = b"late"
+            return len(buffer)
+
+        def close(self):
+            """Nothing is open."""
+
+    memory = bytearray(8)
+    reader = PiecewiseReader(BoundedReader(OneFails(), 8), 4, 4)
+    with ThreadPoolExecutor(1) as crew:
+        reading = crew.submit(reader.readinto, 0, memory)
+        failed.wait(60)
+        assert not wait([reading], timeout=2).done
+        may_end.set()
+        with pytest.raises(InternalError, match="lost"):
+            reading.result()
+    assert memory == b"\0\0\0\0late"
+
+
+def test_a_file_that_was_read_when_it_was_opened_is_asked_nothing():
+    with WholeFile("xx://bucket/file", b"content") as file:
+        assert [file.read(4, 9), file.read(7, 1), file.read(9, 1)] == [b"ent", b"", b""]
+        buffer = bytearray(3)
+        assert (file.readinto(1, buffer), bytes(buffer)) == (3, b"ont")
+        assert (file.readinto(6, buffer), bytes(buffer)) == (1, b"tnt")
+        assert file.known_length() == 7
+        for offset, n in ((-1, 1), (0, -1)):
+            with pytest.raises(InvalidArgumentError, match="no file has"):
+                file.read(offset, n)
+    for refused in (lambda: file.read(0, 1), file.known_length):
+        with pytest.raises(ClosedError):
+            refused()
+
+
+def test_a_look_at_a_long_file_counts_for_a_minute(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(long_files, "monotonic", lambda: now[0])
+    files, found = LongFiles(10), FileStatistics(10, 7, is_directory=False)
+    files.note("xx://b/f", 10, found)
+    now[0] += 59
+    assert files.last_look("xx://b/f") == found
+    now[0] += 2
+    assert ("xx://b/f" in files, files.last_look("xx://b/f")) == (True, None)
+
+
+def test_few_names_of_long_files_are_remembered():
+    files = LongFiles(10)
+    files.note("xx://b/f", 10)
+    files.note("xx://b/short", 9)
+    assert ("xx://b/f" in files, "xx://b/short" in files) == (True, False)
+    files.note("xx://b/f", 9)
+    assert "xx://b/f" not in files
+    found = FileStatistics(10, 7, is_directory=False)
+    files.note("xx://b/f", 10, found)
+    assert files.last_look("xx://b/f") == found
+    files.forget("xx://b/f")
+    assert ("xx://b/f" in files, files.last_look("xx://b/f")) == (False, None)
+    names = [f"xx://b/{number}" for number in range(10_000)]
+    for name in names:
+        files.note(name, 10)
+    assert names[-1] in files
+    assert sum(name in files for name in names) < len(names) / 2
+
+
 class Refusing(WritableFile):
     """A file that cannot be closed."""
 
@@ -138,7 +240,12 @@ class Counting:
 
 def _writer(leaked=None, position=0, needs_bytes=True):
     return WorkaroundWriter(
-        Refusing(), position=position, touch=False, needs_bytes=needs_bytes, leaked=leaked
+        Refusing(),
+        position=position,
+        touch=False,
+        needs_bytes=needs_bytes,
+        leaked=leaked,
+        checked_close=lambda close: close(),
     )
 
 
@@ -165,6 +272,22 @@ def test_leaked_descriptors_are_closed_though_the_file_cannot_be():
     with pytest.raises(UnimplementedError):
         _writer(leaked).close()
     assert leaked.closed == 1
+
+
+def test_what_a_check_kept_from_its_store_is_not_stored_later():
+    def refused(_close):
+        raise UnavailableError("the server accepts no connection")
+
+    with PluginService() as service:
+        service.load()
+        store = service.filesystem("ram")
+        file = store.new_writable_file("ram://f")
+        writer = WorkaroundWriter(
+            file, position=0, touch=False, needs_bytes=False, leaked=None, checked_close=refused
+        )
+        with pytest.raises(UnavailableError):
+            writer.close()
+        assert file.closed
 
 
 def test_descriptors_are_counted_against_the_limit():
@@ -200,6 +323,7 @@ def test_a_server_that_takes_no_connection_is_told(url, monkeypatch):
     check = EndpointCheck(Workarounds(endpoint_variables=("SOME_ENDPOINT",)), "plugin")
     with pytest.raises(UnavailableError, match="accepts no connection") as raised:
         check.require("stat", "xx://bucket/file")
+    assert check.server_of("xx://bucket/file") == url.rpartition("/")[2]
     assert (raised.value.operation, raised.value.path) == ("stat", "xx://bucket/file")
 
 

@@ -75,12 +75,13 @@ def largest_of_volumes(draw):
     largest(draw, "MaxPool3D", 3)
 
 
-@compares("_ITEXMaxPoolGrad", examples=40)
+# Shorter types have many equal elements, and nothing says which of them gets the gradient.
+@compares("_ITEXMaxPoolGrad", examples=40, types=("float32",))
 def largest_gradient_of_images(draw):
     largest_gradient(draw, "MaxPool", 2)
 
 
-@compares("_ITEXMaxPool3DGrad")
+@compares("_ITEXMaxPool3DGrad", types=("float32",))
 def largest_gradient_of_volumes(draw):
     largest_gradient(draw, "MaxPool3D", 3)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
 from functools import cache
@@ -142,4 +143,7 @@ def main() -> None:
             told[op] = None
         except Exception:  # noqa: BLE001  (the test reports it)
             told[op] = traceback.format_exc()
-    print(json.dumps(told))
+    print(json.dumps(told), flush=True)
+    # Where the processor has bfloat16, the library ends a process that made convolutions of it with
+    # SIGSEGV in its exit handlers. What is compared here has been told by then.
+    os._exit(0)

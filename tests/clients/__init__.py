@@ -1,0 +1,1 @@
+"""Libraries that data engineers use, each on a store through our filesystem."""

@@ -1,0 +1,169 @@
+"""Threads that work on a store through a proxy which makes requests fail at random.
+
+Usage: python -m tests.faults.campaign OPERATIONS SEED
+
+The environment says where: WILD_PLUGIN is the library, WILD_BASE the URI of an empty folder, PROXY
+the proxy's URL, FAULT_CHANCE how likely a request meets a fault, and WILD_FOLDER the folder that
+the store serves, for a store that is read only.
+Each operation ends with a complete result or with one of our errors, within a limited time; what
+does not is printed, and the exit status is 1 then. In between, the proxy makes no faults, and all
+that was written is read again.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import random
+import sys
+import threading
+import time
+import traceback
+import urllib.request
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.errors import ModularTFError
+from modular_tf.fsspec import ModularFileSystem
+from tests.faults.operations import CHANGES, READS, READS_OF_FILES, WRITES
+from tests.faults.shelf import Shelf, WrongResultError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+THREADS = 8
+OPERATIONS_BETWEEN_CHECKS = 5
+LONGEST_S = 150.0  # the SDKs try a request again for up to a minute
+
+
+class Campaign:
+    """The threads and what they found. [any thread]"""
+
+    def __init__(self, seed: int) -> None:
+        scheme, _, base = os.environ["WILD_BASE"].partition("://")
+        self._fs: Any = ModularFileSystem(scheme, plugin=os.environ["WILD_PLUGIN"])
+        self._folder = os.environ.get("WILD_FOLDER", "")
+        self._seed = seed
+        self._shelves = [Shelf(f"{base}/thread{number}") for number in range(THREADS)]
+        self._dice = [random.Random(seed * 1000 + number) for number in range(THREADS)]
+        self._under_way: dict[int, tuple[str, float]] = {}
+        self.done: Counter[str] = Counter()
+        self.errors: Counter[str] = Counter()
+        self.problems: list[str] = []
+        self.slowest = (0.0, "nothing")
+
+    def run(self, operations: int) -> None:
+        """Do so many operations at least."""
+        faulthandler.enable()
+        for number, shelf in enumerate(self._shelves):
+            self._fill(shelf, self._dice[number])
+        for part in range(-(-operations // (THREADS * OPERATIONS_BETWEEN_CHECKS))):
+            self._set_chance(float(os.environ["FAULT_CHANCE"]), self._seed + part)
+            self._in_threads(self._work)
+            self._set_chance(0.0, self._seed)
+            self._in_threads(self._check_all)
+
+    def _set_chance(self, chance: float, seed: int) -> None:
+        body = json.dumps({"chance": chance, "seed": seed}).encode()
+        url = f"{os.environ['PROXY']}/-/settings"
+        with urllib.request.urlopen(urllib.request.Request(url, body, method="PUT"), timeout=10):
+            pass
+
+    def _fill(self, shelf: Shelf, dice: random.Random) -> None:
+        """Put files in place before there are faults."""
+        for name in ("file0", "file1", "file2", "file3"):
+            content = shelf.new_content(name, dice)
+            if self._folder:
+                file = Path(self._folder, Path(shelf.folder).name, name)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+            else:
+                self._fs.pipe_file(shelf.path(name), content)
+            shelf.is_now(name, content)
+
+    def _in_threads(self, work: Callable[[int], None]) -> None:
+        threads = [
+            threading.Thread(target=work, args=(number,), daemon=True) for number in range(THREADS)
+        ]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            time.sleep(0.01)
+            for name, started in list(self._under_way.values()):
+                if time.monotonic() - started > LONGEST_S:
+                    self.problems.append(f"{name} does not end within {LONGEST_S} s")
+                    faulthandler.dump_traceback()
+                    self.tell()
+                    os._exit(1)
+
+    def _work(self, number: int) -> None:
+        shelf, dice = self._shelves[number], self._dice[number]
+        for _ in range(OPERATIONS_BETWEEN_CHECKS):
+            operation = dice.choice(READS_OF_FILES if self._folder else (*READS, *WRITES, *CHANGES))
+            with self._timed(number, operation.__name__):
+                try:
+                    operation(self._fs, shelf, dice)
+                except ModularTFError as error:
+                    self._note_error(operation.__name__, shelf, error)
+
+    def _note_error(self, name: str, shelf: Shelf, error: ModularTFError) -> None:
+        """Count an error; one that says that an existing file is missing is wrong."""
+        self.errors[type(error).__name__] += 1
+        if isinstance(error, FileNotFoundError) and all(
+            None not in shelf.possible(name) for name in shelf.names()
+        ):
+            self.problems.append(f"{name}: everything exists, but {error}")
+
+    def _check_all(self, number: int) -> None:
+        """Read everything when there are no faults: any error is a problem then."""
+        shelf = self._shelves[number]
+        for name in shelf.names():
+            with self._timed(number, "check"):
+                try:
+                    found = self._fs.cat_file(shelf.path(name))
+                except FileNotFoundError:
+                    found = None
+                shelf.check_content(name, found)
+
+    @contextmanager
+    def _timed(self, number: int, name: str) -> Iterator[None]:
+        """Note how long something takes, and what it raises, as a problem."""
+        started = time.monotonic()
+        self._under_way[number] = name, started
+        try:
+            yield
+        except WrongResultError as error:
+            self.problems.append(f"{name}: {error}")
+        except Exception:  # noqa: BLE001  (a problem whatever it is)
+            self.problems.append(f"{name}: {traceback.format_exc()}")
+        finally:
+            del self._under_way[number]
+        self.slowest = max(self.slowest, (time.monotonic() - started, name))
+        self.done[name] += 1
+
+    def tell(self) -> None:
+        """Print what was done and found."""
+        for problem in self.problems:
+            print(f"PROBLEM: {problem}")
+        operations = sum(self.done.values()) - self.done["check"]
+        seconds, name = self.slowest
+        print(f"done: {dict(sorted(self.done.items()))}")
+        print(f"errors: {dict(sorted(self.errors.items()))}")
+        print(
+            f"{operations} operations, {len(self.problems)} problems; {name} took {seconds:.1f} s"
+        )
+
+
+def main() -> int:
+    """Run the campaign; return the exit status."""
+    campaign = Campaign(int(sys.argv[2]))
+    campaign.run(int(sys.argv[1]))
+    campaign.tell()
+    return 1 if campaign.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

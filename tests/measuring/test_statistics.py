@@ -1,0 +1,237 @@
+"""Calls into plugins are counted, where a service asks for it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+from modular_tf.abi.status_codes import Code
+from modular_tf.errors import ConfigError, DataLossError, FailedPreconditionError, UnknownError
+from modular_tf.service.configuration import load_config
+from modular_tf.service.service import PluginService
+from modular_tf.service.statistics import OperationStatistics, ServiceStatistics
+
+_PATIENCE_S = 30.0
+_FILE = "fixture://host/file"
+_NOTHING = OperationStatistics("", "", 0)
+
+
+def _of(service: PluginService, plugin: str) -> dict[str, OperationStatistics]:
+    return {one.operation: one for one in service.statistics().operations if one.plugin == plugin}
+
+
+def _more(
+    before: dict[str, OperationStatistics], after: dict[str, OperationStatistics], operation: str
+) -> tuple[int, int]:
+    """Return how many calls and bytes came in between."""
+    one, other = before.get(operation, _NOTHING), after[operation]
+    return other.calls - one.calls, other.bytes - one.bytes
+
+
+def test_calls_and_bytes_are_counted(service):
+    fs = service.filesystem("ram")
+    before = _of(service, "ram_filesystem")
+
+    fs.recursively_create_dir("ram://counted")
+    with fs.new_writable_file("ram://counted/file") as file:
+        file.append(b"a" * 1000)
+        file.append(b"b" * 24)
+    assert len(fs.read_file("ram://counted/file")) == 1024
+    with fs.new_random_access_file("ram://counted/file") as reader:
+        assert len(reader.read(1000, 100)) == 24
+    with fs.new_read_only_memory_region_from_file("ram://counted/file") as region:
+        assert len(region) == 1024
+
+    after = _of(service, "ram_filesystem")
+    assert _more(before, after, "append") == (2, 1024)
+    assert _more(before, after, "read") == (2, 1024 + 24)
+    assert _more(before, after, "new_random_access_file") == (2, 0)
+    assert _more(before, after, "reader cleanup") == (2, 0)
+    assert _more(before, after, "data or length of a region") == (1, 1024)
+    assert "plugin_memory_free" not in after
+
+
+def test_times_fill_the_buckets(service):
+    fs = service.filesystem("ram")
+    fs.path_exists("ram://")
+    counted = _of(service, "ram_filesystem")["path_exists"]
+
+    assert sum(counted.durations) == counted.calls
+    shortest = sum(n * (2**i // 2) for i, n in enumerate(counted.durations[:-1]))
+    longest = sum(n * 2**i for i, n in enumerate(counted.durations[:-1]))
+    assert shortest <= counted.time_ns <= longest
+
+
+def test_statuses_are_counted(service):
+    fs = service.filesystem("ram")
+    before = _of(service, "ram_filesystem").get("path_exists", _NOTHING)
+
+    assert not fs.path_exists("ram://nothing")
+    assert fs.path_exists("ram://")
+
+    after = _of(service, "ram_filesystem")["path_exists"]
+    assert after.calls - before.calls == 2
+    assert after.failures[Code.NOT_FOUND] - before.failures.get(Code.NOT_FOUND, 0) == 1
+
+
+@pytest.fixture
+def fixture_service(fixture_plugin):
+    """Services that count, with a variant of the fixture plugin alone and a file in it."""
+    with ExitStack() as opened:
+
+        def made(variant: str) -> PluginService:
+            plugin = fixture_plugin(variant)
+            service = PluginService(bundled=False, plugin_paths=[plugin], statistics=True)
+            opened.enter_context(service).load()
+            with service.filesystem("fixture").new_writable_file(_FILE) as writer:
+                writer.append(b"hello")
+            return service
+
+        yield made
+
+
+@pytest.mark.parametrize("variant", ["code-99", "code-minus-one"])
+def test_a_code_that_is_none_is_unknown(variant, fixture_service):
+    service = fixture_service(variant)
+    with pytest.raises(UnknownError):
+        service.filesystem("fixture").path_exists(_FILE)
+    (counted,) = [one for one in service.statistics().operations if one.failures]
+
+    assert (counted.operation, counted.failures) == ("path_exists", {Code.UNKNOWN: 1})
+
+
+def test_a_call_that_fails_counts_no_bytes(fixture_service):
+    service = fixture_service("read-error-with-data")
+    reader = service.filesystem("fixture").new_random_access_file(_FILE)
+    with reader, pytest.raises(DataLossError):
+        reader.read(0, 5)
+    (counted,) = [one for one in service.statistics().operations if one.failures]
+
+    assert (counted.operation, counted.bytes, counted.failures) == ("read", 0, {Code.DATA_LOSS: 1})
+
+
+def test_devices_are_counted(service):
+    def allocations() -> int:
+        counted = _of(service, "host_device")
+        return counted["allocate"].calls if "allocate" in counted else 0
+
+    before = allocations()
+    with service.device("CPU:0").put(b"abc"):
+        assert allocations() > before
+
+
+def test_calls_under_way_are_seen_from_another_thread(fixture_service):
+    service = fixture_service("read-in-company")
+
+    def under_way() -> int:
+        return sum(one.under_way for one in service.statistics().operations)
+
+    fs = service.filesystem("fixture")
+    with fs.new_random_access_file(_FILE) as reader, ThreadPoolExecutor(1) as pool:
+        other = pool.submit(reader.read, 0, 5)
+        deadline = time.monotonic() + _PATIENCE_S
+        while under_way() == 0 and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert under_way() == 1
+        assert reader.read(0, 5) == other.result() == b"hello"
+    assert under_way() == 0
+
+
+def test_no_call_of_many_threads_is_lost(service):
+    fs = service.filesystem("ram")
+    before = _of(service, "ram_filesystem").get("path_exists", _NOTHING)
+
+    def ask(_: int) -> None:
+        for _ in range(500):
+            fs.path_exists("ram://")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(ask, range(8)))
+
+    after = _of(service, "ram_filesystem")["path_exists"]
+    assert after.calls - before.calls == 8 * 500
+    assert after.under_way == 0
+
+
+def test_a_service_that_counts_nothing_says_how_to_ask_for_it():
+    said = r"PluginService\(statistics=True\)"
+    with PluginService() as service, pytest.raises(FailedPreconditionError, match=said):
+        service.statistics()
+
+
+def test_nothing_is_counted_when_the_last_service_that_counts_is_closed(service):
+    with PluginService(statistics=True) as other:
+        other.load()
+    with PluginService() as silent:
+        silent.load()
+        fs = silent.filesystem("ram")
+        fs.path_exists("ram://")
+        while_open = _of(service, "ram_filesystem")["path_exists"].calls
+        service.close()
+        fs.path_exists("ram://")
+    assert while_open == _of(service, "ram_filesystem")["path_exists"].calls > 0
+
+
+def test_a_service_shows_its_own_plugins_only(service, fixture_service):
+    service.filesystem("ram").path_exists("ram://")
+
+    shown = fixture_service("good").statistics().operations
+
+    assert {one.plugin for one in shown} == {"fixture_filesystem_good"}
+
+
+def test_the_environment_and_the_configuration_decide(tmp_path):
+    file = tmp_path / "modular-tf.toml"
+    file.write_text("statistics = true")
+    named = {"MODULAR_TF_CONFIG": str(file)}
+
+    assert not load_config({"MODULAR_TF_CONFIG": ""}).statistics
+    assert load_config(named).statistics
+    assert not load_config({**named, "MODULAR_TF_STATISTICS": "0"}).statistics
+    with pytest.raises(ConfigError, match="MODULAR_TF_STATISTICS: expected 0 or 1, found 'yes'"):
+        load_config({"MODULAR_TF_STATISTICS": "yes"})
+
+
+def test_a_forked_child_begins_with_nothing(run_python):
+    said = run_python(
+        """
+        import json, os
+        import modular_tf as mtf
+
+        def calls():
+            counted = service.statistics().operations
+            return [[one.operation, one.calls, one.under_way] for one in counted
+                    if one.operation == "path_exists"]
+
+        with mtf.PluginService(statistics=True) as service:
+            service.load()
+            fs = service.filesystem("ram")
+            for _ in range(7):
+                fs.path_exists("ram://")
+            if os.fork() == 0:
+                before = calls()
+                fs.path_exists("ram://")
+                print(json.dumps([before, calls()]), flush=True)
+                os._exit(0)
+            os.wait()
+            print(json.dumps(calls()))
+        """
+    ).stdout.splitlines()
+
+    assert [json.loads(line) for line in said] == [
+        [[], [["path_exists", 1, 0]]],
+        [["path_exists", 7, 0]],
+    ]
+
+
+def test_statistics_travel(service):
+    service.filesystem("ram").path_exists("ram://")
+    statistics = service.statistics()
+
+    assert pickle.loads(pickle.dumps(statistics)) == statistics
+    assert isinstance(statistics, ServiceStatistics)

@@ -1,0 +1,341 @@
+"""Every call into a plugin becomes an event of a trace."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import signal
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import modular_tf as mtf
+from modular_tf.abi.status_codes import Code
+from modular_tf.errors import FailedPreconditionError, ModularTFError
+from modular_tf.redaction import redacted
+from tests.measuring.trace_files import events_of, names
+
+_CORE = Path(__file__).parents[2] / "modular_tf" / "native" / "core"
+_LONGEST_KEPT = 255  # bytes of a path that an open file knows
+
+BEGIN = """
+import os, signal, sys
+import modular_tf as mtf
+
+service = mtf.PluginService()
+service.load()
+fs = service.filesystem("ram")
+fs.path_exists("ram://")
+"""
+
+
+def test_each_call_is_an_event(service, tmp_path):
+    fs = service.filesystem("ram")
+    fs.recursively_create_dir("ram://traced")
+    with mtf.trace(tmp_path / "t.json"):
+        with fs.new_writable_file("ram://traced/file") as file:
+            file.append(b"abc")
+        assert not fs.path_exists("ram://traced/no")
+        fs.get_children("ram://traced")
+    fs.path_exists("ram://traced/later")
+
+    events = events_of(tmp_path / "t.json", plugin="ram_filesystem")
+
+    assert [name for name in names(events) if name != "translate_name"] == [
+        "new_writable_file", "append", "close", "writer cleanup", "path_exists", "get_children",
+    ]  # fmt: skip
+    by_name = {event["name"]: event for event in events}
+    assert by_name["append"]["args"] == {
+        "bytes": 3, "status": "OK", "plugin": "ram_filesystem", "subject": "ram://traced/file",
+    }  # fmt: skip
+    assert by_name["path_exists"]["args"]["status"] == "NOT_FOUND"
+    assert by_name["get_children"]["args"]["subject"] == "ram://traced"
+    assert {event["pid"] for event in events} == {os.getpid()}
+    assert {event["tid"] for event in events} == {threading.get_native_id()}
+    ends = [event["ts"] + event["dur"] for event in events]
+    assert ends == sorted(ends)
+
+
+def test_the_file_is_whole_after_each_event(service, tmp_path):
+    fs = service.filesystem("ram")
+    with mtf.trace(tmp_path / "t.json"):
+        assert events_of(tmp_path / "t.json") == []
+        for count in range(1, 4):
+            fs.path_exists("ram://")
+            assert names(events_of(tmp_path / "t.json")).count("path_exists") == count
+
+
+def test_a_trace_takes_the_place_of_the_last_one(service, tmp_path):
+    for count in (3, 1):
+        with mtf.trace(str(tmp_path / "t.json")):
+            for _ in range(count):
+                service.filesystem("ram").path_exists("ram://")
+        assert names(events_of(tmp_path / "t.json")).count("path_exists") == count
+
+
+def test_many_threads_write_one_trace(service, tmp_path):
+    fs = service.filesystem("ram")
+    barrier = threading.Barrier(8)
+
+    def ask(number: int) -> int:
+        barrier.wait()
+        for i in range(200):
+            fs.path_exists(f"ram://{number}/{i}")
+        return threading.get_native_id()
+
+    with mtf.trace(tmp_path / "t.json"), ThreadPoolExecutor(8) as pool:
+        threads = list(pool.map(ask, range(8)))
+
+    events = [event for event in events_of(tmp_path / "t.json") if event["name"] == "path_exists"]
+    assert Counter(event["tid"] for event in events) == dict.fromkeys(threads, 200)
+    assert len({event["args"]["subject"] for event in events}) == 8 * 200
+
+
+def test_traces_begin_and_end_under_calls(service, tmp_path):
+    fs = service.filesystem("ram")
+    ended = threading.Event()
+
+    def ask() -> None:
+        while not ended.is_set():
+            fs.path_exists("ram://")
+
+    with ThreadPoolExecutor(4) as pool:
+        asking = [pool.submit(ask) for _ in range(4)]
+        try:
+            for number in range(50):
+                with mtf.trace(tmp_path / f"{number}.json"):
+                    fs.stat("ram://")
+                assert "stat" in names(events_of(tmp_path / f"{number}.json"))
+        finally:
+            ended.set()
+    for each in asking:
+        each.result()
+
+
+_URI_PARTS = st.sampled_from(
+    ["s3://", "://", "b", "user", ":", "@", "/", "?", "&", "=", "sig", "token", "X-Amz-Signature",
+     "key", "KEY", "apikey", "host=", "\x01", "\x08", "\\x01", "\\x0", "secret", " ", "\t", "'",
+     '"', "#", "\x1f", "\x7f", "é", "#f", ".", "-", "_", "9"]
+)  # fmt: skip
+
+
+@settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(parts=st.lists(_URI_PARTS, max_size=14))
+@example(parts=["token-of-an-account-9", "@", "host"])
+@example(parts=["&", "X-Amz-Signature", "\\x01", "@"])
+@example(parts=["é" * 10, "9", "@"])
+def test_secrets_are_hidden_as_in_messages(parts, service, tmp_path):
+    uri = "ram://" + "".join(parts)
+    refused = suppress(ModularTFError)  # a name that the plugin does not take
+    with mtf.trace(tmp_path / "t.json"), refused:
+        service.filesystem("ram").path_exists(uri)
+
+    for event in events_of(tmp_path / "t.json"):
+        assert event["args"]["subject"] == redacted(uri)
+
+
+@pytest.mark.parametrize(
+    ("begin", "shown"),
+    [
+        ("ram://user:", "ram://user:***"),
+        ("ram://user:with@", "ram://user:***"),
+        ("ram://b/k?token=", "ram://b/k?token=***"),
+        ("ram://b\x01secret_key=", "ram://b\x01secret_key=***"),
+    ],
+)
+def test_a_secret_that_a_long_path_cuts_is_hidden(begin, shown, service, tmp_path):
+    fs = service.filesystem("ram")
+    uri = begin + "verysecret" * 40 + "@b/file"
+    fs.recursively_create_dir(uri.rpartition("/")[0])
+    with fs.new_writable_file(uri) as file, mtf.trace(tmp_path / "t.json"):
+        file.append(b"abc")
+
+    (event,) = events_of(tmp_path / "t.json")
+    assert len(uri) > _LONGEST_KEPT
+    assert event["args"]["subject"] == shown
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (b"\xff\xfe", "��"),
+        (b"caf\xc3\xa9 \xf0\x9f\x98\x80", "café 😀"),
+        (b"\xed\xa0\x80", "���"),
+        (b"\xc0\xaf\xe0\x80\x80", "�����"),
+        (b"\xf4\x90\x80\x80", "����"),
+        (b"cut \xe2\x82", "cut ��"),
+        (b'a"b\\c\nd\x7f', 'a"b\\c\nd\x7f'),
+    ],
+)
+def test_any_bytes_of_a_path_are_text(raw, shown, service, tmp_path):
+    with mtf.trace(tmp_path / "t.json"):
+        service.filesystem("ram").path_exists("ram://" + os.fsdecode(raw))
+
+    assert {event["args"]["subject"] for event in events_of(tmp_path / "t.json")} == {
+        f"ram://{shown}"
+    }
+
+
+def test_statuses_have_the_names_of_codes():
+    text = (_CORE / "trace_event.cc").read_text()
+    listed = re.search(r"kStatuses\[\] = \{(.*?)\}", text, re.DOTALL)
+
+    assert listed
+    assert re.findall(r'"(\w+)"', listed[1]) == [code.name for code in Code]
+
+
+def test_a_second_trace_is_refused_and_leaves_the_first(service, tmp_path):
+    fs = service.filesystem("ram")
+    with mtf.trace(tmp_path / "t.json"):
+        fs.path_exists("ram://")
+        for name in ("t.json", "other.json"):
+            with pytest.raises(FailedPreconditionError, match="writes a trace already"):
+                mtf.trace(tmp_path / name).__enter__()
+        fs.path_exists("ram://")
+
+    assert names(events_of(tmp_path / "t.json")).count("path_exists") == 2
+
+
+def test_what_ends_the_block_ends_the_trace(service, tmp_path):
+    def interrupted() -> None:
+        with mtf.trace(tmp_path / "t.json"):
+            service.filesystem("ram").path_exists("ram://")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    with mtf.trace(tmp_path / "u.json"):
+        pass
+
+    assert "path_exists" in names(events_of(tmp_path / "t.json"))
+
+
+def test_a_place_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nowhere/t\.json"):
+        mtf.trace(tmp_path / "nowhere" / "t.json").__enter__()
+
+
+def test_a_full_device_is_an_error():
+    with pytest.raises(OSError, match="/dev/full") as caught:
+        mtf.trace("/dev/full").__enter__()
+    assert caught.value.errno == errno.ENOSPC
+
+
+def test_a_pipe_is_written_to(service):
+    reads, writes = os.pipe()
+    with mtf.trace(f"/dev/fd/{writes}"):
+        service.filesystem("ram").path_exists("ram://")
+    os.close(writes)
+    with os.fdopen(reads, "rb") as stream:
+        assert [event["name"] for event in json.load(stream)][-1:] == ["path_exists"]
+
+
+def test_a_pipe_that_nobody_reads_ends_the_trace_and_no_call(service):
+    reads, writes = os.pipe()
+    trace = mtf.trace(f"/dev/fd/{writes}")
+    trace.__enter__()
+    os.close(reads)
+    assert service.filesystem("ram").path_exists("ram://")
+    with pytest.raises(BrokenPipeError):
+        trace.__exit__(None, None, None)
+    os.close(writes)
+
+
+def test_a_file_that_grows_too_large_keeps_what_fits(run_python, tmp_path):
+    said = run_python(
+        BEGIN
+        + """
+import resource
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+try:
+    with mtf.trace("t.json"):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+        for _ in range(1000):
+            assert fs.path_exists("ram://")
+except OSError as error:
+    print(error.errno, error.filename)
+with mtf.trace("u.json"):
+    fs.path_exists("ram://")
+"""
+    ).stdout
+
+    assert said == f"{errno.EFBIG} t.json\n"
+    assert 20 < len(events_of(tmp_path / "t.json")) < 100
+    assert "path_exists" in names(events_of(tmp_path / "u.json"))
+
+
+def test_a_killed_process_leaves_whole_json(run_python, tmp_path):
+    run_python(
+        BEGIN
+        + """
+import threading
+trace = mtf.trace("t.json")
+trace.__enter__()
+def ask():
+    while True:
+        fs.path_exists("ram://")
+for _ in range(3):
+    threading.Thread(target=ask, daemon=True).start()
+for _ in range(2000):
+    fs.path_exists("ram://")
+os.kill(os.getpid(), signal.SIGKILL)
+""",
+        status=-signal.SIGKILL,
+    )
+
+    assert names(events_of(tmp_path / "t.json")).count("path_exists") >= 2000
+
+
+def test_a_plugin_that_crashes_leaves_whole_json(run_python, fixture_plugin, tmp_path):
+    run_python(
+        """
+        import sys
+        import modular_tf as mtf
+        with mtf.PluginService(plugin_paths=sys.argv[1:]) as service:
+            service.load()
+            with mtf.trace("t.json"):
+                service.filesystem("ram").path_exists("ram://")
+                service.filesystem("fixture").path_exists("fixture://host/file")
+        """,
+        fixture_plugin("exists-aborts"),
+        env={"MODULAR_TF_TELL_ENDED_CALLS": "0"},  # other tests load this plugin too
+        status=-signal.SIGABRT,
+    )
+
+    assert "path_exists" in names(events_of(tmp_path / "t.json", plugin="ram_filesystem"))
+
+
+def test_a_forked_child_does_not_write_into_the_file_of_its_parent(run_python, tmp_path):
+    run_python(
+        BEGIN
+        + """
+with mtf.trace("t.json"):
+    fs.path_exists("ram://before")
+    child = os.fork()
+    fs.path_exists("ram://child" if child == 0 else "ram://parent")
+    if child == 0:
+        with mtf.trace("child.json"):
+            fs.path_exists("ram://own")
+    else:
+        assert os.waitpid(child, 0)[1] == 0
+if child == 0:
+    os._exit(0)
+"""
+    )
+
+    def asked(name: str) -> list[str]:
+        events = events_of(tmp_path / name)
+        return [e["args"]["subject"] for e in events if e["name"] == "path_exists"]
+
+    assert asked("t.json") == ["ram://before", "ram://parent"]
+    assert asked("child.json") == ["ram://own"]
