@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
     from modular_tf.filesystem.transactions import Transaction
     from modular_tf.headers import include_directory
+    from modular_tf.isolation.worker_records import WorkerRecord
     from modular_tf.kernel.op import Op
     from modular_tf.kernel.op_definition import ArgDefinition, AttrDefinition, OpDefinition
     from modular_tf.kernel.registration import KernelRegistration
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
         State,
     )
     from modular_tf.service.service import PluginService
+    from modular_tf.service.statistics import OperationStatistics, ServiceStatistics
+    from modular_tf.service.tracing import trace
     from modular_tf.service.why.answer import Explanation, Fact
 
 __version__ = "0.1.0"
@@ -101,6 +104,7 @@ _ORIGINS = {
     "ModularTFError": "modular_tf.errors",
     "Op": "modular_tf.kernel.op",
     "OpDefinition": "modular_tf.kernel.op_definition",
+    "OperationStatistics": "modular_tf.service.statistics",
     "Option": "modular_tf.filesystem.configuration",
     "PhysicalDevice": "modular_tf.device.registry",
     "PluginChange": "modular_tf.service.report",
@@ -115,6 +119,7 @@ _ORIGINS = {
     "Report": "modular_tf.service.report",
     "Rule": "modular_tf.rules",
     "SearchedPlace": "modular_tf.discovery.sources.search_log",
+    "ServiceStatistics": "modular_tf.service.statistics",
     "Severity": "modular_tf.rules",
     "Source": "modular_tf.discovery.candidate",
     "State": "modular_tf.service.report",
@@ -127,12 +132,14 @@ _ORIGINS = {
     "Variable": "modular_tf.kernel.variable",
     "Violation": "modular_tf.rules",
     "Watch": "modular_tf.service.reload.plugin_watch",
+    "WorkerRecord": "modular_tf.isolation.worker_records",
     "WritableFile": "modular_tf.filesystem.files",
     "configure_logging": "modular_tf.service.log_output",
     "default_service": "modular_tf.service.default",
     "include_directory": "modular_tf.headers",
     "load_pluggable_device_library": "modular_tf.service.default",
     "register_filesystem_plugin": "modular_tf.service.default",
+    "trace": "modular_tf.service.tracing",
 }
 _MODULES = ("config", "dlpack", "errors", "fsspec", "gfile")
 
@@ -167,6 +174,7 @@ __all__ = [
     "ModularTFError",
     "Op",
     "OpDefinition",
+    "OperationStatistics",
     "Option",
     "PhysicalDevice",
     "PluginChange",
@@ -181,6 +189,7 @@ __all__ = [
     "Report",
     "Rule",
     "SearchedPlace",
+    "ServiceStatistics",
     "Severity",
     "Source",
     "State",
@@ -193,6 +202,7 @@ __all__ = [
     "Variable",
     "Violation",
     "Watch",
+    "WorkerRecord",
     "WritableFile",
     "__version__",
     "config",
@@ -205,6 +215,7 @@ __all__ = [
     "include_directory",
     "load_pluggable_device_library",
     "register_filesystem_plugin",
+    "trace",
 ]
 
 

@@ -33,6 +33,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
+from modular_tf.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +71,7 @@ class ModularTFError(Exception):
     """The root of all errors of this package.
 
     Attributes:
-        message: What failed, in one sentence.
+        message: What failed, in one sentence; secrets of URIs are left out of it.
         code: The status code, as plugins and TensorFlow know it.
         plugin: Name or path of the plugin concerned, if one is.
         path: The URI or file path concerned, as the caller wrote it.
@@ -92,6 +93,7 @@ class ModularTFError(Exception):
         operation: str | None = None,
         rule: str | None = None,
     ) -> None:
+        message = redacted(message)
         super().__init__(message)
         self.message = message
         self.code = self.default_code if code is None else code

@@ -1,0 +1,65 @@
+"""Secrets, which no message and no log may show: those in URIs, and those that were given to us.
+
+Some stores take keys within the URI: as parameters after control characters, as the password of a
+user or in the user's place, or in a query that signs it. What an environment of its own was given
+for a plugin is hidden wherever it stands.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+HIDDEN = "***"
+
+# A control character, as it is or as `repr` writes it.
+_SEPARATOR = r"(?:[\x01-\x08]|\\x0[1-8])"
+_PATTERNS = (  # compiled at their first use: most texts have no URI
+    # Parameters of the host: all are hidden but the address of the server.
+    rf"(?P<kept>{_SEPARATOR}(?!host=)\w+=)(?:(?!{_SEPARATOR})[^/\s'\"])+",
+    # Up to the last @ before the path: a password may have others.
+    r"(?P<kept>://[^\s/:@?#'\"]*:)[^\s/'\"]+(?=@)",
+    # A token in place of a user; what is short, or has no digit, is a name.
+    r"(?P<kept>://)(?=[^\s/:@?#'\"]*\d)[^\s/:@?#'\"]{20,}(?=@)",
+    (
+        r"(?i)(?P<kept>[?&](?:sig|[\w-]*(?:signature|token|secret|password|credential|key))=)"
+        r"[^&#\s'\"]+"
+    ),
+)
+
+
+_SHORTEST = 4  # a shorter value stands in too many texts
+_given: dict[object, tuple[re.Pattern[str], ...]] = {}
+
+
+def hide(owner: object, secrets: Iterable[str]) -> None:
+    """Show none of these values in any text until `show_again`. [any thread]
+
+    Args:
+        owner: Names them, hashable.
+        secrets: The values; those of less than 4 characters are ignored.
+    """
+    long_enough = sorted({s for s in secrets if len(s) >= _SHORTEST}, key=len, reverse=True)
+    _given[owner] = tuple(
+        re.compile(rf"(?<![A-Za-z0-9]){re.escape(s)}(?![A-Za-z0-9])") for s in long_enough
+    )
+
+
+def show_again(owner: object) -> None:
+    """Forget what `hide` was given under this name. [any thread]"""
+    _given.pop(owner, None)
+
+
+def redacted(text: str) -> str:
+    """Return a text that shows no secret of a URI, and none that was given to us. [any thread]"""
+    for patterns in tuple(_given.values()):
+        for pattern in patterns:
+            text = pattern.sub(HIDDEN, text)
+    if "://" not in text:
+        return text
+    for uri_pattern in _PATTERNS:
+        text = re.sub(uri_pattern, rf"\g<kept>{HIDDEN}", text)
+    return text
