@@ -31,7 +31,6 @@ from modular_tf.native.strings import decode, decode_pointer, encode
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.files import (
         RandomAccessFile,
         ReadOnlyMemoryRegion,
@@ -396,7 +395,6 @@ def _take_strings(strings: Any) -> list[str]:
     try:
         if not strings.count:
             return []
-        text = decode(bytes(ffi.buffer(strings.bytes, strings.size - 1)))
-        return text.split("\0")
+        return decode(bytes(ffi.buffer(strings.bytes, strings.size - 1))).split("\0")
     finally:
         lib.mtf_strings_free(strings)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import sys
 from dataclasses import dataclass, field, replace
@@ -30,21 +29,14 @@ from modular_tf.errors import ConfigError
 from modular_tf.rules.keys import unknown_keys
 from modular_tf.rules.shortage import raise_shortage
 from modular_tf.rules.user_places import CONFIGURATION_OWNER
-from modular_tf.service.configuration_keys import (
-    KEYS,
-    LISTS,
-    NONE,
-    PROCESS,
-    SINGLE,
-    TABLES,
-)
+from modular_tf.service.configuration_keys import KEYS, LISTS, PROCESS, SINGLE, TABLES
+from modular_tf.service.configuration_variables import said_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 CONFIG_VARIABLE = "MODULAR_TF_CONFIG"
 FILE_NAME = "modular-tf.toml"
-_SHORT_NUMBER = "[0-9]{1,9}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +137,11 @@ class Config:
             key = KEYS[name]
             if (expected := key.why_wrong(value := getattr(self, name))) is not None:
                 raise ValueError(f"Config.{name}: expected {expected}, found {value!r}")
+
+    def with_given(self, **values: Any) -> Config:
+        """Return this configuration with the values that are not None in place of its own."""
+        given = {name: value for name, value in values.items() if value is not None}
+        return replace(self, **given) if given else self
 
     def why_disabled(self, plugin: str) -> str | None:
         """Return the glob that keeps a plugin from being loaded, as a sentence; None for none."""
@@ -257,60 +254,6 @@ def load_config(
     if (said := environment_settings(variables)) != MemorySettings():
         config = replace(config, memory=all_under(config.memory, said))
     return config
-
-
-def said_by(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of single keys that variables of the environment give."""
-    values: dict[str, Any] = {}
-    for key, read in _READERS.items():
-        (variable,) = KEYS[key].variables
-        if not (text := variables.get(variable)):
-            continue
-        values[key] = read(text)
-        if (expected := KEYS[key].why_wrong(values[key])) is not None:
-            expected = _WRITTEN.get(read, expected)
-            raise ConfigError(f"{variable}: expected {expected}, found {text!r}")
-    return values
-
-
-def _flag(text: str) -> bool | str:
-    return {"0": False, "1": True}.get(text, text)
-
-
-def _number(text: str) -> int | str:
-    return int(text) if re.fullmatch(_SHORT_NUMBER, text) else text
-
-
-def _seconds(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _isolation(text: str) -> str | dict[str, str]:
-    """Read `process`, `none`, or `GLOB=process,GLOB=none`."""
-    if "=" not in text:
-        return text
-    pairs = (entry.rpartition("=") for entry in text.split(","))
-    return {glob.strip(): place.strip() for glob, _, place in pairs}
-
-
-_READERS: Mapping[str, Callable[[str], object]] = {
-    "first_contact": str,
-    "load": str,
-    "isolation": _isolation,
-    "call_timeout_s": _seconds,
-    "calls_at_once": _number,
-    "tell_ended_calls": _flag,
-    "statistics": _flag,
-}
-"""How the keys are read that a variable of the environment may give."""
-_WRITTEN: Mapping[object, str] = {
-    _flag: "0 or 1",
-    _isolation: f"{NONE}, {PROCESS}, or GLOB={PROCESS},GLOB={NONE}",
-}
-"""What a variable may hold, where that is not written as in the file."""
 
 
 def _read_config(variables: Mapping[str, str]) -> Config:

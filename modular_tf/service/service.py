@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -49,12 +48,6 @@ if TYPE_CHECKING:
 _PATIENCE_AT_EXIT_S = 5.0
 
 
-def _counted_calls() -> CountedCalls:
-    from modular_tf.native.measured_calls import CountedCalls  # noqa: PLC0415  (the native core)
-
-    return CountedCalls()
-
-
 class PluginService(Served):
     """Everything that one application does with plugins. [any thread]
 
@@ -89,14 +82,14 @@ class PluginService(Served):
         call_timeout_s: float | None = None,
     ) -> None:
         follow_environment()
-        self.config = load_config(privileged=is_privileged()) if config is None else config
-        if statistics is not None:
-            self.config = replace(self.config, statistics=statistics)
-        if isolation is not None:
-            self.config = replace(self.config, isolation=isolation)
-        if call_timeout_s is not None:
-            self.config = replace(self.config, call_timeout_s=call_timeout_s)
-        self._counted = _counted_calls() if self.config.statistics else None
+        self.config = (config or load_config(privileged=is_privileged())).with_given(
+            statistics=statistics, isolation=isolation, call_timeout_s=call_timeout_s
+        )
+        self._counted: CountedCalls | None = None
+        if self.config.statistics:
+            from modular_tf.native.measured_calls import CountedCalls  # noqa: PLC0415  (the native core)
+
+            self._counted = CountedCalls()
         arguments = [*_paths(plugin_paths), *_paths(plugin_dirs)]
         self._lock = ServiceLock()
         self._hooks = Hooks(hooks, python_path)

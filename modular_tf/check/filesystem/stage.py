@@ -20,8 +20,9 @@ from modular_tf.check.temporary_state import temporary_state
 from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
 from modular_tf.loading.loader import FILESYSTEM_INIT, init_filesystems, map_file
-from modular_tf.service.configuration import Config, said_by
+from modular_tf.service.configuration import Config
 from modular_tf.service.configuration_keys import ISOLATION_VARIABLE
+from modular_tf.service.configuration_variables import said_by
 from modular_tf.service.service import PluginService
 
 if TYPE_CHECKING:

@@ -13,38 +13,11 @@
 
 #include "executor_call.h"
 #include "fork_lock.h"
+#include "kernel_host.h"
 #include "kernel_site.h"
-#include "kernels/host_table.h"
 
-namespace {
-
-std::atomic<const mtf_kernel_host*> attached{nullptr};
-
-const mtf_kernel_host& host() { return *attached.load(std::memory_order_acquire); }
-
-const void* plugin_of_this_thread() {
-  const mtf::CallUnderWay* const call = mtf::CallUnderWay::of_this_thread();
-  return call == nullptr ? nullptr : call->plugin;
-}
-
-void run_as_call(const void* plugin, const char* operation, void (*body)(void*), void* argument) {
-  const mtf::CallUnderWay under_way(static_cast<const mtf_plugin*>(plugin), operation);
-  body(argument);
-}
-
-constexpr mtf_plugin_calls kPluginCalls = {plugin_of_this_thread, run_as_call};
-
-constexpr int32_t kFirstKernelRule = 1000;  // of mtf_error.rule, for KN-nnn
-
-mtf::Error error_of(mtf_kernel_failure* failure) {
-  if (failure->code == 0) return nullptr;
-  const int32_t rule = failure->rule == 0 ? 0 : kFirstKernelRule + failure->rule;
-  mtf::Error error = mtf::make_error_of(failure->code, rule, failure->message);
-  std::free(failure->message);
-  return error;
-}
-
-}  // namespace
+using mtf::error_of;
+using mtf::kernel_host;
 
 // Held by its owner and by executions. One that is freed before it is over holds it for ever: the plugin
 // may be using the object, the node and the site.
@@ -75,7 +48,7 @@ struct mtf_kernel {
   std::atomic<int> references{1};
 
   ~mtf_kernel() {
-    host().free_node(node);
+    kernel_host().free_node(node);
     site->release();
   }
 };
@@ -92,13 +65,13 @@ mtf::Error call_plugin(const mtf_kernel* kernel, const char* operation, Call&& c
 mtf::Error create_object(const mtf_kernel* kernel, void** object) {
   mtf_kernel_failure failure = {};
   mtf::Error error = call_plugin(kernel, "create", [&] {
-    host().create(kernel->definition, kernel->node, object, &failure);
+    kernel_host().create(kernel->definition, kernel->node, object, &failure);
   });
   return error ? std::move(error) : error_of(&failure);
 }
 
 void delete_object(const mtf_kernel* kernel, void* object) {
-  mtf::drop(call_plugin(kernel, "delete", [&] { host().delete_object(kernel->definition, object); }));
+  mtf::drop(call_plugin(kernel, "delete", [&] { kernel_host().delete_object(kernel->definition, object); }));
 }
 
 void release_kernel(mtf_kernel* kernel) {
@@ -144,21 +117,21 @@ struct mtf_kernel_result {
       : site(its_kernel->site->retain()),
         use(std::in_place, its_kernel->site->executor),
         inputs(its_inputs, its_inputs + n_inputs),
-        outputs(host().count_outputs(its_kernel->node)),
+        outputs(kernel_host().count_outputs(its_kernel->node)),
         kernel(its_kernel) {
     kernel->references.fetch_add(1);
   }
   ~mtf_kernel_result() {
     for (mtf_kernel_output& output : outputs) {
       if (output.owner != nullptr) mtf::free_after_queueing(static_cast<mtf_memory*>(output.owner));
-      if (output.buffer != nullptr) host().drop_buffer(output.buffer);
+      if (output.buffer != nullptr) kernel_host().drop_buffer(output.buffer);
     }
-    if (call != nullptr) host().free_call(call);
+    if (call != nullptr) kernel_host().free_call(call);
     if (kernel != nullptr && (is_over || call == nullptr)) release_kernel(kernel);
   }
   mtf::Error finish() {
     mtf_kernel_failure failure = {};
-    host().finish(call, inputs.data(), outputs.data(), &failure);
+    kernel_host().finish(call, inputs.data(), outputs.data(), &failure);
     mtf::Error error = error_of(&failure);
     if (!error && site->place.is_host) error = copy_kept_inputs();
     for (const mtf_kernel_output& output : outputs) {
@@ -208,7 +181,7 @@ thread_local mtf_kernel_result* failed = nullptr;
 // The error of a call that an exception ended: what the kernel had reported before counts more.
 mtf::Error thrown_in(mtf_kernel_result* result, mtf::Error thrown) {
   mtf_kernel_failure failure = {};
-  host().take_failure(result->call, &failure);
+  kernel_host().take_failure(result->call, &failure);
   mtf::Error reported = error_of(&failure);
   mtf::drop(result->finish());  // nobody gets the outputs; the kernel may keep inputs
   return reported ? std::move(reported) : std::move(thrown);
@@ -222,90 +195,12 @@ void keep_failed(std::unique_ptr<mtf_kernel_result> result) {
 
 }  // namespace
 
-void mtf::drop_temporaries_of(const mtf_kernel_site* site) {
-  if (attached.load() != nullptr) host().drop_temporaries(&site->place);
-}
-
 extern "C" {
-
-void mtf_kernels_attach(const void* table) {
-  static_cast<const mtf_kernel_host*>(table)->attach_calls(&kPluginCalls);
-  attached.store(static_cast<const mtf_kernel_host*>(table), std::memory_order_release);
-}
-
-mtf_error* mtf_init_kernels(void* entry, const mtf_plugin* plugin) {
-  const auto init = reinterpret_cast<void (*)()>(entry);
-  mtf_kernel_failure misuse = {};
-  mtf::Error error = mtf::guarded({plugin, "TF_InitKernel"}, [&](TF_Status*) {
-    host().init_kernels(init, &misuse);
-  });
-  mtf::Error misused = error_of(&misuse);
-  return (error ? std::move(error) : std::move(misused)).release();
-}
-
-int64_t mtf_kernel_count(void) { return host().count_kernels(); }
-
-const mtf_kernel_definition* mtf_kernel_at(int64_t index, mtf_kernel_facts* facts) {
-  return host().kernel_at(index, facts);
-}
-
-const char* mtf_kernel_constraint_at(const mtf_kernel_definition* kernel, int32_t index,
-                                     int32_t* type) {
-  return host().constraint_at(kernel, index, type);
-}
-
-const char* mtf_kernel_host_arg_at(const mtf_kernel_definition* kernel, int32_t index) {
-  return host().host_arg_at(kernel, index);
-}
-
-void* mtf_absent_function(const char* name, const char* library) {
-  return host().make_absent_function(name, library);
-}
-
-int32_t mtf_op_definition_count(void) { return host().count_op_definitions(); }
-
-const char* mtf_op_definition_at(int32_t index) { return host().op_definition_line(index); }
-
-int64_t mtf_kernel_tensor_handles(void) {
-  return attached.load() == nullptr ? 0 : host().count_handles(1);
-}
-
-mtf_kernel_node* mtf_kernel_node_new(const char* name, const char* op) {
-  return host().new_node(name, op);
-}
-
-void mtf_kernel_node_free(mtf_kernel_node* node) { host().free_node(node); }
-
-mtf_error* mtf_kernel_node_set_attr(mtf_kernel_node* node, const char* name, int32_t kind,
-                                    int32_t is_list, const void* data, const int64_t* sizes,
-                                    int64_t count) {
-  host().set_attr(node, name, kind, is_list, data, sizes, count);
-  return nullptr;
-}
-
-mtf_error* mtf_kernel_node_add_tensor_attr(mtf_kernel_node* node, const char* name, int32_t is_list,
-                                           int32_t type, const int64_t* dims, int32_t rank,
-                                           const void* data, uint64_t size) {
-  host().add_tensor_attr(node, name, is_list, type, dims, rank, data, size);
-  return nullptr;
-}
-
-mtf_error* mtf_kernel_node_add_input(mtf_kernel_node* node, const char* name, const int32_t* types,
-                                     int32_t count, int32_t is_on_host) {
-  host().add_input(node, name, types, count, is_on_host);
-  return nullptr;
-}
-
-mtf_error* mtf_kernel_node_add_output(mtf_kernel_node* node, const char* name, const int32_t* types,
-                                      int32_t count, int32_t is_on_host) {
-  host().add_output(node, name, types, count, is_on_host);
-  return nullptr;
-}
 
 mtf_kernel* mtf_kernel_new(const mtf_kernel_definition* definition, mtf_kernel_node* node,
                            mtf_kernel_site* site, const mtf_plugin* plugin, const char* subject) {
   struct FreeNode {
-    void operator()(mtf_kernel_node* its) const { host().free_node(its); }
+    void operator()(mtf_kernel_node* its) const { kernel_host().free_node(its); }
   };
   std::unique_ptr<mtf_kernel_node, FreeNode> taken_over(node);
   auto kernel = std::make_unique<mtf_kernel>(definition, node, site, plugin, subject);
@@ -335,11 +230,11 @@ mtf_kernel_result* mtf_kernel_run(mtf_kernel* kernel, mtf_stream* stream, mtf_ke
   }
   void* handle = stream == nullptr ? nullptr : stream->handle;
   const bool watches_inputs = !result->object->leaves_inputs;
-  result->call = host().new_call(kernel->node, &kernel->site->place, handle, inputs, n_inputs,
+  result->call = kernel_host().new_call(kernel->node, &kernel->site->place, handle, inputs, n_inputs,
                                  watches_inputs);
   bool is_over = true;
   mtf::Error error = call_plugin(kernel, "compute", [&] {
-    is_over = host().compute(kernel->definition, result->object->pointer, result->call);
+    is_over = kernel_host().compute(kernel->definition, result->object->pointer, result->call);
   });
   if (error) {
     error = thrown_in(result.get(), std::move(error));
@@ -360,7 +255,7 @@ const mtf_kernel_output* mtf_kernel_outputs(const mtf_kernel_result* result) {
 }
 
 int mtf_kernel_wait(mtf_kernel_result* result, uint64_t nanoseconds) {
-  return host().wait(result->call, nanoseconds);
+  return kernel_host().wait(result->call, nanoseconds);
 }
 
 mtf_error* mtf_kernel_finish(mtf_kernel_result* result) { return result->finish().release(); }
@@ -374,7 +269,7 @@ void* mtf_kernel_take_buffer(mtf_kernel_result* result, int32_t output) {
   return std::exchange(result->outputs[static_cast<size_t>(output)].buffer, nullptr);
 }
 
-void mtf_kernel_buffer_free(void* buffer) { host().drop_buffer(buffer); }
+void mtf_kernel_buffer_free(void* buffer) { kernel_host().drop_buffer(buffer); }
 
 uint64_t mtf_kernel_keeper(const mtf_kernel_result* result, int32_t input) {
   return result->inputs[static_cast<size_t>(input)].keeper;
@@ -382,9 +277,9 @@ uint64_t mtf_kernel_keeper(const mtf_kernel_result* result, int32_t input) {
 
 void mtf_kernel_result_free(mtf_kernel_result* result) { delete result; }
 
-mtf_kernel_variable* mtf_kernel_variable_new(void) { return host().new_variable(); }
+mtf_kernel_variable* mtf_kernel_variable_new(void) { return kernel_host().new_variable(); }
 
-void mtf_kernel_variable_free(mtf_kernel_variable* variable) { host().free_variable(variable); }
+void mtf_kernel_variable_free(mtf_kernel_variable* variable) { kernel_host().free_variable(variable); }
 
 mtf_error* mtf_kernel_variable_set(mtf_kernel_variable* variable, mtf_kernel_site* site,
                                    mtf_memory* memory, int32_t type, const int64_t* dims,
@@ -397,7 +292,7 @@ mtf_error* mtf_kernel_variable_set(mtf_kernel_variable* variable, mtf_kernel_sit
     site->retain();  // until the memory is given back
   }
   try {
-    host().set_variable(variable, &site->place, address, size, memory, type, dims, rank);
+    kernel_host().set_variable(variable, &site->place, address, size, memory, type, dims, rank);
   } catch (const std::bad_alloc&) {
     if (memory != nullptr) site->place.free(&site->place, memory, nullptr);
     throw;
@@ -408,14 +303,14 @@ mtf_error* mtf_kernel_variable_set(mtf_kernel_variable* variable, mtf_kernel_sit
 mtf_kernel_result* mtf_kernel_variable_read(mtf_kernel_variable* variable, mtf_kernel_site* site) {
   auto result = std::make_unique<mtf_kernel_result>(site);
   result->dims.resize(MTF_MOST_DIMENSIONS);
-  if (!host().read_variable(variable, result->outputs.data(), result->dims.data())) {
+  if (!kernel_host().read_variable(variable, result->outputs.data(), result->dims.data())) {
     return mtf::fail_with(mtf::make_error(9, "the variable has no value yet").release());
   }
   return result.release();
 }
 
 int32_t mtf_kernel_take_released(uint64_t* keepers, int32_t most) {
-  return host().take_released(keepers, most);
+  return kernel_host().take_released(keepers, most);
 }
 
 }  // extern "C"
