@@ -79,8 +79,9 @@ Channel::~Channel() {
 }
 
 bool Channel::reserve(size_t size) {
-  is_large = is_large || size > kSmallArea;
-  if (size <= area_size) return true;
+  const bool is_emptied = !uses_area && line->area.exchange(kOfCall) == kEmptied;
+  uses_area = true;
+  if (size <= area_size && !is_emptied) return true;
   size = whole_pages(size < kSmallArea ? kSmallArea : size);
   int file = -1;
   void* made = new_shared_memory(size, &file);
@@ -117,9 +118,9 @@ bool SeenFiles::find(const char* path, SeenFile* seen) const {
   return false;
 }
 
-void Channel::trim() {
-  if (is_large) madvise(area, area_size, MADV_REMOVE);
-  is_large = false;
+void Channel::release() {
+  if (uses_area) line->area.store(kUnused, std::memory_order_release);
+  uses_area = false;
 }
 
 }  // namespace mtf

@@ -25,7 +25,7 @@ struct Channel {
   int area_file = -1;  // to be sent with the next request; -1 when the worker has it
   char* area = nullptr;
   size_t area_size = 0;
-  bool is_large = false;  // more of the area was used than is kept
+  bool uses_area = false;
   int64_t run = 0;  // of the worker
   uint32_t serial = 0;  // of the last request
   Channel* next = nullptr;
@@ -33,7 +33,7 @@ struct Channel {
 
   ~Channel();             // tells the worker
   bool reserve(size_t size);  // an area of at least this size, to be used; false: no memory
-  void trim();  // gives the memory back that a large area has since the last time; its bytes are 0 then
+  void release();             // the area, whose memory the worker gives back where it stays unused
 };
 
 // What a look at a file has told.

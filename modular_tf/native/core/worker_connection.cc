@@ -142,14 +142,13 @@ void WorkerCall::give_back() {
   const bool is_of_now =
       channel_->run == worker_->run && worker_->control >= 0 && !worker_->is_closed;
   if (is_of_now) {
+    channel_->release();
     channel_->next = worker_->idle;
     worker_->idle = channel_;
   } else if (worker_->channels > 0) {
     --worker_->channels;
   }
-  if (worker_->in_flight > 0 && --worker_->in_flight == 0) {
-    for (Channel* channel = worker_->idle; channel != nullptr; channel = channel->next) channel->trim();
-  }
+  if (worker_->in_flight > 0) --worker_->in_flight;
   const bool is_awaited = worker_->waiting > 0;
   lock.unlock();
   if (is_awaited) worker_->changed.notify_all();  // which is a call of the system

@@ -21,8 +21,16 @@ enum Turn : uint32_t {
   kLeftUnread = 3,  // the same, and it has not taken the reply to its last request
 };
 
+// Who touches the area of a channel, which its line only tells of.
+enum AreaUse : uint32_t {
+  kUnused = 0,
+  kOfCall = 1,   // from the host's request, before it is handed over, to its look at the reply
+  kEmptied = 2,  // the worker is giving the memory back
+};
+
 struct Line {
   std::atomic<uint32_t> turn;
+  std::atomic<uint32_t> area;
   std::atomic<uint32_t> taken;  // the serial of the last request that the worker has begun with
   wire::Request request;
   wire::Reply reply;

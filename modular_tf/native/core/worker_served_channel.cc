@@ -14,6 +14,7 @@ namespace mtf {
 namespace {
 
 constexpr int kResourceExhausted = 8;
+constexpr int64_t kAreaKeptMs = 500;  // of a channel without calls: a page costs more than its use
 
 Error no_memory() {
   return make_error(kResourceExhausted, "no memory for the reply of the plugin's process");
@@ -43,7 +44,9 @@ ServedChannel::~ServedChannel() {
 
 bool ServedChannel::take_request() {
   uint32_t turn;
-  while ((turn = line_.turn.load(std::memory_order_acquire)) == kOfHost) sleep_on(line_, kOfHost, 0);
+  while ((turn = line_.turn.load(std::memory_order_acquire)) == kOfHost) {
+    if (sleep_on(line_, kOfHost, is_area_used_ ? kAreaKeptMs : 0) == ETIMEDOUT) empty_area();
+  }
   if (turn != kOfWorker) return false;
   request_ = line_.request;
   line_.taken.store(request_.serial);
@@ -51,6 +54,16 @@ bool ServedChannel::take_request() {
   reply_ = {};
   reply_.serial = request_.serial;
   return request_.files == 0 || take_files();
+}
+
+// Gives the memory of the area back, unless the host has begun to use it for its next request.
+void ServedChannel::empty_area() {
+  uint32_t use = kUnused;
+  if (!line_.area.compare_exchange_strong(use, kEmptied)) return;
+  madvise(area_, area_size_, MADV_REMOVE);
+  is_area_used_ = false;
+  use = kEmptied;
+  line_.area.compare_exchange_strong(use, kUnused);  // the host may have taken it, and makes another
 }
 
 bool ServedChannel::take_files() {
@@ -137,6 +150,7 @@ void ServedChannel::tell(const Error& error) {
 
 void ServedChannel::reply() {
   if (file_ >= 0) send_file();
+  is_area_used_ = is_area_used_ || (area_ != nullptr && line_.area.load() == kOfCall);
   line_.reply = reply_;
   replied_ = request_.serial;
   hand_back(line_);

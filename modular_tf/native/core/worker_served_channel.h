@@ -45,6 +45,7 @@ class ServedChannel {
   wire::Reply reply_ = {};
 
  private:
+  void empty_area();
   bool take_files();
   bool change_directory(int directory);
   bool map_area(int file);
@@ -54,6 +55,7 @@ class ServedChannel {
   int file_ = -1;  // of the reply
   uint32_t replied_ = 0;
   bool has_own_directory_ = false;
+  bool is_area_used_ = false;  // since its memory was given back
 };
 
 }  // namespace mtf

@@ -4,7 +4,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -21,12 +23,23 @@ using namespace mtf::wire;
 namespace {
 
 constexpr int kInvalidArgument = 3;
+constexpr size_t kLongRead = size_t{1} << 20;
 
 struct Server {
   mtf_filesystem** filesystems;
   uint32_t count;
   mtf::OpenFiles files;
 };
+
+// Has malloc keep what a plugin frees after a long read, which the next one needs again: the largest
+// block that was mapped by itself and freed decides how much that is. No page of it is touched.
+void keep_freed_memory(size_t size) {
+  static std::atomic<size_t> largest{kLongRead};
+  size_t known = largest.load(std::memory_order_relaxed);
+  if (size <= known || !largest.compare_exchange_strong(known, size)) return;
+  void* volatile block = std::malloc(2 * size);
+  std::free(block);
+}
 
 // A writer that is let go of without its close: nothing is to be kept.
 void discard(mtf_writer* writer) {
@@ -198,6 +211,7 @@ class ChannelServer : public mtf::ServedChannel {
     const auto wanted = static_cast<size_t>(request_.size);
     const bool is_small = wanted <= kInline;
     if (!is_small && wanted > area_size_) return no_file();
+    keep_freed_memory(wanted);
     int64_t count = 0;
     Error error(mtf_reader_read(reader, request_.offset, is_small ? line_.beside : area_, wanted, &count));
     reply_.size = static_cast<uint64_t>(count);
