@@ -13,7 +13,7 @@ namespace mtf::bridge {
 namespace {
 
 constexpr size_t kFirstBlock = size_t{256} << 10;
-constexpr size_t kLargestBlock = size_t{8} << 20;
+constexpr size_t kLargestBlock = size_t{16} << 20;
 
 class Reader {
  public:
@@ -77,7 +77,7 @@ class Reader {
     next_ = offset + size;
     while (done < size) {
       int64_t more = 0;
-      block_size_ = goes_on ? std::min(2 * block_size_, kLargestBlock) : kFirstBlock;
+      block_size_ = goes_on ? std::min(4 * block_size_, kLargestBlock) : kFirstBlock;
       if (size - done >= block_size_) {
         if (!read_now(offset + done, size - done, buffer + done, &more, status)) return false;
         done += static_cast<size_t>(more);
@@ -123,7 +123,7 @@ class Reader {
   std::vector<char> block_;
   uint64_t at_ = 0;
   uint64_t next_ = 0;
-  size_t block_size_ = kFirstBlock / 2;
+  size_t block_size_ = kFirstBlock / 4;
 };
 
 void cleanup_reader(TF_RandomAccessFile* file) { delete static_cast<Reader*>(file->plugin_file); }
