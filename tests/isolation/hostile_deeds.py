@@ -33,7 +33,7 @@ class Deed(NamedTuple):
 _ENDED = "LD-140 .*"
 _HANG_S = 2.0
 _LATE = "LD-141 .*gave no answer within 2 s and was ended"
-_FORGED = "LD-142 "
+FORGED = "LD-142 "
 # A new process has none of the files that the plugin keeps in memory.
 _LOST = "(LD-14[0-4]|None new_random_access_file) "
 _LIBRARY = ".*libfixture_filesystem_hostile_at_work"
@@ -127,8 +127,8 @@ DEEDS = (
     Deed("no-processor", "may use no processor time", f"{_ENDED}(SIGXCPU|SIGKILL)"),
     Deed("no-descriptors", "may have no descriptors", "", probed=f"{_LOST}|RESOURCE"),
     Deed("no-file-size", "may write no files", "", probed=f"{_LOST}|RESOURCE"),
-    Deed("unmap-shared", "unmaps the memory that the host shares", "", probed=_LOST),
-    Deed("protect-shared", "protects the memory that the host shares", "", probed=_LOST),
+    Deed("unmap-shared", "unmaps the memory that the host shares", f"{_ENDED}SIGSEGV"),
+    Deed("protect-shared", "protects the memory that the host shares", f"{_ENDED}SIGSEGV"),
     Deed("unmap-all", "unmaps all memory", f"{_ENDED}SIGSEGV"),
     # Descriptors.
     Deed("close-all", "closes all descriptors", f"|{_ENDED}"),
@@ -136,9 +136,9 @@ DEEDS = (
     Deed("close-report", "closes the report", ""),
     Deed("close-control", "closes the socket for channels", "|LD-14[01] ", probed=_LOST),
     Deed("close-channels", "closes the channels", f"|{_ENDED}"),
-    Deed("shut-channels", "shuts the channels down", _ENDED),
+    Deed("shut-channels", "shuts the channels down", f"|{_ENDED}", probed=_LOST),
     Deed("shut-control", "shuts the socket for channels down", "|LD-14[01] ", probed=_LOST),
-    Deed("null-over-channels", "puts /dev/null over the channels", _ENDED),
+    Deed("null-over-channels", "puts /dev/null over the channels", f"|{_ENDED}", probed=_LOST),
     Deed(
         "null-over-control",
         "puts /dev/null over the socket for channels",
@@ -149,7 +149,7 @@ DEEDS = (
     Deed("own-over-channels", "puts sockets of its own over the channels", _ENDED),
     Deed("own-over-control", "puts a socket of its own over that for channels", "", probed=_LOST),
     Deed("do-not-wait-on-channels", "makes the channels non-blocking", "", probed=_LOST),
-    Deed("move-channels", "moves the channels to other numbers", _LATE, timeout=_HANG_S),
+    Deed("move-channels", "moves the channels to other numbers", "", timeout=_HANG_S, probed=_LOST),
     Deed("leak", "opens all the files that it may", "", probed=f"{_LOST}|RESOURCE"),
     Deed("steal-requests", "reads the requests itself", "", timeout=_HANG_S, probed=_LOST),
     Deed(
@@ -184,28 +184,28 @@ DEEDS = (
     Deed("no-array", "lists a hundred names and gives no list", "|.", call="list", probed=_LOST),
     Deed("name-without-end", "translates a name to 40 MiB", "", call="translate", timeout=60.0),
     # The protocol.
-    Deed("forge-longer", "announces more bytes than it sends", "", probed=_FORGED),
-    Deed("forge-enormous", "announces all bytes there can be", "", probed=_FORGED),
-    Deed("forge-outside", "announces a tebibyte in the shared memory", "", probed=_FORGED),
-    Deed("forge-no-place", "puts bytes in a place that is none", "", probed=_FORGED),
-    Deed("forge-no-file", "announces a file and sends none", "", probed=_FORGED),
-    Deed("forge-no-code", "sends a status code that is none", "", probed=_FORGED),
-    Deed("forge-negative-code", "sends a negative status code", "", probed=_FORGED),
-    Deed("forge-other-call", "answers another call", "", probed=_FORGED),
-    Deed("forge-cut-off", "sends three bytes", "", probed=_FORGED),
-    Deed("forge-two-files", "sends two files", "", probed=_FORGED),
+    Deed("forge-longer", "announces more bytes than it sends", "", probed=FORGED),
+    Deed("forge-enormous", "announces all bytes there can be", "", probed=FORGED),
+    Deed("forge-outside", "announces a tebibyte in the shared memory", "", probed=FORGED),
+    Deed("forge-no-place", "puts bytes in a place that is none", "", probed=FORGED),
+    Deed("forge-no-file", "announces a file and sends none", "", probed=FORGED),
+    Deed("forge-no-code", "sends a status code that is none", "", probed=FORGED),
+    Deed("forge-negative-code", "sends a negative status code", "", probed=FORGED),
+    Deed("forge-other-call", "answers another call", "", probed=FORGED),
+    Deed("forge-no-serial", "answers no call", "", probed=FORGED),
+    Deed("forge-two-files", "sends two files with each reply", "", probed=_LOST, timeout=_HANG_S),
     Deed("forge-useless-file", "sends a file with each reply", "", probed=_LOST, timeout=_HANG_S),
-    Deed("forge-unsealed", "sends a file that it can cut off", "", probe="list", probed=_FORGED),
-    Deed("forge-with-holes", "sends a tebibyte of holes", "", probe="list", probed=_FORGED),
-    Deed("forge-too-short", "sends a file that is too short", "", probe="list", probed=_FORGED),
+    Deed("forge-unsealed", "sends a file that it can cut off", "", probe="list", probed=FORGED),
+    Deed("forge-with-holes", "sends a tebibyte of holes", "", probe="list", probed=FORGED),
+    Deed("forge-too-short", "sends a file that is too short", "", probe="list", probed=FORGED),
     Deed("forge-device", "sends a device", "", probe="list", probed="LD-14[12] "),
-    Deed("forge-negative-count", "announces -1 names", "", probe="list", probed=_FORGED),
+    Deed("forge-negative-count", "announces -1 names", "", probe="list", probed=FORGED),
     Deed(
-        "forge-enormous-count", "announces all names there can be", "", probe="list", probed=_FORGED
+        "forge-enormous-count", "announces all names there can be", "", probe="list", probed=FORGED
     ),
-    Deed("forge-many-empty", "sends 64 million empty names", "", probe="list", probed=_FORGED),
-    Deed("answer-twice", "answers before the host does", _FORGED, probed=_LOST),
-    Deed("answer-for-ever", "answers as often as it can", _FORGED, probed=_LOST),
-    Deed("answer-with-rubbish", "answers with rubbish", _FORGED, probed=_LOST),
-    Deed("answer-too-long", "answers with more than fits", _FORGED, probed=_LOST),
+    Deed("forge-many-empty", "sends 64 million empty names", "", probe="list", probed=FORGED),
+    Deed("answer-twice", "answers before the call has ended", FORGED, probed=_LOST),
+    Deed("answer-for-ever", "answers as often as it can", FORGED, probed=_LOST),
+    Deed("answer-with-rubbish", "answers with rubbish", FORGED, probed=_LOST),
+    Deed("answer-too-long", "answers with more than fits", FORGED, probed=_LOST),
 )

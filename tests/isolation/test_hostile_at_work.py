@@ -9,7 +9,7 @@ import pytest
 
 from tests.fixtures.matrices import sampled
 from tests.isolation.hostile_application import HostileApplication
-from tests.isolation.hostile_deeds import DEEDS
+from tests.isolation.hostile_deeds import DEEDS, FORGED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,6 +96,7 @@ def test_the_application_survives(deed: Deed, applications: _Applications) -> No
     if told["deed"]["error"]:
         assert told["deed"]["where"][1] in _OPERATIONS[deed.call], told
     *failed, last = told["probes"]
+    assert failed or deed.probed != FORGED, "no forged reply was noticed"
     for probe in failed:
         _check_error(probe, deed.probed)
     assert last["error"] == "", f"the plugin is of no use any more: {told['probes']}"

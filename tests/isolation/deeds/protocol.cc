@@ -1,35 +1,41 @@
-// Forged replies. The plugin puts itself between the host and the thread that serves a channel: it has
-// the requests go on as they are, and changes the replies but the first, which is that to the deed.
+// Forged replies. The plugin puts itself between the host and the thread that serves a channel: that
+// thread goes on with a line of the plugin's, requests come there as they are, and the replies are
+// changed but the first, which is that to the deed.
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 
 #include "deed.h"
-#include "worker_wire.h"
+#include "worker_line.h"
 
+using mtf::Line;
 using mtf::wire::Reply;
 
 namespace {
 
 constexpr int kFirst = 5, kMost = 1024;
-constexpr size_t kLargest = sizeof(Reply) + mtf::wire::kInline;
+constexpr size_t kPage = 4096;
+constexpr size_t kLineSize = (sizeof(Line) + kPage - 1) / kPage * kPage;
 
 struct Forgery {
   Reply reply;
-  char beside[mtf::wire::kInline];
-  size_t size;  // of the message
   int files[2];
   int file_count;
 };
 using Forge = void (*)(Forgery&);
 
 struct Way {
-  int host;
-  int server;
+  Line* host;
+  Line* server;
+  int socket;
   Forge forge;
 };
 Way way;
@@ -43,7 +49,6 @@ int new_file(size_t size, int seals) {
 
 void send_file(Forgery& forged, int file, uint64_t claimed) {
   forged.reply = {0, 0, {1, 1, 1}, claimed, mtf::wire::kInFile, forged.reply.serial};
-  forged.size = sizeof forged.reply;
   forged.files[forged.file_count++] = file;
 }
 
@@ -53,14 +58,13 @@ void longer(Forgery& forged) { forged.reply.size += 5; }
 void enormous(Forgery& forged) { forged.reply.size = UINT64_MAX; }
 void outside(Forgery& forged) {
   forged.reply = {0, 0, {1, 1, 1}, uint64_t{1} << 40, mtf::wire::kInArea, forged.reply.serial};
-  forged.size = sizeof forged.reply;
 }
 void no_place(Forgery& forged) { forged.reply.place = 77; }
 void no_file(Forgery& forged) { forged.reply.place = mtf::wire::kInFile; }
 void no_code(Forgery& forged) { forged.reply.code = 77; }
 void negative_code(Forgery& forged) { forged.reply.code = -1; }
 void other_call(Forgery& forged) { ++forged.reply.serial; }
-void cut_off(Forgery& forged) { forged.size = 3; }
+void no_serial(Forgery& forged) { forged.reply.serial = 0; }
 void two_files(Forgery& forged) {
   for (int i = 0; i < 2; ++i) forged.files[forged.file_count++] = new_file(0, 0);
 }
@@ -84,67 +88,30 @@ void many_empty(Forgery& forged) {
   forged.reply.numbers[0] = int64_t{kSize};
 }
 
-ssize_t take(int socket, Reply* reply, void* beside, int* file) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  iovec parts[2] = {{reply, sizeof *reply}, {beside, mtf::wire::kInline}};
-  msghdr message = {};
-  message.msg_iov = parts;
-  message.msg_iovlen = 2;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  const ssize_t got = recvmsg(socket, &message, 0);
-  const cmsghdr* header = got < 0 ? nullptr : CMSG_FIRSTHDR(&message);
-  if (header != nullptr) std::memcpy(file, CMSG_DATA(header), sizeof *file);
-  return got;
+void wake(Line& line) { syscall(SYS_futex, &line.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
+
+uint32_t wait_for_change(Line& line, uint32_t seen) {
+  uint32_t turn;
+  while ((turn = line.turn.load()) == seen) {
+    syscall(SYS_futex, &line.turn, FUTEX_WAIT, seen, nullptr, nullptr, 0);
+  }
+  return turn;
 }
 
-void give(int socket, Forgery& forged) {
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
-  iovec parts[2] = {{&forged.reply, sizeof forged.reply}, {forged.beside, 0}};
-  if (forged.size < sizeof forged.reply) {
-    parts[0].iov_len = forged.size;
-  } else {
-    parts[1].iov_len = forged.size - sizeof forged.reply;
+// The line of the call that is under way; NULL where there is none.
+Line* line() {
+  FILE* const maps = fopen("/proc/self/maps", "r");
+  char text[512];
+  Line* found = nullptr;
+  while (maps != nullptr && found == nullptr && fgets(text, sizeof text, maps) != nullptr) {
+    uintptr_t start = 0, end = 0;
+    if (sscanf(text, "%zx-%zx", &start, &end) != 2 || end - start != kLineSize) continue;
+    if (strstr(text, "modular_tf call") == nullptr) continue;
+    auto* const candidate = reinterpret_cast<Line*>(start);
+    if (candidate->turn.load() == mtf::kOfWorker) found = candidate;
   }
-  msghdr message = {};
-  message.msg_iov = parts;
-  message.msg_iovlen = 2;
-  if (forged.file_count > 0) {
-    const size_t size = static_cast<size_t>(forged.file_count) * sizeof(int);
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(size);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    *header = {CMSG_LEN(size), SOL_SOCKET, SCM_RIGHTS};
-    std::memcpy(CMSG_DATA(header), forged.files, size);
-  }
-  sendmsg(socket, &message, MSG_NOSIGNAL);
-  for (int i = 0; i < forged.file_count; ++i) close(forged.files[i]);
-}
-
-void* relay_replies(void*) {
-  static Forgery forged;
-  for (bool is_first = true;; is_first = false) {
-    int file = -1;
-    const ssize_t got = take(way.server, &forged.reply, forged.beside, &file);
-    if (got <= 0) return nullptr;
-    forged.size = static_cast<size_t>(got);
-    forged.file_count = 0;
-    if (file >= 0) forged.files[forged.file_count++] = file;
-    if (!is_first) way.forge(forged);
-    give(way.host, forged);
-  }
-}
-
-// The descriptors that come with requests stay here: the calls that are forged need none.
-void* relay_requests(void*) {
-  static char request[kLargest + 4096];
-  for (;;) {
-    const ssize_t got = recv(way.host, request, sizeof request, 0);
-    if (got <= 0) break;
-    send(way.server, request, static_cast<size_t>(got), MSG_NOSIGNAL);
-  }
-  shutdown(way.server, SHUT_RDWR);
-  return nullptr;
+  if (maps != nullptr) fclose(maps);
+  return found;
 }
 
 int channel() {
@@ -158,38 +125,91 @@ int channel() {
   return -1;
 }
 
-template <Forge forge>
-void forge_replies() {
-  const int found = channel();
-  int ends[2];
-  if (found < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) _exit(1);
-  way = {dup(found), ends[0], forge};
-  dup2(ends[1], found);
-  close(ends[1]);
-  on_thread(relay_replies, 0);
-  on_thread(relay_requests, 0);
+void send_files(const Forgery& forged) {
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+  char byte = 'f';
+  iovec part = {&byte, 1};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  const size_t size = static_cast<size_t>(forged.file_count) * sizeof(int);
+  message.msg_control = control;
+  message.msg_controllen = CMSG_SPACE(size);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  *header = {CMSG_LEN(size), SOL_SOCKET, SCM_RIGHTS};
+  std::memcpy(CMSG_DATA(header), forged.files, size);
+  sendmsg(way.socket, &message, MSG_NOSIGNAL);
+  for (int i = 0; i < forged.file_count; ++i) close(forged.files[i]);
 }
 
-// Writes to the channel beside the one who serves it.
-void answer_twice() {
-  Reply reply = {};
-  send(channel(), &reply, sizeof reply, MSG_NOSIGNAL);
+void answer(Line& line, const Reply& reply) {
+  line.reply = reply;
+  uint32_t turn = mtf::kOfWorker;
+  line.turn.compare_exchange_strong(turn, mtf::kOfHost);
+  wake(line);
 }
-void answer_for_ever() {
-  Reply reply = {};
-  while (send(channel(), &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
+
+void* relay(void*) {
+  Line& host = *way.host;
+  Line& server = *way.server;
+  for (bool is_first = true;; is_first = false) {
+    if (wait_for_change(server, mtf::kOfWorker) != mtf::kOfHost) return nullptr;
+    Forgery forged = {server.reply, {-1, -1}, 0};
+    std::memcpy(host.beside, server.beside, sizeof host.beside);
+    if (!is_first) way.forge(forged);
+    if (forged.file_count > 0) send_files(forged);
+    answer(host, forged.reply);
+    const uint32_t turn = wait_for_change(host, mtf::kOfHost);
+    server.request = host.request;
+    std::memcpy(server.beside, host.beside, sizeof host.beside);
+    server.area.store(host.area.load());
+    host.taken.store(host.request.serial);
+    server.turn.store(turn);
+    wake(server);
+    if (turn != mtf::kOfWorker) return nullptr;
   }
 }
-void answer_with_rubbish() {
-  static char rubbish[kLargest];
-  std::memset(rubbish, 0xff, sizeof rubbish);
-  send(channel(), rubbish, sizeof rubbish, MSG_NOSIGNAL);
-}
-void answer_too_long() {
-  static char rubbish[100000];
-  send(channel(), rubbish, sizeof rubbish, MSG_NOSIGNAL);
+
+template <Forge forge>
+void forge_replies() {
+  Line* const served = line();
+  if (served == nullptr) _exit(1);
+  void* const hosts = mmap(nullptr, kLineSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mremap(served, kLineSize, kLineSize, MREMAP_MAYMOVE | MREMAP_FIXED, hosts) != hosts ||
+      mmap(served, kLineSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
+          served) {
+    _exit(1);
+  }
+  std::memcpy(static_cast<void*>(served), hosts, sizeof *served);
+  way = {static_cast<Line*>(hosts), served, channel(), forge};
+  on_thread(relay, 0);
 }
 
+// Answers beside the thread that serves the line, which comes when the host has seen it.
+void answer_first(Line& line, const Reply& reply) {
+  answer(line, reply);
+  sleep_ms(100);
+}
+void answer_twice() { answer_first(*line(), {}); }
+void* answer_without_end(void* argument) {
+  auto& line = *static_cast<Line*>(argument);
+  for (;;) answer(line, {});
+}
+void answer_for_ever() {
+  static Line* answered;
+  answered = line();
+  on_thread([](void*) { return answer_without_end(answered); }, 0);
+  sleep_ms(100);
+}
+void answer_with_rubbish() {
+  Reply rubbish;
+  std::memset(&rubbish, 0xff, sizeof rubbish);
+  answer_first(*line(), rubbish);
+}
+void answer_too_long() {
+  Line& its = *line();
+  answer_first(its, {0, 0, {1, 1, 1}, 100000, mtf::wire::kBeside, its.request.serial});
+}
 
 }  // namespace
 
@@ -202,7 +222,7 @@ extern "C" const deed protocol_deeds[] = {
     {"forge-no-code", forge_replies<no_code>},
     {"forge-negative-code", forge_replies<negative_code>},
     {"forge-other-call", forge_replies<other_call>},
-    {"forge-cut-off", forge_replies<cut_off>},
+    {"forge-no-serial", forge_replies<no_serial>},
     {"forge-two-files", forge_replies<two_files>},
     {"forge-useless-file", forge_replies<useless_file>},
     {"forge-unsealed", forge_replies<unsealed>},
