@@ -79,10 +79,10 @@ print(json.dumps([sequential, asked]))
 """)
     sequential, jumping = asked
     sizes = [size for _, size in sequential]
-    assert sizes[:6] == [256, 512, 1024, 2048, 4096, 8192]
-    assert max(sizes) == 8192
-    assert len(sizes) < 12
-    assert max(size for _, size in jumping) == 512  # GFile itself asks for 512 KiB
+    assert sizes[:4] == [256, 1024, 4096, 16384]
+    assert max(sizes) == 16384
+    assert len(sizes) < 9
+    assert max(size for _, size in jumping) == 1024  # GFile itself asks for two times 256 KiB
 
 
 @pytest.mark.parametrize("size", [256, 512])
@@ -93,8 +93,8 @@ records = tf.data.FixedLengthRecordDataset("far://r", 64 * KiB, buffer_size=size
 assert sum(1 for _ in records) == 40 * 16
 print(json.dumps(asked))
 """)
-    assert len(asked) < 14
-    assert max(kib for _, kib in asked) == 8192
+    assert len(asked) < 9
+    assert max(kib for _, kib in asked) == 16384
 
 
 # TensorFlow reads records at any place, as in TensorBoard: it asks the file for each piece, and

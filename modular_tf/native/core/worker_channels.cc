@@ -74,20 +74,26 @@ Channel::~Channel() {
     munmap(line, sizeof *line);
   }
   close_file(socket);
+  drop_area();
+}
+
+void Channel::drop_area() {
   close_file(area_file);
   if (area != nullptr) munmap(area, area_size);
+  area = nullptr;
+  area_size = 0;
 }
 
 bool Channel::reserve(size_t size) {
   const bool is_emptied = !uses_area && line->area.exchange(kOfCall) == kEmptied;
   uses_area = true;
-  if (size <= area_size && !is_emptied) return true;
+  if (is_emptied) drop_area();
+  if (size <= area_size) return true;
   size = whole_pages(size < kSmallArea ? kSmallArea : size);
   int file = -1;
   void* made = new_shared_memory(size, &file);
   if (made == nullptr) return false;
-  if (area != nullptr) munmap(area, area_size);
-  close_file(area_file);
+  drop_area();
   area = static_cast<char*>(made);
   area_size = size;
   area_file = file;

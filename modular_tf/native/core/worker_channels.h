@@ -33,6 +33,7 @@ struct Channel {
 
   ~Channel();             // tells the worker
   bool reserve(size_t size);  // an area of at least this size, to be used; false: no memory
+  void drop_area();
   void release();             // the area, whose memory the worker gives back where it stays unused
 };
 

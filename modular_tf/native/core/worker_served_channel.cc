@@ -8,13 +8,19 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 namespace mtf {
 namespace {
 
 constexpr int kResourceExhausted = 8;
-constexpr int64_t kAreaKeptMs = 500;  // of a channel without calls: a page costs more than its use
+constexpr int64_t kAreaKeptMs = 500;  // a page that is brought anew costs more than its use
+
+int64_t now_ms() {
+  using Clock = std::chrono::steady_clock;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch()).count();
+}
 
 Error no_memory() {
   return make_error(kResourceExhausted, "no memory for the reply of the plugin's process");
@@ -45,7 +51,12 @@ ServedChannel::~ServedChannel() {
 bool ServedChannel::take_request() {
   uint32_t turn;
   while ((turn = line_.turn.load(std::memory_order_acquire)) == kOfHost) {
-    if (sleep_on(line_, kOfHost, is_area_used_ ? kAreaKeptMs : 0) == ETIMEDOUT) empty_area();
+    const int64_t left_ms = is_area_used_ ? area_used_ms_ + kAreaKeptMs - now_ms() : 0;
+    if (is_area_used_ && left_ms <= 0) {
+      empty_area();
+    } else {
+      sleep_on(line_, kOfHost, left_ms);
+    }
   }
   if (turn != kOfWorker) return false;
   request_ = line_.request;
@@ -58,6 +69,7 @@ bool ServedChannel::take_request() {
 
 // Gives the memory of the area back, unless the host has begun to use it for its next request.
 void ServedChannel::empty_area() {
+  area_used_ms_ = now_ms();
   uint32_t use = kUnused;
   if (!line_.area.compare_exchange_strong(use, kEmptied)) return;
   madvise(area_, area_size_, MADV_REMOVE);
@@ -113,7 +125,8 @@ bool ServedChannel::map_area(int file) {
 
 Error ServedChannel::answer(const char* bytes, size_t size) {
   const bool is_small = size <= wire::kInline;
-  if (!is_small && size > area_size_) return answer_in_file(bytes, size);
+  const bool is_area_kept = line_.area.load() == kOfCall;  // until the host has looked at the reply
+  if (!is_small && (size > area_size_ || !is_area_kept)) return answer_in_file(bytes, size);
   std::memcpy(is_small ? line_.beside : area_, bytes, size);
   reply_.size = size;
   reply_.place = is_small ? wire::kBeside : wire::kInArea;
@@ -150,7 +163,10 @@ void ServedChannel::tell(const Error& error) {
 
 void ServedChannel::reply() {
   if (file_ >= 0) send_file();
-  is_area_used_ = is_area_used_ || (area_ != nullptr && line_.area.load() == kOfCall);
+  if (area_ != nullptr && line_.area.load() == kOfCall) {
+    is_area_used_ = true;
+    area_used_ms_ = now_ms();
+  }
   line_.reply = reply_;
   replied_ = request_.serial;
   hand_back(line_);

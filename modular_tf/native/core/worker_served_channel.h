@@ -56,6 +56,7 @@ class ServedChannel {
   uint32_t replied_ = 0;
   bool has_own_directory_ = false;
   bool is_area_used_ = false;  // since its memory was given back
+  int64_t area_used_ms_ = 0;   // when it was used last, or was about to be given back
 };
 
 }  // namespace mtf

@@ -24,6 +24,7 @@ namespace {
 
 constexpr int kInvalidArgument = 3;
 constexpr size_t kLongRead = size_t{1} << 20;
+constexpr size_t kMostThatCounts = (size_t{32} << 20) - (size_t{8} << 10);
 
 struct Server {
   mtf_filesystem** filesystems;
@@ -32,12 +33,13 @@ struct Server {
 };
 
 // Has malloc keep what a plugin frees after a long read, which the next one needs again: the largest
-// block that was mapped by itself and freed decides how much that is. No page of it is touched.
+// block that was mapped by itself and freed decides how much that is, but none above 32 MiB counts
+// (glibc's DEFAULT_MMAP_THRESHOLD_MAX). No page of it is touched.
 void keep_freed_memory(size_t size) {
   static std::atomic<size_t> largest{kLongRead};
   size_t known = largest.load(std::memory_order_relaxed);
   if (size <= known || !largest.compare_exchange_strong(known, size)) return;
-  void* volatile block = std::malloc(2 * size);
+  void* volatile block = std::malloc(2 * size < kMostThatCounts ? 2 * size : kMostThatCounts);
   std::free(block);
 }
 
