@@ -25,13 +25,13 @@ struct Channel {
   int area_file = -1;  // to be sent with the next request; -1 when the worker has it
   char* area = nullptr;
   size_t area_size = 0;
-  bool uses_area = false;
+  bool uses_area = false;  // the call has reserved it
   int64_t run = 0;  // of the worker
   uint32_t serial = 0;  // of the last request
   Channel* next = nullptr;
   wire::Reply reply;  // a copy, which the worker does not change
 
-  ~Channel();             // tells the worker
+  ~Channel();                 // tells the worker
   bool reserve(size_t size);  // an area of at least this size, to be used; false: no memory
   void drop_area();
   void release();             // the area, whose memory the worker gives back where it stays unused

@@ -21,9 +21,9 @@ enum Turn : uint32_t {
   kLeftUnread = 3,  // the same, and it has not taken the reply to its last request
 };
 
-// Who touches the area of a channel, which its line only tells of.
+// Who may touch the area of the channel now.
 enum AreaUse : uint32_t {
-  kUnused = 0,
+  kUnused = 0,   // nobody, until one of the two sides takes it
   kOfCall = 1,   // from the host's request, before it is handed over, to its look at the reply
   kEmptied = 2,  // the worker is giving the memory back
 };

@@ -15,7 +15,7 @@ namespace mtf {
 namespace {
 
 constexpr int kResourceExhausted = 8;
-constexpr int64_t kAreaKeptMs = 500;  // a page that is brought anew costs more than its use
+constexpr int64_t kAreaKeptMs = 500;  // a page that the kernel brings again costs more than a copy
 
 int64_t now_ms() {
   using Clock = std::chrono::steady_clock;
