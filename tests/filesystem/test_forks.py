@@ -98,3 +98,36 @@ def test_buffered_data_of_the_parent_is_written_once(tmp_path, run_python):
     )
 
     assert (tmp_path / "f").read_bytes() == b"once"
+
+
+def test_a_fork_waits_for_calls_of_the_bundled_ram(run_python):
+    """A child has no thread that would release a lock which was taken at the fork."""
+    run_python(
+        """
+import modular_tf as mtf
+import os, signal, threading, time
+
+service = mtf.PluginService(config=mtf.Config())
+service.load("ram_filesystem")
+fs = service.filesystem("ram")
+fs.create_dir("ram://many")
+for number in range(5000):
+    fs.new_writable_file(f"ram://many/{number}").close()
+
+def list_again_and_again():
+    while True:
+        fs.get_children("ram://many")
+
+threading.Thread(target=list_again_and_again, daemon=True).start()
+for number in range(20):
+    time.sleep(0.005)  # back where that thread gives Python's lock away, which is in the plugin
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        fs.new_writable_file("ram://many/of-the-child").close()
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status == 0, status
+os._exit(0)
+"""
+    )

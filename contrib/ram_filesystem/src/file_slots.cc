@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "fork_gate.h"
 #include "report.h"
 #include "slots.h"
 
@@ -161,20 +162,23 @@ uint64_t region_length(const TF_ReadOnlyMemoryRegion* region) {
 }  // namespace
 
 void fill_file_slots(TF_FilesystemOps& ops) {
-  ops.new_random_access_file = new_random_access_file;
-  ops.new_writable_file = new_writable_file;
-  ops.new_appendable_file = new_appendable_file;
-  ops.new_read_only_memory_region_from_file = new_region;
+  ops.new_random_access_file = in_call<new_random_access_file>;
+  ops.new_writable_file = in_call<new_writable_file>;
+  ops.new_appendable_file = in_call<new_appendable_file>;
+  ops.new_read_only_memory_region_from_file = in_call<new_region>;
 }
 
-TF_RandomAccessFileOps random_access_file_slots() { return {reader_cleanup, reader_read}; }
+TF_RandomAccessFileOps random_access_file_slots() {
+  return {in_call<reader_cleanup>, in_call<reader_read>};
+}
 
 TF_WritableFileOps writable_file_slots() {
-  return {writer_cleanup, writer_append, writer_tell, writer_flush, writer_flush, writer_close};
+  return {in_call<writer_cleanup>, in_call<writer_append>, in_call<writer_tell>,
+          in_call<writer_flush>,   in_call<writer_flush>,  in_call<writer_close>};
 }
 
 TF_ReadOnlyMemoryRegionOps read_only_region_slots() {
-  return {region_cleanup, region_data, region_length};
+  return {in_call<region_cleanup>, in_call<region_data>, in_call<region_length>};
 }
 
 }  // namespace ram

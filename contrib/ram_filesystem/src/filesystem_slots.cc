@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fork_gate.h"
 #include "path.h"
 #include "report.h"
 #include "slots.h"
@@ -40,6 +41,7 @@ Fault describe(const TF_Filesystem* filesystem, const char* path, Facts& facts) 
 
 void init(TF_Filesystem* filesystem, TF_Status* status) {
   const Fault fault = caught([&] {
+    if (!watch_forks()) return Fault::kNoMemory;
     filesystem->plugin_filesystem = new Instance();
     return Fault::kNone;
   });
@@ -185,22 +187,22 @@ int get_children(const TF_Filesystem* filesystem, const char* path, char*** entr
 // - flush_caches: the memory is the store, there is nothing in front of it;
 // - transactions: single operations are atomic, groups of them are not.
 void fill_filesystem_slots(TF_FilesystemOps& ops) {
-  ops.init = init;
-  ops.cleanup = cleanup;
-  ops.create_dir = create_dir;
-  ops.recursively_create_dir = recursively_create_dir;
-  ops.delete_file = delete_file;
-  ops.delete_dir = delete_dir;
-  ops.delete_recursively = delete_recursively;
-  ops.rename_file = rename_file;
-  ops.copy_file = copy_file;
-  ops.path_exists = path_exists;
-  ops.paths_exist = paths_exist;
-  ops.stat = stat;
-  ops.is_directory = is_directory;
-  ops.get_file_size = get_file_size;
-  ops.translate_name = translate_name;
-  ops.get_children = get_children;
+  ops.init = in_call<init>;
+  ops.cleanup = in_call<cleanup>;
+  ops.create_dir = in_call<create_dir>;
+  ops.recursively_create_dir = in_call<recursively_create_dir>;
+  ops.delete_file = in_call<delete_file>;
+  ops.delete_dir = in_call<delete_dir>;
+  ops.delete_recursively = in_call<delete_recursively>;
+  ops.rename_file = in_call<rename_file>;
+  ops.copy_file = in_call<copy_file>;
+  ops.path_exists = in_call<path_exists>;
+  ops.paths_exist = in_call<paths_exist>;
+  ops.stat = in_call<stat>;
+  ops.is_directory = in_call<is_directory>;
+  ops.get_file_size = in_call<get_file_size>;
+  ops.translate_name = in_call<translate_name>;
+  ops.get_children = in_call<get_children>;
 }
 
 }  // namespace ram

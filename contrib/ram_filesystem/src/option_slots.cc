@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "fork_gate.h"
 #include "options.h"
 #include "report.h"
 #include "slots.h"
@@ -140,10 +141,10 @@ void set_option(const TF_Filesystem* filesystem, const TF_Filesystem_Option* opt
 // get_filesystem_configuration_keys stays NULL: its `char** keys` cannot hand out an array, and
 // the header does not say what it means instead. The names are in get_filesystem_configuration.
 void fill_option_slots(TF_FilesystemOps& ops) {
-  ops.get_filesystem_configuration = get_configuration;
-  ops.set_filesystem_configuration = set_configuration;
-  ops.get_filesystem_configuration_option = get_option;
-  ops.set_filesystem_configuration_option = set_option;
+  ops.get_filesystem_configuration = in_call<get_configuration>;
+  ops.set_filesystem_configuration = in_call<set_configuration>;
+  ops.get_filesystem_configuration_option = in_call<get_option>;
+  ops.set_filesystem_configuration_option = in_call<set_option>;
 }
 
 }  // namespace ram
