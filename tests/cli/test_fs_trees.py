@@ -234,6 +234,49 @@ def test_filters_leave_what_they_do_not_take(mtf, tree):
     assert names_below(tree) == ["sub/four.txt", "two.txt"]
 
 
+@pytest.mark.parametrize("scheme", ["", "file://", "ram://"])
+def test_a_filtered_move_leaves_what_it_does_not_take(mtf, tree, tmp_path, scheme):
+    into = f"{scheme}{tmp_path}/x"
+    ended = mtf("fs", "mv", tree, into, "--exclude", "*.txt", "--json")
+
+    assert ended.code == 0
+    assert sorted(moved["to"] for moved in ended.object["moved"]) == [
+        f"{into}/one.csv",
+        f"{into}/sub/three.csv",
+    ]
+    assert ended.object["totals"]["files"] == 2
+    assert names_below(tree) == ["sub/four.txt", "two.txt"]
+
+
+def test_filtered_moves_fill_one_directory(mtf, tree, tmp_path):
+    (tmp_path / "x").mkdir()
+    before = names_below(tree)
+    for pattern in ("*.csv", "*.txt"):
+        ended = mtf("fs", "mv", tree, tmp_path / "x", "--exclude", "*", "--include", pattern)
+        assert ended.code == 0
+
+    assert names_below(tmp_path / "x" / "tree") == before
+    assert names_below(tree) == []
+
+
+@pytest.mark.parametrize("filters", [(), ("--exclude", "*.txt")], ids=["whole", "filtered"])
+def test_a_rehearsal_moves_nothing(mtf, tree, tmp_path, filters):
+    before = names_below(tree)
+    ended = mtf("fs", "mv", "-n", tree, tmp_path / "x", *filters)
+
+    assert ended.code == 0
+    assert sorted(ended.lines) == (
+        [
+            f"move\t{tree}/one.csv\t{tmp_path}/x/one.csv",
+            f"move\t{tree}/sub/three.csv\t{tmp_path}/x/sub/three.csv",
+        ]
+        if filters
+        else [f"move\t{tree}\t{tmp_path}/x"]
+    )
+    assert names_below(tree) == before
+    assert not (tmp_path / "x").exists()
+
+
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_a_filtered_removal_does_not_follow_links_to_directories(mtf, tree, tmp_path, scheme):
     (tmp_path / "kept").mkdir()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.fs.copying import Copying, CopyItem, CopyRules, copy_file
 from modular_tf.cli.fs.removal import Removal, RemovalItem, RemovalRules
-from modular_tf.cli.fs.selection import Selection
+from modular_tf.cli.fs.selection import EVERYTHING, Selection
 from modular_tf.cli.fs.stream import refuse_overlap
 from modular_tf.cli.fs.transfers import watched
 from modular_tf.errors import AlreadyExistsError, FailedPreconditionError, UnimplementedError
@@ -20,65 +20,92 @@ if TYPE_CHECKING:
 
 
 def move_all(
-    transfers: Transfers[Any], items: Sequence[CopyItem], moved: Callable[[CopyItem], object]
+    transfers: Transfers[Any],
+    items: Sequence[CopyItem],
+    moved: Callable[[CopyItem], object],
+    selection: Selection = EVERYTHING,
+    *,
+    is_rehearsal: bool = False,
 ) -> None:
     """Move files, many at once, and directories one after the other, their files many at once.
 
     Args:
         transfers: Does the work, and takes what fails.
         items: What is moved where.
-        moved: Called for each of the items that is moved.
+        moved: Called for each of the items that is moved; where there are filters, for each file
+            of a directory instead.
+        selection: Which files of directories; where there are filters, directories stay, and
+            files may arrive in directories that exist.
+        is_rehearsal: Nothing is moved; what would be is told.
     """
     trees: list[CopyItem] = []
 
     def step(item: CopyItem) -> None:
         refuse_overlap(item.source, item.target)
-        if not item.source.stat().is_directory:
-            with watched(transfers, item.target) as watch:
-                move_file(item.source, item.target, watch)
-        elif _is_renamed(item):
+        is_directory = item.source.stat().is_directory
+        if is_directory and not selection:
+            _require_nothing_at(item.target)
+        if is_directory and (selection or not (is_rehearsal or _is_renamed(item))):
+            trees.append(item)
+            return
+        if is_rehearsal:
+            transfers.totals.end()
+        elif is_directory:
             rename_directory(item.source, item.target)
             transfers.totals.end()
         else:
-            _require_nothing_at(item.target)
-            trees.append(item)
-            return
+            with watched(transfers, item.target) as watch:
+                move_file(item.source, item.target, watch)
         moved(item)
 
     transfers.totals.find(len(items))
     transfers.run(step, items, lambda item: item.uri)
     transfers.totals.find(-len(trees))
+    rules = CopyRules(recursive=True, selection=selection, is_rehearsal=is_rehearsal)
     for item in trees:
-        _move_tree(transfers, item, moved)
+        _move_tree(transfers, item, rules, moved)
 
 
 def _move_tree(
-    transfers: Transfers[Any], item: CopyItem, moved: Callable[[CopyItem], object]
+    transfers: Transfers[Any],
+    item: CopyItem,
+    rules: CopyRules,
+    moved: Callable[[CopyItem], object],
 ) -> None:
     """Copy a tree, then remove what was copied of the source if all of it has arrived."""
     before = transfers.failures.count
     arrived = _Arrived()
-    Copying(transfers, CopyRules(recursive=True), arrived.add).run([item])
+    Copying(transfers, rules, arrived.add).run([item])
     if transfers.failures.count > before:
         transfers.failures.add("not all of it could be copied, so it stays where it is", item.uri)
         return
-    files = transfers.totals.files
-    rules = RemovalRules(recursive=True, selection=arrived, with_directories=True)
-    Removal(transfers, rules).run([RemovalItem(item.source)])
-    transfers.totals.files = files  # a file that was moved is one file
+    if not rules.is_rehearsal:
+        files = transfers.totals.files
+        removal = RemovalRules(
+            recursive=True, selection=arrived, with_directories=not rules.selection
+        )
+        Removal(transfers, removal).run([RemovalItem(item.source)])
+        transfers.totals.files = files  # a file that was moved is one file
     if transfers.failures.count == before:
-        moved(item)
+        for one in arrived.items if rules.selection else [item]:
+            moved(one)
 
 
 class _Arrived(Selection):
-    """The files that were copied, and the directories above them: what came later stays."""
+    """The files that were copied, and the directories above them: what came later stays.
+
+    Attributes:
+        items: The files.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self.items: list[CopyItem] = []
         self._paths: set[str] = set()
 
     def add(self, item: CopyItem) -> None:
         """Add a file that was copied. [any thread]"""
+        self.items.append(item)
         path = item.path
         while path and path not in self._paths:
             self._paths.add(path)
