@@ -58,8 +58,8 @@ def redacted(text: str) -> str:
     for patterns in tuple(_given.values()):
         for pattern in patterns:
             text = pattern.sub(HIDDEN, text)
-    if "://" not in text:
-        return text
+    if "://" not in text and "\\x0" not in text and text.isprintable():
+        return text  # no URI, and no parameters of a host, which plugins show without their scheme
     for uri_pattern in _PATTERNS:
         text = re.sub(uri_pattern, rf"\g<kept>{HIDDEN}", text)
     return text

@@ -28,7 +28,9 @@ _OSS = "oss://bucket\x01id=me\x02key=a+b=c\x02host=example.com:80/folder/file"
         ("https://host/x?sv=1&sig=a%2Fb", "https://host/x?sv=1&sig=***"),
         ("s3://bucket/key=value/a:b@c?x=1", "s3://bucket/key=value/a:b@c?x=1"),
         ("http://127.0.0.1:80/a and http://host:81", "http://127.0.0.1:80/a and http://host:81"),
-        ("no URI: a\x02key=b", "no URI: a\x02key=b"),
+        ("bucket\x01id=me\x02key=b/folder: no", "bucket\x01id=***\x02key=***/folder: no"),
+        ("a path as repr shows it: 'b\\x02key=b'", "a path as repr shows it: 'b\\x02key=***'"),
+        ("no URI, and no parameter of a host: key=b", "no URI, and no parameter of a host: key=b"),
     ],
 )
 def test_only_secrets_are_hidden(text, shown):
