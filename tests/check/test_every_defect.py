@@ -40,7 +40,7 @@ def _by_group(check_id):
 
 
 _EACH = pytest.mark.parametrize("check_id", [_by_group(check_id) for check_id in _IDS])
-_MUTANTS = 8
+_MUTANTS = 24
 """Of so many checks one is replaced; of all, where the whole table is asked for."""
 
 _LIMITS = Limits(jobs=Limits().processes + 2)  # some defects are found by waiting

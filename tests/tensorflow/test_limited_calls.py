@@ -54,7 +54,8 @@ def test_what_takes_longer_is_left_behind_and_tells_its_end():
 def test_an_interrupt_leaves_the_call_behind():
     go_on = threading.Event()
     noted = Noted(go_on.wait)
-    threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,)).start()
+    waiting = threading.get_ident()
+    threading.Timer(0.2, signal.pthread_kill, (waiting, signal.SIGINT)).start()
 
     with pytest.raises(KeyboardInterrupt):
         noted.call.ends_within(60)
