@@ -202,6 +202,7 @@ def has_ended(pid: int) -> bool:
 
 
 def stopped_by(pid: int) -> int | None:
-    """Return the signal that a child is stopped by, None where it is not."""
-    found = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
-    return None if found is None else found.si_status
+    """Return the signal that a child is stopped by, None where it is not, or has ended."""
+    # Asked for stopped ones alone, the kernel denies that a child which has just ended is there.
+    found = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    return found.si_status if found is not None and found.si_code == os.CLD_STOPPED else None

@@ -1,0 +1,59 @@
+"""A child that ends while its watcher looks at it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.fixtures.children import PythonRunner
+
+# The watcher's first look comes before the end, its next one after it.
+_ENDED_BETWEEN_TWO_LOOKS = """
+    import os
+    import signal
+    from modular_tf.processes import watched_child
+    from modular_tf.processes.ending import ChildEnding
+
+    def live(ends, parent):
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    nobody, _ = os.pipe()
+    ending = ChildEnding()
+    child = watched_child.WatchedChild(
+        live, lambda entry: None, nobody, ending, seconds=60.0, most_said=100
+    )
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    has_ended, watched_child.has_ended = watched_child.has_ended, lambda pid: False
+    print(child.is_over())
+    watched_child.has_ended = has_ended
+    print(child.is_over())
+    child.end(())
+    print(ending.in_words())
+"""
+
+_STOPPED = """
+    import os
+    import signal
+    from modular_tf.processes.child_pipes import stopped_by
+
+    child = os.fork()
+    if child == 0:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WSTOPPED | os.WNOWAIT)
+    print(stopped_by(child) == signal.SIGSTOP)
+    os.kill(child, signal.SIGKILL)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    print(stopped_by(child))
+"""
+
+
+def test_an_end_between_two_looks_is_told(run_python: PythonRunner) -> None:
+    told = run_python(_ENDED_BETWEEN_TWO_LOOKS).stdout.splitlines()
+
+    assert told[:2] == ["False", "True"]
+    assert told[2].startswith("crashed with SIGSEGV")
+
+
+def test_a_stopped_child_is_told_from_one_that_has_ended(run_python: PythonRunner) -> None:
+    assert run_python(_STOPPED).stdout.split() == ["True", "None"]
