@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 class Transaction:
     """A plugin's transaction token, which only its own filesystem understands.
 
-    The token belongs to the plugin and ends with `end_transaction`.
+    The token belongs to the plugin and ends with `end_transaction`, or with the worker process
+    in which that runs.
 
     Attributes:
         filesystem: Where it came from.

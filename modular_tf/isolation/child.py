@@ -7,7 +7,7 @@ import signal
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from modular_tf.errors import ModularTFError, PluginError
+from modular_tf.errors import FailedPreconditionError, ModularTFError, PluginError
 from modular_tf.filesystem.opening import open_filesystem
 from modular_tf.first_contact.finding import Finding, Offer, noted
 from modular_tf.isolation.job import WorkerOffer
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.isolation.job import Job
+    from modular_tf.isolation.set_options import SetOptions
 
 
 def run(job: Job, control: int, ends: Sequence[int], parent: int) -> NoReturn:
@@ -108,6 +109,8 @@ class _Loading:
                 self._open(entry)
             else:
                 self._note(entry.violations, entry.scheme)
+        for given in self._job.options:
+            self._set_again(given)
 
     def _limit_reach(self, schemes: Sequence[str]) -> None:
         task = self._job.task
@@ -126,6 +129,14 @@ class _Loading:
         else:
             self._served.append((tables, opened.filesystem))
             self._note(opened.warnings, tables.scheme)
+
+    def _set_again(self, given: SetOptions) -> None:
+        try:
+            given.set_on(self._served[given.filesystem][1])
+        except (ModularTFError, IndexError) as error:
+            names = ", ".join(option.name for option in given.options)
+            text = f"options that were set before cannot be set again ({names}): {error}"
+            raise FailedPreconditionError(text) from error
 
     def _note(self, violations: Iterable[Violation], scheme: str | None = None) -> None:
         self._notes += [found.of_scheme(scheme).at("init") for found in violations]

@@ -14,6 +14,7 @@ from modular_tf.abi.layouts import (
 from modular_tf.first_contact.finding import Finding
 from modular_tf.first_contact.task import Task
 from modular_tf.isolation.rights import ALL
+from modular_tf.isolation.set_options import SetOptions
 from modular_tf.loading.filesystem_tables import MAX_SCHEMES, Table
 from modular_tf.processes.checked_values import fields_of, list_of, listed, number_in, typed
 
@@ -36,6 +37,7 @@ class Job(NamedTuple):
         instance: The name of the instance that it serves; "" for the plugin itself.
         schemes: What the plugin is known to serve; None where that is not known.
         directories: Those that the configuration names for it.
+        options: What was set in processes before this one.
     """
 
     task: Task
@@ -44,6 +46,7 @@ class Job(NamedTuple):
     instance: str = ""
     schemes: tuple[str, ...] | None = None
     directories: tuple[str, ...] = ()
+    options: tuple[SetOptions, ...] = ()
 
     def __repr__(self) -> str:
         """Show no value of a variable."""
@@ -51,7 +54,8 @@ class Job(NamedTuple):
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
-        return {**self._asdict(), "task": self.task.as_dict()}
+        options = [given.as_dict() for given in self.options]
+        return {**self._asdict(), "task": self.task.as_dict(), "options": options}
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> Job:
@@ -59,7 +63,8 @@ class Job(NamedTuple):
         task = Task.from_dict(value["task"])
         schemes = None if value["schemes"] is None else tuple(value["schemes"])
         given = (value["bundled"], value["environment"], value["instance"])
-        return cls(task, *given, schemes, tuple(value["directories"]))
+        options = tuple(map(SetOptions.from_dict, value["options"]))
+        return cls(task, *given, schemes, tuple(value["directories"]), options)
 
 
 class WorkerOffer(NamedTuple):

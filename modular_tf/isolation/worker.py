@@ -14,6 +14,7 @@ from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import ModularTFError, UnavailableError
 from modular_tf.events import EventLog
 from modular_tf.isolation.rights import why_refused
+from modular_tf.isolation.set_options import SetOptions
 from modular_tf.isolation.told_workers import tell_others
 from modular_tf.isolation.worker_process import WorkerProcess
 from modular_tf.isolation.worker_records import record_of
@@ -24,8 +25,9 @@ from modular_tf.redaction import redacted
 from modular_tf.rules.worker import WORKER_STARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from modular_tf.filesystem.configuration import Option
     from modular_tf.isolation.job import Job, WorkerOffer
     from modular_tf.isolation.worker_process import WorkerEnding
     from modular_tf.isolation.worker_records import WorkerRecord
@@ -87,6 +89,7 @@ class Worker:
         self._users = 0
         self._faults: deque[float] = deque(maxlen=most_faults)
         self._offer: WorkerOffer | None = None
+        self._options: tuple[SetOptions, ...] = ()
         number = next(_numbers)
         _workers[number] = self
         milliseconds = 0 if call_timeout_s is None else max(1, round(call_timeout_s * 1000))
@@ -100,7 +103,7 @@ class Worker:
             UnavailableError: It cannot be started, or ended while it loaded the plugin (LD-144).
         """
         try:
-            process = WorkerProcess(self._job)
+            process = WorkerProcess(self._job._replace(options=self._options))
         except OSError as error:
             raise self._unstarted(f"no process can be started: {error}") from error
         offer = process.wait_for_offer(self._start_timeout_s)
@@ -196,6 +199,13 @@ class Worker:
     def is_used(self) -> bool:
         """Whether a filesystem uses it."""
         return self._users > 0
+
+    def keep_options(self, filesystem: int, options: Sequence[Option], *, is_single: bool) -> None:
+        """Have options that were set also set in each process that is started anew."""
+        latest = SetOptions(filesystem, tuple(options), is_single)
+        with self._lock:
+            kept = (earlier for earlier in self._options if not latest.replaces(earlier))
+            self._options = (*kept, latest)
 
     def join(self) -> None:
         """Count one more filesystem that uses it."""

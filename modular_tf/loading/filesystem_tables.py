@@ -29,7 +29,7 @@ from modular_tf.rules import Violation
 from modular_tf.rules import filesystem as rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from modular_tf.abi.layouts import Layout
 
@@ -108,6 +108,9 @@ class WorkerUse(Protocol):
 
     def why_refused(self) -> str:
         """Return what may have refused its plugin something, for a message; "" for nothing."""
+
+    def keep_options(self, filesystem: int, options: Sequence[Any], *, is_single: bool) -> None:
+        """Have options that were set also set in each process that is started anew."""
 
     def join(self) -> None:
         """Count one more filesystem that uses it."""

@@ -28,9 +28,10 @@ WORKER_REPLIES_FIT = Rule(
 )
 WORKER_HAS_FILE = Rule(
     "LD-143",
-    "The worker process that opened a file still runs when the file is used.",
-    "The file cannot be used any more. What was written to it and not stored is lost.",
-    "Open the file again.",
+    "The worker process that opened a file or started a transaction still runs when that is used.",
+    "It cannot be used any more. What was written to the file and not stored is lost; what was "
+    "done in the transaction may be.",
+    "Open the file again, or start another transaction.",
     "design, isolation",
 )
 WORKER_STARTS = Rule(

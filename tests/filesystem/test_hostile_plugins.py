@@ -77,8 +77,8 @@ def throwing_free():
 
 @pytest.fixture
 def in_child(hostile_plugin, run_python):
-    def run(code):
-        run_python(_BEGIN + _USES + code, hostile_plugin)
+    def run(code, isolation="none"):
+        run_python(_BEGIN + _USES + code, hostile_plugin, env={"MODULAR_TF_ISOLATION": isolation})
 
     return run
 
@@ -197,7 +197,8 @@ assert type(found) is FileStatistics and repr(found) == repr(FileStatistics(3, -
     )
 
 
-def test_options_and_transactions_that_make_no_sense_are_errors(in_child):
+@pytest.mark.parametrize("isolation", ["none", "process"])
+def test_options_and_transactions_that_make_no_sense_are_errors(isolation, in_child):
     in_child(
         """
 fs = service.filesystem("odd")
@@ -212,7 +213,8 @@ fails(fs.start_transaction, "no token with an OK status")
 fails(lambda: fs.get_transaction_for_path("odd://h/x"), "-1 with an OK status")
 fails(lambda: fs.new_read_only_memory_region_from_file("odd://h/x"), "has no data")
 assert fs.open_count == 0
-"""
+""",
+        isolation,
     )
 
 

@@ -28,9 +28,9 @@ def library():
     return link_library("liboptions.so", [compile_object(source)])
 
 
-@pytest.fixture
-def fs(library):
-    with PluginService(plugin_paths=[library], bundled=False) as service:
+@pytest.fixture(params=["none", "process"])
+def fs(library, request):
+    with PluginService(plugin_paths=[library], bundled=False, isolation=request.param) as service:
         service.load()
         yield service.filesystem("options")
 
@@ -52,8 +52,11 @@ def test_options_are_memory_of_the_plugins_allocator_and_freed(fs):
     assert _live_blocks(fs) == before
 
 
+@pytest.mark.parametrize("isolation", ["none", "process"])
 @pytest.mark.parametrize("spare", range(1, 9))
-def test_an_allocator_without_memory_is_an_error_and_nothing_leaks(spare, library, run_python):
+def test_an_allocator_without_memory_is_an_error_and_nothing_leaks(
+    spare, isolation, library, run_python
+):
     run_python(
         f"""
         import sys
@@ -76,6 +79,7 @@ def test_an_allocator_without_memory_is_an_error_and_nothing_leaks(spare, librar
             assert fs.get_file_size("options://h/x") == before
         """,
         library,
+        env={"MODULAR_TF_ISOLATION": isolation},
     )
 
 

@@ -1,6 +1,6 @@
 // A worker that answers whatever comes to its mind, against the host's side of the protocol
-// (native/core/worker_call.cc, worker_proxies.cc, worker_files.cc). Both run in this process, so that sanitizers see
-// all that the host does with the replies.
+// (native/core/worker_call.cc, worker_proxies.cc, worker_files.cc, worker_settings.cc). Both run in this process,
+// so that sanitizers see all that the host does with the replies.
 //
 // Usage: protocol_fuzzer MESSAGES SEED     exit status 1 where something was believed or is left
 #include <fcntl.h>
@@ -27,7 +27,10 @@
 #include <vector>
 
 #include "filesystem.h"
+#include "filesystem_settings.h"
 #include "filesystem_state.h"
+#include "fuzzed_options.h"
+#include "fuzzer_dice.h"
 #include "worker.h"
 #include "worker_line.h"
 #include "worker_upcalls.h"
@@ -36,8 +39,6 @@
 using namespace mtf::wire;
 
 namespace {
-
-using Dice = std::mt19937_64;
 
 constexpr int kThreads = 4;
 constexpr int64_t kTimeoutMs = 200;
@@ -48,19 +49,6 @@ std::atomic<int64_t> messages_left{0};
 std::atomic<uint64_t> seeds{0};
 std::mutex told_lock;
 std::map<int, int64_t> told;  // by rule, or by code where there is none; OK is 0
-
-void check(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "protocol_fuzzer: %s\n", what);
-  std::_Exit(1);
-}
-
-bool one_in(Dice& dice, unsigned many) { return dice() % many == 0; }
-
-template <class Value, size_t count>
-Value any_of(Dice& dice, const Value (&values)[count]) {
-  return values[dice() % count];
-}
 
 // -- the worker -----------------------------------------------------------------------------------
 
@@ -97,15 +85,22 @@ uint64_t any_size(Dice& dice, size_t beside, size_t area) {
   return any_of(dice, sizes);
 }
 
-int64_t any_number(Dice& dice) {
-  const int64_t numbers[] = {0, 0, 1, 2, 3, 100, -1, INT32_MAX, int64_t{INT32_MAX} + 1,
-                             INT64_MAX, INT64_MIN, static_cast<int64_t>(dice() % 100000)};
-  return any_of(dice, numbers);
-}
-
 uint32_t any_turn(Dice& dice) {
   const uint32_t turns[] = {mtf::kOfHost, mtf::kOfWorker, mtf::kLeft, mtf::kLeftUnread, 7, UINT32_MAX};
   return any_of(dice, turns);
+}
+
+bool is_of_options(uint32_t operation) { return operation == kGetOptions || operation == kGetOption; }
+
+// Puts options into a reply that is a success.
+void put_options(Dice& dice, const Request& request, Message& message) {
+  const int count = request.operation == kGetOption ? 1 : static_cast<int>(dice() % 4);
+  const std::string bytes = any_options(dice, count);
+  message.reply = {0, 0, {count, 0, 0}, bytes.size(), kBeside, request.serial};
+  if (one_in(dice, 8)) message.reply.numbers[0] = any_number(dice);
+  if (one_in(dice, 8)) message.reply.size = dice() % (bytes.size() + 2);
+  std::memcpy(message.beside, bytes.data(), bytes.size());
+  message.size = bytes.size();
 }
 
 void make_reply(Dice& dice, const Request& request, size_t area, Message& message) {
@@ -125,6 +120,9 @@ void make_reply(Dice& dice, const Request& request, size_t area, Message& messag
     while (message.files.size() < count) message.files.push_back(new_file(dice, size));
     const bool is_cut = size > kMostOfAFile;
     if (is_cut && one_in(dice, 2)) message.reply.size = size % kMostOfAFile;
+  }
+  if (is_of_options(request.operation) && message.files.empty() && !one_in(dice, 4)) {
+    put_options(dice, request, message);
   }
 }
 
@@ -377,15 +375,50 @@ void use_paths(mtf_filesystem* fs, Dice& dice) {
   mtf_string_free(name);
 }
 
+void use_options(mtf_filesystem* fs) {
+  mtf_option* options = nullptr;
+  int count = 0;
+  mtf_error* error = mtf_get_configuration(fs, &options, &count);
+  if (error == nullptr) check_options(fs, options, count);
+  note(error);
+  options = nullptr;
+  error = mtf_get_configuration_option(fs, "key", &options);
+  if (error == nullptr) check_options(fs, options, 1);
+  note(error);
+  char name[] = "name", empty[] = "";
+  mtf_option_item item = {7};
+  mtf_option_value value = {0, 1, &item};
+  const mtf_option given = {name, empty, 0, &value};
+  note(mtf_set_configuration(fs, &given, 1));
+  note(mtf_set_configuration_option(fs, &given));
+}
+
+void use_transactions(mtf_filesystem* fs) {
+  void* token = nullptr;
+  char* text = nullptr;
+  mtf_error* error = mtf_start_transaction(fs, &token);
+  const bool is_started = error == nullptr;
+  note(error);
+  if (!is_started) return;
+  note(mtf_add_to_transaction(fs, "fuzz://h/file", token));
+  note(mtf_decode_transaction_token(fs, token, &text));
+  mtf_string_free(text);
+  note(mtf_get_transaction_for_path(fs, "fuzz://h/file", &token));
+  note(mtf_get_or_start_transaction_for_path(fs, "fuzz://h/file", &token));
+  note(mtf_end_transaction(fs, token));
+}
+
 void use(mtf_filesystem* fs, uint64_t seed) {
   Dice dice(seed);
   while (sent < messages_left) {
-    switch (dice() % 6) {
+    switch (dice() % 8) {
       case 0: use_names(fs, one_in(dice, 2)); break;
       case 1: use_reader(fs, dice); break;
       case 2: use_writer(fs, dice); break;
       case 3: use_region(fs); break;
       case 4: use_numbers(fs); break;
+      case 5: use_options(fs); break;
+      case 6: use_transactions(fs); break;
       default: use_paths(fs, dice);
     }
   }

@@ -21,9 +21,12 @@ _SOURCES = (
     "filesystem",
     "filesystem_files",
     "filesystem_operations",
+    "filesystem_settings",
     "filesystem_state",
     "fork_lock",
     "kept_error",
+    "lent_options",
+    "library",
     "plugin_strings",
     "redacted_text",
     "shared_init",
@@ -35,7 +38,9 @@ _SOURCES = (
     "worker_connection",
     "worker_files",
     "worker_line",
+    "worker_options",
     "worker_proxies",
+    "worker_settings",
 )
 # Whoever believes a length asks for more at once; so does an allocation without an end.
 _LIMITS = "detect_leaks=1:max_allocation_size_mb=256:hard_rss_limit_mb=3000"

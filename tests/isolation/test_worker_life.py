@@ -20,13 +20,11 @@ from modular_tf.errors import (
     FailedPreconditionError,
     NotFoundError,
     UnavailableError,
-    UnimplementedError,
 )
 from modular_tf.filesystem.configuration import Option
 from modular_tf.isolation.worker import Worker
 from modular_tf.service.configuration import Config, load_config
 from modular_tf.service.service import PluginService
-from tests.fixtures.compiler import compile_object, link_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -342,23 +340,6 @@ def test_the_zygote_reads_the_table_of_defects_for_all(run_python: PythonRunner)
         assert known_defects.cache_info().currsize == 1
         """
     )
-
-
-def test_options_and_transactions_are_refused_with_the_reason() -> None:
-    source = Path(__file__).parents[1] / "filesystem" / "options_plugin.c"
-    library = link_library("liboptions.so", [compile_object(source)])
-    refused = 'offers it, but not from a worker process; isolation = "none"'
-    with PluginService(plugin_paths=[library], bundled=False, isolation="process") as service:
-        service.load()
-        options = service.filesystem("options")
-        calls = (
-            options.start_transaction,
-            lambda: options.set_filesystem_configuration([]),
-            lambda: options.set_filesystem_configuration_option(Option("nothing", ())),
-        )
-        for call in calls:
-            with pytest.raises(UnimplementedError, match=refused):
-                call()
 
 
 def test_where_the_plugin_has_no_options_none_are_refused(local: Filesystem) -> None:

@@ -30,6 +30,7 @@ _CORE += (
     "filesystem_state",
     "fork_lock",
     "lent_options",
+    "library",
     "plugin_messages",
     "plugin_strings",
     "shared_init",

@@ -220,6 +220,11 @@ extern "C" mtf_error* mtf_flush_caches(mtf_filesystem* filesystem) {
   FilesystemUse use(filesystem);
   if (!use) return mtf::closed_filesystem_error();
   if (operation == nullptr) return nullptr;
-  return guarded({filesystem->plugin, "flush_caches"},
-                 [&](TF_Status*) { operation(&filesystem->handle); });
+  return guarded({filesystem->plugin, "flush_caches"}, [&](TF_Status* status) {
+    if (filesystem->in_worker != nullptr) {
+      filesystem->in_worker->flush_caches(&filesystem->handle, status);
+    } else {
+      operation(&filesystem->handle);
+    }
+  });
 }

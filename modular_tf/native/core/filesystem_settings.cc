@@ -1,10 +1,15 @@
 #include "filesystem_settings.h"
 
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <utility>
 
 #include "copied_text.h"
 #include "filesystem_state.h"
 #include "lent_options.h"
+#include "library.h"
+#include "option_blocks.h"
 
 using mtf::Error;
 using mtf::FilesystemUse;
@@ -65,6 +70,21 @@ Error token_for_path(mtf_filesystem* filesystem, const char* path, void** token,
   });
 }
 
+// The text of a token without one of the plugin's; it is the plugin's, so it may lie anywhere.
+Error addresses_in(const TF_TransactionToken* token, char** text) {
+  TF_TransactionToken found;
+  char made[96];
+  if (mtf_try_read(token, &found, sizeof found) == 0) {
+    std::snprintf(made, sizeof made, "token at %p, which cannot be read",
+                  static_cast<const void*>(token));
+  } else {
+    std::snprintf(made, sizeof made, "token %#zx, owner %#zx",
+                  reinterpret_cast<size_t>(found.token), reinterpret_cast<size_t>(found.owner));
+  }
+  *text = mtf_copied_text(made);
+  return *text != nullptr ? nullptr : mtf::make_error(8, "no memory for the text of a transaction");
+}
+
 }  // namespace
 
 extern "C" mtf_error* mtf_start_transaction(mtf_filesystem* filesystem, void** token) {
@@ -110,10 +130,15 @@ extern "C" mtf_error* mtf_get_or_start_transaction_for_path(mtf_filesystem* file
 
 extern "C" mtf_error* mtf_decode_transaction_token(mtf_filesystem* filesystem, const void* token,
                                                    char** text) {
+  const auto* const given = static_cast<const TF_TransactionToken*>(token);
   const auto operation = filesystem->tables->filesystem.decode_transaction_token;
-  if (operation == nullptr) return mtf::missing_operation("decode_transaction_token");
+  const mtf::SlotsInWorker* const in_worker = filesystem->in_worker;
+  if (operation == nullptr && in_worker == nullptr) return addresses_in(given, text);
   return in_use(filesystem, "decode_transaction_token", [&](TF_Status* status) {
-    char* made = operation(&filesystem->handle, static_cast<const TF_TransactionToken*>(token));
+    char* made = in_worker != nullptr
+                     ? in_worker->decode_transaction_token(&filesystem->handle, given, status)
+                     : operation(&filesystem->handle, given);
+    if (status->code != 0) return;
     if (made == nullptr) return mtf_status_set(status, 13, "the plugin returned NULL");
     *text = mtf_copied_text(made);
     if (*text == nullptr) mtf_status_set(status, 8, "no memory for the text of a transaction");
@@ -147,21 +172,9 @@ extern "C" mtf_error* mtf_get_configuration_option(mtf_filesystem* filesystem, c
 }
 
 extern "C" void mtf_options_free(mtf_filesystem* filesystem, mtf_option* options, int count) {
-  const auto release = [filesystem](void* memory) {
+  mtf::release_options(options, count, [filesystem](void* memory) {
     mtf::free_by_plugin(filesystem->plugin, filesystem->tables->plugin_free, memory);
-  };
-  for (int i = 0; options != nullptr && i < count; ++i) {
-    mtf_option_value* value = options[i].value;
-    const bool has_buffers = value != nullptr && value->type_tag == 2 && value->values != nullptr;
-    for (int j = 0; has_buffers && j < value->num_values; ++j) {
-      release(value->values[j].buffer.bytes);
-    }
-    if (value != nullptr) release(value->values);
-    release(value);
-    release(options[i].name);
-    release(options[i].description);
-  }
-  release(options);
+  });
 }
 
 extern "C" mtf_error* mtf_set_configuration(mtf_filesystem* filesystem, const mtf_option* options,

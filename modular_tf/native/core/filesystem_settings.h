@@ -44,6 +44,7 @@ mtf_error* mtf_add_to_transaction(mtf_filesystem* filesystem, const char* path, 
 mtf_error* mtf_get_transaction_for_path(mtf_filesystem* filesystem, const char* path, void** token);
 mtf_error* mtf_get_or_start_transaction_for_path(mtf_filesystem* filesystem, const char* path,
                                                  void** token);
+/* Without a text of the plugin's: what the token holds. The caller frees `text`. */
 mtf_error* mtf_decode_transaction_token(mtf_filesystem* filesystem, const void* token, char** text);
 
 /* The array and all it holds are the caller's: give it back by mtf_options_free. */

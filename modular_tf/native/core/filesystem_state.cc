@@ -34,7 +34,7 @@ void OpenFile::take_off() {
 }
 
 Error TranslatedPath::translate(const mtf_filesystem& filesystem, const char* path) {
-  if (!filesystem.is_remote) return translate_here(filesystem, path);
+  if (filesystem.in_worker == nullptr) return translate_here(filesystem, path);
   path_ = const_cast<char*>(path);
   return nullptr;
 }
@@ -43,7 +43,11 @@ Error TranslatedPath::translate_here(const mtf_filesystem& filesystem, const cha
   const auto translate = filesystem.tables->filesystem.translate_name;
   if (translate == nullptr) return translate_by_default(path);
   Error error = guarded({filesystem.plugin, "translate_name", path},
-                        [&](TF_Status*) { path_ = translate(&filesystem.handle, path); });
+                        [&](TF_Status* status) {
+    path_ = filesystem.in_worker != nullptr
+                ? filesystem.in_worker->translate_name(&filesystem.handle, path, status)
+                : translate(&filesystem.handle, path);
+  });
   plugin_ = filesystem.plugin;
   plugin_free_ = filesystem.tables->plugin_free;
   if (!error && path_ == nullptr) return make_error(13, "translate_name returned NULL");

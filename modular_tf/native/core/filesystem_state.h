@@ -50,6 +50,13 @@ struct OpenFile {
   }
 };
 
+// Operations to which the interface gives no status, as a worker has them: their calls may fail.
+struct SlotsInWorker {
+  char* (*translate_name)(const TF_Filesystem*, const char* path, TF_Status*);
+  void (*flush_caches)(const TF_Filesystem*, TF_Status*);
+  char* (*decode_transaction_token)(const TF_Filesystem*, const TF_TransactionToken*, TF_Status*);
+};
+
 Error closed_filesystem_error();
 Error missing_operation(const char* name);
 
@@ -63,7 +70,9 @@ struct mtf_filesystem {
   TF_Filesystem handle = {};
   const mtf::Tables* tables;
   const mtf_plugin* plugin;  // for messages
-  bool is_remote = false;  // its functions call a worker, which translates paths itself
+  // Where its functions call a worker, which translates paths itself. Those of `tables` for these say
+  // only that the plugin has them.
+  const mtf::SlotsInWorker* in_worker = nullptr;
   bool is_shared = false;  // `handle` is, with others of the plugin (shared_init.h)
   mtf::Gate gate;  // calls and open files are its users, and regions, which rest
   std::atomic<int> references{1};

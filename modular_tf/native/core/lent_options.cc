@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "option_blocks.h"
+
 namespace mtf {
-namespace {
-
-constexpr int kBuffers = 2;  // the type tag of values that own memory
-
-}  // namespace
 
 LentOptions::~LentOptions() {
   for (void* block : blocks_) {

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -325,6 +326,22 @@ const char* WorkerCall::map(uint64_t most, bool* mapped) {
   }
   *mapped = true;
   return static_cast<const char*>(memory);
+}
+
+char* WorkerCall::copy_payload(uint64_t most) {
+  bool mapped = false;
+  const char* bytes = map(most, &mapped);
+  if (bytes == nullptr) return nullptr;
+  const auto size = static_cast<size_t>(channel_->reply.size);
+  auto* copy = static_cast<char*>(std::malloc(size + 1));
+  if (copy != nullptr) {
+    std::memcpy(copy, bytes, size);
+    copy[size] = '\0';
+  } else {
+    failed(kResourceExhausted, 0, "no memory for what the process of the plugin sent");
+  }
+  if (mapped) munmap(const_cast<char*>(bytes), size);
+  return copy;
 }
 
 // Has the channel closed, not used again.

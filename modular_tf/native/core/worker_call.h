@@ -59,6 +59,8 @@ class WorkerCall {
   // Maps the payload for reading, wherever it is, for the caller to munmap where `mapped` is true. NULL
   // and a status where it cannot be, or is longer than `most`.
   const char* map(uint64_t most, bool* mapped);
+  // A copy of it, of malloc's, with a NUL behind it; as map() else.
+  char* copy_payload(uint64_t most);
 
  private:
   // Where a request has come to. With kNoProcess nothing has begun.

@@ -85,32 +85,24 @@ int64_t get_file_size(const TF_Filesystem* filesystem, const char* path, TF_Stat
   return size;
 }
 
-char* translate_name(const TF_Filesystem* filesystem, const char* path) {
-  TF_Status status = {};
+char* translate_name(const TF_Filesystem* filesystem, const char* path, TF_Status* status) {
   char* name = nullptr;
-  call_on(filesystem, kTranslateName, path, nullptr, &status, [&](WorkerCall& call) {
-    bool mapped = false;
-    const char* bytes = call.map(kMostOfNames, &mapped);
-    if (bytes == nullptr) return;
-    const auto size = static_cast<size_t>(call.reply().size);
-    name = static_cast<char*>(std::malloc(size + 1));
-    if (name != nullptr) {
-      std::memcpy(name, bytes, size);
-      name[size] = '\0';
-    }
-    if (mapped) munmap(const_cast<char*>(bytes), size);
-  });
-  mtf_status_clear(&status);
+  call_on(filesystem, kTranslateName, path, nullptr, status,
+          [&](WorkerCall& call) { name = call.copy_payload(kMostOfNames); });
   return name;
 }
 
-void flush_caches(const TF_Filesystem* filesystem) {
-  TF_Status status = {};
+void flush_caches(const TF_Filesystem* filesystem, TF_Status* status) {
   const mtf::RemoteFilesystem& there = remote(filesystem);
-  WorkerCall call(there.worker, &status);
+  WorkerCall call(there.worker, status);
   if (call) call.perform(request_of(kFlushCaches, there.index));
-  mtf_status_clear(&status);
 }
+
+const mtf::SlotsInWorker with_status = {translate_name, flush_caches, mtf::decode_in_worker};
+
+// In the table in the place of these: the plugin has the operation.
+char* has_translate_name(const TF_Filesystem*, const char*) { return nullptr; }
+void has_flush_caches(const TF_Filesystem*) {}
 
 // -- lists of strings -----------------------------------------------------------------------------
 
@@ -182,7 +174,7 @@ extern "C" mtf_error* mtf_filesystem_new_in_worker(const void* tables, const mtf
                                                    mtf_filesystem** filesystem) {
   auto made = std::make_unique<mtf_filesystem>(tables, plugin);
   made->handle.plugin_filesystem = new mtf::RemoteFilesystem{worker, index, looks != 0};
-  made->is_remote = true;
+  made->in_worker = &with_status;
   worker->retain();
   *filesystem = made.release();
   return nullptr;
@@ -212,9 +204,10 @@ extern "C" void mtf_worker_tables(const void* slots, void* tables) {
   put(made.get_file_size, fs.get_file_size, get_file_size);
   put(made.get_children, fs.get_children, list_strings<kGetChildren>);
   put(made.get_matching_paths, fs.get_matching_paths, list_strings<kGetMatchingPaths>);
-  put(made.translate_name, fs.translate_name, translate_name);
-  put(made.flush_caches, fs.flush_caches, flush_caches);
+  put(made.translate_name, fs.translate_name, has_translate_name);
+  put(made.flush_caches, fs.flush_caches, has_flush_caches);
   mtf::put_file_functions(theirs, ours);
+  mtf::put_setting_functions(theirs, ours);
   ours.plugin_allocate = std::malloc;
   ours.plugin_free = std::free;
 }

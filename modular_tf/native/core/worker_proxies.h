@@ -43,6 +43,12 @@ void put(Slot& slot, const Slot& theirs, Slot ours) {
 
 // Puts the functions of open files and memory regions into `ours`, for the slots that `theirs` has.
 void put_file_functions(const Tables& theirs, Tables& ours);
+// The same for transactions and options.
+void put_setting_functions(const Tables& theirs, Tables& ours);
+
+// The text of a transaction, of malloc's; NULL where the status is not OK.
+char* decode_in_worker(const TF_Filesystem* filesystem, const TF_TransactionToken* token,
+                       TF_Status* status);
 
 }  // namespace mtf
 #endif

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "filesystem_state.h"
@@ -16,6 +17,7 @@
 #include "worker.h"
 #include "worker_open_files.h"
 #include "worker_served_channel.h"
+#include "worker_served_settings.h"
 
 using mtf::Error;
 using namespace mtf::wire;
@@ -30,6 +32,7 @@ struct Server {
   mtf_filesystem** filesystems;
   uint32_t count;
   mtf::OpenFiles files;
+  mtf::ServedSettings settings;
 };
 
 // Has malloc keep what a plugin frees after a long read, which the next one needs again: the largest
@@ -102,7 +105,7 @@ class ChannelServer : public mtf::ServedChannel {
       case kOpenAppender: return open_writer(fs, 1);
       case kRead:
       case kReleaseReader: return on_reader();
-      default: return on_writer();
+      default: return request_.operation < kStartTransaction ? on_writer() : on_settings(fs);
     }
   }
 
@@ -239,6 +242,12 @@ class ChannelServer : public mtf::ServedChannel {
     }
   }
 
+  Error on_settings(mtf_filesystem* fs) {
+    std::string bytes;
+    Error error = server_.settings.perform(fs, request_, payload(), reply_, bytes);
+    return error ? std::move(error) : answer(bytes.data(), bytes.size());
+  }
+
   Server& server_;
   mtf::CallingThread calling_;  // made and used by one thread
   const unsigned forks_ = mtf::fork_generation();
@@ -292,7 +301,7 @@ bool take_channel(Server* server, int control) {
 
 extern "C" mtf_error* mtf_worker_serve(int control, mtf_filesystem** filesystems, uint32_t count) {
   // Never freed: threads that hang in the plugin may still use it when this returns.
-  auto* server = new Server{filesystems, count, {}};
+  auto* server = new Server{filesystems, count, {}, {}};
   while (take_channel(server, control)) {
   }
   return nullptr;

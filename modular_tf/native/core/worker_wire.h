@@ -49,19 +49,30 @@ enum Operation : uint32_t {
   kCloseWriter,
   kReleaseWriter,
   kOpenRegion,
+  kStartTransaction,
+  kEndTransaction,
+  kAddToTransaction,
+  kGetTransaction,
+  kGetOrStartTransaction,
+  kDecodeTransaction,
+  kGetOptions,
+  kGetOption,
+  kSetOptions,
+  kSetOption,
 };
 
-// Where the payload of a message is. A request's: two texts, each with its NUL, or the bytes to append.
+// Where the payload of a message is. A request's: two texts, each with its NUL, the bytes to append, or
+// options (worker_options.h).
 enum Place : uint32_t { kBeside = 0, kInArea = 1, kInFile = 2 };
 
 struct Request {
   uint32_t operation;
   uint32_t filesystem;  // which of the worker's
-  uint64_t file;        // the number of an open file
+  uint64_t file;        // the number of an open file, or of a transaction
   uint64_t offset;
   uint64_t size;  // bytes of the payload; of a read: how many are wanted
   uint32_t first;  // bytes of the first text
-  uint32_t count;  // of texts, of paths_exist
+  uint32_t count;  // of options
   uint32_t place;
   uint32_t files;  // which descriptors come with it, in this order
   uint32_t serial;  // the reply repeats it
