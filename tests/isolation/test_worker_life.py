@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from modular_tf.filesystem.configuration import Option
 from modular_tf.isolation.worker import Worker
 from modular_tf.service.configuration import Config, load_config
 from modular_tf.service.service import PluginService
+from tests.isolation.hostile_plugin import hostile_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,6 +163,32 @@ def test_an_interrupt_ends_the_wait(local: Filesystem, tmp_path: Path) -> None:
         local.new_random_access_file(str(tmp_path / "fifo"))
     timer.join()
     assert local.path_exists("/")
+
+
+@pytest.mark.parametrize("operation", ["translate_name", "close"])
+def test_an_interrupt_of_a_call_without_a_status_is_raised_by_that_call(operation: str) -> None:
+    with _service(plugin_dirs=(str(hostile_plugin()),)) as service:
+        hostile = service.filesystem("hostile")
+        hostile.new_writable_file("hostile://h/data").close()
+        if operation == "close":
+            call = hostile.new_random_access_file("hostile://h/deed/release/hang").close
+        else:
+            call = partial(hostile.translate_name, "hostile://h/deed/translate/hang")
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+
+        with pytest.raises(KeyboardInterrupt):
+            call()
+        timer.join()
+        for _ in range(3):
+            hostile.get_children("hostile://h/")
+
+
+def test_the_end_of_the_process_is_told_by_a_call_without_a_status() -> None:
+    with _service(plugin_dirs=(str(hostile_plugin()),)) as service:
+        with pytest.raises(UnavailableError, match="crashed with SIGSEGV") as failure:
+            service.filesystem("hostile").translate_name("hostile://h/deed/translate/segv")
+        assert failure.value.rule == "LD-140"
 
 
 @pytest.mark.parametrize("opens", [False, True])

@@ -30,8 +30,10 @@ struct mtf_reader final : mtf::OpenFile {
   void abandon() override { gate.abandon(); }
 
   Error end() {
-    Error error = guarded({owner->plugin, "reader cleanup", path},
-                          [&](TF_Status*) { owner->tables->reader.cleanup(&handle); });
+    Error error = guarded({owner->plugin, "reader cleanup", path}, [&](TF_Status* status) {
+      if (owner->in_worker != nullptr) return owner->in_worker->release_reader(&handle, status);
+      owner->tables->reader.cleanup(&handle);
+    });
     owner->remove_open(this);
     owner->leave();
     return error;
@@ -83,8 +85,11 @@ struct mtf_writer final : mtf::OpenFile {
                                                      [&](TF_Status* status) {
                                                        table.close(&handle, status);
                                                      });
-    drop(guarded({owner->plugin, "writer cleanup", path},
-                 [&](TF_Status*) { table.cleanup(&handle); }));
+    Error cleaned_up = guarded({owner->plugin, "writer cleanup", path}, [&](TF_Status* status) {
+      if (owner->in_worker != nullptr) return owner->in_worker->release_writer(&handle, status);
+      table.cleanup(&handle);
+    });
+    if (!error && owner->in_worker != nullptr) error = std::move(cleaned_up);
     lock.unlock();
     owner->remove_open(this);
     owner->leave();

@@ -55,6 +55,9 @@ struct SlotsInWorker {
   char* (*translate_name)(const TF_Filesystem*, const char* path, TF_Status*);
   void (*flush_caches)(const TF_Filesystem*, TF_Status*);
   char* (*decode_transaction_token)(const TF_Filesystem*, const TF_TransactionToken*, TF_Status*);
+  // The cleanup of open files, which fails by an interrupt alone.
+  void (*release_reader)(TF_RandomAccessFile*, TF_Status*);
+  void (*release_writer)(TF_WritableFile*, TF_Status*);
 };
 
 Error closed_filesystem_error();

@@ -144,15 +144,15 @@ bool reopen(RemoteFile& file, TF_Status* status) {
 
 RemoteFile& file_of(void* plugin_file) { return *static_cast<RemoteFile*>(plugin_file); }
 
+// Where the call cannot be made or fails, the file is gone all the same.
 template <Operation operation, class Handle>
-void release_file(Handle* handle) {
+void release_file(Handle* handle, TF_Status* status) {
   auto* file = static_cast<RemoteFile*>(handle->plugin_file);
-  TF_Status status = {};
   {
-    FileCall call(*file, &status);
+    FileCall call(*file, status);
     if (call) call.perform(operation);
   }
-  mtf_status_clear(&status);
+  if (status->mark != mtf::kInterrupted) mtf_status_clear(status);
   delete file;
 }
 
@@ -303,6 +303,14 @@ void release_region(TF_ReadOnlyMemoryRegion* handle) {
 
 }  // namespace
 
+void mtf::release_in_worker(TF_RandomAccessFile* file, TF_Status* status) {
+  release_file<kReleaseReader>(file, status);
+}
+
+void mtf::release_in_worker(TF_WritableFile* file, TF_Status* status) {
+  release_file<kReleaseWriter>(file, status);
+}
+
 void mtf::put_file_functions(const Tables& theirs, Tables& ours) {
   const TF_FilesystemOps& fs = theirs.filesystem;
   TF_FilesystemOps& made = ours.filesystem;
@@ -311,9 +319,7 @@ void mtf::put_file_functions(const Tables& theirs, Tables& ours) {
   put(made.new_appendable_file, fs.new_appendable_file, open_writer<kOpenAppender>);
   put(made.new_read_only_memory_region_from_file, fs.new_read_only_memory_region_from_file,
       open_region);
-  ours.reader.cleanup = release_file<kReleaseReader, TF_RandomAccessFile>;
   put(ours.reader.read, theirs.reader.read, read);
-  ours.writer.cleanup = release_file<kReleaseWriter, TF_WritableFile>;
   put(ours.writer.append, theirs.writer.append, append);
   put(ours.writer.tell, theirs.writer.tell, tell);
   put(ours.writer.flush, theirs.writer.flush, on_writer<kFlush>);

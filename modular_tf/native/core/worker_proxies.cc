@@ -49,7 +49,7 @@ void delete_recursively(const TF_Filesystem* filesystem, const char* path, uint6
 bool paths_exist(const TF_Filesystem* filesystem, char** paths, int count, TF_Status** statuses) {
   const mtf::RemoteFilesystem& there = remote(filesystem);
   bool all = true;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < count && (i == 0 || statuses[i - 1]->mark != mtf::kInterrupted); ++i) {
     WorkerCall call(there.worker, statuses[i]);
     const bool is_told = call && call.texts(paths[i], nullptr) &&
                          call.perform(request_of(kPathsExist, there.index));
@@ -98,7 +98,8 @@ void flush_caches(const TF_Filesystem* filesystem, TF_Status* status) {
   if (call) call.perform(request_of(kFlushCaches, there.index));
 }
 
-const mtf::SlotsInWorker with_status = {translate_name, flush_caches, mtf::decode_in_worker};
+const mtf::SlotsInWorker with_status = {translate_name, flush_caches, mtf::decode_in_worker,
+                                        mtf::release_in_worker, mtf::release_in_worker};
 
 // In the table in the place of these: the plugin has the operation.
 char* has_translate_name(const TF_Filesystem*, const char*) { return nullptr; }

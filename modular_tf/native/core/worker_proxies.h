@@ -46,6 +46,10 @@ void put_file_functions(const Tables& theirs, Tables& ours);
 // The same for transactions and options.
 void put_setting_functions(const Tables& theirs, Tables& ours);
 
+// The cleanup of open files.
+void release_in_worker(TF_RandomAccessFile* file, TF_Status* status);
+void release_in_worker(TF_WritableFile* file, TF_Status* status);
+
 // The text of a transaction, of malloc's; NULL where the status is not OK.
 char* decode_in_worker(const TF_Filesystem* filesystem, const TF_TransactionToken* token,
                        TF_Status* status);

@@ -1,6 +1,7 @@
 /* The well-behaved fixture plugin, whose TF_InitPlugin was renamed to fixture_init, with deeds: a path
- * that has `/deed/NAME` in it makes any call on it do that deed first. A file `/deed/read/NAME` or
- * `/deed/append/NAME` opens well, and does it when it is read or written. */
+ * that has `/deed/NAME` in it makes any call on it do that deed first. A file `/deed/read/NAME`,
+ * `/deed/append/NAME` or `/deed/release/NAME` opens well, and does it when it is read, written, or closed
+ * after reading; `/deed/translate/NAME` does it when the name is translated. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@ static const deed* const all_deeds[] = {ending_deeds,     signal_deeds,  resourc
                                         descriptor_deeds, process_deeds, protocol_deeds};
 static const deed* deed_at_read;
 static const deed* deed_at_append;
+static const deed* deed_at_release;
 static TF_RandomAccessFileOps good_reader;
 static TF_WritableFileOps good_writer;
 
@@ -76,6 +78,8 @@ static void open_reader(const TF_Filesystem* filesystem, const char* path, TF_Ra
                         TF_Status* status) {
   const char* name = after(path, "/deed/read/");
   if (name != NULL) deed_at_read = find_deed(name);
+  const char* last = after(path, "/deed/release/");
+  if (last != NULL) deed_at_release = find_deed(name = last);
   good_filesystem_ops.new_random_access_file(filesystem, name == NULL ? path : "/data", file, status);
 }
 
@@ -85,6 +89,13 @@ static int64_t read_file(const TF_RandomAccessFile* file, uint64_t offset, size_
   deed_at_read = NULL;
   if (due != NULL) due->act();
   return good_reader.read(file, offset, n, buffer, status);
+}
+
+static void release_reader(TF_RandomAccessFile* file) {
+  const deed* due = deed_at_release;
+  deed_at_release = NULL;
+  if (due != NULL) due->act();
+  good_reader.cleanup(file);
 }
 
 static void open_writer(const TF_Filesystem* filesystem, const char* path, TF_WritableFile* file,
@@ -139,14 +150,16 @@ static int get_children(const TF_Filesystem* filesystem, const char* path, char*
 }
 
 static char* translate_name(const TF_Filesystem* filesystem, const char* uri) {
+  const char* name = after(uri, "/deed/translate/");
+  if (name != NULL) find_deed(name)->act();
   if (strstr(uri, "/listing/name-without-end") == NULL) {
     return good_filesystem_ops.translate_name(filesystem, uri);
   }
   const size_t length = (size_t)40 << 20;
-  char* name = ledger_allocate(length + 1);
-  memset(name, 'x', length);
-  name[length] = '\0';
-  return name;
+  char* whole = ledger_allocate(length + 1);
+  memset(whole, 'x', length);
+  whole[length] = '\0';
+  return whole;
 }
 
 __attribute__((visibility("default"))) void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
@@ -155,6 +168,7 @@ __attribute__((visibility("default"))) void TF_InitPlugin(TF_FilesystemPluginInf
   good_reader = *ops->random_access_file_ops;
   good_writer = *ops->writable_file_ops;
   ops->random_access_file_ops->read = read_file;
+  ops->random_access_file_ops->cleanup = release_reader;
   ops->writable_file_ops->append = append;
   ops->filesystem_ops->path_exists = path_exists;
   ops->filesystem_ops->new_random_access_file = open_reader;
