@@ -44,13 +44,18 @@ def _called(filesystem: Any, call: str, name: str) -> None:
     elif call == "list":
         filesystem.get_children(f"hostile://h/listing/{name}")
     else:
-        filesystem.translate_name(f"hostile://h/listing/{name}")
+        filesystem.translate_name(f"hostile://h/deed/translate/{name}")
 
 
 def _probe(filesystem: Any, kind: str) -> None:
     """Use the hostile plugin as anybody would; what it held may be lost."""
     if kind == "list":
         filesystem.get_children("hostile://h/")
+        return
+    if kind == "settings":
+        transaction = filesystem.get_or_start_transaction_for_path("hostile://h/file")
+        filesystem.end_transaction(transaction)
+        filesystem.get_filesystem_configuration()
         return
     filesystem.path_exists("hostile://h/")
     large = b"0123456789abcdef" * 20_000

@@ -15,7 +15,7 @@ class Deed(NamedTuple):
             returns.
         call: The call in which it does it.
         probed: One for what later calls may say before they succeed; "" where none may fail.
-        probe: What is done later, `file` or `list`.
+        probe: What is done later, `file`, `list` or `settings`.
         timeout: Seconds that a call may take.
         pause: Seconds between the deed and what is done later.
     """
@@ -151,7 +151,7 @@ DEEDS = (
     Deed("do-not-wait-on-channels", "makes the channels non-blocking", "", probed=_LOST),
     Deed("move-channels", "moves the channels to other numbers", "", timeout=_HANG_S, probed=_LOST),
     Deed("leak", "opens all the files that it may", "", probed=f"{_LOST}|RESOURCE"),
-    Deed("steal-requests", "reads the requests itself", "", timeout=_HANG_S, probed=_LOST),
+    Deed("steal-files", "takes the files that the host sends", "", timeout=_HANG_S, probed=_LOST),
     Deed(
         "forge-report", "tells its watcher of its own end", f"|{_ENDED}", timeout=60.0, probed=_LOST
     ),
@@ -182,6 +182,8 @@ DEEDS = (
     Deed("lying-count", "lists three names and says a billion", f"{_ENDED}", call="list"),
     Deed("null-names", "lists a hundred null names", "|.", call="list", probed=_LOST),
     Deed("no-array", "lists a hundred names and gives no list", "|.", call="list", probed=_LOST),
+    Deed("segv", "crashes when a name is translated", f"{_ENDED}SIGSEGV", call="translate"),
+    Deed("hang", "hangs when a name is translated", _LATE, call="translate", timeout=_HANG_S),
     Deed("name-without-end", "translates a name to 40 MiB", "", call="translate", timeout=60.0),
     # The protocol.
     Deed("forge-longer", "announces more bytes than it sends", "", probed=FORGED),
@@ -204,6 +206,23 @@ DEEDS = (
         "forge-enormous-count", "announces all names there can be", "", probe="list", probed=FORGED
     ),
     Deed("forge-many-empty", "sends 64 million empty names", "", probe="list", probed=FORGED),
+    Deed("forge-no-token", "starts no transaction", "", probe="settings", probed=FORGED),
+    Deed(
+        "forge-enormous-token",
+        "starts a transaction of another process",
+        "",
+        probe="settings",
+        probed=FORGED,
+    ),
+    Deed(
+        "forge-spoilt-options",
+        "sends options that are none",
+        "",
+        probe="settings",
+        probed=FORGED,
+    ),
+    Deed("forge-many-options", "sends two million options", "", probe="settings", probed=FORGED),
+    Deed("steal-requests", "takes a request from the line", "", probed=FORGED),
     Deed("answer-twice", "answers before the call has ended", FORGED, probed=_LOST),
     Deed("answer-for-ever", "answers as often as it can", FORGED, probed=_LOST),
     Deed("answer-with-rubbish", "answers with rubbish", FORGED, probed=_LOST),

@@ -74,7 +74,8 @@ static void leak(void) {
   }
 }
 
-static void* take_requests(void* nothing) {
+/* What the host sends on channels: descriptors of areas and directories. */
+static void* take_files(void* nothing) {
   char room[1 << 16];
   for (;;) {
     for (int descriptor = CONTROL; descriptor < 64; ++descriptor)
@@ -83,7 +84,7 @@ static void* take_requests(void* nothing) {
   }
   return nothing;
 }
-static void steal_requests(void) { on_thread(take_requests, 0); }
+static void steal_files(void) { on_thread(take_files, 0); }
 
 /* Entries such as the host's own, to the process that watches. */
 static void forge_report(void) {
@@ -115,7 +116,7 @@ const deed descriptor_deeds[] = {
     {"do-not-wait-on-channels", do_not_wait_on_channels},
     {"move-channels", move_channels},
     {"leak", leak},
-    {"steal-requests", steal_requests},
+    {"steal-files", steal_files},
     {"forge-report", forge_report},
     {"report-without-end", report_without_end},
     {NULL, NULL},

@@ -151,8 +151,8 @@ static int get_children(const TF_Filesystem* filesystem, const char* path, char*
 
 static char* translate_name(const TF_Filesystem* filesystem, const char* uri) {
   const char* name = after(uri, "/deed/translate/");
-  if (name != NULL) find_deed(name)->act();
-  if (strstr(uri, "/listing/name-without-end") == NULL) {
+  if (name == NULL || strcmp(name, "name-without-end") != 0) {
+    if (name != NULL) find_deed(name)->act();
     return good_filesystem_ops.translate_name(filesystem, uri);
   }
   const size_t length = (size_t)40 << 20;

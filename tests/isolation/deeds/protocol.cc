@@ -88,6 +88,14 @@ void many_empty(Forgery& forged) {
   forged.reply.numbers[0] = int64_t{kSize};
 }
 
+void no_token(Forgery& forged) { forged.reply.numbers[0] = 0; }
+void enormous_token(Forgery& forged) { forged.reply.numbers[0] = int64_t{1} << 40; }
+void spoilt_options(Forgery&) { std::memset(way.host->beside, 0x7f, 64); }
+void many_options(Forgery& forged) {
+  many_empty(forged);
+  forged.reply.numbers[0] /= 32;
+}
+
 void wake(Line& line) { syscall(SYS_futex, &line.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
 
 uint32_t wait_for_change(Line& line, uint32_t seen) {
@@ -170,7 +178,20 @@ void* relay(void*) {
   }
 }
 
-template <Forge forge>
+// Takes the next request, which the thread that serves the line never sees, and leaves the reply before
+// it where it is.
+void* take_request(void*) {
+  Line& host = *way.host;
+  if (wait_for_change(*way.server, mtf::kOfWorker) != mtf::kOfHost) return nullptr;
+  std::memcpy(host.beside, way.server->beside, sizeof host.beside);
+  answer(host, way.server->reply);
+  if (wait_for_change(host, mtf::kOfHost) != mtf::kOfWorker) return nullptr;
+  host.taken.store(host.request.serial);
+  answer(host, way.server->reply);
+  return nullptr;
+}
+
+template <Forge forge, void* (*work)(void*) = relay>
 void forge_replies() {
   Line* const served = line();
   if (served == nullptr) _exit(1);
@@ -182,7 +203,7 @@ void forge_replies() {
   }
   std::memcpy(static_cast<void*>(served), hosts, sizeof *served);
   way = {static_cast<Line*>(hosts), served, channel(), forge};
-  on_thread(relay, 0);
+  on_thread(work, 0);
 }
 
 // Answers beside the thread that serves the line, which comes when the host has seen it.
@@ -232,6 +253,11 @@ extern "C" const deed protocol_deeds[] = {
     {"forge-negative-count", forge_replies<negative_count>},
     {"forge-enormous-count", forge_replies<enormous_count>},
     {"forge-many-empty", forge_replies<many_empty>},
+    {"forge-no-token", forge_replies<no_token>},
+    {"forge-enormous-token", forge_replies<enormous_token>},
+    {"forge-spoilt-options", forge_replies<spoilt_options>},
+    {"forge-many-options", forge_replies<many_options>},
+    {"steal-requests", forge_replies<nullptr, take_request>},
     {"answer-twice", answer_twice},
     {"answer-for-ever", answer_for_ever},
     {"answer-with-rubbish", answer_with_rubbish},
