@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.fixtures.children import PythonRunner
 
 _MEMORY = """
@@ -70,6 +72,68 @@ _PAUSES = """
     service.close()
 """
 
+# The process ends, and when the next one has been started there is no memory for an area. What is
+# mapped counts, so the area of before is unmapped by then.
+_NO_AREA_IN_THE_NEXT_PROCESS = """
+    import os
+    import resource
+    import signal
+    import time
+    import modular_tf as mtf
+    from modular_tf.isolation.worker import Worker
+    from modular_tf.native.ffi import ffi, lib
+
+    def limit(size):
+        resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+
+    def start_without_memory(worker, run):
+        control = start(worker, run)
+        mapped = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        limit(mapped + (4 << 20))
+        return control
+
+    long = b"ram://" + b"x" * (32 << 20)
+    with mtf.PluginService(isolation="process") as service:
+        service.load()
+        fs = service.filesystem("ram")
+        lib.mtf_error_free(lib.mtf_path_exists(fs.handle, long))
+        before = next(found.pid for found in service.workers() if found.plugin == "ram_filesystem")
+        os.kill(before, signal.SIGKILL)
+        while os.path.exists(f"/proc/{before}/fd/0"):
+            time.sleep(0.01)
+        start, Worker.start = Worker.start, start_without_memory
+        error = lib.mtf_path_exists(fs.handle, long)
+        limit(resource.RLIM_INFINITY)  # an error with the path in it takes memory too
+        Worker.start = start
+        print(error.code, b"no memory of" in ffi.string(error.message))
+        lib.mtf_error_free(error)
+        print(fs.path_exists("ram://"))
+        print([found.restarts for found in service.workers() if found.plugin == "ram_filesystem"])
+"""
+
+# A read that is long enough for two channels, where there is no descriptor for the second one.
+_NO_SECOND_CHANNEL = """
+    import os
+    import resource
+    import sys
+    import modular_tf as mtf
+
+    with mtf.PluginService(isolation="process") as service:
+        service.load()
+        data = os.urandom(5 << 20)
+        with open(sys.argv[1], "wb") as file:
+            file.write(data)
+        fs = service.filesystem("")
+        with fs.new_random_access_file(sys.argv[1]) as reader:
+            reader.read(0, 3 << 19)  # so that there is an area
+            free, most = os.dup(0), resource.getrlimit(resource.RLIMIT_NOFILE)
+            os.close(free)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (free, most[1]))
+            read = reader.read(0, len(data))
+            resource.setrlimit(resource.RLIMIT_NOFILE, most)
+        print(read == data)
+"""
+
 
 def test_a_worker_gives_memory_back_that_no_call_uses(run_python: PythonRunner) -> None:
     assert run_python(_MEMORY).stdout == "True True\nTrue True\n"
@@ -77,3 +141,13 @@ def test_a_worker_gives_memory_back_that_no_call_uses(run_python: PythonRunner) 
 
 def test_memory_is_given_back_between_calls_alone(run_python: PythonRunner) -> None:
     assert run_python(_PAUSES).stdout == "[]\n"
+
+
+def test_no_memory_in_the_next_process_is_told_and_does_not_end_that(
+    run_python: PythonRunner,
+) -> None:
+    assert run_python(_NO_AREA_IN_THE_NEXT_PROCESS).stdout.split() == ["8", "True", "True", "[1]"]
+
+
+def test_a_long_read_needs_no_second_channel(run_python: PythonRunner, tmp_path: Path) -> None:
+    assert run_python(_NO_SECOND_CHANNEL, tmp_path / "file").stdout.split() == ["True"]

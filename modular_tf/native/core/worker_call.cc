@@ -118,8 +118,11 @@ bool WorkerCall::perform(wire::Request request) {
   };
   Way way = ask();
   // Nothing has begun in a process that had ended before: another one may do it.
-  if (way == Way::kNoProcess && acquire_again()) way = ask();
-  if (way == Way::kNoProcess && channel_ != nullptr) lost(false);
+  if (way == Way::kNoProcess && wanted_run_ == 0) {
+    if (!acquire_again()) return false;
+    way = ask();
+  }
+  if (way == Way::kNoProcess) lost(false);
   if (way == Way::kNoProcess && wanted_run_ != 0) status_->mark = kFileLost;
   return way == Way::kDone && check_reply();
 }

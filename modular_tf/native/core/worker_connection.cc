@@ -127,7 +127,6 @@ bool WorkerCall::start(UniqueLock& lock) {
 }
 
 bool WorkerCall::acquire_again() {
-  if (wanted_run_ != 0) return false;
   lost(false);
   if (is_interrupted()) return false;
   mtf_status_clear(status_);
