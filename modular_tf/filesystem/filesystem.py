@@ -206,6 +206,10 @@ class Filesystem:
         """Return whether it is a directory; False for a file, `NotFoundError` for nothing."""
         return self.stat(uri).is_directory
 
+    def was_file_just_now(self, uri: str) -> bool:
+        """Return whether a path is known to have been a file within the last second."""
+        return False
+
     def get_file_size(self, uri: str) -> int:
         """Return a file's length in bytes; a directory has none (`FailedPreconditionError`)."""
         return defaults.get_file_size(self, uri)

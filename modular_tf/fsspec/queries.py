@@ -39,7 +39,10 @@ class Queries(PluginIdentity):
         return self.filesystem.path_exists(self.uri(path))
 
     def isfile(self, path: Any) -> bool:
-        """Return whether `path` is a file; False when nothing is there."""
+        """Return whether `path` is a file; False when nothing is there.
+
+        In a bucket, `isfile` and `isdir` may tell what this filesystem saw within the last second.
+        """
         return self._is(path, "file")
 
     def isdir(self, path: Any) -> bool:
@@ -57,7 +60,10 @@ class Queries(PluginIdentity):
         """Return "file" or "directory"; some stores tell this by fewer requests than the rest."""
         known = self._cached_entry(path)
         if known is None and path != self.root_marker and not is_of_this_machine(self.scheme):
-            return "directory" if self.filesystem.is_directory(self.uri(path)) else "file"
+            uri = self.uri(path)
+            if self.filesystem.was_file_just_now(uri):
+                return "file"
+            return "directory" if self.filesystem.is_directory(uri) else "file"
         return str((known or self._asked_info(path))["type"])
 
     def modified(self, path: Any) -> datetime:

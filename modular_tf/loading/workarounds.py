@@ -76,6 +76,8 @@ class Workarounds:
             of directories, which an object store does not have.
         length_by_size: A length is asked for by get_file_size, where stat takes more requests; an
             answer of 0 and an error are looked up.
+        length_by_read: A length that was told before is confirmed by a read at the end of the file,
+            where stat takes more requests.
         root_depth: How many levels of a URI's path name the store's root.
         directory_marker: A directory is created as an empty object whose name ends in a slash.
         create_parents: All parents of a directory are created before it: the plugin does not see
@@ -134,6 +136,7 @@ class Workarounds:
     mtime_counts_from_year_one: bool = False
     lookup: str | None = None
     length_by_size: bool = False
+    length_by_read: bool = False
     root_depth: int = 0
     directory_marker: bool = False
     create_parents: bool = False

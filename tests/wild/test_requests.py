@@ -27,6 +27,11 @@ _CALLS = {
 }
 
 
+def _difference(once: dict[str, int], both: dict[str, int]) -> dict[str, int]:
+    more = {kind: number - once.get(kind, 0) for kind, number in both.items()}
+    return {kind: number for kind, number in more.items() if number}
+
+
 @pytest.fixture
 def requests_of(distant_s3, run_subject):
     """Return the requests that a call makes, by kind, in a process that has asked before."""
@@ -77,10 +82,10 @@ def test_a_file_that_was_long_is_looked_up_first(requests_of, look):
     once = requests_of(before)
     for call, expected in (
         (_CALLS["read_file of 20 MiB"], {"GET range": 5, "HEAD": 1, "list": 1}),
-        (_CALLS["open, read 20 MiB"], {"GET range": 5, "HEAD": 1, "list": 1}),
+        (_CALLS["open, read 20 MiB"], {"GET range": 1 + 5}),
     ):
         both = requests_of(f"{before}; {call}")
-        assert {kind: both[kind] - once.get(kind, 0) for kind in both} == expected
+        assert _difference(once, both) == expected
 
 
 def test_a_long_file_that_became_short_is_read_whole(requests_of):
@@ -97,8 +102,7 @@ def test_a_long_file_that_was_replaced_is_not_read_twice(requests_of, way):
     )
     once = requests_of(replaced)
     both = requests_of(f"{replaced}; fs.read_file(uri('large'))")
-    found = {kind: number - once.get(kind, 0) for kind, number in both.items()}
-    assert {kind: number for kind, number in found.items() if number} == {
+    assert _difference(once, both) == {
         "GET range": 1 + 6,
         "HEAD": 2,
         "list": 2,
@@ -130,6 +134,123 @@ def test_a_long_file_that_others_changed_since_the_last_look_is_read_as_it_is(
         expect(fs.read_file(uri("large")) == new, True)
         urllib.request.urlopen(urllib.request.Request(url, method="DELETE"))
         expect_error(errors.NotFoundError, fs.read_file, uri("large"))
+        """,
+    )
+
+
+def test_s3_looks_twice(requests_of):
+    """Where the last look told the length, a read at the end of the file confirms it."""
+    opening = "fs.open(uri('large'), 'rb').seek(0, 2)"
+    once = requests_of("fs.stat(uri('large'))")
+    for environment, expected in (
+        ({}, {"GET range": 1}),
+        ({"WILD_WITHOUT": "length_by_read"}, {"HEAD": 1, "list": 1}),
+    ):
+        both = requests_of(f"fs.stat(uri('large')); {opening}", **environment)
+        assert _difference(once, both) == expected
+
+
+@pytest.mark.parametrize("length", [0, 5, 3 << 20, (20 << 20) - 1, 20 << 20, (20 << 20) + 1, None])
+def test_a_long_file_that_others_replaced_since_the_last_look_is_opened_as_it_is(
+    distant_s3, run_subject, length
+):
+    run_subject(
+        distant_s3,
+        f"""
+        import urllib.request
+        from modular_tf.fsspec import ModularFileSystem
+
+        def change(method, data=None):
+            url = uri("large").replace("s3://", os.environ["S3_ENDPOINT"] + "/")
+            urllib.request.urlopen(urllib.request.Request(url, data, method=method))
+
+        s3, path, length = ModularFileSystem("s3", service=service), uri("large"), {length}
+        put("large", bytes(20 << 20))
+        expect(s3.info(path)["size"], 20 << 20)
+        if length is None:
+            change("DELETE")
+            expect_error(errors.NotFoundError, s3.open, path)
+        else:
+            change("PUT", b"n" * length)
+            with s3.open(path) as file:
+                expect((file.size, file.read() == b"n" * length), (length, True))
+        """,
+    )
+
+
+_FACE = "mtf.fsspec.ModularFileSystem('s3', service=service)"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("", [True, {}]),
+        ("s3.invalidate_cache()", [True, {"HEAD": 1, "list": 1}]),
+        ("s3.pipe_file(path, b'short')", [True, {"HEAD": 1, "list": 1}]),
+        ("s3.rm(path)", [False, {"HEAD": 1, "list": 1, "GET range": 1}]),
+        ("s3.mv(path, uri('moved'))", [False, {"HEAD": 1, "list": 1}]),
+    ],
+)
+def test_a_file_that_was_seen_right_now_is_a_file_until_it_is_changed(
+    distant_s3, run_subject, change, expected
+):
+    child = run_subject(
+        distant_s3,
+        f"""
+        import json
+        import urllib.request
+        from modular_tf.filesystem.workarounds import long_files
+
+        long_files.monotonic = lambda: 1000.0  # the second does not end
+
+        def control(method):
+            url = os.environ["S3_ENDPOINT"] + "/-/requests"
+            return urllib.request.urlopen(urllib.request.Request(url, method=method)).read()
+
+        s3, path = {_FACE}, uri("large")
+        put("large", bytes(2 << 20))
+        s3.info(path)
+        {change}
+        control("DELETE")
+        print([s3.isfile(path), json.loads(control("GET"))["requests"]])
+        expect((s3.isdir(path), s3.exists(path)), (False, {expected[0]}))
+        """,
+    )
+    assert ast.literal_eval(child.stdout.strip()) == expected
+
+
+def test_a_look_that_a_deletion_overtakes_is_not_remembered(distant_s3, run_subject):
+    run_subject(
+        distant_s3,
+        f"""
+        s3, path, look = {_FACE}, uri("large"), fs._lookup
+
+        def overtaken(*arguments, **options):
+            found, fs._lookup = look(*arguments, **options), look
+            fs.delete_file(path)
+            return found
+
+        put("large", bytes(2 << 20))
+        fs._lookup = overtaken
+        expect(s3.info(path)["size"], 2 << 20)
+        expect(s3.isfile(path), False)
+        """,
+    )
+
+
+def test_what_others_deleted_right_now_is_told_by_info_and_exists(distant_s3, run_subject):
+    run_subject(
+        distant_s3,
+        f"""
+        import urllib.request
+
+        s3, path = {_FACE}, uri("large")
+        put("large", bytes(2 << 20))
+        expect(s3.info(path)["type"], "file")
+        url = path.replace("s3://", os.environ["S3_ENDPOINT"] + "/")
+        urllib.request.urlopen(urllib.request.Request(url, method="DELETE"))
+        expect(s3.exists(path), False)
+        expect_error(errors.NotFoundError, s3.info, path)
         """,
     )
 

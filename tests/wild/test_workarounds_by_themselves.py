@@ -195,6 +195,22 @@ def test_a_look_at_a_long_file_counts_for_a_minute(monkeypatch):
     assert ("xx://b/f" in files, files.last_look("xx://b/f")) == (True, None)
 
 
+def test_a_look_at_a_long_file_is_recent_for_a_second(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(long_files, "monotonic", lambda: now[0])
+    files, found = LongFiles(10), FileStatistics(10, 7, is_directory=False)
+    files.note("xx://b/f", 10)
+    assert not files.is_recent("xx://b/f")
+    files.note("xx://b/f", 10, found)
+    now[0] += 0.9
+    assert files.is_recent("xx://b/f")
+    now[0] += 0.2
+    assert not files.is_recent("xx://b/f")
+    files.note("xx://b/f", 10, found)
+    files.clear()
+    assert not files.is_recent("xx://b/f")
+
+
 def test_few_names_of_long_files_are_remembered():
     files = LongFiles(10)
     files.note("xx://b/f", 10)
@@ -205,7 +221,9 @@ def test_few_names_of_long_files_are_remembered():
     found = FileStatistics(10, 7, is_directory=False)
     files.note("xx://b/f", 10, found)
     assert files.last_look("xx://b/f") == found
+    before = files.changes
     files.forget("xx://b/f")
+    assert files.changes > before
     assert ("xx://b/f" in files, files.last_look("xx://b/f")) == (False, None)
     names = [f"xx://b/{number}" for number in range(10_000)]
     for name in names:

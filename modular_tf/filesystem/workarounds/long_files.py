@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 _MOST = 4096
 _LONGEST_S = 60.0  # an older look tells little of what a file is now
+_RECENT_S = 1.0
 
 
 class _Look(NamedTuple):
@@ -29,6 +30,12 @@ class LongFiles:
     def __init__(self, shortest: int) -> None:
         self._shortest = shortest
         self._looks: dict[str, _Look] = {}
+        self._changes = 0
+
+    @property
+    def changes(self) -> int:
+        """How often a file was forgotten: a look that began before may tell of what it was."""
+        return self._changes
 
     def __contains__(self, uri: str) -> bool:
         return uri in self._looks
@@ -37,6 +44,13 @@ class LongFiles:
         """Return what the last look at a long file told; None for none in the last minute."""
         look = self._looks.get(uri)
         return look.found if look is not None and monotonic() - look.time < _LONGEST_S else None
+
+    def is_recent(self, uri: str) -> bool:
+        """Return whether a look of the last second found a long file."""
+        look = self._looks.get(uri)
+        if look is None or look.found is None or look.found.is_directory:
+            return False
+        return monotonic() - look.time < _RECENT_S
 
     def note(self, uri: str, length: int, found: FileStatistics | None = None) -> None:
         """Remember how long a file is, and what a look at it told, if there was one."""
@@ -48,5 +62,11 @@ class LongFiles:
         self._looks[uri] = _Look(found, monotonic())
 
     def forget(self, uri: str) -> None:
-        """Forget a file that is about to change."""
+        """Forget a file that is about to change, or has changed."""
+        self._changes += 1
         self._looks.pop(uri, None)
+
+    def clear(self) -> None:
+        """Forget all files."""
+        self._changes += 1
+        self._looks.clear()

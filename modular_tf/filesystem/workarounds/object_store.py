@@ -86,8 +86,11 @@ class ObjectStoreFilesystem(StoreQueries):
     def _delete_found(self, uri: str) -> None:
         """Delete a file that was there; a request whose answer was lost may have done it."""
         self._long_files.forget(uri)
-        with suppress(NotFoundError):
-            super().delete_file(uri)
+        try:
+            with suppress(NotFoundError):
+                super().delete_file(uri)
+        finally:
+            self._long_files.forget(uri)  # a look meanwhile may have found it
 
     def delete_dir(self, uri: str) -> None:
         """Delete one empty directory."""
@@ -100,7 +103,7 @@ class ObjectStoreFilesystem(StoreQueries):
     def rename_file(self, source: str, target: str) -> None:
         """Move a file or a whole directory: copy everything, then delete the source."""
         if not self.workarounds.rename_by_copy:
-            super().rename_file(source, target)
+            self._rename_by_plugin(source, target)
             return
         from_uri, to_uri = store_uri(source), store_uri(target)
         found = self._found("rename_file", source)
@@ -118,6 +121,12 @@ class ObjectStoreFilesystem(StoreQueries):
             else:
                 self._copy(part, landing, statistics.length)
         self.delete_recursively(from_uri)
+
+    def _rename_by_plugin(self, source: str, target: str) -> None:
+        try:
+            super().rename_file(source, target)
+        finally:
+            self._long_files.clear()  # what is renamed may be a directory
 
     def _file_target(self, operation: str, target: str) -> str:
         """Return the URI that a file is moved to; raise if a directory is there."""
@@ -172,7 +181,22 @@ class ObjectStoreFilesystem(StoreQueries):
         operation = "new_random_access_file"
         if data := self._short_file(operation, uri):
             return WholeFile(uri, data)
-        return self._reader(uri, self._plain_reader(uri), self._length(operation, uri))
+        length = self._confirmed_length(uri) or self._length(operation, uri)
+        return self._reader(uri, self._plain_reader(uri), length)
+
+    def _confirmed_length(self, uri: str) -> int:
+        """Return a long file's length if it is what the last look told; 0 where that is not known.
+
+        A read of two bytes that begins at the last one gets one.
+        """
+        if not self.workarounds.length_by_read or self._needs_length():
+            return 0
+        found = self._long_files.last_look(uri)
+        if found is not None:
+            with suppress(ModularTFError), self._plain_reader(uri) as file:
+                if len(file.read(found.length - 1, 2)) == 1:
+                    return found.length
+        return 0
 
     def read_file(self, uri: str) -> bytes:
         """Return the bytes of a whole file: one read for a short one, which is not looked up.

@@ -63,9 +63,11 @@ class StoreQueries(WorkaroundFilesystem):
 
     def _look(self, uri: str, operation: str = "look") -> FileStatistics | None:
         """Return the statistics of a path, None if nothing exists there."""
+        changes = self._long_files.changes
         found = self._look_by(self._lookup, uri, operation)
         if found is not None:
-            self._long_files.note(uri, found.length, found)
+            is_of_now = changes == self._long_files.changes
+            self._long_files.note(uri, found.length, found if is_of_now else None)
         return found
 
     def _kind(self, uri: str, operation: str = "look") -> FileStatistics | None:
@@ -158,6 +160,15 @@ class StoreQueries(WorkaroundFilesystem):
     def is_directory(self, uri: str) -> bool:
         """Return whether a path is a directory."""
         return self._found_kind("is_directory", uri).is_directory
+
+    def was_file_just_now(self, uri: str) -> bool:
+        """Return whether a look of the last second found a file; nothing changed it here since."""
+        return self._long_files.is_recent(uri)
+
+    def flush_caches(self) -> None:
+        """Forget what was seen, and clear the caches in the plugin."""
+        self._long_files.clear()
+        super().flush_caches()
 
     def get_file_size(self, uri: str) -> int:
         """Return a file's length in bytes."""
