@@ -107,6 +107,7 @@ class Crew:
         items: Iterable[_Item],
         *,
         in_order: bool = True,
+        meanwhile: Callable[[], object] | None = None,
     ) -> Generator[Outcome[_Item, _Result]]:
         """Yield the outcome of each item, in the order of the items.
 
@@ -120,6 +121,7 @@ class Crew:
                 the items before.
             in_order: False for the order in which the calls end; one that takes long then holds up
                 nobody else.
+            meanwhile: Called once by the iterating thread, when other threads have begun.
 
         Raises:
             CancelledError: The crew was stopped; its calls may be under way still.
@@ -135,6 +137,8 @@ class Crew:
         try:
             if len(first) > 1 or is_aside:
                 work.start(self._at_once)
+                if meanwhile is not None:
+                    meanwhile()
             yield from work.outcomes(self._while_waiting)
         finally:
             self._stop.is_asked = True  # before any call, in which an interrupt may come
@@ -321,7 +325,11 @@ class _Work(Generic[_Item, _Result]):
 
 
 def results_at_once(
-    function: Callable[[_Item], _Result], items: Iterable[_Item], at_once: int
+    function: Callable[[_Item], _Result],
+    items: Iterable[_Item],
+    at_once: int,
+    meanwhile: Callable[[], object] | None = None,
 ) -> list[_Result]:
     """Return the results of a function for each item, computed by a crew; raise the first error."""
-    return [outcome.get() for outcome in Crew(at_once).run(function, items)]
+    crew = Crew(at_once)
+    return [outcome.get() for outcome in crew.run(function, items, meanwhile=meanwhile)]

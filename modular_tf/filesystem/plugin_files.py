@@ -35,6 +35,8 @@ _close_writer = lib.mtf_writer_close
 # CPython shares the empty and the one-byte strings, so those must not be written to.
 _SMALLEST_PRIVATE_BYTES = 2
 _HUGE_PAGES_FROM = 1 << 22
+_BROUGHT_AT_ONCE = 1 << 22  # bytes of pages, after which an interrupt is seen
+_MOST_BROUGHT = 1 << 26  # which takes less time than a store to answer
 
 
 def fresh_bytes(n: int) -> tuple[bytes, memoryview]:
@@ -58,6 +60,15 @@ def prefer_huge_pages(target: memoryview) -> None:
     """Have the kernel bring many pages at a time where much is about to be written."""
     if len(target) >= _HUGE_PAGES_FROM:
         lib.mtf_prefer_huge_pages(ffi.from_buffer("char[]", target), len(target))
+
+
+def bring_pages(target: memoryview) -> None:
+    """Have the kernel bring pages of fresh memory while nothing has come that is to fill it."""
+    memory = ffi.from_buffer("char[]", target)
+    for start in range(0, min(len(target), _MOST_BROUGHT), _BROUGHT_AT_ONCE):
+        size = min(_BROUGHT_AT_ONCE, len(target) - start)
+        if not lib.mtf_bring_pages(memory + start, size):
+            break
 
 
 class PluginRandomAccessFile(RandomAccessFile):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from pathlib import Path
@@ -13,8 +14,9 @@ from modular_tf.filesystem import plugin_files
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.whole_reads import SHORT_FILE
-from modular_tf.filesystem.workarounds.readers import read_and_ask
-from modular_tf.native.ffi import ffi
+from modular_tf.filesystem.workarounds import readers
+from modular_tf.filesystem.workarounds.readers import PiecewiseReader, read_and_ask
+from modular_tf.native.ffi import ffi, lib
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import interrupt, points
 
@@ -180,6 +182,69 @@ def flags_of_memory(data: bytes) -> list[str]:
         elif found and line.startswith("VmFlags:"):
             return line.split()[1:]
     raise AssertionError("the bytes lie in no mapping")
+
+
+_MAPPED = 40 << 20  # bytes that malloc maps by themselves, so that no page is there
+
+
+class Awaited(RandomAccessFile):
+    """A file of a store that does not answer before pages were brought."""
+
+    uri = "store://bucket/file"
+
+    def __init__(self) -> None:
+        self.may_answer = threading.Event()
+
+    def readinto(self, offset, buffer):
+        assert self.may_answer.wait(60)
+        return len(buffer)
+
+    def known_length(self):
+        return _MAPPED
+
+    def close(self):
+        """Nothing is open."""
+
+
+def are_present(target: memoryview) -> bool:
+    """Return whether all pages that lie wholly within some memory are there."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    start = int(ffi.cast("uintptr_t", ffi.from_buffer("char[]", target)))
+    first, end = -(-start // page), (start + len(target)) // page
+    with Path("/proc/self/pagemap").open("rb", buffering=0) as pages:
+        entries = os.pread(pages.fileno(), 8 * (end - first), 8 * first)
+    return all(last_byte & 0x80 for last_byte in entries[7::8])
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda file: read_and_ask(file, _MAPPED, 4 << 20, lambda: None)[0],
+        lambda file: PiecewiseReader(file, 4 << 20).read(0, _MAPPED),
+    ],
+    ids=["read_and_ask", "PiecewiseReader"],
+)
+def test_pages_are_brought_before_anything_has_come(monkeypatch, read):
+    file, seen = Awaited(), []
+
+    def bring_pages(target):
+        seen.append(are_present(target))
+        plugin_files.bring_pages(target)
+        seen.append(are_present(target))
+        file.may_answer.set()
+
+    monkeypatch.setattr(readers, "bring_pages", bring_pages)
+    assert read(file) == bytes(_MAPPED)
+    memory = ffi.new("char[]", 1 << 16)
+    assert seen == [False, lib.mtf_bring_pages(memory, 1 << 16)]  # old kernels cannot
+
+
+def test_bringing_pages_changes_no_byte():
+    data = bytearray(os.urandom(5 << 20))
+    before = bytes(data)
+    for part in (memoryview(data), memoryview(data)[100:300], memoryview(data)[:0]):
+        plugin_files.bring_pages(part)
+    assert data == before
 
 
 @pytest.mark.parametrize("offset", [0, 1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing, suppress
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from modular_tf.concurrency.crew import Crew, results_at_once
@@ -16,7 +16,7 @@ from modular_tf.errors import (
     ResourceExhaustedError,
 )
 from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion
-from modular_tf.filesystem.plugin_files import fresh_bytes, prefer_huge_pages
+from modular_tf.filesystem.plugin_files import bring_pages, fresh_bytes, prefer_huge_pages
 from modular_tf.filesystem.uri import parse_uri
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class PiecewiseReader(RandomAccessFile):
             return self._file.read(offset, n)
         data, target = fresh_bytes(n)
         crew = Crew(1 if length is None else _number_at_once(n, piece))
-        count = self._read_pieces(offset, target, piece, crew)
+        count = self._read_pieces(offset, target, piece, crew, partial(bring_pages, target))
         return data if count == n else data[:count]
 
     def readinto(self, offset: int, buffer: Buffer) -> int:
@@ -96,13 +96,21 @@ class PiecewiseReader(RandomAccessFile):
         finally:
             crew.wait()
 
-    def _read_pieces(self, offset: int, target: memoryview, piece: int, crew: Crew) -> int:
+    def _read_pieces(
+        self,
+        offset: int,
+        target: memoryview,
+        piece: int,
+        crew: Crew,
+        meanwhile: Callable[[], object] | None = None,
+    ) -> int:
         def read_piece(start: int) -> int:
             return self._file.readinto(offset + start, target[start : start + piece])
 
         done = 0
         # A loop that is left stops the crew.
-        with closing(crew.run(read_piece, range(0, len(target), piece))) as outcomes:
+        pieces = range(0, len(target), piece)
+        with closing(crew.run(read_piece, pieces, meanwhile=meanwhile)) as outcomes:
             for outcome in outcomes:
                 count = outcome.get()
                 done += count
@@ -155,7 +163,8 @@ def read_and_ask(
         return file.readinto(start, target[start : start + piece])
 
     _keep_freed_memory(piece)
-    counts = results_at_once(read_piece, range(0, length, piece), _number_at_once(length, piece))
+    pieces, at_once = range(0, length, piece), _number_at_once(length, piece)
+    counts = results_at_once(read_piece, pieces, at_once, partial(bring_pages, target))
     return data if sum(counts) == length else None, ask()
 
 

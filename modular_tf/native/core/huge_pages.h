@@ -1,7 +1,8 @@
-/* Huge pages behind large memory that is about to be filled. */
+/* Pages, huge ones where there are any, behind large memory that is about to be filled. */
 #ifndef MODULAR_TF_CORE_HUGE_PAGES_H_
 #define MODULAR_TF_CORE_HUGE_PAGES_H_
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -12,6 +13,10 @@ extern "C" {
  * write for the first time. Pages that are only partly within it stay as they are, and so does all
  * of it where the kernel has no huge pages. */
 void mtf_prefer_huge_pages(const char* memory, size_t size);
+
+/* Brings the pages that lie wholly within memory, as writing to them would; their bytes stay. Returns
+ * false where the kernel cannot: before Linux 5.14, and where there is no memory for them. */
+bool mtf_bring_pages(const char* memory, size_t size);
 
 #ifdef __cplusplus
 }
