@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from modular_tf.errors import UnimplementedError
 from modular_tf.filesystem import defaults
 from modular_tf.filesystem.copying import copy_through
+from modular_tf.filesystem.fetch_times import FetchTimes
 from modular_tf.filesystem.same_file import TWO_PATH_OPERATIONS, skip_same_file
 from modular_tf.filesystem.uri import clean_path, parse_uri
 
@@ -44,6 +45,7 @@ class Filesystem:
         is_object_store: Whether a file comes to be, whole, when its writer is closed, and opening
             a directory as a file is an error without another look.
         forgets_discarded: Whether a file whose writer is discarded is as it was before.
+        fetch_times: What those who read ahead have found out about its reads.
     """
 
     is_object_store = False
@@ -52,6 +54,7 @@ class Filesystem:
     def __init__(self, scheme: str, plugin: str) -> None:
         self.scheme = scheme
         self.plugin = plugin
+        self.fetch_times = FetchTimes()
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Wrap the operations on two paths, so that they skip a file that is its own target."""

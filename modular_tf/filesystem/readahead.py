@@ -2,7 +2,8 @@
 
 Where a read begins at the end of the one before, the next block is twice as long. After a jump it
 is short again: a reader of small parts far from each other would wait for bytes that it never
-reads.
+reads. Where reads jump forward again and again, over fewer bytes than come while a request is on
+its way, as a reader of some columns of a table does, blocks hold what lies between them too.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.filesystem.fetch_times import FetchTimes
 from modular_tf.filesystem.files import RandomAccessFile
 
 if TYPE_CHECKING:
@@ -21,8 +23,14 @@ FIRST_BLOCK = 1 << 18
 LARGEST_BLOCK = 1 << 23
 """Bytes of the longest block; what is read in longer pieces is not kept."""
 
+LARGEST_BLOCK_OVER_HOLES = 1 << 24
+"""Bytes of the longest block where reads jump forward."""
+
 MOST_BYTES = 1 << 25
 """Bytes that the blocks of one file hold at most."""
+
+# One short jump forward may be chance; two, with at most one other jump between, are a habit.
+_SHORT_JUMP, _OTHER_JUMP, _HABIT, _MOST_HABIT = 2, -1, 3, 4
 
 
 class ReadaheadFile(RandomAccessFile):
@@ -36,18 +44,37 @@ class ReadaheadFile(RandomAccessFile):
         size: Bytes that it is known to have. Nothing behind them is read ahead.
         first: Bytes of the first block.
         most: Bytes that are kept at most.
+        times: What is known of reads where the file is; by default nothing.
     """
 
-    __slots__ = ("_block", "_blocks", "_expected", "_file", "_first", "_lock", "_most", "_size")
+    __slots__ = (
+        "_block",
+        "_blocks",
+        "_expected",
+        "_file",
+        "_first",
+        "_jumps",
+        "_lock",
+        "_most",
+        "_size",
+        "_times",
+    )
 
     def __init__(
-        self, file: RandomAccessFile, size: int, first: int = FIRST_BLOCK, most: int = MOST_BYTES
+        self,
+        file: RandomAccessFile,
+        size: int,
+        first: int = FIRST_BLOCK,
+        most: int = MOST_BYTES,
+        times: FetchTimes | None = None,
     ) -> None:
         self.uri = file.uri
         self._file = file
         self._size = size
         self._first = self._block = first
         self._most = most
+        self._times = times or FetchTimes()
+        self._jumps = 0  # how much of a habit the short ones are
         self._expected = 0  # where the next sequential read begins
         # Offsets and bytes, the last used last; replaced and never changed, for signal handlers.
         self._blocks: tuple[tuple[int, bytes], ...] = ()
@@ -58,7 +85,7 @@ class ReadaheadFile(RandomAccessFile):
         with self._lock:
             held = self._held_or_fetched(offset, n)
             if held is None:
-                data = self._file.read(offset, n)
+                data = self._passed_on(offset, n)
             elif len(held) >= n:
                 data = bytes(held[:n])
             else:
@@ -74,7 +101,8 @@ class ReadaheadFile(RandomAccessFile):
             while done < len(target):
                 held = self._held_or_fetched(offset + done, len(target) - done)
                 if held is None:
-                    done += self._file.readinto(offset + done, target[done:])
+                    with self._times.measured(len(target) - done):
+                        done += self._file.readinto(offset + done, target[done:])
                     break
                 piece = held[: len(target) - done]
                 target[done : done + len(piece)] = piece
@@ -108,15 +136,24 @@ class ReadaheadFile(RandomAccessFile):
         return memoryview(b"")
 
     def _adapt(self, offset: int) -> None:
-        """Choose the length of the block at `offset`, which is the first unless reads go on."""
-        if offset != self._expected or not offset:
-            self._block = self._first
-        else:
+        """Choose the length of the block at `offset`."""
+        if offset == self._expected and offset:
             self._block = min(2 * self._block, max(LARGEST_BLOCK, self._first))
+            return
+        longest = min(2 * self._times.reach, LARGEST_BLOCK_OVER_HOLES, self._most)
+        is_short = 0 < offset - self._expected <= longest // 2
+        step = _SHORT_JUMP if is_short else _OTHER_JUMP
+        self._jumps = max(0, min(self._jumps + step, _MOST_HABIT))
+        is_habit = is_short and self._jumps >= _HABIT
+        self._block = max(self._first, longest) if is_habit else self._first
+
+    def _passed_on(self, offset: int, n: int) -> bytes:
+        with self._times.measured(n):
+            return self._file.read(offset, n)
 
     def _fetched(self, offset: int, length: int) -> bytes:
         """Read a block and keep it, instead of the one that it continues."""
-        block = self._file.read(offset, length)
+        block = self._passed_on(offset, length)
         kept = [(start, old) for start, old in self._blocks if start + len(old) != offset]
         while kept and len(block) + sum(len(old) for _, old in kept) > self._most:
             del kept[0]

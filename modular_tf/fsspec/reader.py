@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped]
 
-from modular_tf.filesystem.readahead import ReadaheadFile
+from modular_tf.filesystem.readahead import FIRST_BLOCK, ReadaheadFile
 from modular_tf.filesystem.scheme import is_of_this_machine
 from modular_tf.filesystem.streams import ReaderStream
 
@@ -52,7 +52,9 @@ class ModularReader(io.BufferedReader):
         if is_of_this_machine(fs.scheme):
             stream, buffer = ReaderStream(file, lambda: size), self.blocksize
         else:
-            stream, buffer = _stream_of_network(file, size, block_size), _BUFFER_ABOVE_BLOCKS
+            times = fs.filesystem.fetch_times
+            ahead = ReadaheadFile(file, size, block_size or FIRST_BLOCK, times=times)
+            stream, buffer = _BoundedStream(ahead, size), _BUFFER_ABOVE_BLOCKS
         super().__init__(stream, max(1, min(buffer, size)))
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -81,11 +83,6 @@ class ModularReader(io.BufferedReader):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # Not __reduce__: since Python 3.12 io's classes refuse to be pickled in this method.
         return _reopen, (self.fs, self.path, self._asked_block_size, self.tell())
-
-
-def _stream_of_network(file: RandomAccessFile, size: int, block_size: int | None) -> _BoundedStream:
-    ahead = ReadaheadFile(file, size, *([] if block_size is None else [block_size]))
-    return _BoundedStream(ahead, size)
 
 
 class _BoundedStream(ReaderStream):

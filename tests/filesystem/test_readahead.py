@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modular_tf.filesystem.fetch_times import FetchTimes
 from modular_tf.filesystem.files import RandomAccessFile
-from modular_tf.filesystem.readahead import FIRST_BLOCK, LARGEST_BLOCK, MOST_BYTES, ReadaheadFile
+from modular_tf.filesystem.readahead import (
+    FIRST_BLOCK,
+    LARGEST_BLOCK,
+    LARGEST_BLOCK_OVER_HOLES,
+    MOST_BYTES,
+    ReadaheadFile,
+)
 
 MIB = 1 << 20
 
@@ -34,9 +41,20 @@ class Noted(RandomAccessFile):
         self.closed = True
 
 
-def opened(size, **options):
+class Known(FetchTimes):
+    """What is known of a store, and is not learned."""
+
+    def __init__(self, reach: int) -> None:
+        super().__init__()
+        self.reach = reach
+
+    def note(self, n, seconds):
+        """Learn nothing."""
+
+
+def opened(size, reach=0, **options):
     file = Noted(os.urandom(size))
-    return file, ReadaheadFile(file, size, **options)
+    return file, ReadaheadFile(file, size, times=Known(reach), **options)
 
 
 def read_on(ahead, start, end, step):
@@ -62,6 +80,86 @@ def test_a_jump_fetches_little():
     assert file.reads == [(17 * MIB, FIRST_BLOCK)]
     ahead.read(0, 100)
     assert file.reads[1:] == [(0, FIRST_BLOCK)]
+
+
+def test_short_jumps_forward_are_read_over():
+    file, ahead = opened(40 * MIB, reach=3 * MIB)
+    for place in range(MIB, 40 * MIB, 2 * MIB):
+        assert ahead.read(place, MIB // 2) == file.data[place : place + MIB // 2]
+
+    block = 6 * MIB
+    assert file.reads[:2] == [(MIB, MIB // 2), (3 * MIB, block)]
+    assert all(n <= block for _, n in file.reads)
+    assert len(file.reads) <= 8
+
+
+@pytest.mark.parametrize("step", [-MIB, -4 * MIB, 4 * MIB])
+def test_jumps_that_are_long_or_go_back_fetch_little(step):
+    file, ahead = opened(60 * MIB, reach=3 * MIB)
+    for place in range(30 * MIB, 30 * MIB + 7 * step, step):
+        ahead.read(place, 100)
+
+    assert [n for _, n in file.reads] == [FIRST_BLOCK] * 7
+
+
+def test_one_short_jump_among_others_is_chance():
+    file, ahead = opened(60 * MIB, reach=3 * MIB)
+    for place in (40, 41, 10, 50, 51, 5, 30, 31, 20):
+        ahead.read(place * MIB, 100)
+
+    assert {n for _, n in file.reads} == {FIRST_BLOCK}
+
+
+def test_another_order_here_and_there_does_not_end_the_reading_over_holes():
+    file, ahead = opened(60 * MIB, reach=3 * MIB)
+    for place in (10, 12, 40, 42):
+        ahead.read(place * MIB, 100)
+
+    assert [n for _, n in file.reads] == [FIRST_BLOCK, FIRST_BLOCK, FIRST_BLOCK, 6 * MIB]
+
+
+def test_a_block_over_holes_has_its_bound():
+    file, ahead = opened(200 * MIB, reach=100 * MIB)
+    for place in range(MIB, 200 * MIB, 8 * MIB):
+        ahead.read(place, 100)
+        assert sum(len(block) for _, block in ahead._blocks) <= MOST_BYTES
+
+    assert max(n for _, n in file.reads) == LARGEST_BLOCK_OVER_HOLES
+
+
+def test_the_reach_is_what_comes_within_one_latency():
+    times = FetchTimes()
+    times.note(100, 0.02)
+    assert times.reach == 0
+    times.note(8 * MIB, 0.02 + 0.1)  # 80 MiB a second
+    assert times.reach == pytest.approx(1.6 * MIB, rel=0.01)
+    times.note(MIB, 5.0)  # something else may have held it up
+    assert MIB < times.reach < 1.6 * MIB
+    times.note(8 * MIB, 5.0)
+    assert times.reach < MIB // 10
+
+
+def test_a_read_tells_nothing_of_much_longer_ones():
+    times = FetchTimes()
+    for _ in range(3):
+        times.note(MIB, 0.02)
+    assert times.reach == 8 * MIB
+
+
+def test_a_read_that_fails_tells_nothing():
+    times = FetchTimes()
+    with pytest.raises(OSError, match="cut off"), times.measured(MIB):
+        raise OSError("cut off")
+    assert times.reach == 0
+
+
+def test_files_of_one_filesystem_learn_together():
+    times = FetchTimes()
+    content = os.urandom(2 * MIB)
+    for read in (lambda ahead: ahead.read(0, 2 * MIB), lambda ahead: ahead.read(0, 1)):
+        times.reach = 0
+        read(ReadaheadFile(Noted(content), len(content), times=times))
+        assert times.reach > 0
 
 
 def test_a_long_read_is_passed_on_as_it_is():
@@ -149,9 +247,10 @@ def test_closing_it_closes_the_file_and_frees_the_blocks():
         st.tuples(st.integers(0, 5200), st.integers(0, 700), st.booleans()), min_size=1, max_size=30
     ),
     st.integers(1, 300),
+    st.integers(0, 2000),
 )
-def test_every_byte_is_right(reads, first):
-    file, ahead = opened(5000, first=first, most=900)
+def test_every_byte_is_right(reads, first, reach):
+    file, ahead = opened(5000, first=first, most=900, reach=reach)
     for offset, n, into in reads:
         expected = file.data[offset : offset + n]
         if into:
