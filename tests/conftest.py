@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+
 from hypothesis import settings
+
+# A shell has what it starts in the background ignore interrupts, which tests send.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # On top of Hypothesis' own profile, which repeats the same examples where CI is set.
 settings.register_profile("untimed", settings.default, deadline=None)
