@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import closing, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +19,7 @@ from modular_tf.errors import (
     NotFoundError,
 )
 from modular_tf.events import EventLog
+from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.filesystem.plugin_files import (
     PluginRandomAccessFile,
     PluginWritableFile,
@@ -26,7 +28,7 @@ from modular_tf.filesystem.plugin_files import (
 from modular_tf.filesystem.scheme import is_of_this_machine
 from modular_tf.native.ffi import ffi
 from modular_tf.native.strings import decode
-from modular_tf.tensorflow import open_files
+from modular_tf.tensorflow import open_files, recent_looks
 from modular_tf.tensorflow.answers import (
     answer_within,
     copied,
@@ -42,7 +44,7 @@ from modular_tf.tensorflow.open_files import OpenFile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from modular_tf.filesystem.files import RandomAccessFile, WritableFile
+    from modular_tf.filesystem.files import WritableFile
 
     _PathOperation = Callable[[Binding, str, str, Any], None]
 
@@ -61,7 +63,7 @@ def _added(binding: Binding, plugin: str, file: RandomAccessFile | WritableFile)
 
 def _open_reader(binding: Binding, uri: str, _other: str, answer: Any) -> None:
     filesystem = binding.filesystem
-    file = filesystem.new_random_access_file(uri)
+    file = recent_looks.open_file(filesystem, uri)
     answer.numbers[0] = _added(binding, filesystem.plugin, file)
     answer.numbers[1] = not is_of_this_machine(filesystem.scheme)
     if isinstance(file, PluginRandomAccessFile) and binding.limit_s is None:
@@ -94,24 +96,24 @@ def _delete_recursively(binding: Binding, uri: str, _other: str, answer: Any) ->
 
 
 def _path_exists(binding: Binding, uri: str, _other: str, _answer: Any) -> None:
-    if not binding.filesystem.path_exists(uri):
+    if not recent_looks.exists(binding.filesystem, uri):
         raise NotFoundError(f"{uri!r} does not exist", path=uri, operation="path_exists")
 
 
 def _stat(binding: Binding, uri: str, _other: str, answer: Any) -> None:
-    found = binding.filesystem.stat(uri)
+    found = recent_looks.stat(binding.filesystem, uri)
     answer.numbers[0] = found.length
     answer.numbers[1] = found.mtime_nsec
     answer.numbers[2] = found.is_directory
 
 
 def _is_directory(binding: Binding, uri: str, _other: str, _answer: Any) -> None:
-    if not binding.filesystem.is_directory(uri):
+    if not recent_looks.is_directory(binding.filesystem, uri):
         raise FailedPreconditionError(f"{uri!r} is a file", path=uri, operation="is_directory")
 
 
 def _get_file_size(binding: Binding, uri: str, _other: str, answer: Any) -> None:
-    answer.numbers[0] = binding.filesystem.get_file_size(uri)
+    answer.numbers[0] = recent_looks.file_size(binding.filesystem, uri)
 
 
 def _get_children(binding: Binding, uri: str, _other: str, answer: Any) -> None:
@@ -136,7 +138,7 @@ def _is_unicode(name: str) -> bool:
 
 
 def _get_matching_paths(binding: Binding, uri: str, _other: str, answer: Any) -> None:
-    found = binding.filesystem.get_matching_paths(uri)
+    found = recent_looks.matching_paths(binding.filesystem, uri)
     set_names(answer, [binding.theirs(path) for path in found])
 
 
@@ -152,11 +154,19 @@ def _on_two_paths(name: str) -> _PathOperation:
     return call
 
 
-_PATH_OPERATIONS: dict[bytes, _PathOperation] = {
+_LOOKING: dict[bytes, _PathOperation] = {
     b"new_random_access_file": _open_reader,
+    b"new_read_only_memory_region_from_file": _open_region,
+    b"path_exists": _path_exists,
+    b"stat": _stat,
+    b"is_directory": _is_directory,
+    b"get_file_size": _get_file_size,
+    b"get_children": _get_children,
+    b"get_matching_paths": _get_matching_paths,
+}
+_CHANGING: dict[bytes, _PathOperation] = {
     b"new_writable_file": _open_writer,
     b"new_appendable_file": _open_appender,
-    b"new_read_only_memory_region_from_file": _open_region,
     b"create_dir": _on_one_path("create_dir"),
     b"recursively_create_dir": _on_one_path("recursively_create_dir"),
     b"delete_file": _on_one_path("delete_file"),
@@ -164,12 +174,9 @@ _PATH_OPERATIONS: dict[bytes, _PathOperation] = {
     b"delete_recursively": _delete_recursively,
     b"rename_file": _on_two_paths("rename_file"),
     b"copy_file": _on_two_paths("copy_file"),
-    b"path_exists": _path_exists,
-    b"stat": _stat,
-    b"is_directory": _is_directory,
-    b"get_file_size": _get_file_size,
-    b"get_children": _get_children,
-    b"get_matching_paths": _get_matching_paths,
+}
+_PATH_OPERATIONS = _LOOKING | {
+    name: recent_looks.change()(operation) for name, operation in _CHANGING.items()
 }
 
 
@@ -304,11 +311,10 @@ def _close(number: int, file: WritableFile, _data: Any, _answer: Any) -> None:
 def _release(number: int, file: WritableFile, data: Any, _answer: Any) -> None:
     """Close a file that TensorFlow drops."""
     open_files.remove(number)
-    try:
+    is_read = isinstance(file, RandomAccessFile)
+    with nullcontext() if is_read else recent_looks.change(), closing(file):
         if data:
             file.append(data)
-    finally:
-        file.close()
 
 
 def _tell(_number: int, file: WritableFile, _data: Any, answer: Any) -> None:
@@ -316,11 +322,11 @@ def _tell(_number: int, file: WritableFile, _data: Any, answer: Any) -> None:
 
 
 _FILE_OPERATIONS: dict[str, Callable[[int, Any, Any, Any], None]] = {
-    "append": lambda _number, file, data, _answer: file.append(data),
+    "append": recent_looks.change()(lambda _number, file, data, _answer: file.append(data)),
     "tell": _tell,
-    "flush": lambda _number, file, _data, _answer: file.flush(),
-    "sync": lambda _number, file, _data, _answer: file.sync(),
+    "flush": recent_looks.change()(lambda _number, file, _data, _answer: file.flush()),
+    "sync": recent_looks.change()(lambda _number, file, _data, _answer: file.sync()),
     "wait": lambda _number, _file, _data, _answer: time.sleep(_WAIT_S),
-    "close": _close,
+    "close": recent_looks.change()(_close),
     "release": _release,
 }
