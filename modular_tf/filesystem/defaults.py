@@ -40,10 +40,11 @@ def recursively_create_dir(fs: Filesystem, uri: str) -> None:
     missing: list[str] = []
     current = uri.rstrip("/") if parse_uri(uri).path.strip("/") else uri
     while parse_uri(current).path:
-        if fs.path_exists(current):
-            if not fs.is_directory(current):
-                raise _not_a_directory(fs, current, "recursively_create_dir")
+        is_directory = _is_directory_there(fs, current)
+        if is_directory:
             break
+        if is_directory is not None:
+            raise _not_a_directory(fs, current, "recursively_create_dir")
         missing.append(current)
         parent = split_last(current)[0]
         if parent == current:
@@ -66,9 +67,9 @@ def delete_recursively(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCou
         ModularTFError: The first failure; it carries the counts as `undeleted`.
     """
     try:
-        if not fs.path_exists(uri):
+        is_directory = _is_directory_there(fs, uri)
+        if is_directory is None:
             raise _nothing_there(fs, uri)
-        is_directory = fs.is_directory(uri)
     except ModularTFError as error:
         error.undeleted = DeletedCounts(0, 1)  # as in TensorFlow, where it is called a directory
         raise
@@ -81,6 +82,20 @@ def delete_recursively(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCou
         deletion.first_error.undeleted = counts
         raise deletion.first_error
     return counts
+
+
+def _is_directory_there(fs: Filesystem, uri: str) -> bool | None:
+    """Return whether a path is a directory; None for nothing.
+
+    A store is asked once. Of other plugins some tell the kind of what is missing, so they are asked
+    for its existence before.
+    """
+    if not fs.is_object_store and not fs.path_exists(uri):
+        return None
+    try:
+        return fs.is_directory(uri)
+    except NotFoundError:
+        return None
 
 
 def _nothing_there(fs: Filesystem, uri: str) -> NotFoundError:

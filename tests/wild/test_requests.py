@@ -76,6 +76,11 @@ def test_s3_large_reads_use_one_connection(requests_of):
     assert read == {"GET range": 1 + 5, "HEAD": 1, "list": 1}
 
 
+def test_a_directory_that_exists_is_looked_at_once(requests_of):
+    made = "put('directory/file', b'x'); fs.recursively_create_dir(uri('directory'))"
+    assert requests_of(made) == {"PUT": 1, "HEAD": 1, "list": 1}
+
+
 @pytest.mark.parametrize("look", ["read_file of 20 MiB", "open, read 20 MiB", "stat of 20 MiB"])
 def test_a_file_that_was_long_is_looked_up_first(requests_of, look):
     before = _CALLS[look]
