@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _TELLING = 1 << 18  # bytes from which on a read tells of throughput too
+_SHORTEST_S = 1e-4  # no network answers faster: what does came from memory
 _MOST_TIMES = 8  # what a read tells of: longer ones than it by this factor
 
 
@@ -33,9 +34,12 @@ class FetchTimes:
         self.note(n, monotonic() - start)
 
     def note(self, n: int, seconds: float) -> None:
-        """Learn from a read; one that is shorter than the reach lowers it by little."""
+        """Learn from a read; one that is shorter than the reach changes it by little."""
+        if seconds < _SHORTEST_S:
+            return
         self._latency = latency = min(self._latency, seconds)
-        if n >= _TELLING and latency > 0:
+        if n >= _TELLING:
             transfer = max(seconds - latency, latency / _MOST_TIMES)
             told = int(n * latency / transfer)
-            self.reach = told if n >= self.reach else max(told, self.reach * 3 // 4)
+            reach = self.reach
+            self.reach = told if n >= reach else reach + (told - reach) * n // (4 * reach)

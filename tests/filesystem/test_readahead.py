@@ -153,7 +153,14 @@ def test_a_read_that_fails_tells_nothing():
     assert times.reach == 0
 
 
-def test_files_of_one_filesystem_learn_together():
+def test_what_comes_from_memory_tells_nothing_of_a_network():
+    times = FetchTimes()
+    times.note(MIB, 1e-6)
+    assert times.reach == 0
+
+
+def test_files_of_one_filesystem_learn_together(monkeypatch):
+    monkeypatch.setattr("modular_tf.filesystem.fetch_times._SHORTEST_S", 0)
     times = FetchTimes()
     content = os.urandom(2 * MIB)
     for read in (lambda ahead: ahead.read(0, 2 * MIB), lambda ahead: ahead.read(0, 1)):

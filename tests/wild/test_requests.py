@@ -155,6 +155,20 @@ def test_s3_looks_twice(requests_of):
         assert _difference(once, both) == expected
 
 
+def test_what_confirmed_the_length_is_not_read_again(requests_of):
+    looked_at = "put('large', bytes(20 << 20) + b'the end'); fs.stat(uri('large'));"
+    for offset, n, expected in (
+        ((20 << 20) + 4, 100, {"GET range": 1}),
+        ((20 << 20) + 7 - (1 << 16), 1 << 16, {"GET range": 1}),
+        ((20 << 20) + 6 - (1 << 16), 1 << 16, {"GET range": 2}),
+    ):
+        read = (
+            f"file = fs.new_random_access_file(uri('large')); found = file.read({offset}, {n});"
+            f" expect(found, (bytes(20 << 20) + b'the end')[{offset} : {offset + n}])"
+        )
+        assert _difference(requests_of(looked_at), requests_of(looked_at + read)) == expected
+
+
 @pytest.mark.parametrize("length", [0, 5, 3 << 20, (20 << 20) - 1, 20 << 20, (20 << 20) + 1, None])
 def test_a_long_file_that_others_replaced_since_the_last_look_is_opened_as_it_is(
     distant_s3, run_subject, length

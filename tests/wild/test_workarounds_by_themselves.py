@@ -20,11 +20,12 @@ from modular_tf.errors import (
 from modular_tf.filesystem.files import RandomAccessFile, WritableFile
 from modular_tf.filesystem.statistics import FileStatistics
 from modular_tf.filesystem.workarounds import long_files
+from modular_tf.filesystem.workarounds.bounded_reader import BoundedReader
 from modular_tf.filesystem.workarounds.descriptors import DescriptorCheck
 from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
 from modular_tf.filesystem.workarounds.library_check import LibraryCheck
 from modular_tf.filesystem.workarounds.long_files import LongFiles
-from modular_tf.filesystem.workarounds.readers import BlockReader, BoundedReader, PiecewiseReader
+from modular_tf.filesystem.workarounds.readers import BlockReader, PiecewiseReader
 from modular_tf.filesystem.workarounds.store_lookup import depth_of, store_uri
 from modular_tf.filesystem.workarounds.whole_file import WholeFile
 from modular_tf.filesystem.workarounds.writer import WorkaroundWriter

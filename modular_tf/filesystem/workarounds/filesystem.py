@@ -26,13 +26,13 @@ from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.idle_threads import wait_until_idle
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.filesystem.statistics import FileStatistics
+from modular_tf.filesystem.workarounds.bounded_reader import BoundedReader
 from modular_tf.filesystem.workarounds.counted_reader import CountedReader
 from modular_tf.filesystem.workarounds.descriptors import DescriptorCheck, LeakedDescriptors
 from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
 from modular_tf.filesystem.workarounds.library_check import LibraryCheck
 from modular_tf.filesystem.workarounds.readers import (
     BlockReader,
-    BoundedReader,
     MemoryRegion,
     PiecewiseReader,
 )
@@ -229,13 +229,15 @@ class WorkaroundFilesystem(PluginFilesystem):
         with self.new_random_access_file(uri) as reader:
             return b"".join(_blocks(reader))
 
-    def _reader(self, uri: str, file: RandomAccessFile, length: int | None) -> RandomAccessFile:
+    def _reader(
+        self, uri: str, file: RandomAccessFile, length: int | None, tail: bytes = b""
+    ) -> RandomAccessFile:
         """Return a reader around the plugin's, which asks for nothing behind a known length."""
         workarounds = self.workarounds
         if workarounds.counts_before_read:
             file = CountedReader(file, lambda: self.get_file_size(uri))
         if length is not None:
-            file = BoundedReader(file, length)
+            file = BoundedReader(file, length, tail)
         if workarounds.max_read is not None:
             file = PiecewiseReader(file, workarounds.max_read, workarounds.read_at_once)
         if workarounds.first_read is not None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.statistics import FileStatistics
 
 
+_TAIL = 1 << 16
 _MOST_VERSIONS = 3  # of a file that changes while it is read
 
 
@@ -181,23 +182,26 @@ class ObjectStoreFilesystem(StoreQueries):
         operation = "new_random_access_file"
         if data := self._short_file(operation, uri):
             return WholeFile(uri, data)
-        length = self._confirmed_length(uri) or self._length(operation, uri)
-        return self._reader(uri, self._plain_reader(uri), length)
+        length, tail = self._confirmed_length(uri)
+        length = length or self._length(operation, uri)
+        return self._reader(uri, self._plain_reader(uri), length, tail)
 
-    def _confirmed_length(self, uri: str) -> int:
-        """Return a long file's length if it is what the last look told; 0 where that is not known.
+    def _confirmed_length(self, uri: str) -> tuple[int, bytes]:
+        """Return a long file's length if it is what the last look told, and its last bytes; else 0.
 
-        A read of two bytes that begins at the last one gets one.
+        A read that is to go one byte behind the end gets one byte less. The last bytes are what
+        those read next whose format ends with an index, such as Parquet and Zip.
         """
-        if not self.workarounds.length_by_read or self._needs_length():
-            return 0
         found = self._long_files.last_look(uri)
-        if found is not None:
-            with suppress(ModularTFError), self._plain_reader(uri) as file:
-                with self.fetch_times.measured(1):
-                    last = file.read(found.length - 1, 2)
-                return found.length if len(last) == 1 else 0
-        return 0
+        if found is None or not self.workarounds.length_by_read or self._needs_length():
+            return 0, b""
+        n = min(_TAIL, found.length)
+        with suppress(ModularTFError), self._plain_reader(uri) as file:
+            with self.fetch_times.measured(n):
+                tail = file.read(found.length - n, n + 1)
+            if len(tail) == n:
+                return found.length, tail
+        return 0, b""
 
     def read_file(self, uri: str) -> bytes:
         """Return the bytes of a whole file: one read for a short one, which is not looked up.

@@ -168,39 +168,6 @@ def read_and_ask(
     return data if sum(counts) == length else None, ask()
 
 
-class BoundedReader(RandomAccessFile):
-    """Asks for nothing at or behind the end of the file as it was when it was opened [any thread]
-
-    Args:
-        file: The plugin's file.
-        length: The file's length in bytes.
-    """
-
-    __slots__ = ("_file", "_length")
-
-    def __init__(self, file: RandomAccessFile, length: int) -> None:
-        self.uri = file.uri
-        self._file = file
-        self._length = length
-
-    def known_length(self) -> int:
-        """Return the length that was learned when the file was opened."""
-        return self._length
-
-    def read(self, offset: int, n: int) -> bytes:
-        """Return up to `n` bytes from `offset`; fewer only where the file ends."""
-        return self._file.read(offset, min(n, max(0, self._length - offset)))
-
-    def readinto(self, offset: int, buffer: Buffer) -> int:
-        """Fill `buffer` from `offset`; return the number of bytes read."""
-        target = memoryview(buffer).cast("B")[: max(0, self._length - offset)]
-        return self._file.readinto(offset, target)
-
-    def close(self) -> None:
-        """Close the plugin's file."""
-        self._file.close()
-
-
 class BlockReader(RandomAccessFile):
     """Reads large blocks from a server that may ignore HTTP ranges [any thread]
 
