@@ -259,6 +259,48 @@ def test_filtered_moves_fill_one_directory(mtf, tree, tmp_path):
     assert names_below(tree) == []
 
 
+def test_a_filtered_move_within_a_store_takes_what_it_should(full):
+    full.memory.dirs |= {"/e", "/e/sub"}
+    moved = []
+    item = CopyItem(full.place("mem://h/d"), full.place("mem://h/e"))
+    move_all(full.transfers(4), [item], moved.append, Selection([(False, "b")]))
+
+    assert full.memory.files == {"/d/b": b"bbb", "/e/a": b"aa", "/e/sub/c": b"c"}
+    assert sorted(one.path for one in moved) == ["a", "sub/c"]
+
+
+@pytest.mark.parametrize("link", ["directory", "file", "hard link"])
+@pytest.mark.parametrize("scheme", ["", "file://"])
+@pytest.mark.parametrize("into", ["", "file://"])
+def test_a_filtered_move_onto_the_same_files_loses_none(mtf, tree, tmp_path, scheme, into, link):
+    files = set(names_below(tree))
+    target = tmp_path / "x" / "tree"
+    target.parent.mkdir()
+    if link == "directory":
+        target.symlink_to(tree)
+    else:
+        target.mkdir()
+        make = target.__class__.symlink_to if link == "file" else target.__class__.hardlink_to
+        make(target / "one.csv", tree / "one.csv")
+    mtf("fs", "mv", f"{scheme}{tree}", f"{into}{target.parent}", "--exclude", "*.txt")
+
+    left = {path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == files  # each file holds its name
+
+
+@pytest.mark.parametrize("scheme", ["", "file://", "ram://"])
+def test_a_filtered_move_leaves_links_to_directories(mtf, tree, tmp_path, scheme):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "x.csv").write_text("kept")
+    (tree / "link").symlink_to(tmp_path / "kept")
+    ended = mtf("fs", "mv", tree, f"{scheme}{tmp_path}/x", "--exclude", "*.txt")
+
+    assert ended.code == 1
+    assert "is a link to a directory" in ended.err
+    assert (tree / "link" / "x.csv").read_text() == "kept"
+    assert names_below(tree) == ["sub/four.txt", "two.txt"]
+
+
 @pytest.mark.parametrize("filters", [(), ("--exclude", "*.txt")], ids=["whole", "filtered"])
 def test_a_rehearsal_moves_nothing(mtf, tree, tmp_path, filters):
     before = names_below(tree)

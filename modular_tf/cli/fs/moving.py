@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.fs.copying import Copying, CopyItem, CopyRules, copy_file
-from modular_tf.cli.fs.removal import Removal, RemovalItem, RemovalRules
+from modular_tf.cli.fs.removal import Removal, RemovalItem, RemovalRules, is_link
 from modular_tf.cli.fs.selection import EVERYTHING, Selection
 from modular_tf.cli.fs.stream import refuse_overlap
 from modular_tf.cli.fs.transfers import watched
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from modular_tf.cli.fs.place import Place
     from modular_tf.cli.fs.transfers import Transfers
+    from modular_tf.filesystem.statistics import FileStatistics
 
 
 def move_all(
@@ -34,8 +35,8 @@ def move_all(
         items: What is moved where.
         moved: Called for each of the items that is moved; where there are filters, for each file
             of a directory instead.
-        selection: Which files of directories; where there are filters, directories stay, and
-            files may arrive in directories that exist.
+        selection: Which files of directories; where there are filters, files go one by one,
+            directories stay, and files may arrive in directories that exist.
         is_rehearsal: Nothing is moved; what would be is told.
     """
     trees: list[CopyItem] = []
@@ -61,51 +62,68 @@ def move_all(
     transfers.totals.find(len(items))
     transfers.run(step, items, lambda item: item.uri)
     transfers.totals.find(-len(trees))
-    rules = CopyRules(recursive=True, selection=selection, is_rehearsal=is_rehearsal)
+    if selection:
+        rules = CopyRules(recursive=True, selection=selection, is_rehearsal=is_rehearsal)
+        _FilteredMove(transfers, rules, moved).run(trees)
+        return
     for item in trees:
-        _move_tree(transfers, item, rules, moved)
+        _move_tree(transfers, item, moved)
+
+
+class _FilteredMove(Copying):
+    """Moves the files of trees that filters take, each by itself. [any thread]
+
+    A target that exists may be the source by another name: to copy such a file and to remove it
+    afterwards would lose it, which a move of one file does not.
+    """
+
+    def _facts(self, item: CopyItem, *, is_taken: bool) -> FileStatistics:  # noqa: ARG002
+        return item.source.stat()  # a directory would be moved whole
+
+    def _enter(self, item: CopyItem) -> None:
+        if item.path and is_link(item.source):
+            raise FailedPreconditionError(
+                "is a link to a directory, which a move with filters leaves", path=item.uri
+            )
+        super()._enter(item)
+
+    def copy_file(self, item: CopyItem, facts: FileStatistics | None) -> None:
+        """Move one file."""
+        if self._rules.is_rehearsal:
+            super().copy_file(item, facts)
+            return
+        with watched(self._transfers, item.target) as watch:
+            move_file(item.source, item.target, watch)
+        self._copied(item)
 
 
 def _move_tree(
-    transfers: Transfers[Any],
-    item: CopyItem,
-    rules: CopyRules,
-    moved: Callable[[CopyItem], object],
+    transfers: Transfers[Any], item: CopyItem, moved: Callable[[CopyItem], object]
 ) -> None:
     """Copy a tree, then remove what was copied of the source if all of it has arrived."""
     before = transfers.failures.count
     arrived = _Arrived()
-    Copying(transfers, rules, arrived.add).run([item])
+    Copying(transfers, CopyRules(recursive=True), arrived.add).run([item])
     if transfers.failures.count > before:
         transfers.failures.add("not all of it could be copied, so it stays where it is", item.uri)
         return
-    if not rules.is_rehearsal:
-        files = transfers.totals.files
-        removal = RemovalRules(
-            recursive=True, selection=arrived, with_directories=not rules.selection
-        )
-        Removal(transfers, removal).run([RemovalItem(item.source)])
-        transfers.totals.files = files  # a file that was moved is one file
+    files = transfers.totals.files
+    rules = RemovalRules(recursive=True, selection=arrived, with_directories=True)
+    Removal(transfers, rules).run([RemovalItem(item.source)])
+    transfers.totals.files = files  # a file that was moved is one file
     if transfers.failures.count == before:
-        for one in arrived.items if rules.selection else [item]:
-            moved(one)
+        moved(item)
 
 
 class _Arrived(Selection):
-    """The files that were copied, and the directories above them: what came later stays.
-
-    Attributes:
-        items: The files.
-    """
+    """The files that were copied, and the directories above them: what came later stays."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.items: list[CopyItem] = []
         self._paths: set[str] = set()
 
     def add(self, item: CopyItem) -> None:
         """Add a file that was copied. [any thread]"""
-        self.items.append(item)
         path = item.path
         while path and path not in self._paths:
             self._paths.add(path)

@@ -149,11 +149,13 @@ def _remove_directory(place: Place) -> None:
 
 def _is_walked(place: Place) -> bool:
     """Return whether a place is a directory, and no link to one: its target stays."""
-    if place.filesystem.scheme in _OF_FILES and os.path.islink(
-        place.filesystem.translate_name(place.uri)
-    ):
-        return False
-    return place.is_directory()
+    return not is_link(place) and place.is_directory()
+
+
+def is_link(place: Place) -> bool:
+    """Return whether a place is a symbolic link of this machine."""
+    filesystem = place.filesystem
+    return filesystem.scheme in _OF_FILES and os.path.islink(filesystem.translate_name(place.uri))
 
 
 def _remove_at_once(place: Place) -> None:
