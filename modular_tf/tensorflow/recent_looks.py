@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
-from modular_tf.errors import FailedPreconditionError, NotFoundError
+from modular_tf.errors import AbortedError, FailedPreconditionError, NotFoundError
 from modular_tf.filesystem.files import known_length
 from modular_tf.filesystem.glob import has_magic
 from modular_tf.filesystem.workarounds.object_store import ObjectStoreFilesystem
@@ -28,9 +28,16 @@ if TYPE_CHECKING:
 _KEPT_S = 1.0
 _MOST_LOOKS = 4096
 
-# By filesystem and URI: until when an answer counts, and the answer. A change replaces the table,
-# so a look that is under way meanwhile writes to one that nobody reads.
-_looks: dict[tuple[ref[Filesystem], str], tuple[float, FileStatistics]] = {}
+
+class _Look(NamedTuple):
+    good_until: float
+    found: FileStatistics
+    is_length_told: bool = False  # to one who is going to read so many bytes
+
+
+# By filesystem and URI. A change replaces the table, so a look that is under way meanwhile writes
+# to one that nobody reads.
+_looks: dict[tuple[ref[Filesystem], str], _Look] = {}
 
 
 def forget_looks() -> None:
@@ -53,13 +60,13 @@ def stat(filesystem: Filesystem, uri: str) -> FileStatistics:
     if not filesystem.is_object_store:
         return filesystem.stat(uri)
     looks, key, started = _looks, (ref(filesystem), uri), time.monotonic()
-    good_until, found = looks.get(key, (0.0, None))
-    if found is None or started >= good_until:
-        found = filesystem.stat(uri)
+    look = looks.get(key)
+    if look is None or started >= look.good_until:
+        look = _Look(started + _KEPT_S, filesystem.stat(uri))
         if len(looks) >= _MOST_LOOKS:
             looks.clear()
-        looks[key] = started + _KEPT_S, found
-    return found
+        looks[key] = look
+    return look.found
 
 
 def exists(filesystem: Filesystem, uri: str) -> bool:
@@ -81,11 +88,16 @@ def is_directory(filesystem: Filesystem, uri: str) -> bool:
 
 
 def file_size(filesystem: Filesystem, uri: str) -> int:
-    """Return a file's length. [any thread]"""
+    """Return a file's length, as `open_file` is to find it. [any thread]"""
     if not _is_asked_by_stat(filesystem):
         return filesystem.get_file_size(uri)
+    looks, key = _looks, (ref(filesystem), uri)
     found = stat(filesystem, uri)
-    return filesystem.get_file_size(uri) if found.is_directory else found.length
+    if found.is_directory:
+        return filesystem.get_file_size(uri)
+    if (look := looks.get(key)) is not None:
+        looks[key] = look._replace(is_length_told=True)
+    return found.length
 
 
 def matching_paths(filesystem: Filesystem, pattern: str) -> list[str]:
@@ -99,11 +111,27 @@ def matching_paths(filesystem: Filesystem, pattern: str) -> list[str]:
 
 
 def open_file(filesystem: Filesystem, uri: str) -> RandomAccessFile:
-    """Open a file. What was found is forgotten where the file's length is another. [any thread]"""
+    """Open a file. What was found is forgotten where the file's length is another. [any thread]
+
+    Raises:
+        AbortedError: `file_size` told that other length, by which TensorFlow is going to read: it
+            would take part of the file for all of it.
+    """
     file = filesystem.new_random_access_file(uri)
-    _good_until, found = _looks.get((ref(filesystem), uri), (0.0, None))
-    if found is not None and found.length != known_length(file):
-        _looks.pop((ref(filesystem), uri), None)
+    looks, key, length = _looks, (ref(filesystem), uri), known_length(file)
+    look = looks.get(key)
+    if look is not None and look.found.length != length:
+        looks.pop(key, None)
+        is_told = look.is_length_told and time.monotonic() < look.good_until
+        if is_told and length is not None:
+            file.close()
+            raise AbortedError(
+                f"new_random_access_file {uri!r}: it was replaced since its length was asked for,"
+                f" {look.found.length} bytes then and {length} now; try again",
+                plugin=filesystem.plugin,
+                path=uri,
+                operation="new_random_access_file",
+            )
     return file
 
 

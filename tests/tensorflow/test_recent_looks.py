@@ -131,6 +131,25 @@ assert not g.exists(file)
 """)
 
 
+def test_no_part_of_a_file_that_others_replaced_is_taken_for_all_of_it(run):
+    run("""
+file = f"{root}/file"
+def records():
+    return len(list(tf.data.FixedLengthRecordDataset(file, 10)))
+for count in (3, 5, 2):
+    others("PUT", file, b"x" * 10 * count)
+    if count != 3:
+        try:
+            raise AssertionError(f"{records()} records of {count}")
+        except tf.errors.AbortedError as error:
+            assert "was replaced since its length was asked for" in str(error), error
+    assert records() == count
+    assert g.exists(file) and tf.io.read_file(file).numpy() == b"x" * 10 * count
+write(file, "x" * 70)
+assert records() == 7  # nobody is told of his own changes
+""")
+
+
 def test_a_look_during_a_change_is_not_kept(run):
     run("""
 file = f"{root}/file"
