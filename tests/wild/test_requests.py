@@ -242,17 +242,25 @@ def test_a_look_that_a_deletion_overtakes_is_not_remembered(distant_s3, run_subj
     run_subject(
         distant_s3,
         f"""
-        s3, path, look = {_FACE}, uri("large"), fs._lookup
+        s3, path, look, note = {_FACE}, uri("large"), fs._lookup, fs._long_files.note
 
-        def overtaken(*arguments, **options):
+        def overtaken_look(*arguments, **options):
             found, fs._lookup = look(*arguments, **options), look
             fs.delete_file(path)
             return found
 
-        put("large", bytes(2 << 20))
-        fs._lookup = overtaken
-        expect(s3.info(path)["size"], 2 << 20)
-        expect(s3.isfile(path), False)
+        def overtaken_note(*arguments):
+            fs._long_files.note = note
+            fs.delete_file(path)
+            note(*arguments)
+
+        for owner, name, overtaken in (
+            (fs, "_lookup", overtaken_look), (fs._long_files, "note", overtaken_note)
+        ):
+            put("large", bytes(2 << 20))
+            setattr(owner, name, overtaken)
+            expect(s3.info(path)["size"], 2 << 20)
+            expect(s3.isfile(path), False)
         """,
     )
 

@@ -202,14 +202,29 @@ def test_a_look_at_a_long_file_is_recent_for_a_second(monkeypatch):
     files, found = LongFiles(10), FileStatistics(10, 7, is_directory=False)
     files.note("xx://b/f", 10)
     assert not files.is_recent("xx://b/f")
-    files.note("xx://b/f", 10, found)
+    files.note("xx://b/f", 10, found, files.last_change)
     now[0] += 0.9
     assert files.is_recent("xx://b/f")
     now[0] += 0.2
     assert not files.is_recent("xx://b/f")
-    files.note("xx://b/f", 10, found)
+    files.note("xx://b/f", 10, found, files.last_change)
     files.clear()
     assert not files.is_recent("xx://b/f")
+    files.note("xx://b/f", 10, found)
+    assert not files.is_recent("xx://b/f")
+
+
+def test_only_a_change_makes_a_look_older():
+    files, found = LongFiles(10), FileStatistics(10, 7, is_directory=False)
+    for step, is_recent in (
+        (lambda: files.note("xx://b/short", 9), True),
+        (lambda: files.forget("xx://b/f"), False),
+    ):
+        change = files.last_change
+        step()
+        files.note("xx://b/f", 10, found, change)
+        assert files.last_look("xx://b/f") == found
+        assert files.is_recent("xx://b/f") == is_recent
 
 
 def test_few_names_of_long_files_are_remembered():
@@ -222,9 +237,9 @@ def test_few_names_of_long_files_are_remembered():
     found = FileStatistics(10, 7, is_directory=False)
     files.note("xx://b/f", 10, found)
     assert files.last_look("xx://b/f") == found
-    before = files.changes
+    before = files.last_change
     files.forget("xx://b/f")
-    assert files.changes > before
+    assert files.last_change is not before
     assert ("xx://b/f" in files, files.last_look("xx://b/f")) == (False, None)
     names = [f"xx://b/{number}" for number in range(10_000)]
     for name in names:

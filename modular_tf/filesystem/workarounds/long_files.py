@@ -16,6 +16,7 @@ _RECENT_S = 1.0
 class _Look(NamedTuple):
     found: FileStatistics | None
     time: float
+    change: object
 
 
 class LongFiles:
@@ -30,12 +31,12 @@ class LongFiles:
     def __init__(self, shortest: int) -> None:
         self._shortest = shortest
         self._looks: dict[str, _Look] = {}
-        self._changes = 0
+        self._last_change = object()
 
     @property
-    def changes(self) -> int:
-        """How often a file was forgotten: a look that began before may tell of what it was."""
-        return self._changes
+    def last_change(self) -> object:
+        """Stands for the last change; a look that began before may tell of what a file was."""
+        return self._last_change
 
     def __contains__(self, uri: str) -> bool:
         return uri in self._looks
@@ -46,27 +47,36 @@ class LongFiles:
         return look.found if look is not None and monotonic() - look.time < _LONGEST_S else None
 
     def is_recent(self, uri: str) -> bool:
-        """Return whether a look of the last second found a long file."""
+        """Return whether a look of the last second, and of no change since, found a long file."""
         look = self._looks.get(uri)
         if look is None or look.found is None or look.found.is_directory:
             return False
-        return monotonic() - look.time < _RECENT_S
+        return look.change is self._last_change and monotonic() - look.time < _RECENT_S
 
-    def note(self, uri: str, length: int, found: FileStatistics | None = None) -> None:
-        """Remember how long a file is, and what a look at it told, if there was one."""
+    def note(
+        self, uri: str, length: int, found: FileStatistics | None = None, change: object = None
+    ) -> None:
+        """Remember how long a file is.
+
+        Args:
+            uri: The file.
+            length: Its length in bytes.
+            found: What a look at it told, if there was one.
+            change: The last change when that look began.
+        """
         if length < self._shortest:
-            self.forget(uri)
+            self._looks.pop(uri, None)
             return
         if len(self._looks) >= _MOST and uri not in self._looks:
             self._looks.clear()
-        self._looks[uri] = _Look(found, monotonic())
+        self._looks[uri] = _Look(found, monotonic(), change)
 
     def forget(self, uri: str) -> None:
         """Forget a file that is about to change, or has changed."""
-        self._changes += 1
+        self._last_change = object()
         self._looks.pop(uri, None)
 
     def clear(self) -> None:
         """Forget all files."""
-        self._changes += 1
+        self._last_change = object()
         self._looks.clear()

@@ -63,11 +63,10 @@ class StoreQueries(WorkaroundFilesystem):
 
     def _look(self, uri: str, operation: str = "look") -> FileStatistics | None:
         """Return the statistics of a path, None if nothing exists there."""
-        changes = self._long_files.changes
+        change = self._long_files.last_change
         found = self._look_by(self._lookup, uri, operation)
         if found is not None:
-            is_of_now = changes == self._long_files.changes
-            self._long_files.note(uri, found.length, found if is_of_now else None)
+            self._long_files.note(uri, found.length, found, change)
         return found
 
     def _kind(self, uri: str, operation: str = "look") -> FileStatistics | None:
