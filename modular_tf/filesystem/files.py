@@ -43,10 +43,12 @@ class RandomAccessFile(_Closable):
 
     Attributes:
         uri: What it was opened as.
+        holds_bytes: Whether reads may be served from its memory, so that their time tells nothing.
     """
 
     __slots__ = ("uri",)
     uri: str
+    holds_bytes = False
 
     def read(self, offset: int, n: int) -> bytes:
         """Return up to `n` bytes from `offset`; fewer only where the file ends."""

@@ -44,7 +44,8 @@ class ReadaheadFile(RandomAccessFile):
         size: Bytes that it is known to have. Nothing behind them is read ahead.
         first: Bytes of the first block.
         most: Bytes that are kept at most.
-        times: What is known of reads where the file is; by default nothing.
+        times: What is known of reads where the file is; by default nothing. A file that holds bytes
+            itself neither uses it nor adds to it.
     """
 
     __slots__ = (
@@ -73,7 +74,8 @@ class ReadaheadFile(RandomAccessFile):
         self._size = size
         self._first = self._block = first
         self._most = most
-        self._times = times or FetchTimes()
+        holds_bytes = getattr(file, "holds_bytes", False)  # one of the user's may lack it
+        self._times = FetchTimes() if times is None or holds_bytes else times
         self._jumps = 0  # how much of a habit the short ones are
         self._expected = 0  # where the next sequential read begins
         # Offsets and bytes, the last used last; replaced and never changed, for signal handlers.

@@ -17,6 +17,7 @@ from modular_tf.filesystem.readahead import (
     MOST_BYTES,
     ReadaheadFile,
 )
+from modular_tf.filesystem.workarounds.whole_file import WholeFile
 
 MIB = 1 << 20
 
@@ -167,6 +168,15 @@ def test_files_of_one_filesystem_learn_together(monkeypatch):
         times.reach = 0
         read(ReadaheadFile(Noted(content), len(content), times=times))
         assert times.reach > 0
+
+
+def test_a_file_that_holds_its_bytes_tells_nothing_of_the_store():
+    times = FetchTimes()
+    times.note(MIB, 0.02)
+    file = WholeFile("far://file", bytes(MIB // 2))
+    assert ReadaheadFile(file, MIB // 2, times=times).read(0, 10) == bytes(10)
+    times.note(MIB, 0.02)
+    assert times.reach == 8 * MIB
 
 
 def test_a_long_read_is_passed_on_as_it_is():

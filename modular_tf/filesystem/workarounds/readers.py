@@ -198,6 +198,7 @@ class BlockReader(RandomAccessFile):
         "_lock",
         "_size",
     )  # fmt: skip
+    holds_bytes = True
 
     def __init__(
         self,

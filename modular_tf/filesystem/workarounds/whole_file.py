@@ -20,6 +20,7 @@ class WholeFile(RandomAccessFile):
     """
 
     __slots__ = ("_data",)
+    holds_bytes = True
 
     def __init__(self, uri: str, data: bytes) -> None:
         self.uri = uri
