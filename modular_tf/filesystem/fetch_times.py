@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_TELLING = 1 << 18  # bytes from which on a read tells of throughput too
-_SHORTEST_S = 1e-4  # no network answers faster: what does came from memory
+TELLING = 1 << 18
+"""Bytes from which on a read tells of throughput too."""
+
 _MOST_TIMES = 8  # what a read tells of: longer ones than it by this factor
 
 
@@ -35,10 +36,8 @@ class FetchTimes:
 
     def note(self, n: int, seconds: float) -> None:
         """Learn from a read; one that is shorter than the reach changes it by little."""
-        if seconds < _SHORTEST_S:
-            return
         self._latency = latency = min(self._latency, seconds)
-        if n >= _TELLING:
+        if n >= TELLING:
             transfer = max(seconds - latency, latency / _MOST_TIMES)
             told = int(n * latency / transfer)
             reach = self.reach

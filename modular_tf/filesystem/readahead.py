@@ -8,14 +8,16 @@ its way, as a reader of some columns of a table does, blocks hold what lies betw
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.filesystem.fetch_times import FetchTimes
+from modular_tf.filesystem.fetch_times import TELLING, FetchTimes
 from modular_tf.filesystem.files import RandomAccessFile
 
 if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+    from contextlib import AbstractContextManager
 
 FIRST_BLOCK = 1 << 18
 """Bytes of the first block, and of one after a jump."""
@@ -103,7 +105,7 @@ class ReadaheadFile(RandomAccessFile):
             while done < len(target):
                 held = self._held_or_fetched(offset + done, len(target) - done)
                 if held is None:
-                    with self._times.measured(len(target) - done):
+                    with self._measured(offset + done, len(target) - done):
                         done += self._file.readinto(offset + done, target[done:])
                     break
                 piece = held[: len(target) - done]
@@ -150,8 +152,13 @@ class ReadaheadFile(RandomAccessFile):
         self._block = max(self._first, longest) if is_habit else self._first
 
     def _passed_on(self, offset: int, n: int) -> bytes:
-        with self._times.measured(n):
+        with self._measured(offset, n):
             return self._file.read(offset, n)
+
+    def _measured(self, offset: int, n: int) -> AbstractContextManager[None]:
+        """Measure a read, unless it is short: the last bytes may come from memory."""
+        n = min(n, self._size - offset)
+        return self._times.measured(n) if n >= TELLING else nullcontext()
 
     def _fetched(self, offset: int, length: int) -> bytes:
         """Read a block and keep it, instead of the one that it continues."""

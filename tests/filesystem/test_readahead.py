@@ -154,14 +154,15 @@ def test_a_read_that_fails_tells_nothing():
     assert times.reach == 0
 
 
-def test_what_comes_from_memory_tells_nothing_of_a_network():
+def test_the_last_bytes_tell_nothing_as_they_may_come_from_memory():
     times = FetchTimes()
-    times.note(MIB, 1e-6)
-    assert times.reach == 0
+    times.note(MIB, 0.02)
+    ReadaheadFile(Noted(bytes(MIB)), MIB, times=times).read(MIB - 100, 2 * MIB)
+    times.note(MIB, 0.02)
+    assert times.reach == 8 * MIB
 
 
-def test_files_of_one_filesystem_learn_together(monkeypatch):
-    monkeypatch.setattr("modular_tf.filesystem.fetch_times._SHORTEST_S", 0)
+def test_files_of_one_filesystem_learn_together():
     times = FetchTimes()
     content = os.urandom(2 * MIB)
     for read in (lambda ahead: ahead.read(0, 2 * MIB), lambda ahead: ahead.read(0, 1)):
