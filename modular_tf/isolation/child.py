@@ -109,8 +109,8 @@ class _Loading:
                 self._open(entry)
             else:
                 self._note(entry.violations, entry.scheme)
-        for given in self._job.options:
-            self._set_again(given)
+        if self._job.offered is not None:
+            self._serve_as_before(self._job.offered)
 
     def _limit_reach(self, schemes: Sequence[str]) -> None:
         task = self._job.task
@@ -130,10 +130,18 @@ class _Loading:
             self._served.append((tables, opened.filesystem))
             self._note(opened.warnings, tables.scheme)
 
+    def _serve_as_before(self, offered: Sequence[str]) -> None:
+        """Put what is served into the order that calls know; they come where none is missing."""
+        found = {entry[0].scheme: entry for entry in self._served}
+        self._served = [found[scheme] for scheme in offered if scheme in found]
+        if len(self._served) == len(offered):
+            for given in self._job.options:
+                self._set_again(given)
+
     def _set_again(self, given: SetOptions) -> None:
         try:
             given.set_on(self._served[given.filesystem][1])
-        except (ModularTFError, IndexError) as error:
+        except ModularTFError as error:
             names = ", ".join(option.name for option in given.options)
             text = f"options that were set before cannot be set again ({names}): {error}"
             raise FailedPreconditionError(text) from error

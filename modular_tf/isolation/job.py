@@ -37,6 +37,8 @@ class Job(NamedTuple):
         instance: The name of the instance that it serves; "" for the plugin itself.
         schemes: What the plugin is known to serve; None where that is not known.
         directories: Those that the configuration names for it.
+        offered: The schemes that processes before this one served, in that order; None for the
+            first one. Calls name them by their place here.
         options: What was set in processes before this one.
     """
 
@@ -46,6 +48,7 @@ class Job(NamedTuple):
     instance: str = ""
     schemes: tuple[str, ...] | None = None
     directories: tuple[str, ...] = ()
+    offered: tuple[str, ...] | None = None
     options: tuple[SetOptions, ...] = ()
 
     def __repr__(self) -> str:
@@ -63,8 +66,9 @@ class Job(NamedTuple):
         task = Task.from_dict(value["task"])
         schemes = None if value["schemes"] is None else tuple(value["schemes"])
         given = (value["bundled"], value["environment"], value["instance"])
+        offered = None if value["offered"] is None else tuple(value["offered"])
         options = tuple(map(SetOptions.from_dict, value["options"]))
-        return cls(task, *given, schemes, tuple(value["directories"]), options)
+        return cls(task, *given, schemes, tuple(value["directories"]), offered, options)
 
 
 class WorkerOffer(NamedTuple):
@@ -84,6 +88,11 @@ class WorkerOffer(NamedTuple):
     stores: tuple[int, ...]
     guarded: bool
     limits: tuple[str, ...] = ()
+
+    @property
+    def schemes(self) -> tuple[str, ...]:
+        """What it serves, in the order of `tables`."""
+        return () if self.finding.offer is None else self.finding.offer.schemes
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""

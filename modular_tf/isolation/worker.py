@@ -100,10 +100,13 @@ class Worker:
         """Start the first process, and return what it offers.
 
         Raises:
-            UnavailableError: It cannot be started, or ended while it loaded the plugin (LD-144).
+            UnavailableError: It cannot be started, ended while it loaded the plugin, or does not
+                serve what the first one did (LD-144).
         """
+        first = self._offer
+        offered = None if first is None else first.schemes
         try:
-            process = WorkerProcess(self._job._replace(options=self._options))
+            process = WorkerProcess(self._job._replace(offered=offered, options=self._options))
         except OSError as error:
             raise self._unstarted(f"no process can be started: {error}") from error
         offer = process.wait_for_offer(self._start_timeout_s)
@@ -111,8 +114,11 @@ class Worker:
             if process.ending is None:
                 process.ask_for_end()
             raise self._unstarted(_described(process.wait_for_end(_TIME_TO_TELL_S)))
+        if first is not None and offer.schemes != first.schemes:
+            process.wait_for_end(0)
+            raise self._unstarted(_missing(first, offer))
         tell_others(worker_records)
-        self._offer = self._offer or offer
+        self._offer = first or offer
         self.limits = offer.limits
         with self._lock:
             self._process = process
@@ -237,6 +243,12 @@ def worker_records() -> list[WorkerRecord]:
     """Return what the workers of this process do now. [any thread]"""
     found = (reference() for reference in _workers.valuerefs())
     return [record_of(worker) for worker in found if worker is not None and worker.is_used]
+
+
+def _missing(first: WorkerOffer, offer: WorkerOffer) -> str:
+    missing = ", ".join(repr(scheme) for scheme in first.schemes if scheme not in offer.schemes)
+    told = [note.message for note in offer.finding.notes if note not in first.finding.notes]
+    return redacted(": ".join([f"does not serve {missing} any more", *told[:1]]))
 
 
 def _described(ending: WorkerEnding) -> str:

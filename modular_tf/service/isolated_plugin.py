@@ -85,9 +85,8 @@ def load_in_worker(
         most_faults=config.most_worker_faults,
     )
     offer = worker.load()
-    schemes = () if offer.finding.offer is None else offer.finding.offer.schemes
     tables = tuple(
         tables_in_worker(scheme, slots, WorkerPlace(worker, index, offer.stores[index]))
-        for index, (scheme, slots) in enumerate(zip(schemes, offer.tables, strict=True))
+        for index, (scheme, slots) in enumerate(zip(offer.schemes, offer.tables, strict=True))
     )
     return IsolatedPlugin(worker, tables, offer.finding.notes, offer.guarded)

@@ -1,0 +1,87 @@
+"""What the process that follows has to serve."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modular_tf.errors import UnavailableError
+from modular_tf.filesystem.configuration import Option
+from modular_tf.service.configuration import Config
+from modular_tf.service.service import PluginService
+
+if TYPE_CHECKING:
+    from tests.fixtures.compiled import FilesystemPluginBuilder
+
+
+def _service_with(library: Path) -> PluginService:
+    config = Config(isolation="process", most_worker_faults=0)
+    service = PluginService(plugin_paths=[library], bundled=False, config=config)
+    service.load()
+    return service
+
+
+def _end_worker(service: PluginService) -> None:
+    (pid,) = [found.pid for found in service.workers()]
+    os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{pid}/fd/0").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_plugin_that_is_gone_for_a_while_is_missed_and_served_again(
+    fixture_plugin: FilesystemPluginBuilder, tmp_path: Path
+) -> None:
+    library = Path(shutil.copy(fixture_plugin(), tmp_path))
+    aside = tmp_path / "aside"
+    with _service_with(library) as service:
+        fixture = service.filesystem("fixture")
+        fixture.set_filesystem_configuration_option(Option("block_size", (512,)))
+        library.rename(aside)
+        _end_worker(service)
+
+        with pytest.raises(UnavailableError, match=r"not serve 'fixture' any more: .*No such file"):
+            fixture.path_exists("fixture://h/")
+        aside.rename(library)
+        assert fixture.get_filesystem_configuration_option("block_size").values == (512,)
+
+
+def test_a_process_that_serves_another_scheme_gets_no_call(
+    fixture_plugin: FilesystemPluginBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _service_with(fixture_plugin("two-schemes")) as service:
+        first, second = service.filesystem("fixture"), service.filesystem("fixture2")
+        worker = first.tables.place.worker  # type: ignore[attr-defined]
+        environment = {**worker._job.environment, "FIXTURE_SCHEME_NOW": "other"}
+        job = worker._job._replace(environment=environment)
+        monkeypatch.setattr(worker, "_job", job)
+        _end_worker(service)
+
+        for fs in (first, second):
+            with pytest.raises(UnavailableError, match="does not serve 'fixture' any more"):
+                fs.path_exists(f"{fs.scheme}://h/")
+        monkeypatch.undo()
+        assert first.path_exists("fixture://h/")
+
+
+def test_schemes_keep_their_places_where_the_next_process_serves_more(
+    fixture_plugin: FilesystemPluginBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the store of the first scheme was down when the plugin was loaded."""
+    with _service_with(fixture_plugin("two-schemes")) as service:
+        first = service.filesystem("fixture")
+        worker = first.tables.place.worker  # type: ignore[attr-defined]
+        offer = worker._offer
+        found = offer.finding._replace(offer=offer.finding.offer._replace(schemes=("fixture2",)))
+        monkeypatch.setattr(worker, "_offer", offer._replace(finding=found))
+        _end_worker(service)
+
+        assert first.path_exists("fixture://h/")  # a call of the only place that there is
+        assert worker._process.offer.schemes == ("fixture2",)
