@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
+from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.filesystem.configuration import Option, OptionsForC, option_from_c
 from modular_tf.filesystem.filesystem import Filesystem
@@ -26,6 +27,10 @@ class PluginSettings(Filesystem):
 
     _handle: Any
     tables: FilesystemTables
+
+    def __init__(self, scheme: str, plugin: str) -> None:
+        super().__init__(scheme, plugin)
+        self._setting = ForkLock()  # what is kept is what the plugin was told last
 
     def _failed(self, error: Any, operation: str, path: str | None = None) -> ModularTFError:
         failure = take_error(error, plugin=self.plugin, path=path, operation=operation)
@@ -118,10 +123,11 @@ class PluginSettings(Filesystem):
         """Set the given options; `NotFoundError` where the plugin has none that can be set."""
         listed = list(options)
         given = OptionsForC(listed)
-        error = lib.mtf_set_configuration(self._handle, given.array, given.count)
-        if not self._is_implemented(error, "set_filesystem_configuration"):
-            super().set_filesystem_configuration(listed)
-        self._keep(listed, is_single=False)
+        with self._setting:
+            error = lib.mtf_set_configuration(self._handle, given.array, given.count)
+            if not self._is_implemented(error, "set_filesystem_configuration"):
+                super().set_filesystem_configuration(listed)
+            self._keep(listed, is_single=False)
 
     def get_filesystem_configuration_option(self, key: str) -> Option:
         """Return the option with a key."""
@@ -137,10 +143,11 @@ class PluginSettings(Filesystem):
     def set_filesystem_configuration_option(self, option: Option) -> None:
         """Set the given option; `NotFoundError` where the plugin has none that can be set."""
         given = OptionsForC([option])
-        error = lib.mtf_set_configuration_option(self._handle, given.array)
-        if not self._is_implemented(error, "set_filesystem_configuration_option"):
-            super().set_filesystem_configuration_option(option)
-        self._keep([option], is_single=True)
+        with self._setting:
+            error = lib.mtf_set_configuration_option(self._handle, given.array)
+            if not self._is_implemented(error, "set_filesystem_configuration_option"):
+                super().set_filesystem_configuration_option(option)
+            self._keep([option], is_single=True)
 
     def _keep(self, options: list[Option], *, is_single: bool) -> None:
         place = self.tables.place

@@ -41,7 +41,12 @@ class SetOptions(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
         options = [
-            [option.name, [_as_json(v) for v in option.values], option.description, option.per_file]
+            [
+                option.name,
+                list(map(_as_json, option.values)),
+                option.description,
+                bool(option.per_file),
+            ]
             for option in self.options
         ]
         return {**self._asdict(), "options": options}

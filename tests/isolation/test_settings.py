@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import signal
@@ -9,7 +10,7 @@ import threading
 import time
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -220,6 +221,32 @@ def test_many_threads_set_and_read_options(worker: PluginService) -> None:
     assert failures == []
 
 
+def test_what_is_kept_is_what_was_set_last(worker: PluginService) -> None:
+    """The first thread to set an option is held up before that is kept."""
+    fs = worker.filesystem("fixture")
+    place = fs.tables.place  # type: ignore[attr-defined]
+    keep, names, is_set = place.worker.keep_options, iter(["first"]), threading.Event()
+
+    def keep_late(*given: Any, **how: Any) -> None:
+        for _ in names:
+            is_set.set()
+            time.sleep(0.3)
+        keep(*given, **how)
+
+    def set_block_size(size: int) -> None:
+        fs.set_filesystem_configuration_option(Option("block_size", (size,)))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(place.worker, "keep_options", keep_late)
+        thread = threading.Thread(target=set_block_size, args=(512,))
+        thread.start()
+        assert is_set.wait(20)
+        set_block_size(1024)
+        thread.join()
+    _end_worker(worker)
+    assert fs.get_filesystem_configuration_option("block_size").values == (1024,)
+
+
 def test_more_than_can_be_sent_is_refused(worker: PluginService) -> None:
     with pytest.raises(InvalidArgumentError, match="more than 16 MiB"):
         worker.filesystem("fixture").set_filesystem_configuration_option(
@@ -242,6 +269,9 @@ def test_what_was_set_crosses_as_it_is() -> None:
     received = SetOptions.from_dict(sent.as_dict())
 
     assert received == sent
+    # What OptionsForC takes for a truth need not be one of JSON.
+    odd = Option("odd", (), per_file=bytearray(b"1"))  # type: ignore[arg-type]
+    assert json.dumps(SetOptions(0, (odd,), is_single=True).as_dict())
     for mine, theirs in zip(sent.options, received.options, strict=True):
         assert list(map(type, theirs.values)) == list(map(type, mine.values))
     assert math.copysign(1, received.options[1].values[1]) == -1  # type: ignore[arg-type]
