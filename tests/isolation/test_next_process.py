@@ -1,4 +1,4 @@
-"""What the process that follows has to serve."""
+"""What the process that follows has to serve, and interrupts while the end of one is told."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ import pytest
 
 from modular_tf.errors import UnavailableError
 from modular_tf.filesystem.configuration import Option
+from modular_tf.isolation.worker import Worker
 from modular_tf.service.configuration import Config
 from modular_tf.service.service import PluginService
+from tests.isolation.hostile_plugin import hostile_plugin
 
 if TYPE_CHECKING:
     from tests.fixtures.compiled import FilesystemPluginBuilder
 
 
-def _service_with(library: Path) -> PluginService:
-    config = Config(isolation="process", most_worker_faults=0)
+def _service_with(library: Path, call_timeout_s: float | None = None) -> PluginService:
+    config = Config(isolation="process", most_worker_faults=0, call_timeout_s=call_timeout_s)
     service = PluginService(plugin_paths=[library], bundled=False, config=config)
     service.load()
     return service
@@ -85,3 +87,23 @@ def test_schemes_keep_their_places_where_the_next_process_serves_more(
 
         assert first.path_exists("fixture://h/")  # a call of the only place that there is
         assert worker._process.offer.schemes == ("fixture2",)
+
+
+def test_an_interrupt_while_the_end_of_a_late_close_is_told_is_raised_by_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ended(worker: Worker, run: int, *, is_late: bool) -> str:
+        if is_late:
+            signal.raise_signal(signal.SIGINT)
+        return told(worker, run, is_late=is_late)
+
+    told = Worker.ended
+    with _service_with(hostile_plugin(), call_timeout_s=1.0) as service:
+        hostile = service.filesystem("hostile")
+        hostile.new_writable_file("hostile://h/data").close()
+        reader = hostile.new_random_access_file("hostile://h/deed/release/hang")
+        monkeypatch.setattr(Worker, "ended", ended)
+
+        with pytest.raises(KeyboardInterrupt):
+            reader.close()
+        assert hostile.get_children("hostile://h/") == []

@@ -144,6 +144,14 @@ bool reopen(RemoteFile& file, TF_Status* status) {
 
 RemoteFile& file_of(void* plugin_file) { return *static_cast<RemoteFile*>(plugin_file); }
 
+// Whether a signal handler raised in a call that failed, be it while the end of the process was looked
+// into. The status says so then.
+bool was_interrupted(TF_Status* status) {
+  if (status->code == 0 || !mtf::is_interrupted()) return false;
+  status->mark = mtf::kInterrupted;
+  return true;
+}
+
 // Where the call cannot be made or fails, the file is gone all the same.
 template <Operation operation, class Handle>
 void release_file(Handle* handle, TF_Status* status) {
@@ -152,7 +160,7 @@ void release_file(Handle* handle, TF_Status* status) {
     FileCall call(*file, status);
     if (call) call.perform(operation);
   }
-  if (status->mark != mtf::kInterrupted) mtf_status_clear(status);
+  if (!was_interrupted(status)) mtf_status_clear(status);
   delete file;
 }
 
@@ -210,8 +218,8 @@ int64_t read_blocks(RemoteFile& file, uint64_t offset, size_t wanted, char* buff
       TF_Status rest = {};
       std::swap(rest, *status);
       if (answered < asked) other.finish();
-      mtf_status_clear(status);
-      std::swap(rest, *status);
+      if (!was_interrupted(status)) std::swap(rest, *status);
+      mtf_status_clear(&rest);
       return static_cast<int64_t>(done);
     }
     if (is_alone && asked < wanted && !ask(call)) return 0;
