@@ -31,8 +31,8 @@ void begin_in_child() {
 }  // namespace
 
 bool watch_forks() {
-  static const bool are_watched =
-      pthread_atfork(hold_calls, let_calls_go_on, begin_in_child) == 0;
+  static std::atomic<bool> are_watched{false};  // two threads may both register, which does no harm
+  if (!are_watched) are_watched = pthread_atfork(hold_calls, let_calls_go_on, begin_in_child) == 0;
   return are_watched;
 }
 
