@@ -17,7 +17,7 @@ std::atomic<int> forks{0};  // that wait or go on
 
 void hold_calls() {
   ++forks;
-  for (int i = 0; calls != 0 && i < kMostPauses; ++i) std::this_thread::sleep_for(kPause);
+  for (int i = 0; calls > 0 && i < kMostPauses; ++i) std::this_thread::sleep_for(kPause);
 }
 
 void let_calls_go_on() { --forks; }
