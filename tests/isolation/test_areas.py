@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from tests.fixtures.children import PythonRunner
 
-_MEMORY = """
+_RESIDENT = """
     import time
     import modular_tf as mtf
 
@@ -23,6 +23,9 @@ _MEMORY = """
             elif is_area and line.startswith("Rss:"):
                 found += int(line.split()[1])
         return found
+"""
+
+_MEMORY = f"""{_RESIDENT}
 
     service = mtf.PluginService(isolation="process")
     service.load()
@@ -37,6 +40,61 @@ _MEMORY = """
             time.sleep(0.05)
         print(used >= len(data) >> 10, resident_kib() <= LIMIT_KIB)
         assert fs.read_file("ram://f") == data
+    service.close()
+"""
+
+_SHORT_AFTER_LONG = f"""{_RESIDENT}
+    with mtf.PluginService(isolation="process") as service:
+        service.load()
+        with service.filesystem("ram").new_writable_file("ram://f") as file:
+            file.append(bytes(8 << 20))
+            end = time.monotonic() + 30
+            while resident_kib() > LIMIT_KIB and time.monotonic() < end:
+                time.sleep(0.05)
+            file.append(bytes(20_000))
+            print(resident_kib() <= LIMIT_KIB)
+"""
+
+# A kernel that makes huge pages of shared memory does so in an area too, again after a pause.
+_HUGE_PAGES = """
+    import mmap
+    import os
+    import time
+    import modular_tf as mtf
+
+    SIZE, COLLAPSE = 4 << 20, 25
+
+    def huge_kib(name):
+        found, is_area = 0, False
+        for line in open("/proc/self/smaps"):
+            if "-" in line.split()[0]:
+                is_area = name in line
+            elif is_area and line.startswith("ShmemPmdMapped:"):
+                found += int(line.split()[1])
+        return found
+
+    def is_made_by_the_kernel():
+        file = os.memfd_create("tried")
+        os.ftruncate(file, SIZE)
+        memory = mmap.mmap(file, SIZE)
+        for start in range(0, SIZE, 4096):
+            memory[start] = 1
+        try:
+            memory.madvise(COLLAPSE)
+        except OSError:
+            return False
+        return True
+
+    service = mtf.PluginService(isolation="process")
+    service.load()
+    fs = service.filesystem("ram")
+    data = os.urandom(SIZE)
+    for pause_s in (0, 1.5):
+        time.sleep(pause_s)
+        with fs.new_writable_file("ram://f") as file:
+            file.append(data)
+        expected = SIZE >> 10 if is_made_by_the_kernel() else 0
+        print(huge_kib("modular_tf call") == expected, fs.read_file("ram://f") == data)
     service.close()
 """
 
@@ -137,6 +195,14 @@ _NO_SECOND_CHANNEL = """
 
 def test_a_worker_gives_memory_back_that_no_call_uses(run_python: PythonRunner) -> None:
     assert run_python(_MEMORY).stdout == "True True\nTrue True\n"
+
+
+def test_a_short_call_takes_no_huge_page(run_python: PythonRunner) -> None:
+    assert run_python(_SHORT_AFTER_LONG).stdout == "True\n"
+
+
+def test_memory_of_long_calls_comes_in_huge_pages(run_python: PythonRunner) -> None:
+    assert run_python(_HUGE_PAGES).stdout == "True True\nTrue True\n"
 
 
 def test_memory_is_given_back_between_calls_alone(run_python: PythonRunner) -> None:

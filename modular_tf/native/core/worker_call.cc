@@ -132,6 +132,12 @@ bool WorkerCall::begin(const wire::Request& request) {
   return is_begun_;
 }
 
+void WorkerCall::bring_room(size_t size) {
+  const auto is_awaited = [&] { return channel_->line->turn.load() == kOfWorker; };
+  while (is_awaited() && channel_->bring_huge_page(size)) {
+  }
+}
+
 bool WorkerCall::finish() {
   is_begun_ = false;
   return without_process(receive()) == Way::kDone && check_reply();
@@ -153,6 +159,8 @@ WorkerCall::Way WorkerCall::send(const wire::Request& header) {
   if (size_ > 0) {
     const bool is_long = size_ > wire::kInline;
     request.place = is_long ? wire::kInArea : wire::kBeside;
+    while (is_long && channel_->bring_huge_page(size_)) {
+    }
     char* const place = is_long ? channel_->area : channel_->line->beside;
     std::memcpy(place, data_, first_size_);
     if (second_ != nullptr) std::memcpy(place + first_size_, second_, size_ - first_size_);

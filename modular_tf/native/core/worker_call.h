@@ -48,6 +48,8 @@ class WorkerCall {
   // The same in two steps, which may be repeated.
   bool begin(const wire::Request& request);
   bool finish();
+  // Between them: brings memory for as many bytes of what comes back, until the worker has answered.
+  void bring_room(size_t size);
 
   // Whether the last request was answered, be it by an error of the plugin's.
   bool is_answered() const { return is_answered_; }

@@ -8,14 +8,15 @@
 #include <cstring>
 #include <memory>
 
+#include "shared_memory.h"
+
 namespace mtf {
 namespace {
 
 constexpr size_t kSmallArea = size_t{1} << 20;
 
-size_t whole_pages(size_t size) {
-  const size_t page = 4096;
-  return (size + page - 1) / page * page;
+size_t area_for(size_t size) {
+  return size <= kSmallArea ? kSmallArea : (size + kHugePage - 1) / kHugePage * kHugePage;
 }
 
 void drop_channels(mtf_worker& worker) {
@@ -81,15 +82,16 @@ void Channel::drop_area() {
   close_file(area_file);
   if (area != nullptr) munmap(area, area_size);
   area = nullptr;
-  area_size = 0;
+  area_size = brought = 0;
 }
 
 bool Channel::reserve(size_t size) {
-  const bool is_emptied = !uses_area && line->area.exchange(kOfCall) == kEmptied;
+  const uint32_t use = uses_area ? static_cast<uint32_t>(kOfCall) : line->area.exchange(kOfCall);
   uses_area = true;
-  if (is_emptied) drop_area();
+  if (use == kEmptying) drop_area();
+  if (use == kEmpty) brought = 0;
   if (size <= area_size) return true;
-  size = whole_pages(size < kSmallArea ? kSmallArea : size);
+  size = area_for(size);
   int file = -1;
   void* made = new_shared_memory(size, &file);
   if (made == nullptr) return false;
@@ -97,6 +99,12 @@ bool Channel::reserve(size_t size) {
   area = static_cast<char*>(made);
   area_size = size;
   area_file = file;
+  return true;
+}
+
+bool Channel::bring_huge_page(size_t size) {
+  if (size < brought + kHugePage / 2 || brought >= area_size || area_size < kHugePage) return false;
+  brought = mtf::bring_huge_page(area + brought) ? brought + kHugePage : area_size;
   return true;
 }
 

@@ -25,6 +25,7 @@ struct Channel {
   int area_file = -1;  // to be sent with the next request; -1 when the worker has it
   char* area = nullptr;
   size_t area_size = 0;
+  size_t brought = 0;      // bytes from its start whose memory was brought, or cannot be
   bool uses_area = false;  // the call has reserved it
   int64_t run = 0;  // of the worker
   uint32_t serial = 0;  // of the last request
@@ -34,6 +35,9 @@ struct Channel {
   ~Channel();                 // tells the worker
   bool reserve(size_t size);  // an area of at least this size, to be used; false: no memory
   void drop_area();
+  // Brings the next huge page of as many bytes of the area, of which they fill at least half. False: there
+  // is none to bring.
+  bool bring_huge_page(size_t size);
   void release();             // the area, whose memory the worker gives back where it stays unused
 };
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "shared_memory.h"
 #include "worker_call.h"
 #include "worker_upcalls.h"
 

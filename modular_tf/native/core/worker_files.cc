@@ -1,6 +1,7 @@
 // The functions that stand in the tables of open files whose plugin runs in a worker.
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -52,9 +53,16 @@ struct RemoteFile {
   const bool is_local;
   // Of a file that is open for reading, so that another process can open it again.
   std::string path;
-  bool is_seen = false;
+  std::atomic<bool> is_seen{false};
   mtf::SeenFile seen = {};
   mtf::Lock reopening;
+
+  // How many of as many bytes from here on it had when it was looked at; none where nobody has looked.
+  size_t known_bytes(uint64_t offset, size_t wanted) const {
+    const auto length = static_cast<uint64_t>(is_seen && seen.length > 0 ? seen.length : 0);
+    const uint64_t left = length > offset ? length - offset : 0;
+    return left < wanted ? static_cast<size_t>(left) : wanted;
+  }
 
  private:
   mtf::Lock lock_;
@@ -233,7 +241,9 @@ int64_t read_once(RemoteFile& file, uint64_t offset, size_t wanted, char* buffer
   const OpenThere there = file.there();
   WorkerCall call(file.worker, status, there.run);
   const size_t size = wanted < kMostArea ? wanted : kMostArea;
-  if (!call || !call.room(size) || !call.perform(read_request(file, there, offset, size))) return 0;
+  if (!call || !call.room(size) || !call.begin(read_request(file, there, offset, size))) return 0;
+  if (!file.is_local) call.bring_room(file.known_bytes(offset, size));  // a store takes longer to answer
+  if (!call.finish()) return 0;
   const int64_t got = copy_read(call, size, buffer, status);
   return got < 0 ? 0 : got;
 }

@@ -23,9 +23,10 @@ enum Turn : uint32_t {
 
 // Who may touch the area of the channel now.
 enum AreaUse : uint32_t {
-  kUnused = 0,   // nobody, until one of the two sides takes it
-  kOfCall = 1,   // from the host's request, before it is handed over, to its look at the reply
-  kEmptied = 2,  // the worker is giving the memory back
+  kUnused = 0,    // nobody, until one of the two sides takes it
+  kOfCall = 1,    // from the host's request, before it is handed over, to its look at the reply
+  kEmptying = 2,  // the worker is giving the memory back
+  kEmpty = 3,     // nobody, as above, and its memory was given back
 };
 
 struct Line {
@@ -46,10 +47,6 @@ bool hand_back(Line& line);
 // Sleeps while `seen` is the turn, at most so long; 0: without an end. It may wake for no reason. Returns
 // 0 or an error number: EINTR after the handler of a signal has run.
 int sleep_on(Line& line, uint32_t seen, int64_t most_ms);
-
-// Memory of this size that another process may map too, of whose bytes it can change the values and
-// not the number; the caller closes `file`. NULL: there is none.
-void* new_shared_memory(size_t size, int* file);
 
 }  // namespace mtf
 #endif

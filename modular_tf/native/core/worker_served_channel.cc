@@ -11,6 +11,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "shared_memory.h"
+
 namespace mtf {
 namespace {
 
@@ -71,11 +73,11 @@ bool ServedChannel::take_request() {
 void ServedChannel::empty_area() {
   area_used_ms_ = now_ms();
   uint32_t use = kUnused;
-  if (!line_.area.compare_exchange_strong(use, kEmptied)) return;
+  if (!line_.area.compare_exchange_strong(use, kEmptying)) return;
   madvise(area_, area_size_, MADV_REMOVE);
   is_area_used_ = false;
-  use = kEmptied;
-  line_.area.compare_exchange_strong(use, kUnused);  // the host may have taken it, and makes another
+  use = kEmptying;
+  line_.area.compare_exchange_strong(use, kEmpty);  // the host may have taken it, and makes another
 }
 
 bool ServedChannel::take_files() {
@@ -111,12 +113,10 @@ bool ServedChannel::change_directory(int directory) {
 
 bool ServedChannel::map_area(int file) {
   struct stat found;
-  void* made = MAP_FAILED;
-  if (fstat(file, &found) == 0) {
-    made = mmap(nullptr, static_cast<size_t>(found.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  }
+  void* made = nullptr;
+  if (fstat(file, &found) == 0) made = map_shared_memory(file, static_cast<size_t>(found.st_size));
   close(file);
-  if (made == MAP_FAILED) return false;
+  if (made == nullptr) return false;
   if (area_ != nullptr) munmap(area_, area_size_);
   area_ = static_cast<char*>(made);
   area_size_ = static_cast<size_t>(found.st_size);
