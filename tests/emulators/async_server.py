@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 CONTROL = "/-/"
 _PIECE = 1 << 18  # a transport copies what the socket does not take at once
+_BURST_S = 0.002  # of what the line takes: shorter sleeps of an event loop are not exact
 _LONGEST_HEAD = 1 << 20
 
 
@@ -38,9 +39,11 @@ class Settings:
 
     Attributes:
         delay_s: Seconds between a request and its answer.
+        bytes_per_s: Of the bodies of all answers together; 0 for no limit.
     """
 
     delay_s: float = 0.0
+    bytes_per_s: float = 0.0
 
 
 _Settings = TypeVar("_Settings", bound=Settings)
@@ -54,6 +57,7 @@ class ControlledService(Generic[_Settings]):
         self._requests: Counter[str] = Counter()
         self._under_way = 0
         self._most_at_once = 0
+        self._line_is_free_at = 0.0
 
     def kind(self, request: Request) -> str:
         """Return what a request is counted as."""
@@ -75,6 +79,15 @@ class ControlledService(Generic[_Settings]):
             return await self.answer(request)
         finally:
             self._under_way -= 1
+
+    async def take_line(self, count: int) -> None:
+        """Wait until so many bytes may be sent."""
+        if rate := self.settings.bytes_per_s:
+            now = asyncio.get_running_loop().time()
+            # A sleep that took too long is made up for.
+            self._line_is_free_at = max(self._line_is_free_at, now - _BURST_S) + count / rate
+            if self._line_is_free_at > now + _BURST_S:
+                await asyncio.sleep(self._line_is_free_at - now)
 
     def _control(self, request: Request) -> Answer:
         action = request.method, request.path.removeprefix(CONTROL)
@@ -136,8 +149,24 @@ async def read_request(
     return Request(method, url.path, query, headers, await read_body(reader, headers))
 
 
-async def write_answer(writer: asyncio.StreamWriter, request: Request, answer: Answer) -> None:
-    """Send an answer; for HEAD, without its body."""
+async def _at_once(_count: int) -> None:
+    """Wait for nothing."""
+
+
+async def write_answer(
+    writer: asyncio.StreamWriter,
+    request: Request,
+    answer: Answer,
+    take_line: Callable[[int], Awaitable[None]] = _at_once,
+) -> None:
+    """Send an answer; for HEAD, without its body.
+
+    Args:
+        writer: Of the connection.
+        request: What is answered.
+        answer: The answer.
+        take_line: Waits until so many bytes of the body may be sent.
+    """
     headers = {
         "Date": formatdate(usegmt=True),
         "Content-Type": answer.content_type,
@@ -148,10 +177,13 @@ async def write_answer(writer: asyncio.StreamWriter, request: Request, answer: A
     lines += [f"{name}: {value}" for name, value in headers.items()]
     head = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
     body = memoryview(b"" if request.method == "HEAD" else answer.body)
+    await take_line(min(_PIECE, len(body)))
     writer.write(head + body[:_PIECE])
     await writer.drain()
     for start in range(_PIECE, len(body), _PIECE):
-        writer.write(body[start : start + _PIECE])
+        piece = body[start : start + _PIECE]
+        await take_line(len(piece))
+        writer.write(piece)
         await writer.drain()
 
 
@@ -161,7 +193,7 @@ async def _converse(
     writer: asyncio.StreamWriter,
 ) -> None:
     while request := await read_request(reader, writer):
-        await write_answer(writer, request, await service.serve(request))
+        await write_answer(writer, request, await service.serve(request), service.take_line)
 
 
 Connection = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -23,7 +23,7 @@ def client(distant_s3):
         aws_secret_access_key="secret",
     )
     yield made
-    distant_s3.set(delay_s=0, refuse="", deny="", region="")
+    distant_s3.set(delay_s=0, bytes_per_s=0, refuse="", deny="", region="")
     made.close()
 
 
@@ -210,6 +210,19 @@ def test_answers_come_late_and_beside_each_other(put, distant_s3):
     assert {reply.body for reply in replies} == {b"content"}
     assert took >= 0.2
     assert distant_s3.most_at_once() > 1
+
+
+def test_all_answers_share_one_line(put, distant_s3):
+    put("long", content=bytes(1 << 20))
+    distant_s3.set(bytes_per_s=20 << 20)
+
+    start = time.monotonic()
+    with ThreadPoolExecutor(4) as pool:
+        replies = list(pool.map(ask, ["GET"] * 4, [f"{distant_s3.endpoint}/{NAME}/long"] * 4))
+    took = time.monotonic() - start
+
+    assert [len(reply.body) for reply in replies] == [1 << 20] * 4
+    assert took >= 0.15  # 4 MiB at 20 MiB a second, the last piece of which need not arrive
 
 
 @pytest.mark.parametrize("code", ["InvalidAccessKeyId", "SignatureDoesNotMatch"])
