@@ -1,13 +1,15 @@
 """Time what a data engineer does with a bucket, beside what they would use instead.
 
 Usage: python benchmarks/buckets.py [--plugin LIBRARY] [--peers PYTHON] [--json FILE] [--repeat N]
-           [--delay SECONDS ...] [--only WORD ...] [--limit SECONDS]
+           [--delay SECONDS ...] [--gigabits N] [--only WORD ...] [--limit SECONDS]
 
 The bucket is the emulator tests/emulators/distant_s3.py, which answers after a delay and counts
 requests; each delay is a run through all rows. The plugin is tensorflow-io's. The peers are s3fs,
 boto3, pyarrow, obstore and `aws s3 cp` of one environment (`pip install ".[bench]"`); those that it
 lacks are named. Each client runs in a process of its own, clients of a row take turns, and all
-check what they read. A figure is the best of the rounds, in milliseconds; the first round warms up.
+check what they read. Without `--gigabits` the store sends as fast as it can, and shares this
+machine's processors with its client. A figure is the best of the rounds, in milliseconds; the first
+round warms up.
 Nothing here fails: a case that does is reported, and targets are printed beside the figures.
 """
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).parents[1]
 BUCKET = "bench"
-OURS = "modular_tf"
+OURS, IN_WORKER = "modular_tf", "in a worker"
 PEERS = ("s3fs", "boto3", "pyarrow", "obstore")
 ENOUGH_S = 12.0  # of one client in one row: slow ones get fewer rounds
 
@@ -52,6 +54,7 @@ class Row:
         theirs: The case of its peers.
         peer: Whose time is the measure.
         factor: How many times the measure modular_tf may take at most; None for no target.
+        client: Whose time is measured.
     """
 
     name: str
@@ -59,11 +62,14 @@ class Row:
     theirs: str
     peer: str
     factor: float | None = None
+    client: str = OURS
 
 
 ROWS = (
     Row("64 MiB whole, open().read()", "whole, open", "whole", "boto3", 1.2),
     Row("64 MiB whole, cat_file", "whole", "whole", "boto3", 1.2),
+    Row("64 MiB, open().read(), in a worker", "whole, open", "", OURS, 1 / 0.95, IN_WORKER),
+    Row("64 MiB, cat_file, in a worker", "whole", "", OURS, 1 / 0.95, IN_WORKER),
     Row("64 KiB whole, cat_file", "small", "small", "boto3"),
     Row("200 objects, cat", "many", "many", "s3fs", 1.0),
     Row("200 objects, open in 16 threads", "many, threads", "many", "boto3", 1.3),
@@ -106,9 +112,10 @@ class Store:
             found: bytes = answer.read()
             return found
 
-    def set_delay(self, seconds: float) -> None:
-        """Answer so much later from now on."""
-        self.ask("PUT", "-/settings", json.dumps({"delay_s": seconds}).encode())
+    def set(self, delay_s: float, gigabits: float = 0.0) -> None:
+        """Answer so much later from now on, by so many gigabits a second; 0 for no limit."""
+        settings = {"delay_s": delay_s, "bytes_per_s": gigabits * 1e9 / 8}
+        self.ask("PUT", "-/settings", json.dumps(settings).encode())
 
     @contextmanager
     def counting(self, found: dict[str, int]) -> Iterator[None]:
@@ -189,11 +196,12 @@ def measure(doing: Mapping[str, Doing], store: Store, repeat: int) -> dict[str, 
 
 def reading(row: Row, clients: Mapping[str, AskedProgram]) -> dict[str, Doing]:
     """Return what the clients that have a row's case do in it."""
-    cases = {name: row.ours if name == OURS else row.theirs for name in clients}
+    names = clients.keys() - {IN_WORKER} if row.client == OURS else {row.client, row.peer}
+    cases = {name: row.ours if name in (OURS, IN_WORKER) else row.theirs for name in names}
     return {
         name: Doing(partial(client.ask, cases[name]))
         for name, client in clients.items()
-        if cases[name] in client.cases
+        if name in names and cases[name] in client.cases
     }
 
 
@@ -242,9 +250,9 @@ def _stored(store: Store) -> None:
 
 def show(row: Row, found: Mapping[str, Figures]) -> dict[str, object]:
     """Print a row with its ratio, target and requests; return it as figures."""
-    ours, peer = (found.get(name, Figures()).best for name in (OURS, row.peer))
+    ours, peer = (found.get(name, Figures()).best for name in (row.client, row.peer))
     ratio = ours / peer if ours and peer else None
-    target = f"at most {row.factor:.1f} x {row.peer}" if row.factor else f"no target, {row.peer}"
+    target = f"at most {row.factor:.3g} x {row.peer}" if row.factor else f"no target, {row.peer}"
     if ratio is None:
         verdict = "no ratio"
     else:
@@ -276,6 +284,8 @@ def run_all(store: Store, options: argparse.Namespace) -> list[dict[str, object]
         name: AskedProgram([python, program, name], env, options.limit)
         for name, python in pythons.items()
     }
+    in_worker = {**env, "MODULAR_TF_ISOLATION": "process"}
+    clients[IN_WORKER] = AskedProgram([sys.executable, program, OURS], in_worker, options.limit)
     figures = []
     with ExitStack() as stack:
         for name, client in clients.items():
@@ -285,13 +295,14 @@ def run_all(store: Store, options: argparse.Namespace) -> list[dict[str, object]
         if not options.aws:
             print("aws is missing: it is not beside the interpreter of the peers, nor in PATH")
         for delay in options.delay:
-            print(f"\n--- {delay * 1e3:g} ms a request")
+            line = f", {options.gigabits:g} Gbit/s" if options.gigabits else ""
+            print(f"\n--- {delay * 1e3:g} ms a request{line}")
             for row in (*ROWS, *COPIES):
                 if not any(word in row.name for word in options.only):
                     continue
                 copies = row in COPIES
                 doing = copying(row, store, options) if copies else reading(row, clients)
-                store.set_delay(delay)
+                store.set(delay, options.gigabits)
                 found = measure(doing, store, options.repeat)
                 figures.append({"delay_s": delay, **show(row, found)})
     return figures
@@ -313,6 +324,7 @@ def main() -> None:
     parser.add_argument("--plugin", help="default: the library that the tests download")
     parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="has the peers")
     parser.add_argument("--delay", type=float, nargs="+", default=[0.0, 0.01], metavar="SECONDS")
+    parser.add_argument("--gigabits", type=float, default=0.0, help="of the line; 0: no limit")
     parser.add_argument("--only", nargs="+", default=[""], metavar="WORD", help="rows with it")
     parser.add_argument("--repeat", type=int, default=3, help="interleaved rounds")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds of one case")

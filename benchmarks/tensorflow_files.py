@@ -133,7 +133,7 @@ def main() -> None:
         mtft.register({"disk": "file", "s3": "s3", "far": "s3"}, service=service)
         figures = timed(disk_cases(folder), options.repeat)
         cases = bucket_cases(store.endpoint, folder)
-        store.set_delay(options.delay)
+        store.set(options.delay)
         figures |= timed(cases, options.repeat)
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2))
