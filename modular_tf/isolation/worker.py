@@ -258,7 +258,13 @@ def _described(ending: WorkerEnding) -> str:
 
 
 def _frames(ending: WorkerEnding) -> str:
-    return f" in {' < '.join(ending.frames[:_MOST_FRAMES_SHOWN])}" if ending.frames else ""
+    """Return the innermost frames; a file is named, without its folder, where it differs."""
+    shown, last = [], ""
+    for frame in ending.frames[:_MOST_FRAMES_SHOWN]:
+        file, _, place = frame.rpartition(" ")
+        shown.append(place if file == last else f"{os.path.basename(file)} {place}")
+        last = file
+    return f" in {' < '.join(shown)}" if shown else ""
 
 
 # -- what native/core/worker_upcalls.h declares ---------------------------------------------------

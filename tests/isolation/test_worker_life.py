@@ -189,6 +189,9 @@ def test_the_end_of_the_process_is_told_by_a_call_without_a_status() -> None:
         with pytest.raises(UnavailableError, match="crashed with SIGSEGV") as failure:
             service.filesystem("hostile").translate_name("hostile://h/deed/translate/segv")
         assert failure.value.rule == "LD-140"
+        frames = str(failure.value).partition(" in ")[2].partition(";")[0].split(" < ")
+        assert frames[0].startswith(f"{hostile_plugin().name} 0x")
+        assert [frame[:2] for frame in frames[1:]] == ["0x"] * (len(frames) - 1)
 
 
 @pytest.mark.parametrize("opens", [False, True])
