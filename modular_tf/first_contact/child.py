@@ -20,8 +20,7 @@ from modular_tf.native.library import process_symbol
 from modular_tf.processes.child import become_child, dump_no_core, flush_output, lower_limit
 from modular_tf.processes.memory_use import memory_use, stack_size
 from modular_tf.processes.report import REPORT, Report
-from modular_tf.rules import Violation
-from modular_tf.rules.first_contact import MEMORY_BOUNDED, PROCESS_STATE_KEPT
+from modular_tf.rules.first_contact import MEMORY_BOUNDED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,8 +81,6 @@ def _try(task: Task, journal: Journal, own: ProcessLimits) -> None:
     flush_output()
     changed = list(changes(before, ProcessState.now(), own))
     if fork_handler_count() > handlers:
-        text = "has functions called at each fork (pthread_atfork)"
-        changed.append(Violation(PROCESS_STATE_KEPT, text))
         journal.enter("its functions at a fork")
         _fork_once()
     told = [(found.rule_id, found.message) for found in (*rehearsal.faults, *changed)]

@@ -79,7 +79,6 @@ def test_a_usual_number_of_descriptors_is_less_than_the_application_may_have():
         ("LOCK_MEMORY", "locks all memory of the process (mlockall)"),
         ("SIGNAL_STACK", "changed the stack of signal handlers"),
         ("NON_BLOCKING", "changed how standard output is opened (O_NONBLOCK and others)"),
-        ("AT_FORK", "has functions called at each fork (pthread_atfork)"),
     ],
 )
 def test_what_others_can_live_with_is_a_warning(deed, said):
@@ -88,6 +87,13 @@ def test_what_others_can_live_with_is_a_warning(deed, said):
     assert found.incident is None
     assert [note.rule for note in found.notes] == ["LD-069"] * len(found.notes)
     assert any(note.message.startswith(said) for note in found.notes)
+
+
+def test_functions_at_each_fork_are_no_change():
+    """A plugin that works in forked children has such functions."""
+    found = find_one("AT_FORK")
+
+    assert (found.incident, found.notes) == (None, ())
 
 
 def test_a_function_that_crashes_at_each_fork_is_found():

@@ -115,7 +115,6 @@ _LEAVES_A_TRACE = {
     "LOCK_MEMORY": "locks all memory",
     "SIGNAL_STACK": "changes the stack of signal handlers",
     "NON_BLOCKING": "opens standard output anew without blocking",
-    "AT_FORK": "has functions called at each fork",
 }
 _SETTINGS = {
     "device": {"FIXTURE_TYPE": "HOSTILE", "FIXTURE_PLATFORM": "HOSTILE_PLATFORM"},

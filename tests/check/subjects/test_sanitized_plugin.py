@@ -55,8 +55,7 @@ def test_with_it_a_good_plugin_conforms(check):
         ("FS-256", "passed"),
         ("FS-323", "passed"),
     }
-    (remark,) = plugin["remarks"]  # its forks wait for calls
-    assert "pthread_atfork" in json.dumps(remark)
+    assert plugin["remarks"] == []
     assert "ASAN_OPTIONS=detect_leaks=0" in done.stderr
 
 
