@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.isolation.hostile_plugin import hostile_plugin
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -53,6 +55,22 @@ _SHORT_AFTER_LONG = f"""{_RESIDENT}
                 time.sleep(0.05)
             file.append(bytes(20_000))
             print(resident_kib() <= LIMIT_KIB)
+"""
+
+# A caller that does not know the length of a file, in a store, asks for more than it has.
+_MORE_THAN_THERE_IS = f"""{_RESIDENT}
+    import sys
+
+    with mtf.PluginService(isolation="process", plugin_dirs=[sys.argv[1]]) as service:
+        service.load()
+        fs = service.filesystem("hostile")
+        with fs.new_writable_file("hostile://h/data") as file:
+            file.append(bytes(100))
+        for _ in range(2):
+            with fs.new_random_access_file("hostile://h/data") as reader:
+                read = set(len(reader.read(0, 64 << 20)) for _ in range(20))
+                print(*read, resident_kib() <= LIMIT_KIB)
+            print(fs.get_file_size("hostile://h/data"))
 """
 
 # A kernel that makes huge pages of shared memory does so in an area too, again after a pause.
@@ -199,6 +217,13 @@ def test_a_worker_gives_memory_back_that_no_call_uses(run_python: PythonRunner) 
 
 def test_a_short_call_takes_no_huge_page(run_python: PythonRunner) -> None:
     assert run_python(_SHORT_AFTER_LONG).stdout == "True\n"
+
+
+def test_a_read_behind_the_end_takes_no_memory_for_what_is_not_there(
+    run_python: PythonRunner,
+) -> None:
+    told = run_python(_MORE_THAN_THERE_IS, hostile_plugin()).stdout.split()
+    assert told == ["100", "True", "100"] * 2
 
 
 def test_memory_of_long_calls_comes_in_huge_pages(run_python: PythonRunner) -> None:
