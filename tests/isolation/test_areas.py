@@ -11,24 +11,30 @@ if TYPE_CHECKING:
 
     from tests.fixtures.children import PythonRunner
 
-_RESIDENT = """
+_AREAS = """
     import time
     import modular_tf as mtf
 
     LIMIT_KIB = 1024
 
-    def resident_kib():
+    def area_kib(field="Rss"):
         found, is_area = 0, False
         for line in open("/proc/self/smaps"):
             if "-" in line.split()[0]:
                 is_area = "modular_tf call" in line
-            elif is_area and line.startswith("Rss:"):
+            elif is_area and line.startswith(f"{field}:"):
                 found += int(line.split()[1])
         return found
+
+    def wait_until_empty():
+        end = time.monotonic() + 30
+        while area_kib() > LIMIT_KIB and time.monotonic() < end:
+            time.sleep(0.05)
 """
 
-_MEMORY = f"""{_RESIDENT}
-
+_MEMORY = (
+    _AREAS
+    + """
     service = mtf.PluginService(isolation="process")
     service.load()
     fs = service.filesystem("ram")
@@ -36,29 +42,31 @@ _MEMORY = f"""{_RESIDENT}
     for _ in range(2):  # what was given back is used again
         with fs.new_writable_file("ram://f") as file:
             file.append(data)
-        used = resident_kib()
-        end = time.monotonic() + 30
-        while resident_kib() > LIMIT_KIB and time.monotonic() < end:
-            time.sleep(0.05)
-        print(used >= len(data) >> 10, resident_kib() <= LIMIT_KIB)
+        used = area_kib()
+        wait_until_empty()
+        print(used >= len(data) >> 10, area_kib() <= LIMIT_KIB)
         assert fs.read_file("ram://f") == data
     service.close()
 """
+)
 
-_SHORT_AFTER_LONG = f"""{_RESIDENT}
+_SHORT_AFTER_LONG = (
+    _AREAS
+    + """
     with mtf.PluginService(isolation="process") as service:
         service.load()
         with service.filesystem("ram").new_writable_file("ram://f") as file:
             file.append(bytes(8 << 20))
-            end = time.monotonic() + 30
-            while resident_kib() > LIMIT_KIB and time.monotonic() < end:
-                time.sleep(0.05)
+            wait_until_empty()
             file.append(bytes(20_000))
-            print(resident_kib() <= LIMIT_KIB)
+            print(area_kib() <= LIMIT_KIB)
 """
+)
 
 # A caller that does not know the length of a file, in a store, asks for more than it has.
-_MORE_THAN_THERE_IS = f"""{_RESIDENT}
+_MORE_THAN_THERE_IS = (
+    _AREAS
+    + """
     import sys
 
     with mtf.PluginService(isolation="process", plugin_dirs=[sys.argv[1]]) as service:
@@ -68,29 +76,21 @@ _MORE_THAN_THERE_IS = f"""{_RESIDENT}
             file.append(bytes(100))
         for _ in range(2):
             with fs.new_random_access_file("hostile://h/data") as reader:
-                read = set(len(reader.read(0, 64 << 20)) for _ in range(20))
-                print(*read, resident_kib() <= LIMIT_KIB)
+                read = {len(reader.read(0, 64 << 20)) for _ in range(20)}
+                print(*read, area_kib() <= LIMIT_KIB)
             print(fs.get_file_size("hostile://h/data"))
 """
+)
 
 # A kernel that makes huge pages of shared memory does so in an area too, again after a pause. At
 # times it has none, for either.
-_HUGE_PAGES = """
+_HUGE_PAGES = (
+    _AREAS
+    + """
     import mmap
     import os
-    import time
-    import modular_tf as mtf
 
     SIZE, COLLAPSE = 4 << 20, 25
-
-    def huge_kib(name):
-        found, is_area = 0, False
-        for line in open("/proc/self/smaps"):
-            if "-" in line.split()[0]:
-                is_area = name in line
-            elif is_area and line.startswith("ShmemPmdMapped:"):
-                found += int(line.split()[1])
-        return found
 
     def is_made_by_the_kernel():
         file = os.memfd_create("tried")
@@ -114,13 +114,14 @@ _HUGE_PAGES = """
     while found.count(SIZE >> 10) < 2 and time.monotonic() < end:
         with fs.new_writable_file("ram://f") as file:
             file.append(data)
-        found.append(huge_kib("modular_tf call"))
+        found.append(area_kib("ShmemPmdMapped"))
         made += is_made_by_the_kernel()
         assert fs.read_file("ram://f") == data
-        time.sleep(1)  # until the area is empty
+        wait_until_empty()
     print(found.count(SIZE >> 10) == 2 or made == 0, found, made)
     service.close()
 """
+)
 
 # Pauses end while a worker gives memory back, which it does half a second after a call.
 _PAUSES = """
