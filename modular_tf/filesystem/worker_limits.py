@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
+from modular_tf.filesystem.scheme import is_of_this_machine
 
 if TYPE_CHECKING:
     from modular_tf.errors import ModularTFError
@@ -16,10 +17,14 @@ _REFUSED = re.compile("permission denied|operation not permitted", re.IGNORECASE
 
 
 def with_limits(error: ModularTFError, tables: FilesystemTables) -> ModularTFError:
-    """Return an error that tells what its worker is restricted to, where that may be the cause."""
+    """Return an error that tells what its worker is restricted to, where that may be the cause.
+
+    A store refuses by a code of the same kind, in words of its own.
+    """
     if tables.place is None:
         return error
-    if error.code is not Code.PERMISSION_DENIED and not _REFUSED.search(error.message):
+    is_denied = error.code is Code.PERMISSION_DENIED and is_of_this_machine(tables.scheme)
+    if not is_denied and not _REFUSED.search(error.message):
         return error
     why = tables.place.worker.why_refused()
     if not why or error.rule is not None:

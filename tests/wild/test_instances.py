@@ -54,6 +54,16 @@ def test_two_accounts_in_one_pandas_program(two_accounts, run_subject):
     assert "AKIA" not in told
 
 
+def test_a_refusal_of_a_store_is_not_laid_on_the_limits_of_the_worker(two_accounts, run_subject):
+    code = f"""{_PREPARE}
+    fs = fsspec.filesystem("s3", **MINE, skip_instance_cache=True)
+    error = expect_error(PermissionError, fs.ls, "s3://theirs")
+    expect("the request was signed by" in str(error), True)
+    expect("worker process" in str(error), False)
+    """
+    run_subject(two_accounts, code)
+
+
 def test_filesystems_of_accounts_are_told_apart_and_travel(two_accounts, run_subject, tmp_path):
     code = f"""{_PREPARE}
     one, other = fsspec.filesystem("s3", **MINE), fsspec.filesystem("s3", **THEIRS)
