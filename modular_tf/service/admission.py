@@ -13,8 +13,8 @@ from modular_tf.first_contact.task import Task
 from modular_tf.rules.kept_state import CALLS_SURVIVED, LOADING_SURVIVED
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.configuration import trust_of
-from modular_tf.service.kept.ended_calls import take_ended_calls
 from modular_tf.service.kept.load_marks import LoadMarks
+from modular_tf.service.kept.notes import Notes, read_notes, take_in
 from modular_tf.service.kept.quarantine import QuarantineStore
 from modular_tf.service.plugin import Plugin
 from modular_tf.service.report import State
@@ -36,7 +36,7 @@ _PATIENCE_S = 5.0  # beyond the time that one plugin may take
 class Admission:
     """Decides for one service what may run in its process.
 
-    Used under the service's lock, but for `try_out`.
+    Used under the service's lock, but for `notes_for` and `try_out`.
 
     Args:
         config: What the user decided.
@@ -48,6 +48,7 @@ class Admission:
         self._cache = cache
         self._quarantine: QuarantineStore | None = None
         self._marks = LoadMarks.of_process()
+        self._is_told = False  # of what ended processes before this one
         self._trials: Trials | None = None  # None also while somebody uses it
         self._keeps_warm = False
         self._limits = Limits(
@@ -56,11 +57,36 @@ class Admission:
             accept=frozenset(config.first_contact_accept),
         )
 
-    def recall(self, entries: Iterable[PluginEntry]) -> list[PluginEntry]:
+    def notes_for(
+        self, entries: Iterable[PluginEntry], *, anew: bool = False
+    ) -> Notes | ShortageError | None:
+        """Return what ended processes left behind, or why that cannot be read. [any thread]
+
+        None where it was read before, or is for none of the plugins. Not for the service's lock: it
+        may wait for a second.
+
+        Args:
+            entries: The plugins that it is read for.
+            anew: Whether it is read again, for what has killed other processes since.
+        """
+        if (self._is_told and not anew) or all(entry.plugin.is_bundled for entry in entries):
+            return None
+        try:
+            return read_notes(self._marks)
+        except ShortageError as error:
+            return error
+
+    def recall(
+        self, entries: Iterable[PluginEntry], notes: Notes | ShortageError | None
+    ) -> list[PluginEntry]:
         """Give each plugin the finding that it is registered by, or refuse it, where that is known.
 
         Plugins that come with this package, and those whose code runs in this process already,
         are admitted as they are.
+
+        Args:
+            entries: The plugins.
+            notes: What `notes_for` gave for them.
 
         Returns:
             Those that have to be tried.
@@ -68,7 +94,7 @@ class Admission:
         new = self._new_here(entries)
         if not new:
             return []
-        if (shortage := self._shortage_of_memory()) is not None:
+        if (shortage := self._shortage_of_memory(notes)) is not None:
             for entry in new:  # nobody knows now what is in quarantine
                 entry.change(Plugin.postponed, "first-contact", shortage)
             return []
@@ -97,13 +123,19 @@ class Admission:
                     entry.change(Plugin.accepted, finding, "it comes with this package")
         return new
 
-    def _shortage_of_memory(self) -> ShortageError | None:
+    def _shortage_of_memory(self, notes: Notes | ShortageError | None) -> ShortageError | None:
         """See what others did to the quarantine; return why that cannot be seen now."""
+        if isinstance(notes, ShortageError):
+            return notes
         try:
-            self._memory().refresh()
+            memory = self._memory()
+            memory.refresh()
+            if notes is not None:
+                take_in(memory, notes)
+                self._is_told = True
         except ShortageError as error:
             return error
-        return self._memory().shortage
+        return memory.shortage
 
     def _recall_quarantine(self, entry: PluginEntry) -> None:
         sha256 = entry.plugin.sha256
@@ -129,11 +161,8 @@ class Admission:
         return None if found is None else found.incident
 
     def _memory(self) -> QuarantineStore:
-        """Return the quarantine, with what ended processes before this one."""
         if self._quarantine is None:
             self._quarantine = QuarantineStore.of_process()
-            self._quarantine.add_culprits(self._marks.culprits())
-            self._quarantine.add_ended_calls(take_ended_calls())
         return self._quarantine
 
     def _recall(self, entry: PluginEntry) -> bool:
@@ -184,11 +213,12 @@ class Admission:
         is_kept = known is not None and known.lasting and self._config.first_contact != "always"
         return "" if not is_kept or self._suspicion(entry) else entry.plugin.sha256 or ""
 
-    def recall_anew(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
+    def recall_anew(
+        self, entries: Sequence[PluginEntry], notes: Notes | ShortageError | None
+    ) -> list[PluginEntry]:
         """Recall plugins once more, by what other processes have found since; see `recall`."""
         self._cache.refresh()
-        self._memory().add_culprits(self._marks.culprits())  # what has killed them since
-        return self.recall(entries)
+        return self.recall(entries, notes)
 
     def try_out(
         self, entries: Sequence[PluginEntry], tell_progress: Callable[[], None]
@@ -227,7 +257,10 @@ class Admission:
         plugin = entry.plugin
         if not plugin.sha256:
             return nullcontext("")
-        return self._marks.around_trial(plugin.name, plugin.path, plugin.sha256)
+        is_suspect = _store_now().suspicion(plugin.sha256) is not None
+        return self._marks.around_trial(
+            plugin.name, plugin.path, plugin.sha256, is_suspect=is_suspect
+        )
 
     def _put_back(self, trials: Trials) -> None:
         """Keep what plugins were tried in for the next ones, or end it."""
@@ -299,12 +332,24 @@ class Admission:
 
     @contextmanager
     def _marked(self, plugin: Plugin, sha256: str) -> Iterator[None]:
-        memory = self._quarantine
-        is_suspect = memory is not None and memory.suspicion(sha256) is not None
-        with self._marks.around(plugin.name, plugin.path, f"loading {plugin.path}", sha256):
+        is_suspect = _store_now().suspicion(sha256) is not None
+        what = f"loading {plugin.path}"
+        with self._marks.around(plugin.name, plugin.path, what, sha256, is_suspect=is_suspect):
             yield
-        if is_suspect:  # by an object of its own, since this is not under the service's lock
-            QuarantineStore.of_process().clear_suspicion(sha256)
+        if is_suspect:
+            _store_now().clear_suspicion(sha256)
+
+
+def _store_now() -> QuarantineStore:
+    """Return the quarantine as it is on the disk now, for what is not under the service's lock.
+
+    Raises:
+        ShortageError: It cannot be read now.
+    """
+    store = QuarantineStore.of_process()
+    if store.shortage is not None:
+        raise store.shortage
+    return store
 
 
 def _task_of(plugin: Plugin) -> Task:

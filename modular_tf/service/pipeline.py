@@ -133,12 +133,13 @@ class PluginPipeline:
         Raises:
             ClosedError: The service is closed.
         """
+        notes = self._admission.notes_for(vetoes)
         with self._lock:
             self._lock.check_open()
             for entry, veto in vetoes.items():
                 entry.begin(attempt)
                 entry.change(self._under_policy, veto)
-            return Judged(list(vetoes), self._admission.recall(vetoes))
+            return Judged(list(vetoes), self._admission.recall(vetoes, notes))
 
     def _under_policy(self, plugin: Plugin, veto: str | None) -> Plugin:
         if self._seals and not (plugin.sealed or plugin.is_bundled):
@@ -169,8 +170,9 @@ class PluginPipeline:
 
     @delivers_at_end
     def _recall_anew(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
+        notes = self._admission.notes_for(entries, anew=True)
         with self._lock:
-            return self._admission.recall_anew(entries)
+            return self._admission.recall_anew(entries, notes)
 
     def _try(self, entries: Sequence[PluginEntry], tell_progress: Callable[[], None]) -> None:
         self._conclude(entries, self._admission.try_out(entries, tell_progress))

@@ -119,12 +119,13 @@ def test_list_names_what_ended_a_process_that_loaded_it(mtf, run_python, tmp_pat
     code = """
         import os, sys
         from modular_tf.service.kept.load_marks import LoadMarks
-        with LoadMarks.of_process().around("plug", "/plug.so", "loading plug", "ab" * 32):
+        told = ("plug", "/plug.so", "loading plug", "ab" * 32)
+        with LoadMarks.of_process().around(*told, is_suspect=len(sys.argv) > 1):
             os._exit(1)
     """
     run_python(code, status=1)
     assert mtf("quarantine", "list").lines == []  # somebody may have stopped it
-    run_python(code, status=1)
+    run_python(code, "suspect", status=1)
     ended = mtf("quarantine", "list")
 
     assert ended.lines[0].split("\t")[:2] == ["plug", "LD-070"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.rules.shortage import ShortageError, raise_shortage
-from modular_tf.service.kept.ended_calls import record_of, take_ended_calls
+from modular_tf.service.kept.ended_calls import ended_calls, forget_ended_calls, record_of
 from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 from tests.filesystem.ending import ending_plugin
 from tests.quarantine.conftest import SHA256
@@ -165,8 +165,8 @@ def test_notes_stay_for_the_next_look_where_one_cannot_be_read_now(
     with monkeypatch.context() as patch:
         patch.setattr(PrivateDirectory, "read", second_fails)
         with pytest.raises(ShortageError):
-            take_ended_calls()
-    assert len(take_ended_calls()) == 2
+            ended_calls()
+    assert len(ended_calls()) == 2
 
 
 def test_exit_in_a_call_is_told(run_python, library):
@@ -224,12 +224,13 @@ def leave_note(own_state, name="left", **changes):
 def test_a_note_with_an_impossible_number_says_nothing(own_state, field, number):
     leave_note(own_state, **{field: number})
 
-    assert take_ended_calls() == []
+    assert ended_calls() == []
 
 
 def test_a_note_of_another_machine_is_left_to_that_one(own_state):
     leave_note(own_state, name="here")
     leave_note(own_state, name="elsewhere", machine="another")
 
-    assert len(take_ended_calls()) == 1
+    assert [call.note for call in ended_calls()] == ["here.ended"]
+    forget_ended_calls(ended_calls())
     assert [path.name for path in own_state.rglob("*.ended")] == ["elsewhere.ended"]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from modular_tf.first_contact.task import Task
+from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.kept import load_marks
 from modular_tf.service.kept.load_marks import Culprit, LoadMarks
 from modular_tf.service.kept.quarantine import QuarantineStore
@@ -37,6 +38,14 @@ DEEDS = {
 
 def marks() -> LoadMarks:
     return LoadMarks.of_process()
+
+
+def take() -> list[Culprit]:
+    """Return the culprits, and have their marks forgotten."""
+    here = marks()
+    found = here.culprits()
+    here.forget(found)
+    return found
 
 
 def files(own_state: Path) -> list[Path]:
@@ -77,7 +86,7 @@ def test_a_trial_whose_watcher_outlived_the_application_makes_a_suspect(own_stat
     mark = leave_mark(own_state, what="trying /where/plug.so", start="1")
     Task("plug", "/where/plug.so", mark=str(mark)).witness()
 
-    (culprit,) = marks().culprits()
+    (culprit,) = take()
 
     assert not culprit.is_certain
     assert files(own_state) == []
@@ -89,7 +98,7 @@ def test_the_watcher_of_an_application_that_ended_just_now_gets_time(own_state, 
     task = Task("plug", "/where/plug.so", mark=str(mark))
     monkeypatch.setattr(load_marks, "sleep", lambda _: task.witness())
 
-    (culprit,) = marks().culprits()
+    (culprit,) = take()
 
     assert not culprit.is_certain
     assert files(own_state) == []
@@ -122,7 +131,7 @@ def test_what_ended_the_process_is_named(run_python, own_state: Path, deed: str)
     code, status = DEEDS[deed]
     before = time.time()
     run_python(LOADING.format(deed=code), SHA256, status=status)
-    (culprit,) = marks().culprits()
+    (culprit,) = take()
 
     assert culprit[:4] == ("plug", "/where/plug.so", SHA256, "loading plug.so")
     assert culprit.pid != os.getpid()
@@ -227,32 +236,6 @@ def test_threads_have_marks_of_their_own(own_state: Path):
     assert files(own_state) == []
 
 
-def test_each_culprit_is_named_to_one_process(own_state: Path, monkeypatch):
-    """Another process takes the mark between the look and the removal."""
-    leave_mark(own_state, boot="another")
-    here = marks()
-    read = here._directory.read
-
-    def taken(name: str, most: int) -> bytes | None:
-        data = read(name, most)
-        assert len(marks().culprits()) == 1
-        return data
-
-    monkeypatch.setattr(type(here._directory), "read", lambda _, name, most: data_of(name, most))
-    data_of = _once(taken, read)
-
-    assert here.culprits() == []
-
-
-def _once(first, then):
-    calls = iter([first])
-
-    def call(*arguments):
-        return next(calls, then)(*arguments)
-
-    return call
-
-
 GARBAGE = {
     "empty": b"",
     "cut": b'{"plugin": "x", "pat',
@@ -304,14 +287,43 @@ def test_other_files_are_left_alone(own_state: Path):
     assert other.exists()
 
 
-def test_nobody_is_a_culprit_whom_a_shortage_hides(own_state: Path, monkeypatch):
-    """Whether a process runs is read from a file, which takes a descriptor."""
-
+@pytest.mark.parametrize("hidden", ["whether a process runs", "the list of marks"])
+def test_a_shortage_is_told_and_makes_nobody_a_culprit(own_state: Path, monkeypatch, hidden: str):
     def no_descriptor_left(*_: object, **__: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
     with marks().around("plug", "/where/plug.so", "loading", SHA256):
         with monkeypatch.context() as patch:
-            patch.setattr(load_marks, "open", no_descriptor_left, raising=False)
-            assert marks().culprits() == []
+            if hidden == "the list of marks":
+                patch.setattr(os, "listdir", no_descriptor_left)
+            else:
+                patch.setattr(load_marks, "open", no_descriptor_left, raising=False)
+            with pytest.raises(ShortageError):
+                marks().culprits()
         assert len(files(own_state)) == 1
+
+
+@pytest.mark.parametrize("call", ["fchmod", "write", "unlink", "getppid"])
+def test_an_interrupt_leaves_no_mark(own_state: Path, monkeypatch, call: str):
+    """Of a trial that never began, or of one that came to its end."""
+    real = getattr(os, call)
+
+    def interrupted(*arguments: Any, **named: Any) -> Any:
+        if call == "unlink":
+            monkeypatch.setattr(os, call, real)
+            raise KeyboardInterrupt
+        result = real(*arguments, **named)
+        if call != "write" or b"/where/plug.so" in bytes(arguments[1]):
+            monkeypatch.setattr(os, call, real)
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(os, call, interrupted)
+    try:
+        with marks().around_trial("plug", "/where/plug.so", SHA256):
+            os.getppid()  # stands for what is tried
+        raise AssertionError("nothing was interrupted")
+    except KeyboardInterrupt:
+        pass
+
+    assert files(own_state) == []

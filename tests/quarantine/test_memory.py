@@ -145,11 +145,9 @@ def test_other_words_name_nothing(name: str):
     assert memory().named(name) == []
 
 
-LATER = 4e9
-
-
-def _accuse(time: float) -> None:
-    memory().add_culprits([Culprit("plug", "/where/plug.so", SHA256, "loading plug", 77, time)])
+def _accuse(time: float, *, was_suspect: bool = False) -> None:
+    told = ("plug", "/where/plug.so", SHA256, "loading plug", 77, time)
+    memory().add_culprits([Culprit(*told, was_suspect=was_suspect)])
 
 
 def test_a_culprit_is_suspected():
@@ -176,19 +174,37 @@ def test_processes_that_ended_at_once_count_once():
     assert memory().recall(SHA256) is None
 
 
+def test_a_clock_that_was_set_back_makes_nobody_guilty_who_ended_at_once_with_others(monkeypatch):
+    monkeypatch.setattr(quarantine_memory, "time", lambda: 0.0)
+    _accuse(1e9)
+    _accuse(2e9)
+
+    assert memory().recall(SHA256) is None
+
+
+def test_an_end_that_is_told_again_counts_once():
+    _accuse(1.0)
+    _accuse(2.0, was_suspect=True)
+    memory().release(SHA256)
+    _accuse(2.0, was_suspect=True)
+
+    assert memory().recall(SHA256) is None
+
+
 def test_what_was_released_ends_one_process_more_at_most():
     _accuse(1.0)
-    _accuse(LATER)
+    _accuse(2.0, was_suspect=True)
     memory().release(SHA256)
     assert memory().recall(SHA256) is None
-    _accuse(LATER)
+    _accuse(3.0, was_suspect=True)
 
     assert memory().recall(SHA256) is not None
 
 
-def test_a_suspect_that_ends_a_process_is_added():
-    _accuse(1.0)
-    _accuse(LATER)
+@pytest.mark.parametrize("second", [0.0, 4e9], ids=["clock set back", "clock goes on"])
+def test_a_suspect_that_ends_a_process_is_added(second: float):
+    _accuse(1e9)
+    _accuse(second, was_suspect=True)
     entry = memory().recall(SHA256)
 
     assert entry is not None

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from modular_tf.first_contact.finding import Finding, Incident, Offer
 from modular_tf.rules import Violation
+from modular_tf.rules.shortage import SHORTAGE, ShortageError
 from modular_tf.service.configuration import Config
+from modular_tf.service.kept import ended_calls, load_marks
 from modular_tf.service.kept.load_marks import LoadMarks
 from modular_tf.service.kept.quarantine import QuarantineStore
 from modular_tf.service.kept.scan_cache import ScanCache
+from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 
@@ -219,11 +224,14 @@ ENDED_AT_ONCE = """
 import os, sys
 from contextlib import ExitStack
 from modular_tf.service.kept.load_marks import LoadMarks
+from modular_tf.service.kept.quarantine import QuarantineStore
 
 path, sha256, count = sys.argv[1:]
+known = {"is_suspect": QuarantineStore.of_process().suspicion(sha256) is not None}
 with ExitStack() as stack:
     for _ in range(int(count)):
-        stack.enter_context(LoadMarks.of_process().around("good", path, "loading it", sha256))
+        mark = LoadMarks.of_process().around("good", path, "loading it", sha256, **known)
+        stack.enter_context(mark)
     os._exit(0)
 """
 
@@ -310,3 +318,70 @@ def test_a_plugin_that_loads_leaves_no_mark(plugin_file, home):
     left = [name for _, _, names in os.walk(home) for name in names if name.endswith(".mark")]
 
     assert left == []
+
+
+def leave_calls(path, count):
+    """Leave the notes of calls into a plugin in which processes ended."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    known = json.loads(ended_calls.record_of("bad", str(path), digest) + "}")
+    told = {"call": "stat", "subject": "", "signal": 11, "status": 0}
+    folder = PrivateDirectory(f"{os.environ['XDG_STATE_HOME']}/modular_tf/ended_calls")
+    for number in range(count):
+        text = json.dumps(known | told | {"pid": number + 1, "time": number})
+        assert folder.create(f"{number}.ended", text.encode())
+
+
+@pytest.mark.parametrize("reading", ["listing", "notes"])
+def test_a_shortage_of_descriptors_hides_no_recorded_crash(
+    plugin_file, trials, monkeypatch, reading
+):
+    """Neither for the look in which it comes, nor for the next one of the same service."""
+    path = plugin_file("libbad.so")
+    leave_calls(path, 3)
+    notes = Path(os.environ["XDG_STATE_HOME"], "modular_tf", "ended_calls")
+    hidden = []
+    where, name = (os, "listdir") if reading == "listing" else (PrivateDirectory, "read")
+    real = getattr(where, name)
+
+    def no_descriptor(place, *arguments):
+        if reading == "listing":
+            is_meant = isinstance(place, int) and Path(f"/proc/self/fd/{place}").readlink() == notes
+        else:
+            is_meant = arguments[0].endswith(".ended")
+        if is_meant and not hidden:
+            hidden.append(place)
+            raise ShortageError("no descriptor", rule=SHORTAGE)
+        return real(place, *arguments)
+
+    with PluginService(config=Config(), plugin_paths=[path], bundled=False) as service:
+        with monkeypatch.context() as patch:
+            patch.setattr(where, name, no_descriptor)
+            (record,) = service.load().plugins
+        assert hidden
+        assert (record.state, record.reason.rule) == (State.FAILED, "LD-113")
+        (record,) = service.load().plugins
+
+    assert (record.state, record.reason.rule) == (State.QUARANTINED, "LD-130")
+    assert trials.tried == []
+
+
+def test_others_use_the_service_while_it_waits_for_watchers(plugin_file, trials, monkeypatch):
+    """A mark of a trial whose application ended just now is looked at for up to a second."""
+    path = plugin_file("libgood.so")
+    marks = PrivateDirectory(f"{os.environ['XDG_STATE_HOME']}/modular_tf/marks")
+    with LoadMarks.of_process().around_trial("other", "/other.so", "0" * 64) as mark:
+        text = json.dumps(json.loads(Path(mark).read_bytes()) | {"start": "1"})
+    assert marks.create("left.mark", text.encode())
+    seen = []
+
+    def look(_seconds):
+        thread = threading.Thread(target=lambda: seen.append(service.plugins()), daemon=True)
+        thread.start()
+        thread.join(30)
+        assert marks.remove("left.mark")
+
+    with PluginService(config=Config(), plugin_paths=[path], bundled=False) as service:
+        monkeypatch.setattr(load_marks, "sleep", look)
+        service.load()
+
+    assert len(seen) == 1

@@ -13,13 +13,12 @@ if TYPE_CHECKING:
 
 def open_store() -> QuarantineStore:
     """Return the user's quarantine, with what took down processes before this one."""
-    from modular_tf.service.kept.ended_calls import take_ended_calls  # noqa: PLC0415
     from modular_tf.service.kept.load_marks import LoadMarks  # noqa: PLC0415  (not needed for help)
+    from modular_tf.service.kept.notes import read_notes, take_in  # noqa: PLC0415
     from modular_tf.service.kept.quarantine import QuarantineStore  # noqa: PLC0415
 
     store = QuarantineStore.of_process()
-    store.add_culprits(LoadMarks.of_process().culprits())
-    store.add_ended_calls(take_ended_calls())
+    take_in(store, read_notes(LoadMarks.of_process()))
     return store
 
 

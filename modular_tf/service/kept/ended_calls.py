@@ -1,7 +1,7 @@
 """Calls into plugins in which a process ended: reported at once, and to the next process.
 
 The native core does both in a signal handler (`native/core/ended_calls.h`). It writes a file for
-each such call, which the next process reads and removes.
+each such call, which the next process reads, and removes when it is recorded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from modular_tf.rules.kept_state import CALLS_SURVIVED
 from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _SUFFIX = ".ended"
 _MOST_BYTES = 64 * 1024
@@ -45,6 +45,7 @@ class EndedCall(NamedTuple):
         status: What it gave exit().
         pid: The process.
         time: When, in seconds since 1970.
+        note: The name of the file that says so.
     """
 
     plugin: str
@@ -56,6 +57,7 @@ class EndedCall(NamedTuple):
     status: int
     pid: int
     time: int
+    note: str = ""
 
     def incident(self) -> Incident:
         """Return the incident for the quarantine (LD-130)."""
@@ -85,8 +87,8 @@ def record_of(plugin: str, path: str, sha256: str) -> str:
     return json.dumps(known).removesuffix("}")
 
 
-def take_ended_calls(environment: Mapping[str, str] | None = None) -> list[EndedCall]:
-    """Return the calls in which processes of this user ended on this machine, each to one caller.
+def ended_calls(environment: Mapping[str, str] | None = None) -> list[EndedCall]:
+    """Return the calls in which processes of this user ended on this machine, until `forget`.
 
     Args:
         environment: Instead of `os.environ`.
@@ -101,9 +103,26 @@ def take_ended_calls(environment: Mapping[str, str] | None = None) -> list[Ended
     for name, note in notes.items():
         if note is not None and note["machine"] != _machine():
             continue  # a home directory that machines share
-        if directory.remove(name) and note is not None:
-            found.append(EndedCall(**{key: note[key] for key in EndedCall._fields}))
+        if note is None:
+            directory.remove(name)
+        else:
+            told = {key: note[key] for key in EndedCall._fields if key in note}
+            found.append(EndedCall(**{**told, "note": name}))
     return sorted(found, key=lambda ended: ended.time)
+
+
+def forget_ended_calls(
+    calls: Iterable[EndedCall], environment: Mapping[str, str] | None = None
+) -> None:
+    """Remove the notes of calls, which are known elsewhere from now on.
+
+    Args:
+        calls: From `ended_calls`.
+        environment: As there.
+    """
+    directory = _directory(environment)
+    for call in calls:
+        directory.remove(call.note)
 
 
 def _directory(environment: Mapping[str, str] | None = None) -> PrivateDirectory:

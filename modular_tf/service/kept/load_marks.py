@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager, suppress
 from functools import lru_cache
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,12 +21,13 @@ from modular_tf.first_contact.finding import Incident
 from modular_tf.first_contact.task import WITNESSED
 from modular_tf.rules import Violation
 from modular_tf.rules.kept_state import LOADING_SURVIVED
-from modular_tf.rules.shortage import ShortageError, raise_shortage
+from modular_tf.rules.shortage import raise_shortage
 from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from contextlib import AbstractContextManager
+    from types import TracebackType
 
 _SUFFIX = ".mark"
 _TRYING = "trying "
@@ -53,6 +53,9 @@ class Culprit(NamedTuple):
         time: When it had begun, in seconds since 1970.
         is_certain: Whether nothing else can have ended the process: it was a trial, whose watchers
             ended as well, while the machine went on.
+        was_suspect: Whether an earlier end of a process was laid on the plugin already, when it
+            began.
+        mark: The name of the file that says so.
     """
 
     plugin: str
@@ -62,6 +65,8 @@ class Culprit(NamedTuple):
     pid: int
     time: float
     is_certain: bool = False
+    was_suspect: bool = False
+    mark: str = ""
 
     def incident(self) -> Incident:
         """Return the incident for the quarantine (LD-070)."""
@@ -92,12 +97,15 @@ class LoadMarks:
         place = state_directory(variables, privileged=is_privileged())
         return cls(PrivateDirectory(None if place is None else os.path.join(place, "marks")))
 
-    def around_trial(self, plugin: str, path: str, sha256: str) -> AbstractContextManager[str]:
+    def around_trial(
+        self, plugin: str, path: str, sha256: str, *, is_suspect: bool = False
+    ) -> AbstractContextManager[str]:
         """Mark a trial in another process, which may end this one; see `around`."""
-        return self.around(plugin, path, f"{_TRYING}{path}", sha256)
+        return self.around(plugin, path, f"{_TRYING}{path}", sha256, is_suspect=is_suspect)
 
-    @contextmanager
-    def around(self, plugin: str, path: str, what: str, sha256: str) -> Iterator[str]:
+    def around(
+        self, plugin: str, path: str, what: str, sha256: str, *, is_suspect: bool = False
+    ) -> AbstractContextManager[str]:
         """Keep a mark while something runs that may end this process. [any thread]
 
         Args:
@@ -105,9 +113,10 @@ class LoadMarks:
             path: Its file.
             what: What begins, as `loading libx.so`.
             sha256: Of its bytes.
+            is_suspect: Whether an earlier end of a process was laid on the plugin (`Culprit`).
 
-        Yields:
-            The mark's path, for `witness`; "" where none could be written.
+        Returns:
+            What gives the mark's path, for `witness`; "" where none could be written.
 
         Raises:
             ShortageError: Nothing can be said of this process now; nothing was begun.
@@ -115,28 +124,27 @@ class LoadMarks:
         process = _this_process(os.getpid())
         mark = {
             "plugin": plugin, "path": path, "what": what, "sha256": sha256, "time": time(),
-            **process._asdict(),
+            "suspect": is_suspect, **process._asdict(),
         }  # fmt: skip
-        name = f"{os.urandom(8).hex()}{_SUFFIX}"
-        made = self._directory.create(name, json.dumps(mark).encode("ascii"))
-        try:
-            yield os.path.join(self._directory.path or "", name) if made else ""
-        finally:
-            # A child that was forked meanwhile leaves the mark of its parent alone.
-            if made and os.getpid() == process.pid and not self._directory.remove(name):
-                self._directory.remove(f"{name}{WITNESSED}")
+        return _Marked(self._directory, json.dumps(mark).encode("ascii"))
 
     def culprits(self) -> list[Culprit]:
-        """Return what ended processes were loading, each to one caller only. [any thread]
+        """Return what ended processes were loading, until `forget` is called. [any thread]
 
         Processes from before the last start of this machine count. Those of other machines and
-        containers do not: for all that can be seen from here, they may still run.
+        containers do not: for all that can be seen from here, they may still run. It may wait for
+        a second, so it is not for a lock that others wait for.
+
+        Raises:
+            ShortageError: They cannot be read now; all of them stay.
         """
-        found: list[Culprit] = []
-        with suppress(ShortageError):  # of the rest nobody can tell now
-            self._wait_for_watchers()
-            self._collect(found)
-        return sorted(found, key=lambda culprit: culprit.time)
+        self._wait_for_watchers()
+        return sorted(self._collected(), key=lambda culprit: culprit.time)
+
+    def forget(self, culprits: Iterable[Culprit]) -> None:
+        """Remove the marks of culprits, which are known elsewhere from now on. [any thread]"""
+        for culprit in culprits:
+            self._directory.remove(culprit.mark)
 
     def _wait_for_watchers(self) -> None:
         """Wait for watchers to write that they outlived an application that ended just now."""
@@ -152,18 +160,60 @@ class LoadMarks:
         mark = _mark(self._directory.read(name, _MOST_BYTES))
         return mark is not None and _is_trial(mark) and not _life_s(mark)
 
-    def _collect(self, found: list[Culprit]) -> None:
+    def _collected(self) -> list[Culprit]:
+        found = []
         for name, written in self._directory.changed_at().items():
             if not name.endswith((_SUFFIX, _SUFFIX + WITNESSED)):
                 continue
             mark = _mark(self._directory.read(name, _MOST_BYTES))
             life = _life_s(mark)
-            if (life and time() - written < life) or not self._directory.remove(name):
-                continue
             if mark is not None and not life:
                 told = {key: mark[key] for key in Culprit._fields if key in mark}
-                certain = _is_trial(mark) and not name.endswith(WITNESSED)
-                found.append(Culprit(**{**told, "is_certain": certain}))
+                told["is_certain"] = _is_trial(mark) and not name.endswith(WITNESSED)
+                told["was_suspect"] = mark.get("suspect") is True
+                found.append(Culprit(**{**told, "mark": name}))
+            elif time() - written >= life:
+                self._directory.remove(name)
+        return found
+
+
+class _Marked:
+    """A mark on the disk, from the beginning of a `with` block to its end.
+
+    Whatever interrupts the writing or the removal: the mark goes with this object at the latest.
+    One that was left would name a plugin that did no harm.
+    """
+
+    def __init__(self, directory: PrivateDirectory, content: bytes) -> None:
+        self._directory = directory
+        self._content = content
+        self._name = f"{os.urandom(8).hex()}{_SUFFIX}"
+        self._owner = 0  # the process that wrote it, 0 where there is none
+
+    def __enter__(self) -> str:
+        self._owner = os.getpid()
+        if not self._directory.create(self._name, self._content):
+            self._owner = 0
+            return ""
+        return os.path.join(self._directory.path or "", self._name)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._remove()
+
+    def __del__(self) -> None:
+        self._remove()
+
+    def _remove(self) -> None:
+        # A child that was forked meanwhile leaves the mark of its parent alone.
+        if self._owner == os.getpid():
+            if not self._directory.remove(self._name):
+                self._directory.remove(f"{self._name}{WITNESSED}")
+            self._owner = 0
 
 
 class _Process(NamedTuple):

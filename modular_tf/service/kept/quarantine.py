@@ -44,7 +44,7 @@ class Entry(NamedTuple):
         name: What it was called.
         path: Where it was.
         incident: What it did.
-        time: When, in seconds since 1970.
+        time: When, in seconds since 1970; of a process that ended, as it noted that.
         host: The parts of the host's fingerprint then.
     """
 
@@ -54,6 +54,10 @@ class Entry(NamedTuple):
     incident: Incident
     time: float
     host: Mapping[str, str]
+
+    def is_of_same_end(self, other: Entry | None) -> bool:
+        """Return whether two entries tell of the same end of a process."""
+        return other is not None and (self.time, self.incident) == (other.time, other.incident)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as values of JSON."""
@@ -128,6 +132,11 @@ class QuarantineStore:
         return self._records.shortage
 
     @property
+    def is_kept(self) -> bool:
+        """Whether all that was changed is on the disk."""
+        return not self._records.has_changes
+
+    @property
     def is_empty(self) -> bool:
         """Whether it says nothing of any plugin, which is so for most users."""
         return self._records.is_empty
@@ -156,7 +165,10 @@ class QuarantineStore:
             path: Its file.
             incident: What it did.
         """
-        entry = self._entry(sha256, name, path, incident)
+        return self._remember(self._entry(sha256, name, path, incident))
+
+    def _remember(self, entry: Entry) -> Entry:
+        sha256, name, path, incident = entry[:4]
         self._records.put(sha256, entry.as_dict())
         self._records.drop(_suspect_key(sha256))
         self._records.save()
@@ -168,28 +180,39 @@ class QuarantineStore:
 
         A user may have stopped such a process, so a suspect is tried again before it runs. One
         that does no harm then, but ends the next process too, is quarantined (LD-070), and so is
-        a culprit that is certain.
+        a culprit that is certain. Of many processes that were stopped at once, none knew of the
+        suspicion when it began. What was added before is not added again.
         """
         for culprit in culprits:
+            texts = (culprit.sha256, culprit.plugin, culprit.path)
+            entry = self._entry(*texts, culprit.incident(), culprit.time)
             suspicion = self.suspicion(culprit.sha256)
-            # Not one of many that were stopped at once.
-            is_second = suspicion is not None and suspicion.time < culprit.time
-            if suspicion is None and not culprit.is_certain:
-                self._suspect(culprit.sha256, culprit.plugin, culprit.path, culprit.incident())
-            elif is_second or culprit.is_certain:
-                self.remember(culprit.sha256, culprit.plugin, culprit.path, culprit.incident())
+            known = (suspicion, _entry(culprit.sha256, self._records.get(culprit.sha256)))
+            if any(map(entry.is_of_same_end, known)):
+                continue
+            if culprit.is_certain or (suspicion is not None and culprit.was_suspect):
+                self._remember(entry)
+            elif suspicion is None:
+                self._suspect(entry)
 
     def add_ended_calls(self, calls: Iterable[EndedCall]) -> None:
-        """Record calls in which processes ended (LD-130); a plugin's third one quarantines it."""
+        """Record calls in which processes ended (LD-130); a plugin's third one quarantines it.
+
+        What was added before is not added again.
+        """
         for call in calls:
             texts = (call.sha256, call.plugin, call.path)
-            number = len(self.ended_calls(call.sha256)) + 1
+            entry = self._entry(*texts, call.incident(), float(call.time))
+            recorded = self.ended_calls(call.sha256)
+            known = (*recorded, _entry(call.sha256, self._records.get(call.sha256)))
+            if any(map(entry.is_of_same_end, known)):
+                continue
+            number = len(recorded) + 1
             if number >= _CALLS_TO_QUARANTINE:
                 self._forget_ended_calls(call.sha256)
-                self.remember(*texts, call.incident())
+                self._remember(entry)
                 continue
-            kept = self._entry(*texts, call.incident())._replace(time=float(call.time))
-            self._records.put(_ended_key(call.sha256, number), kept.as_dict())
+            self._records.put(_ended_key(call.sha256, number), entry.as_dict())
             self._records.save()
 
     def ended_calls(self, sha256: str) -> list[Entry]:
@@ -202,15 +225,17 @@ class QuarantineStore:
         for number in range(1, _CALLS_TO_QUARANTINE):
             self._records.drop(_ended_key(sha256, number))
 
-    def _suspect(self, sha256: str, name: str, path: str, incident: Incident) -> None:
-        entry = self._entry(sha256, name, path, incident)
-        self._records.put(_suspect_key(sha256), entry.as_dict())
+    def _suspect(self, entry: Entry) -> None:
+        self._records.put(_suspect_key(entry.sha256), entry.as_dict())
         self._records.save()
-        _log.info("quarantine.suspected", plugin=name, path=path)
+        _log.info("quarantine.suspected", plugin=entry.name, path=entry.path)
 
-    def _entry(self, sha256: str, name: str, path: str, incident: Incident) -> Entry:
+    def _entry(
+        self, sha256: str, name: str, path: str, incident: Incident, when: float | None = None
+    ) -> Entry:
         texts = (sha256, name[:_MOST_OF_A_NAME], path)
-        return Entry(*texts, incident, time(), dict(self._host.parts))
+        when = when if when is not None and 0 <= when < _LAST_TIME else time()
+        return Entry(*texts, incident, when, dict(self._host.parts))
 
     def suspicion(self, sha256: str) -> Entry | None:
         """Return why these bytes have to be tried before they run again, None if they need not."""
@@ -232,7 +257,7 @@ class QuarantineStore:
         self._records.drop(sha256)
         entry = _entry(sha256, value)
         if entry is not None and entry.incident.violation.rule == LOADING_SURVIVED:
-            self._suspect(sha256, entry.name, entry.path, entry.incident)
+            self._suspect(entry)
         self._records.save()
         return True
 

@@ -233,10 +233,14 @@ class ScanCache:
     def _prune(self) -> None:
         """Remove the files of the states of the host that were not used for the longest time."""
         directory = self._records.directory
-        directory.remove_unfinished()
+        try:
+            directory.remove_unfinished()
+            changed_at = directory.changed_at()
+        except ShortageError:  # the next process does it
+            return
         caches = {
             name: changed
-            for name, changed in directory.changed_at().items()
+            for name, changed in changed_at.items()
             if name.startswith(_PREFIX) and name.endswith(_SUFFIX)
         }
         for name in sorted(caches, key=caches.__getitem__)[: max(0, len(caches) - _MOST_HOSTS)]:

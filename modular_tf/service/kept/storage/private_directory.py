@@ -3,8 +3,8 @@
 The files decide which plugins run untried, so a file counts only if no other user can have written
 it. All operations are relative to the opened directory.
 A directory that is missing, read-only, full, locked or another user's holds nothing, and
-raises nothing. Only reading raises for a shortage: that nothing could be read does not mean that
-nothing is there.
+raises nothing. Only reading and listing raise for a shortage: that nothing could be read does not
+mean that nothing is there.
 """
 
 from __future__ import annotations
@@ -109,18 +109,29 @@ class PrivateDirectory:
             return directory is not None and _remove(directory, name)
 
     def changed_at(self) -> dict[str, float]:
-        """Return the names of the files that are there and when each was written last."""
+        """Return the names of the files that are there and when each was written last.
+
+        Raises:
+            ShortageError: They cannot be listed now.
+        """
         found: dict[str, float] = {}
-        with self._opened() as directory, suppress(OSError):
-            for name in [] if directory is None else os.listdir(directory):
-                with suppress(OSError):
+        with self._opened(tells_shortage=True) as directory:
+            for name in [] if directory is None else _names_in(directory):
+                try:
                     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-                    if stat.S_ISREG(status.st_mode):
-                        found[name] = status.st_mtime
+                except OSError as error:
+                    raise_shortage(error)
+                    continue
+                if stat.S_ISREG(status.st_mode):
+                    found[name] = status.st_mtime
         return found
 
     def remove_unfinished(self) -> None:
-        """Remove the files of processes that ended while they were writing."""
+        """Remove the files of processes that ended while they were writing.
+
+        Raises:
+            ShortageError: They cannot be listed now.
+        """
         oldest = time() - _UNFINISHED_LIFE_S
         for name, changed in self.changed_at().items():
             if name.endswith(_UNFINISHED) and changed < oldest:
@@ -220,6 +231,14 @@ def _is_own(status: os.stat_result, path: str) -> bool:
 @lru_cache(maxsize=64)  # said once, not for each of a thousand plugins
 def _refuse(path: str, why: str) -> None:
     _log.warning("storage.not_believed", path=path, why=why, rule=STORAGE_TRUSTED)
+
+
+def _names_in(directory: int) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError as error:
+        raise_shortage(error)
+        return []
 
 
 def _remove(directory: int, name: str) -> bool:
