@@ -28,12 +28,14 @@ _PROGRAM = "/proc/self/exe"
 _CPU_INFO = "/proc/cpuinfo"
 _CPU_KEYS = ("CPU part", "Features", "flags", "isa", "model name")
 _HEAD_BYTES = 8192  # the first processor's part
-# Where the code lies that decides about plugins.
+# Where the code and the tables lie that decide about plugins: all that runs while one is tried.
 _ROOMS = (
+    "", "abi", "concurrency", "device", "device/arrays", "device/memory", "device/streams",
     "discovery", "discovery/elf", "discovery/linking", "discovery/sources", "discovery/trust",
-    "first_contact", "loading", "native", "native/lib", "processes", "rules",
+    "events", "filesystem", "filesystem/workarounds", "first_contact", "kernel", "loading",
+    "native", "native/lib", "processes", "rules",
 )  # fmt: skip
-_CODE_SUFFIXES = (".py", ".so", ".so.2")
+_CODE_SUFFIXES = (".py", ".so", ".so.2", ".toml")
 
 
 class HostFingerprint(NamedTuple):

@@ -27,6 +27,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "native" / "lib" / "libx.so.2").write_bytes(b"x")
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules" / "loading.py").write_bytes(b"y")
+    (tmp_path / "abi").mkdir()
+    (tmp_path / "loading").mkdir()
     monkeypatch.setattr(module, "package_directories", lambda: (str(tmp_path), "/nonexistent"))
     return tmp_path
 
@@ -54,7 +56,17 @@ def test_the_parts_are_readable():
     assert parts["processor"]
 
 
-@pytest.mark.parametrize("name", ["native/lib/libx.so.2", "rules/loading.py", "rules/new.py"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "native/lib/libx.so.2",
+        "rules/loading.py",
+        "rules/new.py",
+        "errors.py",
+        "abi/device_layouts.py",
+        "loading/known_defects.toml",
+    ],
+)
 def test_a_file_of_the_package_changes_it(package: Path, name: str):
     before = parts_now()
     (package / name).write_bytes(b"changed")
@@ -66,18 +78,45 @@ def test_a_file_of_the_package_changes_it(package: Path, name: str):
 
 
 def test_every_package_below_a_counted_one_is_counted():
-    import modular_tf
-
-    (root,) = map(Path, modular_tf.__path__)
-    tops = {room for room in module._ROOMS if "/" not in room}
+    tops = {room for room in module._ROOMS if room and "/" not in room}
     found = {
         str(marker.parent.relative_to(root))
+        for root in map(Path, module.package_directories())
         for top in tops
         for marker in root.glob(f"{top}/**/__init__.py")
     }
 
     assert found > tops
     assert found <= set(module._ROOMS)
+
+
+TRIED = """
+    import os, sys
+    from modular_tf.first_contact import zygote
+    from modular_tf.first_contact.journal import Journal
+    from modular_tf.first_contact.rehearsal import Rehearsal
+    from modular_tf.first_contact.task import Task
+    from modular_tf.processes.report import Report
+
+    zygote._warm_up()
+    nowhere = Journal(Report(os.open(os.devnull, os.O_WRONLY)))
+    for kind, file in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
+        Rehearsal(Task("own", file, kinds=(kind,)), nowhere).perform()
+    modules = list(sys.modules.values())
+    for folder in zygote.package_directories():
+        for file in filter(None, (getattr(module, "__file__", None) for module in modules)):
+            if file.startswith(folder + os.sep):
+                print(os.path.dirname(os.path.relpath(file, folder)))
+"""
+
+
+def test_all_that_runs_while_a_plugin_is_tried_is_counted(run_python, fixture_device_plugin):
+    library = str(fixture_device_plugin())
+    tried = run_python(TRIED, "device", library, "kernel", library)
+    rooms = set(tried.stdout.split("\n"))
+
+    assert {"abi", "device", "filesystem", "first_contact", "loading"} <= rooms
+    assert rooms <= set(module._ROOMS)
 
 
 def test_a_file_that_decides_nothing_does_not(package: Path):
