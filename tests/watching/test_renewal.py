@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from modular_tf.discovery import file_identity
+from modular_tf.discovery.sources import distributions
 from modular_tf.errors import ClosedError, UnimplementedError
 from modular_tf.hookspecs import hookimpl
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
+from tests.discovery.site_folder import install
 from tests.watching.conftest import PATIENCE_S, told, write
 
 
@@ -36,6 +39,34 @@ def test_only_the_named_paths_are_looked_at(service, put):
     assert told(service.refresh([path])) == [("appeared", "y", "loaded")]
     assert service.schemes() == {"second": "y"}
     assert told(service.refresh()) == [("appeared", "x", "loaded")]
+
+
+def test_installed_libraries_that_are_known_are_not_read_again(
+    service, tmp_path, fixture_plugin, monkeypatch
+):
+    monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", -3_600_000_000_000)
+    plugin = fixture_plugin(scheme="first").read_bytes()
+    other = fixture_plugin("no-init").read_bytes()
+    site = tmp_path / "site"
+    install(site, "some", files={"some/libinstalled.so": plugin, "some/libz.so": other})
+    monkeypatch.syspath_prepend(str(site))
+    read: list[str] = []
+    exports = distributions._exports_init_symbol
+
+    def counted(path: str) -> bool:
+        read.append(Path(path).name)
+        return exports(path)
+
+    monkeypatch.setattr(distributions, "_exports_init_symbol", counted)
+    service.load()
+    known, read[:] = list(read), []
+
+    assert service.refresh() == []
+    assert read == []
+    assert "libinstalled.so" in known
+    (site / "some" / "libz.so").write_bytes(fixture_plugin(scheme="second").read_bytes())
+    service.refresh()
+    assert read == ["libz.so"]
 
 
 def test_a_file_that_may_not_load_is_listed_with_its_reason(service, put, folder):

@@ -80,7 +80,7 @@ class FollowedFiles:
         """Search what may have files of the scope: installed packages cost most of the time."""
         installed = [e for e in self._known if e.plugin.candidate.source is Source.DISTRIBUTION]
         if scope.is_all or any(entry.plugin.path in scope for entry in installed):
-            self._known.found = discover(places)
+            self._known.found = discover(places, recall=self._known.cache.installed_plugins)
             return self._known.found
         return discover(places._replace(sources=places.sources - {Source.DISTRIBUTION}))
 
