@@ -164,7 +164,7 @@ class Batch:
         number = lane.work
         try:
             findings = [Finding.from_dict(entry) for entry in lane.receive()]
-        except (EOFError, ValueError, RecursionError):
+        except (EOFError, ValueError):
             self._lose(lane)
             return
         if findings and number is not None:

@@ -16,6 +16,7 @@ from modular_tf.processes.checked_values import (
     list_of,
     listed,
     number_in,
+    shown,
     typed,
 )
 from modular_tf.processes.memory_use import MemoryUse
@@ -84,7 +85,7 @@ def read_entry(entry: Any) -> Entry:
     """
     read = _READERS.get(frozenset(typed(entry, dict)))
     if read is None:
-        raise ValueError(f"expected an entry, found {entry!r:.200}")
+        raise ValueError(f"expected an entry, found {shown(entry)}")
     return read(**entry)
 
 

@@ -16,7 +16,14 @@ from modular_tf.first_contact.task import Task
 from modular_tf.isolation.rights import ALL
 from modular_tf.isolation.set_options import SetOptions
 from modular_tf.loading.filesystem_tables import MAX_SCHEMES, Table
-from modular_tf.processes.checked_values import fields_of, list_of, listed, number_in, typed
+from modular_tf.processes.checked_values import (
+    fields_of,
+    list_of,
+    listed,
+    number_in,
+    shown,
+    typed,
+)
 
 _LAYOUTS = {
     layout.name: layout
@@ -128,7 +135,7 @@ class WorkerOffer(NamedTuple):
             raise ValueError(f"expected the stores of {count} schemes, found {len(stores)}")
         limits = tuple(list_of(given["limits"], str, len(ALL)))
         if not set(limits) <= set(ALL):
-            raise ValueError(f"expected limits of a worker, found {limits!r:.200}")
+            raise ValueError(f"expected limits of a worker, found {shown(limits)}")
         return cls(finding, tables, stores, typed(given["guarded"], bool), limits)
 
 
@@ -142,7 +149,7 @@ def _table(value: Any) -> Table:
     kind, size = typed(given["kind"], str), number_in(given["size"], 8, _LARGEST_TABLE)
     layout = filesystem_ops_layout(size) if kind == FILESYSTEM_OPS.name else _LAYOUTS.get(kind)
     if layout is None:
-        raise ValueError(f"expected the name of a table, found {kind!r:.100}")
+        raise ValueError(f"expected the name of a table, found {shown(kind)}")
     there = set(list_of(given["slots"], str, _MOST_SLOTS))
     known = {slot.name for slot in layout.slots if slot.end <= size}
     if not there <= known:

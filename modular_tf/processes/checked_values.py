@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
+def shown(value: Any) -> str:
+    """Return the beginning of a value for a message, whatever it holds."""
+    try:
+        return f"{value!r:.200}"
+    except RecursionError:
+        return f"a {type(value).__name__} that is nested too deeply"
+
+
 def fields_of(value: Any, names: frozenset[str]) -> dict[str, Any]:
     """Return an object with these fields and no others.
 
@@ -23,14 +31,14 @@ def fields_of(value: Any, names: frozenset[str]) -> dict[str, Any]:
         ValueError: It is none; so do the other functions.
     """
     if not isinstance(value, dict) or value.keys() != names:
-        raise ValueError(f"expected an object with {sorted(names)}, found {value!r:.200}")
+        raise ValueError(f"expected an object with {sorted(names)}, found {shown(value)}")
     return value
 
 
 def typed(value: Any, kind: type[_T]) -> _T:
     """Return a value of this type, not of one that is derived from it: True is no number here."""
     if type(value) is not kind:
-        raise ValueError(f"expected {kind.__name__}, found {value!r:.200}")
+        raise ValueError(f"expected {kind.__name__}, found {shown(value)}")
     return value
 
 
@@ -44,7 +52,7 @@ def number_in(value: Any, least: int, most: int) -> int:
 def listed(value: Any, most: int) -> list[Any]:
     """Return a list that has no more than `most` values, of any type."""
     if type(value) is not list or len(value) > most:
-        raise ValueError(f"expected a list of at most {most} values, found {value!r:.200}")
+        raise ValueError(f"expected a list of at most {most} values, found {shown(value)}")
     return value
 
 
@@ -57,5 +65,5 @@ def known_rule(value: Any) -> Rule:
     """Return the rule that the loader judges by, given its id."""
     found = loader_rules().get(typed(value, str))
     if found is None:
-        raise ValueError(f"expected the id of a rule, found {value!r:.200}")
+        raise ValueError(f"expected the id of a rule, found {shown(value)}")
     return found

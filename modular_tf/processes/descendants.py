@@ -78,10 +78,15 @@ def _stat(pid: int) -> list[bytes]:
         return []
 
 
+def signal_child(child: int, number: int) -> None:
+    """Send a signal to a child of this process, unless it has taken another user's rights."""
+    with suppress(PermissionError):
+        os.kill(child, number)
+
+
 def _kill_children() -> None:
     for child in children(os.getpid()):
-        with suppress(PermissionError):  # it has taken another user's rights
-            os.kill(child, signal.SIGKILL)
+        signal_child(child, signal.SIGKILL)
 
 
 class Ended(NamedTuple):

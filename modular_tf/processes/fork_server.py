@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from modular_tf.native.parent_death import die_with_parent
-from modular_tf.processes.descendants import children, end_all
+from modular_tf.processes.descendants import children, end_all, signal_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,7 @@ class ForkServer:
                 self._watchers.discard(found[0])
         for child in children(os.getpid()):
             if child not in self._watchers:
-                os.kill(child, signal.SIGKILL)
+                signal_child(child, signal.SIGKILL)
 
     def _fork(self, descriptor: int) -> int:
         me = os.getpid()

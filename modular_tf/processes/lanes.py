@@ -58,7 +58,8 @@ class Lane(Generic[Work]):
 
         Raises:
             EOFError: The watcher is gone.
-            ValueError: What came is no JSON, has no end, or came when there was no job.
+            ValueError: What came is no JSON, is nested too deeply, has no end, or came when there
+                was no job.
         """
         try:
             data = self.connection.recv(_AT_ONCE)
@@ -71,7 +72,10 @@ class Lane(Generic[Work]):
             raise ValueError("an entry without end")
         if lines and self.work is None:
             raise ValueError("an entry of no job")
-        return [json.loads(line) for line in lines]
+        try:
+            return [json.loads(line) for line in lines]
+        except RecursionError as error:  # a plugin may have a part of it written
+            raise ValueError("an entry that is nested too deeply") from error
 
 
 class Lanes(Generic[Work]):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.native.crash_report import QUESTION
 from modular_tf.processes.backtrace import readable_frames
 from modular_tf.processes.child_pipes import ChildPipes, EntryReader, has_ended, stopped_by
-from modular_tf.processes.descendants import end_all
+from modular_tf.processes.descendants import end_all, signal_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -118,7 +117,7 @@ class WatchedChild:
         """Ask it where it is; it is over when it has answered, or soon."""
         self.was_asked = True
         self._hurry()
-        os.kill(self.pid, QUESTION)  # nobody has waited for it, so the number is still its own
+        signal_child(self.pid, QUESTION)  # nobody has waited for it, so the number is still its own
 
     def _hurry(self) -> None:
         """Set the time for its last words, once: a plugin might write them for ever."""

@@ -26,6 +26,7 @@ _FIRST_FREE = 3  # after the standard streams
 _MOST_SAID = 4096
 _PATIENCE_AT_THE_START_S = 120.0
 _PATIENCE_AT_THE_END_S = 10.0
+_PATIENCE_WITH_THE_KILLED_S = 5.0
 _LOOK_EVERY_S = 0.0005
 _controls: LiveObjects[socket.socket] = LiveObjects()
 
@@ -121,7 +122,10 @@ class ZygoteProcess:
         self._process.returncode = 0  # else `Popen` would wait for it
 
     def close(self) -> str:
-        """End the process and all that it has started; return how it ended, and what it said."""
+        """End the process and all that it has started; return how it ended, and what it said.
+
+        One that cannot be ended, since it hangs in a driver or in a file system, is left behind.
+        """
         self.control.close()
         status = self._wait()
         self._process.returncode = status or 0  # else `Popen` would wait for it once more
@@ -132,8 +136,13 @@ class ZygoteProcess:
         return ": ".join([f"ended with status {status}", *words])
 
     def _wait(self) -> int | None:
-        """Wait for its end, which its socket's end brings; kill it if that takes long."""
+        """Wait for its end, which its socket's end brings; kill it if that takes long.
+
+        Returns:
+            Its status; None where it is not known, or the process does not end.
+        """
         deadline = time.monotonic() + _PATIENCE_AT_THE_END_S
+        end = deadline + _PATIENCE_WITH_THE_KILLED_S
         while True:
             try:
                 found, status = os.waitpid(self._process.pid, os.WNOHANG)
@@ -141,7 +150,9 @@ class ZygoteProcess:
                 return None
             if found:
                 return os.waitstatus_to_exitcode(status)
-            if time.monotonic() > deadline:
+            if (now := time.monotonic()) > end:
+                return None
+            if now > deadline:
                 # Nobody has waited for it, so the number is still its own.
                 os.kill(self._process.pid, signal.SIGKILL)
             time.sleep(_LOOK_EVERY_S)

@@ -28,6 +28,7 @@ from modular_tf.isolation.worker_records import WorkerRecord
 from modular_tf.redaction import HIDDEN, hide, redacted, show_again
 from modular_tf.service.configuration import Config
 from modular_tf.service.service import PluginService
+from tests.fixtures.compiler import compile_object, link_library
 
 _RAM = "ram_filesystem"
 
@@ -273,3 +274,30 @@ def test_why_tells_what_is_to_come(service):
     service.filesystem("ram")
     told = [fact.text for fact in service.why(_RAM).facts if fact.stage == "isolation"]
     assert told[0].startswith("it runs in a worker process, restricted to: ")
+
+
+_DEEP_IN_AN_APPLICATION = """
+    import sys
+    from modular_tf.service.configuration import Config
+    from modular_tf.service.service import PluginService
+
+    config = Config(first_contact="never", load="eager", isolation="process")
+
+    def load(frames):
+        if frames:
+            return load(frames - 1)
+        with PluginService(config=config, plugin_paths=sys.argv[1:], bundled=False) as service:
+            return service.load().plugins
+
+    (record,) = load(100)
+    print(record.state.value, record.reason.rule, record.reason.message)
+"""
+
+
+@pytest.mark.parametrize("depth", [5, 600, 900, 940, 1_000_000])
+def test_an_offer_of_lists_in_lists_is_refused_however_deep(run_python, depth: int) -> None:
+    source = Path(__file__).with_name("deep_offer.c")
+    library = link_library("libdeep_offer.so", [compile_object(source)])
+    told = run_python(_DEEP_IN_AN_APPLICATION, library, env={"DEPTH": str(depth)}).stdout
+
+    assert told.startswith(("failed LD-144 ", "failed FS-001 "))  # its own, or what follows

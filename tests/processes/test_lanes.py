@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 
 import pytest
 
@@ -84,3 +85,23 @@ def test_a_busy_lane_is_given_no_second_job():
     lanes.close()
     for end in theirs:
         end.close()
+
+
+@pytest.mark.parametrize("depth", [900, 100_000])
+def test_an_entry_of_lists_in_lists_is_refused(watched, depth):
+    lane, theirs = watched
+    sender = threading.Thread(target=theirs.sendall, args=(b"[" * depth + b"]" * depth + b"\n",))
+    sender.start()
+
+    def receive(frames):
+        if frames:
+            return receive(frames - 1)
+        while not (entries := lane.receive()):
+            pass
+        return entries
+
+    try:
+        with pytest.raises(ValueError, match="too deeply"):
+            receive(150)
+    finally:
+        sender.join()
