@@ -186,7 +186,9 @@ class _Work(Generic[_Item, _Result]):
         self._stop = stop
         self._in_order = in_order
         self._process = os.getpid()
-        self._threads: list[threading.Thread] = []
+        self._threads: list[threading.Thread] = []  # those that were started
+        # Those that began, each listed by itself: an interrupt of its start does not lose it.
+        self._began: list[threading.Thread] = []
         self._taking = ForkLock()
         # One entry for each call that may be begun, and for each outcome; None says to look again.
         self._turns: SimpleQueue[None] = SimpleQueue()
@@ -213,20 +215,21 @@ class _Work(Generic[_Item, _Result]):
     @property
     def is_under_way(self) -> bool:
         """Whether a thread has not ended."""
-        return any(thread.is_alive() for thread in self._threads)
+        return any(thread.is_alive() for thread in self._began)
 
     def leave(self) -> None:
         """Wait for the calls under way, but not for long."""
-        for _ in self._threads:
+        began = list(self._began)  # who begins later sees that the crew was stopped
+        for _ in began:
             self._turns.put(None)
         end = time.monotonic() + _GRACE_S
-        for thread in self._threads:
+        for thread in began:
             thread.join(max(0.0, end - time.monotonic()))
 
     def wait(self) -> None:
         """Wait for the calls under way."""
         raised: BaseException | None = None
-        for thread in self._threads:
+        for thread in list(self._began):
             while thread.is_alive():
                 try:
                     thread.join()
@@ -281,6 +284,7 @@ class _Work(Generic[_Item, _Result]):
 
     def _work(self) -> None:
         """Make calls. [threads of the crew]"""
+        self._began.append(threading.current_thread())
         try:
             while self._may_begin() and self._make_one_call():
                 pass

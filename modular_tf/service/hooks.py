@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from modular_tf.service.report import HookFunction, PluginChange, PluginRecord
 
 _GROUP = "modular_tf.hooks"  # hookspecs.ENTRY_POINT_GROUP, whose module imports pluggy
+_MOST_FAILURES = 100
 _log = EventLog("hooks")
 
 
@@ -53,13 +54,10 @@ class Hooks:
     Args:
         given: Objects that the application passed.
         python_path: Returns where installed packages are looked for.
-
-    Attributes:
-        failures: What went wrong in hooks, in the order it happened.
     """
 
     def __init__(self, given: Sequence[object], python_path: Callable[[], Sequence[str]]) -> None:
-        self.failures: list[Violation] = []
+        self._failures: dict[str, Violation] = {}
         self._given = tuple(given)
         self._python_path = python_path
         self._manager: pluggy.PluginManager | None = None  # None also where there is no hook
@@ -81,6 +79,11 @@ class Hooks:
         if not self._is_found:  # another thread may have been faster
             self._manager = manager
             self._is_found = True
+
+    @property
+    def failures(self) -> tuple[Violation, ...]:
+        """What went wrong in hooks first, each once, in the order it happened; the log has all."""
+        return tuple(self._failures.values())
 
     @property
     def are_none(self) -> bool:
@@ -210,7 +213,8 @@ class Hooks:
         else:
             found = Violation(None, _text_of(error), "hooks")
         sentence = f"{what} failed: {found.message}"
-        self.failures.append(replace(found, message=sentence))
+        if len(self._failures) < _MOST_FAILURES:
+            self._failures.setdefault(sentence, replace(found, message=sentence))
         _log.warning("hook.failed", what=what, error=_text_of(error))
         return sentence
 

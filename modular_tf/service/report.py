@@ -136,7 +136,8 @@ class Report:
         plugins: One record per plugin, in order of precedence.
         problems: What went wrong while searching.
         searched: The places that were looked at.
-        hook_failures: What went wrong in hooks that installed packages or the application bring.
+        hook_failures: What went wrong in hooks that installed packages or the application bring;
+            of many failures the first hundred, each once.
         hooks: The functions of hooks that were found, in the order in which they are called.
     """
 

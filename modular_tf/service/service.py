@@ -206,7 +206,7 @@ class PluginService(Served):
             plugins=tuple(self.plugins()),
             problems=found.problems if found else (),
             searched=found.searched if found else (),
-            hook_failures=tuple(self._hooks.failures),
+            hook_failures=self._hooks.failures,
             hooks=self._hooks.functions(),
         )
 

@@ -343,3 +343,34 @@ def test_a_forked_child_that_goes_on_is_told_that_its_threads_are_missing():
 
     assert "forked" in told
     assert no_thread_is_left()
+
+
+def test_a_call_of_a_thread_whose_start_was_interrupted_is_waited_for(monkeypatch):
+    """The interrupt comes while Python waits for the first step of the thread."""
+    begun, may_end = threading.Event(), threading.Event()
+    ended = []
+    wait = threading.Event.wait
+
+    def call(n):
+        begun.set()
+        wait(may_end, 30)
+        ended.append(n)
+
+    def interrupted(event, timeout=None):
+        wait(event, timeout)
+        wait(begun, 30)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(crew_module, "_GRACE_S", 0.01)
+    crew = Crew(4)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Event, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            list(crew.run(call, range(8)))
+
+    assert crew.is_working
+    assert ended == []
+    may_end.set()
+    crew.wait()
+    assert ended == [0]
+    assert not crew.is_working

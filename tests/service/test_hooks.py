@@ -195,6 +195,24 @@ def test_a_hook_that_fails_when_told_of_an_outcome_stops_nothing(plugin_file, ma
     assert "modular_tf_outcome of Failing" in service.report().hook_failures[0].message
 
 
+@pytest.mark.parametrize("changes", [False, True], ids=["same-text", "other-text-each-time"])
+def test_what_fails_again_and_again_is_kept_within_bounds(plugin_file, make_service, changes):
+    calls = []
+
+    def fail():
+        calls.append(None)
+        raise RuntimeError(f"failed {len(calls) if changes else ''}")
+
+    service = make_service(plugin_file("liba.so"), hooks=[Hooks(paths=fail)])
+    service.load()
+    while len(calls) < 110:
+        service.refresh()
+
+    failures = service.report().hook_failures
+    assert "failed" in failures[0].message
+    assert len(failures) == (100 if changes else 1)
+
+
 def test_a_hook_of_no_known_name_or_shape_is_told_and_left_out(make_service):
     class Misspelt:
         @hookimpl
