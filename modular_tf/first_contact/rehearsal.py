@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.discovery.file_identity import SeenFile
+    from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.first_contact.journal import Journal
     from modular_tf.first_contact.task import Task
     from modular_tf.native.library import Library
@@ -47,7 +48,10 @@ _MOST_OF_NOTES = 1 << 20  # bytes of JSON: a quarter of the longest entry that t
 
 
 class Rehearsal:
-    """Loads one plugin, and closes it again.
+    """Loads one plugin, holds all that it offers at once as the application does, and closes it.
+
+    What an application decides of devices (`memory`, `copy_streams`) is no part of it: a plugin
+    learns of that with the first stream or memory, and none is made here.
 
     Attributes:
         notes: The violations so far.
@@ -71,6 +75,8 @@ class Rehearsal:
         self.opened: tuple[SeenFile, ...] | None = ()
         self._task = task
         self._journal = journal
+        self._filesystems: list[PluginFilesystem] = []
+        self._platform: DevicePlatform | None = None
 
     def finding(self) -> Finding:
         """Return the finding."""
@@ -115,6 +121,7 @@ class Rehearsal:
             self._rehearse_devices(library)
         if "kernel" in task.kinds:
             self._rehearse_kernels(library)
+        self._close()
         self.opened = opened_since(additional_libraries_of(library))
         if unmapped_count() != unmapped:  # it is unknown which library that was
             self.opened = None
@@ -152,11 +159,9 @@ class Rehearsal:
             self._note_violations([failure], tables.scheme)
             return
         self._note_violations(warnings)
+        self._filesystems.append(filesystem)
         if tables.scheme not in self.schemes:
             self.schemes.append(tables.scheme)
-        self._journal.enter(f"cleanup of scheme {tables.scheme!r}")
-        with suppress(ModularTFError):
-            filesystem.close()
 
     # -- devices --------------------------------------------------------------------------------
 
@@ -171,7 +176,8 @@ class Rehearsal:
             return
         self._note_violations(platform.warnings)
         self.platform = PlatformOffer.of(platform)
-        with suppress(ModularTFError), platform:
+        self._platform = platform
+        with suppress(ModularTFError):
             self._look_at_devices(platform)
 
     def _look_at_devices(self, platform: DevicePlatform) -> None:
@@ -193,6 +199,18 @@ class Rehearsal:
         self._journal.enter(KERNEL_INIT)
         self.kernels = init_kernels(library, plugin=self._task.plugin)
         self._note_violations(self.kernels.violations)
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def _close(self) -> None:
+        """Close all, in the order of the application."""
+        for filesystem in self._filesystems:
+            self._journal.enter(f"cleanup of scheme {filesystem.scheme!r}")
+            with suppress(ModularTFError):
+                filesystem.close()
+        if self._platform is not None:
+            with suppress(ModularTFError):
+                self._platform.close()
 
     # -- notes ----------------------------------------------------------------------------------
 

@@ -416,3 +416,20 @@ def test_a_library_of_both_kinds_is_tried_for_both(misdeed):
     assert found.offer == _offer_of("device")
     assert [note.rule for note in found.notes] == ["LD-051"]
     assert isinstance(found.notes[0], Violation)
+
+
+# ---- What the application holds at once ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("defines", "call"), [((), "init of scheme 'other'"), (("DEVICE",), "SE_InitPlugin")]
+)
+def test_who_crashes_beside_what_it_offers_too_is_found_out(defines, call):
+    source = Path(__file__).with_name("held_at_once.c")
+    library = link_library("libheld_at_once.so", [compile_object(source, defines)])
+    task = Task("held", str(library), kinds=("filesystem", "device")[: 1 + len(defines)])
+
+    [found] = try_plugins([task], PATIENT)
+
+    assert found.incident is not None
+    assert (found.incident.violation.rule_id, found.incident.last_call) == ("LD-060", call)
