@@ -6,18 +6,19 @@ import time
 from typing import TYPE_CHECKING
 
 from modular_tf.check.excuses import excused, outdated
+from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Verdict
-from modular_tf.check.planning import number_of_checks, plan_of
+from modular_tf.check.planning import number_of_checks, plan_of, wanted_schemes
 from modular_tf.check.report.named_frames import with_named_frames
 from modular_tf.check.report.report import PluginReport, Report
 from modular_tf.check.run import InterruptedRun, run_checks
+from modular_tf.check.settings import repeated_by
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import Prober
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from modular_tf.check.limits import Limits
     from modular_tf.check.outcome import Outcome
     from modular_tf.check.planning import PluginPlan
     from modular_tf.check.run import CheckRun
@@ -53,21 +54,19 @@ def check_plugins(
     """
     begun = time.monotonic()
     reports: list[PluginReport] = []
-    try:
-        with Prober(host_exports()) as prober:
-            plans = [plan_of(prober.probe(each), settings, seed=seed) for each in candidates]
-    except KeyboardInterrupt:
-        return Report((), time.monotonic() - begun, interrupted=True)
-    for plan in plans:
-        try:
-            if begin is not None:
-                begin(plan)
-            reports.append(_checked(plan, settings, limits, tell))
-        except InterruptedRun as interrupted:
-            reports.append(_report(plan, settings, interrupted.run, time.monotonic() - begun))
-            return Report(tuple(reports), time.monotonic() - begun, interrupted=True)
-        except KeyboardInterrupt:  # before the checks of this one
-            return Report(tuple(reports), time.monotonic() - begun, interrupted=True)
+    with Prober(host_exports()) as prober:
+        for candidate in candidates:
+            try:
+                plan = plan_of(prober.probe(candidate), settings, seed=seed)
+                if begin is not None:
+                    begin(plan)
+                reports.append(_checked(plan, settings, limits, tell))
+            except InterruptedRun as interrupted:
+                seconds = time.monotonic() - begun
+                reports.append(_report(plan, settings, limits, interrupted.run, seconds))
+                return Report(tuple(reports), seconds, interrupted=True)
+            except KeyboardInterrupt:  # before the checks of this one
+                return Report(tuple(reports), time.monotonic() - begun, interrupted=True)
     return Report(tuple(reports), time.monotonic() - begun)
 
 
@@ -85,13 +84,13 @@ def _checked(
 
     run = run_checks(plan, limits, heard)
     try:
-        return _report(plan, settings, run, time.monotonic() - begun)
+        return _report(plan, settings, limits, run, time.monotonic() - begun)
     except KeyboardInterrupt:  # while frames are named, which may take long
         raise InterruptedRun(run) from None
 
 
 def _report(
-    plan: PluginPlan, settings: CheckSettings, run: CheckRun, seconds: float
+    plan: PluginPlan, settings: CheckSettings, limits: Limits, run: CheckRun, seconds: float
 ) -> PluginReport:
     files = {plan.path, *(file for target, _ in plan.steps for file in target.companions)}
     told = with_named_frames(run.outcomes, files)
@@ -105,15 +104,23 @@ def _report(
         seed=plan.seed,
         outcomes=tuple(found),
         outdated=tuple(outdated(settings.known, found)),
-        remarks=(*run.absent_stores, *_remarks(plan, found)),
+        remarks=(*run.absent_stores, *_remarks(plan, found, wanted_schemes(settings))),
         seconds=seconds,
         root=settings.root,
+        repeated_by=(*repeated_by(settings, plan.seed), *_waiting(limits)),
         faults=tuple(map(str, run.faults)),
         unanswered=number_of_checks(plan) - len(found),
     )
 
 
-def _remarks(plan: PluginPlan, outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _waiting(limits: Limits) -> tuple[str, ...]:
+    """Return the option that has another run wait as long for each check."""
+    return () if limits.patience == Limits().patience else ("--patience", f"{limits.patience:g}")
+
+
+def _remarks(
+    plan: PluginPlan, outcomes: Sequence[Outcome], wanted: Sequence[str] | None
+) -> Iterator[str]:
     """Yield why less could be checked than the plugin has."""
     if not plan.kinds:
         yield "exports no entry point of a plugin, so only the file itself was looked at"
@@ -126,6 +133,12 @@ def _remarks(plan: PluginPlan, outcomes: Sequence[Outcome]) -> Iterator[str]:
         yield f"what it registers is not known: {offered.incident.violation.message}"
     elif not (offered.schemes or offered.kernels) and offered.device_type is None:
         yield "registers nothing that could be tried"
+    elif offered.schemes and wanted is not None and not {*wanted} & {*offered.schemes}:
+        served, named = (
+            " and ".join(f"{scheme}://" if scheme else "local paths" for scheme in schemes)
+            for schemes in (offered.schemes, wanted)
+        )
+        yield f"serves {served}, and not {named}, which the root or the settings name"
     for subject in dict.fromkeys(one.subject for one in outcomes if one.subject):
         of_it = [one for one in outcomes if one.subject == subject]
         if all(one.verdict is Verdict.SKIPPED for one in of_it):

@@ -9,6 +9,7 @@ from modular_tf.check.offered import offered_by
 from modular_tf.check.outcome import Pass
 from modular_tf.check.sanitizer_runtime import lacking_runtime
 from modular_tf.check.selection import selected
+from modular_tf.check.settings import repeated_by
 from modular_tf.check.target import Target
 from modular_tf.discovery.kinds import Kind
 from modular_tf.discovery.load_facts import LoadFacts
@@ -120,12 +121,9 @@ class _Plan:
                     yield self._target(kind, reached, ordinal=ordinal)
 
     def _schemes(self) -> Sequence[str]:
-        """Return the schemes to try: those that the user names, or the one of the root, or all."""
+        """Return the schemes of the plugin that are to be tried."""
         schemes = () if self.offered is None else self.offered.schemes
-        wanted = self.settings.options.get("schemes")
-        if wanted is None and self.settings.root is not None:
-            named, separator, _ = self.settings.root.partition("://")
-            wanted = [named if separator else ""]
+        wanted = wanted_schemes(self.settings)
         return [scheme for scheme in schemes if wanted is None or scheme in wanted]
 
     def _target(
@@ -142,7 +140,17 @@ class _Plan:
             absent=self.facts.absent,
             seed=self.seed,
             options={**self.settings.profile.options, **self.settings.options},
+            repeated_by=repeated_by(self.settings, self.seed),
         )
+
+
+def wanted_schemes(settings: CheckSettings) -> Sequence[str] | None:
+    """Return the schemes that the user names, or the one of the root; None for all of a plugin."""
+    wanted: Sequence[str] | None = settings.options.get("schemes")
+    if wanted is None and settings.root is not None:
+        named, separator, _ = settings.root.partition("://")
+        return [named if separator else ""]
+    return wanted
 
 
 def assumed_stores(plan: PluginPlan) -> tuple[str, ...]:

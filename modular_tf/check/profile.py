@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from modular_tf.check.options import require_options
 from modular_tf.check.settings_file import read_table, require_keys
 from modular_tf.errors import ConfigError
 
@@ -50,7 +51,7 @@ class Profile:
         about: What it is, in one line.
         traits: For each trait that it lacks: `note`, deviations are worth knowing and no fault; or
             `skip`, checks that need it are not tried.
-        options: For the checks, such as `repeat`.
+        options: For the checks; see `modular_tf.check.options`.
     """
 
     name: str
@@ -95,6 +96,7 @@ def profile_from(name: str, table: Mapping[str, Any], path: str) -> Profile:
     """
     where = f"{path}: profile {name!r}"
     require_keys(table, {"about": str, "like": str, "traits": dict, "options": dict}, where)
+    require_options(table.get("options", {}), f"{where}: options")
     base = bundled_profile(table["like"]) if "like" in table else Profile("")
     traits = table.get("traits", {})
     for trait, excuse in traits.items():

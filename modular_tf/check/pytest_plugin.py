@@ -181,13 +181,8 @@ def settings_for(
     """
     from modular_tf.check.settings import decided  # noqa: PLC0415
 
-    found = decided(directory, profile=profile, level=level, root=root)
-    return replace(
-        found,
-        only=tuple(only) or found.only,
-        skip=(*found.skip, *skip),
-        options={**found.options, **(options or {})},
-    )
+    found = decided(directory, profile=profile, level=level, root=root, options=options)
+    return replace(found, only=tuple(only) or found.only, skip=(*found.skip, *skip))
 
 
 def _run(path: str, settings: CheckSettings, seed: int) -> Report:

@@ -4,18 +4,17 @@
 level = 4                      # what is asked for; the command line may say otherwise
 profile = "object-store"       # one of the package's, or one of this file
 root = "mine://bucket/scratch" # below it everything may be made and removed
-skip = ["FS-254"]              # ids, groups, or globs over them
+skip = ["transactions"]        # ids, groups, or globs over them
 only = []
 
-[options]                      # for the checks: repeat, many, seed, ...
+[options]                      # for the checks: each is described below
 repeat = 50
-prepared = false               # the root holds what --write-files writes, and nothing is made
-create_roots = true            # false where a file needs no directory, and one is slow to make
+schemes = ["mine"]
 
 [[known]]                      # a deviation that is known, and why it stays
-check = "FS-254"
+check = "FS-255"               # A copy_file that fails leaves the target as it was.
 subject = "mine://"            # optional: one scheme or device
-reason = "the store's rename is a copy"
+reason = "the store writes a copy into the target itself"
 
 [profiles.mine]                # a profile of one's own
 like = "object-store"
@@ -26,11 +25,13 @@ append = "skip"
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.level import Level
+from modular_tf.check.options import require_options
 from modular_tf.check.profile import DEFAULT_PROFILE, Profile, bundled_profile, profile_from
 from modular_tf.check.rules import all_rules
 from modular_tf.check.settings_file import read_table, require_keys
@@ -86,6 +87,7 @@ class CheckSettings:
         only: Ids and groups, or globs over them; empty for all.
         skip: Likewise, which are left out.
         options: For the checks; they go before the profile's.
+        said: Those of the options that are said beside the file.
         known: Deviations that are known.
         path: The file it was read from, None for none.
     """
@@ -96,6 +98,7 @@ class CheckSettings:
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    said: Mapping[str, Any] = field(default_factory=dict)
     known: tuple[KnownDeviation, ...] = ()
     path: str | None = None
 
@@ -125,6 +128,7 @@ def load_settings(path: str, *, profile: str | None = None) -> CheckSettings:
     """
     table = read_table(path)
     require_keys(table, KEYS, path)
+    require_options(table.get("options", {}), f"{path}: options")
     return CheckSettings(
         level=level_from(table.get("level", int(DEFAULT_LEVEL)), path),
         profile=_profile(profile or table.get("profile", DEFAULT_PROFILE), table, path),
@@ -144,6 +148,7 @@ def decided(
     profile: str | None = None,
     level: int | None = None,
     root: str | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> CheckSettings:
     """Return the settings that count: the nearest file's, and what is said instead of them.
 
@@ -153,6 +158,7 @@ def decided(
         profile: The kind of store.
         level: Up to which level.
         root: A URI below which everything may be made and removed.
+        options: For the checks; they go before those of the file.
 
     Raises:
         ConfigError: The file, or one of the values, is invalid.
@@ -166,6 +172,10 @@ def decided(
         settings = replace(settings, level=level_from(level, "the level asked for"))
     if root is not None:
         settings = replace(settings, root=root)
+    if options:
+        require_options(options, "the options asked for")
+        said = {**settings.said, **options}
+        settings = replace(settings, options={**settings.options, **options}, said=said)
     return on_prepared_files(settings) if settings.options.get("prepared") else settings
 
 
@@ -182,6 +192,27 @@ def on_prepared_files(settings: CheckSettings) -> CheckSettings:
         profile=replace(settings.profile, traits=traits),
         options={**settings.options, "prepared": True},
     )
+
+
+def repeated_by(settings: CheckSettings, seed: int) -> tuple[str, ...]:
+    """Return the options of `modular-tf check` that try a check once more in the same way.
+
+    Args:
+        settings: Those of the run.
+        seed: Of all that was random in it.
+    """
+    words = ["--seed", str(seed)]
+    if settings.path is not None:
+        words += ["--settings", os.path.abspath(settings.path)]
+    if settings.path is not None or settings.profile.name != DEFAULT_PROFILE:
+        words += ["--profile", settings.profile.name]
+    if settings.root is not None:
+        words += ["--root", settings.root]
+    if settings.options.get("prepared"):
+        words.append("--prepared")
+    for name, value in settings.said.items():
+        words += ["--option", f"{name}={json.dumps(value)}"]
+    return tuple(words)
 
 
 def level_from(number: int, where: str) -> Level:

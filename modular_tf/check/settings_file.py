@@ -25,15 +25,32 @@ def read_table(path: str) -> dict[str, Any]:
     Raises:
         ConfigError: It cannot be read, or is not TOML.
     """
+    try:
+        with open(path, encoding="utf-8", newline="") as stream:
+            return _parsed(stream.read())
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: cannot be read as TOML: {error}", path=path) from error
+
+
+def value_of(text: str) -> Any:
+    """Return the value that a text is in TOML.
+
+    Raises:
+        ValueError: It is none.
+    """
+    try:
+        (value,) = _parsed(f"value = {text}").values()
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
+    return value
+
+
+def _parsed(text: str) -> dict[str, Any]:
     if sys.version_info >= (3, 11):
         import tomllib  # noqa: PLC0415  (most commands read no file)
     else:
-        import tomli as tomllib  # noqa: PLC0415
-    try:
-        with open(path, "rb") as stream:
-            return tomllib.load(stream)
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: cannot be read as TOML: {error}", path=path) from error
+        import tomli as tomllib  # noqa: PLC0415  (likewise)
+    return tomllib.loads(text)
 
 
 def require_keys(table: Mapping[str, Any], kinds: Mapping[str, type[object]], where: str) -> None:

@@ -33,6 +33,7 @@ class Target:
         absent: Functions that it asks for and no library has (`LoadFacts.absent`).
         seed: Of all that is random.
         options: What the profile or the user says beyond that, by name.
+        repeated_by: The options of `modular-tf check` that try the same again.
         lost_calls: The calls in which checks before these lost their process, without arguments,
             and the id of the check.
     """
@@ -48,6 +49,7 @@ class Target:
     absent: tuple[str, ...] = ()
     seed: int = 0
     options: dict[str, Any] = field(default_factory=dict)
+    repeated_by: tuple[str, ...] = ()
     lost_calls: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -63,7 +65,7 @@ class Target:
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> Target:
         """Make it from what `as_dict` gave, in a process that trusts the one that did."""
-        lists = {name: tuple(value[name]) for name in ("companions", "absent")}
+        lists = {name: tuple(value[name]) for name in ("companions", "absent", "repeated_by")}
         return cls(**{**value, **lists, "reached": Pass(value["reached"])})
 
 

@@ -12,7 +12,7 @@ import os
 import secrets
 from argparse import ArgumentTypeError
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import message_of, report_error, report_problems
@@ -53,6 +53,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--write-files", metavar="FOLDER",
         help="write the files that a store is checked on which cannot be written to; try nothing",
+    )  # fmt: skip
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", type=_option,
+        help="one of [options] of the settings file, as TOML; may be repeated",
     )  # fmt: skip
     parser.add_argument("--settings", metavar="FILE", help="instead of the nearest settings file")
     parser.add_argument("--seed", type=int, help="repeat what an earlier run did at random")
@@ -194,6 +198,7 @@ def _settings(options: Namespace) -> CheckSettings:
         profile=options.profile,
         level=options.level,
         root=options.root,
+        options=dict(options.option),
     )
     if options.prepared:
         settings = on_prepared_files(settings)
@@ -235,6 +240,20 @@ def _list(settings: CheckSettings, printer: Printer) -> Exit:
             ],
         )
     return Exit.DONE if checks else Exit.NOTHING
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """Return name and value of an option of checks, for argparse."""
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    from modular_tf.check.settings_file import value_of  # noqa: PLC0415  (rarely wanted)
+
+    try:
+        return name.strip(), value_of(value)
+    except ValueError as error:
+        message = f"{text!r}: the value is no TOML, in which a string has quotes: {error}"
+        raise ArgumentTypeError(message) from None
 
 
 def _count(text: str) -> int:

@@ -7,6 +7,7 @@ from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check import settings
+from modular_tf.check.options import OPTIONS
 from modular_tf.check.settings_file import SHAPES
 from modular_tf.device.memory.memory_settings import MemorySettings
 from modular_tf.discovery.trust.policy import TrustPolicy
@@ -89,7 +90,7 @@ def _default(documented: type, attribute: str) -> str:
 
 def check_settings() -> str:
     """Return the page on every key of the settings of checks."""
-    parts = [_CHECK_SETTINGS.format(sample=_sample()), *_check_entries()]
+    parts = [_CHECK_SETTINGS.format(sample=_sample()), *_check_entries(), *_check_options()]
     return "\n".join(parts)
 
 
@@ -98,10 +99,19 @@ def _sample() -> str:
 
 
 def _check_entries() -> Iterator[str]:
+    """Yield the entry of each key; `options` comes last, and its own entries behind it."""
     told = attributes(settings.CheckSettings)
-    for name, kind in settings.KEYS.items():
+    for name in sorted(settings.KEYS, key=lambda name: name == "options"):
+        kind = settings.KEYS[name]
         meaning = told.get(name) or _OWN_PROFILES
         yield f"## {name}\n\n{meaning}\n\n- expected: {_shape(kind)}\n"
+
+
+def _check_options() -> Iterator[str]:
+    """Yield the entry of each option that checks read."""
+    for name, (key, usual, meaning) in OPTIONS.items():
+        facts = f"- expected: {key.expected}\n- default: {usual}"
+        yield f"### options.{name} {{#options.{name}}}\n\n{meaning}\n\n{facts}\n"
 
 
 def _shape(kind: Any) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from modular_tf.check import settings
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.excuses import excused, outdated
 from modular_tf.check.level import Level
@@ -17,6 +19,7 @@ from modular_tf.check.profile import (
     bundled_profile,
     profile_names,
 )
+from modular_tf.check.rules import all_rules
 from modular_tf.check.selection import selected
 from modular_tf.check.settings import (
     FILE_NAME,
@@ -26,9 +29,11 @@ from modular_tf.check.settings import (
     load_settings,
 )
 from modular_tf.errors import ConfigError
+from tests.check.named_checks import assert_tells_what_it_means, ids_in
 from tests.check.report.outcomes import outcome
 
 KINDS = ("filesystem", "device", "kernel")
+_ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -67,6 +72,24 @@ def test_a_whole_file_is_read(settings_of):
     assert found.known == (KnownDeviation("FS-157", "so it is", "mine://"),)
     assert found.profile.excuse(frozenset({"append"})) == "skip"
     assert found.profile.excuse(frozenset({"parents"})) == "note"
+
+
+def test_the_published_sample_names_what_it_means(settings_of):
+    text = (settings.__doc__ or "").split("```toml\n")[1].split("```")[0]
+    found = settings_of(text)
+
+    (known,) = found.known
+    assert_tells_what_it_means(known, text)
+    assert all_checks()[known.check_id].level <= found.level
+    assert selected(found, KINDS)  # what it skips is there
+    assert ids_in(settings.__doc__ or "") <= all_checks().keys()
+
+
+def test_every_check_that_a_page_names_is_there():
+    pages = [*_ROOT.joinpath("docs").rglob("*.md"), *_ROOT.glob("*.md")]
+    named = {page.name: ids_in(page.read_text("utf-8")) - all_rules().keys() for page in pages}
+
+    assert {name: ids for name, ids in named.items() if ids and name != "CHANGELOG.md"} == {}
 
 
 def test_an_empty_file_decides_nothing(settings_of):

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import modular_tf
+from modular_tf.check.catalogue import all_checks
 from modular_tf.check.level import Level
 from modular_tf.check.project_template import project
 from modular_tf.check.project_template.names import KINDS, project_names
 from modular_tf.check.project_template.project import render_project, write_project
-from modular_tf.check.rules import all_rules
 from modular_tf.check.settings import FILE_NAME, decided
+from tests.check.named_checks import assert_tells_what_it_means, ids_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,14 +110,21 @@ def test_the_project_is_python_s_to_build(names, files):
     ast.parse(files["tests/test_conformance.py"])
 
 
-def test_the_settings_of_the_checks_hold_with_and_without_their_examples(files, tmp_path):
+def test_the_settings_of_the_checks_hold_with_and_without_their_examples(names, files, tmp_path):
     text = files["modular-tf-check.toml"]
     (tmp_path / FILE_NAME).write_text(text)
     assert decided(str(tmp_path)).level == Level.WORKS
 
     (tmp_path / FILE_NAME).write_text(text.replace("#   ", ""))
-    (known,) = decided(str(tmp_path)).known
-    assert all_rules()[known.check_id]
+    settings = decided(str(tmp_path))
+    (known,) = settings.known
+    assert_tells_what_it_means(known, text)
+    check = all_checks()[known.check_id]
+    assert (check.kind, check.level <= settings.level) == (names.kind, True)
+
+
+def test_every_check_that_a_project_names_is_there(files):
+    assert ids_in("\n".join(files.values())) <= all_checks().keys()
 
 
 def test_a_place_that_is_taken_is_left_alone(names, tmp_path):

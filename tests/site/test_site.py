@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import modular_tf
+from modular_tf.check.options import OPTIONS
 from modular_tf.check.rules import all_rules
 from modular_tf.check.settings import KEYS as CHECK_KEYS
 from modular_tf.cli.exit_codes import Exit
@@ -103,7 +104,9 @@ def test_the_table_of_keys_has_every_field_of_the_configuration():
 
 
 def test_every_key_of_the_settings_of_checks_is_there(site):
-    assert CHECK_KEYS.keys() - ids_of(site / "reference" / "check-settings.html") == set()
+    named = {*CHECK_KEYS, *(f"options.{name}" for name in OPTIONS)}
+
+    assert named - ids_of(site / "reference" / "check-settings.html") == set()
 
 
 def test_every_variable_that_the_code_names_is_there(site):

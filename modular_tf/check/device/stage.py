@@ -132,7 +132,8 @@ def _hosted_device(
 
     # Who has a plugin checked trusts it: it ran already when the checks were planned.
     trust = TrustPolicy(allow_writable=("*",))
-    config = Config(first_contact="never", load="eager", trust=trust)
+    # The next process of a random sequence must not find the plugin in quarantine for the last one.
+    config = Config(first_contact="never", load="eager", trust=trust, tell_ended_calls=False)
     with temporary_state(target.scratch):
         service = PluginService(config=config, bundled=False)
         service.load(target.path)

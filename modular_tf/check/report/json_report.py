@@ -47,6 +47,7 @@ def _plugin(plugin: PluginReport) -> dict[str, Any]:
         "kinds": list(plugin.kinds),
         "profile": plugin.profile,
         "root": plugin.root,
+        "repeated_by": list(plugin.repeated_by),
         "level": int(plugin.level),
         "level_reached": None if reached is None else int(reached),
         "conforms": plugin.conforms,
@@ -115,6 +116,7 @@ def _read_plugin(value: dict[str, Any]) -> PluginReport:
         remarks=tuple(value["remarks"]),
         seconds=value["seconds"],
         root=value["root"],
+        repeated_by=tuple(value.get("repeated_by", ())),
         faults=tuple(value["faults"]),
         unanswered=value["unanswered"],
     )

@@ -31,6 +31,7 @@ class PluginReport:
         remarks: What else was seen: why less was checked than was asked for.
         seconds: How long it took.
         root: The URI below which files were made, None for the kit's choice.
+        repeated_by: The options of `modular-tf check` that try the same again.
         faults: How the kit itself failed, which left checks of a process without an outcome.
         unanswered: How many checks have no outcome, because of a fault or an interruption.
     """
@@ -46,6 +47,7 @@ class PluginReport:
     remarks: tuple[str, ...] = ()
     seconds: float = 0.0
     root: str | None = None
+    repeated_by: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     unanswered: int = 0
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import BAD, Verdict
-from modular_tf.check.profile import DEFAULT_PROFILE
 from modular_tf.check.report.causes import causes
 from modular_tf.check.report.wording import details, headline
 
@@ -107,12 +106,7 @@ def extent(cause: Cause) -> str:
 
 def again(plugin: PluginReport, check_id: str) -> str:
     """Return the command that tries one check once more."""
-    words = ["modular-tf", "check", "--only", check_id, "--seed", str(plugin.seed)]
-    if plugin.profile != DEFAULT_PROFILE:
-        words += ["--profile", plugin.profile]
-    if plugin.root is not None:
-        words += ["--root", plugin.root]
-    return shlex.join([*words, plugin.path])
+    return shlex.join(("modular-tf", "check", "--only", check_id, *plugin.repeated_by, plugin.path))
 
 
 def places(outcomes: Iterable[Outcome]) -> str:

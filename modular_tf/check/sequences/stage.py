@@ -82,7 +82,8 @@ class SequenceGround:
         if search.best is None:
             return
         program, failure = search.best
-        command = f"modular-tf check {shlex.quote(target.path)} --replay {self._token(program)}"
+        words = (*target.repeated_by, "--replay", self._token(program), target.path)
+        command = shlex.join(("modular-tf", "check", *words))
         script = performer_of(target.kind).script(program)
         self._stage.calls[:] = [*script[-_MOST_STATEMENTS:], f"# {command}"]
         raise Deviation(

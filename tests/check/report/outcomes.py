@@ -31,6 +31,7 @@ def plugin(*outcomes: Outcome, **values: Any) -> PluginReport:
         "profile": "hierarchical",
         "level": Level.ROBUST,
         "seed": 7,
+        "repeated_by": ("--seed", "7"),
     }
     return PluginReport(outcomes=outcomes, **{**usual, **values})
 

@@ -1,0 +1,113 @@
+"""Options of checks on the command line, and the commands that repeat a check."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+
+from modular_tf.cli.exit_codes import Exit
+from tests.check.building import DEFECT_VARIABLE, defective_plugin
+
+
+@pytest.mark.parametrize(
+    "option", ["repeat='often'", "repeat", "repeat=often", 'schemes="ram"', "reapeat=3"]
+)
+def test_a_wrong_option_is_an_error_of_usage_and_nothing_is_tried(mtf, option):
+    ended = mtf("check", "ram_filesystem", "--only", "FS-151", "--option", option)
+
+    assert ended.code == Exit.USAGE
+    assert "internal error" not in ended.err
+    assert ended.lines == []
+
+
+def test_only_schemes_that_are_named_are_tried(mtf):
+    def subjects(*words):
+        ended = mtf("check", "ram_filesystem", "--only", "FS-151", "--json", *words)
+        (plugin,) = ended.object["plugins"]
+        return ended, {check["subject"] for check in plugin["checks"]}, plugin["remarks"]
+
+    assert subjects("--option", 'schemes=["ram"]')[1] == {"ram://"}
+    # What is no scheme of the plugin is not taken for a part of one.
+    for words in (("--option", 'schemes=["am", ""]'), ("--root", "r://x")):
+        ended, tried, remarks = subjects(*words)
+        assert (ended.code, tried) == (Exit.NOTHING, set())
+        assert any("serves ram://, and not" in remark for remark in remarks)
+
+
+@pytest.fixture
+def words_again(mtf, tmp_path, monkeypatch):
+    """Check a plugin with a defect, and return the words behind `again:` of its report."""
+    monkeypatch.setenv(DEFECT_VARIABLE, "FS-157")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        ended = mtf("check", *words, defective_plugin("filesystem"), "--only", "FS-157")
+        assert ended.code == Exit.NO, ended.err
+        found = [line for line in ended.lines if line.startswith("    again:")]
+        return shlex.split(found[0].partition(":")[2])
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--patience", "2.5"),
+        ("--profile", "object-store"),
+        ("--root", "defect://host/root"),
+        ("--option", "repeat=20"),
+        ("--option", 'schemes=["defect"]'),
+    ],
+)
+def test_the_command_that_repeats_a_check_has_what_was_asked_for(words_again, words):
+    again = words_again(*words)
+
+    assert again[:2] == ["modular-tf", "check"]
+    assert words[1] in again[again.index(words[0]) :]
+
+
+def test_the_command_that_repeats_a_check_finds_it_in_the_same_settings(words_again, tmp_path, mtf):
+    settings = tmp_path / "other.toml"
+    settings.write_text('profile = "mine"\n[options]\nrepeat = 3\n[profiles.mine]\nabout = "x"\n')
+
+    again = words_again("--settings", "other.toml", "--seed", "5")
+
+    assert again[again.index("--settings") + 1] == str(settings)
+    assert again[again.index("--profile") + 1] == "mine"
+    assert mtf(*again[1:]).code == Exit.NO
+
+
+def test_a_store_that_nothing_may_be_made_in_is_left_alone_by_the_repeated_check(mtf, tmp_path):
+    store, page = tmp_path / "store", tmp_path / "page.json"
+    mtf("check", "--write-files", store)
+    held = sorted(store.rglob("*"))
+    words = ("--prepared", "--root", f"file://{store}")
+
+    mtf("check", "posix_filesystem", "--only", "FS-157", *words, "--write-json", page)
+    (plugin,) = json.loads(page.read_text())["plugins"]
+    again = (*plugin["repeated_by"], plugin["path"])
+    ended = mtf("check", "--only", "reading", "--only", "deletion", *again)
+
+    assert ended.code == Exit.DONE
+    assert "--prepared" in plugin["repeated_by"]
+    assert sorted(store.rglob("*")) == held
+
+
+def test_a_random_sequence_is_found_in_both_ways_and_replayed_where_it_was_tried(
+    mtf, mtf_process, monkeypatch
+):
+    monkeypatch.setenv(DEFECT_VARIABLE, "FS-320")
+    root = "defect://host/root"
+    words = ("--only", "FS-320", "--root", root, "--option", "programs=60", "--seed", "0")
+
+    ended = mtf("check", defective_plugin("filesystem"), *words, "--json")
+    (plugin,) = ended.object["plugins"]
+
+    # What the first process of a sequence recorded must not keep the next one from its plugin.
+    assert [check["verdict"] for check in plugin["checks"]] == ["failed", "failed"]
+    again = shlex.split(plugin["checks"][0]["calls"][-1].removeprefix("# "))
+    assert again[again.index("--root") + 1] == root
+    assert "programs=60" in again
+    assert mtf_process(*again[1:]).code not in {Exit.DONE, Exit.USAGE}  # it may end the process
