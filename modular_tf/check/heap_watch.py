@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.native.checking_allocator import checking_allocator
@@ -16,6 +17,7 @@ _MOST_LOOKED_AT = 2048
 
 _told = 0
 """How many violations were reported."""
+_telling = Lock()
 
 
 class Depth(Enum):
@@ -56,9 +58,10 @@ class HeapWatch:
             return None
         global _told
         count = self._count(allocator, depth)
-        if count <= _told:
-            return None
-        first, _told = _told, count
+        with _telling:  # each violation is one thread's to report
+            if count <= _told:
+                return None
+            first, _told = _told, count
         told = (allocator.violation(index) for index in range(first, count))
         return "; ".join(text for text in told if text is not None) or "the heap was misused"
 

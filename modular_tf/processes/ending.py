@@ -14,6 +14,7 @@ CRASHES = frozenset(
     {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
 )
 _UNCAUGHT = "terminate called after throwing"
+_32_BITS = (1 << 32) - 1
 _64_BITS = (1 << 64) - 1
 _MOST_STATUS = 255
 
@@ -24,6 +25,7 @@ class ChildEnding:
 
     Attributes:
         status: The exit status, negative for a signal; None where it would not end.
+        thread: The thread that tells, as the kernel counts threads.
         signal: The signal that its crash handler saw, with `errno` and `overflow` (of the stack).
         exits: The status that `exit` was called with.
         stopped_by: The signal that it was stopped by.
@@ -34,6 +36,7 @@ class ChildEnding:
     """
 
     status: int | None = None
+    thread: int | None = None
     signal: int | None = None
     errno: int = 0
     overflow: bool = False
@@ -65,6 +68,8 @@ class ChildEnding:
             case ["frame"]:
                 frame = typed(entry["frame"], list)
                 self.frames += [frame][: MOST_FRAMES - len(self.frames)]
+            case ["thread"]:
+                self.thread = number_in(entry["thread"], 1, _32_BITS)
             case ["traced"]:
                 self.is_traced = number_in(entry["traced"], 1, 1) == 1
             case _:

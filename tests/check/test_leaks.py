@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from itertools import count
 
 import pytest
 
@@ -22,6 +23,29 @@ def test_what_the_process_keeps_is():
 
     with pytest.raises(Deviation, match="work leak memory"):
         expect_memory_returned(lambda: kept.append(mmap.mmap(-1, _SIZE)), _SIZE, _ROUNDS, "work")
+
+
+@pytest.mark.parametrize("every", [2, 3])
+def test_what_it_keeps_now_and_then_is(every):
+    kept, numbers = [], count()
+
+    def work():
+        taken = mmap.mmap(-1, _SIZE)
+        if next(numbers) % every == 0:
+            kept.append(taken)
+
+    with pytest.raises(Deviation, match="work leak memory"):
+        expect_memory_returned(work, _SIZE, _ROUNDS, "work")
+
+
+def test_what_an_allocator_keeps_for_later_is_not_missed():
+    kept = []
+
+    def work():
+        if len(kept) < _ROUNDS:
+            kept.append(mmap.mmap(-1, _SIZE))
+
+    expect_memory_returned(work, _SIZE, 4 * _ROUNDS, "work")
 
 
 def test_what_the_device_has_no_longer_is():

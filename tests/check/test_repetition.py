@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from contextlib import ExitStack
+from itertools import count
 
 import pytest
 
@@ -42,6 +43,31 @@ def test_descriptors_are_seen_long_before_there_are_none_left(held):
     with pytest.raises(Deviation, match="opening leaves descriptors behind"):
         expect_no_leak(work, 100_000, "opening")
     assert len(opened) < _ROUNDS
+
+
+@pytest.mark.parametrize("every", [2, 3, 8])
+@pytest.mark.parametrize("rounds", [20, _ROUNDS])
+def test_what_leaks_now_and_then_is_seen(held, every, rounds):
+    numbers = count()
+
+    def work():
+        if next(numbers) % min(every, rounds // 5) == 0:
+            held.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+
+    with pytest.raises(Deviation, match="opening leaves descriptors behind"):
+        expect_no_leak(work, rounds, "opening")
+
+
+@pytest.mark.parametrize("size", [3, 12, 30])
+def test_a_pool_that_fills_is_no_leak(held, size):
+    opened = []
+
+    def work():
+        if len(opened) < size:
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+            held.callback(os.close, opened[-1])
+
+    expect_no_leak(work, _ROUNDS, "opening")
 
 
 def test_mappings_are_seen(held):

@@ -60,6 +60,7 @@ OUTCOME = {
 ENTRIES: list[tuple[dict[str, Any], type]] = [
     ({"enters": "SE_InitPlugin", "memory": SIZES}, Entered),
     ({"finished": OUTCOME, "memory": SIZES}, Finished),
+    ({"thread": 4242}, ChildEnding),
     ({"signal": 11, "errno": 2**64 - 1, "overflow": 1}, ChildEnding),
     ({"exits": 255}, ChildEnding),
     ({"frame": ["6c", "66", 16]}, ChildEnding),

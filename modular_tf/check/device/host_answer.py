@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.check.breach import MEMORY_RULES, raise_harm_to_heap
 from modular_tf.check.call_journal import outcome_of
 from modular_tf.check.device.subject import Answer
 from modular_tf.check.expectation import Unsupported
+from modular_tf.check.heap_watch import HeapWatch
 from modular_tf.errors import ModularTFError, UnimplementedError
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ class HostCaller:
 
     def __init__(self, journal: CallJournal) -> None:
         self._journal = journal
+        self._heap = HeapWatch()
 
     def ask(self, call: str, work: Callable[[], Any]) -> Answer:
         """Do something and return what came of it.
@@ -31,6 +34,9 @@ class HostCaller:
         Args:
             call: What it is, as a report shows it.
             work: Does it; what it returns is the value.
+
+        Raises:
+            Breach: The plugin did harm.
         """
         self._journal.enter(call)
         try:
@@ -38,6 +44,7 @@ class HostCaller:
         except ModularTFError as error:
             answer = Answer(int(error.code), error.message)
         self._journal.leave(call, outcome_of(answer))
+        raise_harm_to_heap(self._heap, call, MEMORY_RULES["device"])
         return answer
 
     def ask_if_offered(self, call: str, work: Callable[[], Any]) -> Answer:
@@ -56,7 +63,12 @@ class HostCaller:
         return self.ask(call, tried)
 
     def do(self, call: str, work: Callable[[], object]) -> None:
-        """Do something that has no answer."""
+        """Do something that has no answer.
+
+        Raises:
+            Breach: The plugin did harm.
+        """
         self._journal.enter(call)
         work()
         self._journal.leave(call)
+        raise_harm_to_heap(self._heap, call, MEMORY_RULES["device"])

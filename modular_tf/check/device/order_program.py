@@ -10,13 +10,13 @@ other threads enqueue on the same stream meanwhile demands nothing.
 from __future__ import annotations
 
 import random
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
 from modular_tf.check.answers import expect_ok
+from modular_tf.check.concurrency import run_at_once
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
@@ -72,16 +72,11 @@ class OrderProgram:
 
     def enqueue(self) -> None:
         """Have all threads take all their steps; the streams need not get anywhere."""
-        start = threading.Barrier(THREADS)
-        with ThreadPoolExecutor(THREADS) as pool:
-            threads = [pool.submit(self._thread, seed, start) for seed in self._seeds]
-        for thread in threads:
-            thread.result()
+        run_at_once([partial(self._thread, seed) for seed in self._seeds])
 
-    def _thread(self, seed: int, start: threading.Barrier) -> None:
+    def _thread(self, seed: int) -> None:
         choose = random.Random(seed)  # noqa: S311  (repeatable)
         before: list[set[int]] = [set() for _ in self._streams]
-        start.wait()
         for _ in range(_STEPS):
             at = choose.randrange(STREAMS)
             step = choose.choice((self._call, self._call, self._record, self._wait))

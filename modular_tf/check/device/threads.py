@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import RAW, CheckList
+from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.device.event_progress import expect_passed, marked
 from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
@@ -34,11 +35,8 @@ _NUMBERS = bytes(range(1, 252))
 
 
 def _in_threads(work: Callable[[int], None]) -> None:
-    """Do some work in all threads, each with its number; what one raises is raised."""
-    with ThreadPoolExecutor(THREADS) as pool:
-        threads = [pool.submit(work, number) for number in range(THREADS)]
-    for thread in threads:
-        thread.result()
+    """Do some work in all threads at once, each with its number; what one raises is raised."""
+    run_at_once([partial(work, number) for number in range(THREADS)])
 
 
 def _pattern(number: int, size: int) -> bytes:

@@ -10,8 +10,7 @@ from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, Unsupported, advise, expect, expect_equal
 from modular_tf.check.level import Level
-from modular_tf.check.native.checking_allocator import checking_allocator
-from modular_tf.check.repetition import rounds_of
+from modular_tf.check.repetition import expect_no_leak, rounds_of
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
@@ -183,19 +182,12 @@ def gives_blocks_that_can_be_freed(ground: FilesystemGround) -> None:
     """
     directory = ground.make_full_dir("freed")
     ground.make_file("freed/second")
-    _children(ground, directory)  # what is made once and kept is no leak
-    rounds, before = rounds_of(ground.target.options, _CALLS), _live_blocks()
-    for _ in range(rounds):
+    rounds = rounds_of(ground.target.options, _CALLS)
+
+    def list_it() -> None:
         _children(ground, directory)
-    left = _live_blocks() - before
-    message = "get_children leaks memory that the caller cannot free"
-    expect(left < rounds, message, found=f"{left} blocks after {rounds} calls")
 
-
-def _live_blocks() -> int:
-    """Return how many heap blocks the plugin has; 0 where that is not known."""
-    allocator = checking_allocator()
-    return 0 if allocator is None else allocator.use().live_blocks
+    expect_no_leak(list_it, rounds, "get_children")
 
 
 @CHECKS.check("FS-292", Level.ROBUST, needs=_NEEDS, traits=_WRITES, rows=(192,))

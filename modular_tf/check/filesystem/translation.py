@@ -18,13 +18,11 @@ from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.raw_subject import open_raw
 from modular_tf.check.level import Level
-from modular_tf.check.repetition import rounds_of
+from modular_tf.check.repetition import is_leak, looked_at, rounds_of
 from modular_tf.filesystem.uri import clean_path, parse_uri
 from modular_tf.native.sanitizers import sanitizer_of_process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from modular_tf.check.filesystem.ground import FilesystemGround
     from modular_tf.check.filesystem.library_stage import LibraryGround
 
@@ -38,7 +36,7 @@ _LONG = 4096
 _ODD_NAMES = ("a%2Fb", "a?b=c", "a#b", "a b", "a\\b", "naïve", "\udcff\udcfe", "a:b", "@", "~")
 _THREADS, _CALLS = 8, 1000
 _HEAVY = 8192
-_MOST_GROWTH = 4 << 20
+_NO_LEAK = 1 << 20  # of the 8 MiB in all
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -164,12 +162,16 @@ def translates_in_many_threads(ground: FilesystemGround) -> None:
     if (sanitizer := sanitizer_of_process()) is not None:
         raise Unsupported(f"{sanitizer} delays frees, so growth means nothing")
     long = ground.path("x" * _HEAVY)
-    grown = _resident_growth(lambda: ground.subject.translate_name(long), _CALLS)
-    expect(
-        grown < _MOST_GROWTH,
-        "translate_name keeps memory",
-        found=f"{grown >> 20} MiB more after {_CALLS} names of {_HEAVY} bytes",
-    )
+
+    def translate_long() -> None:
+        ground.subject.translate_name(long)
+
+    for _ in range(_CALLS):  # until allocators hold what they hold for later
+        translate_long()
+    held = looked_at(translate_long, _CALLS, _resident)
+    if is_leak(held, _NO_LEAK):
+        found = f"{held[-1] - held[0] >> 10} KiB more after {_CALLS} names of {_HEAVY} bytes"
+        raise Deviation("translate_name keeps memory", found=found)
 
 
 def _name_of(ground: FilesystemGround, uri: str) -> str:
@@ -196,20 +198,8 @@ def _require_plain_paths(ground: FilesystemGround) -> None:
         raise Unsupported("the filesystem serves no plain paths")
 
 
-def _resident_growth(work: Callable[[], object], rounds: int) -> int:
-    """Return by how many bytes this process grows in the second of two runs of `rounds` calls.
-
-    What is kept once, such as memory that an allocator holds for later, is there after the first.
-    """
-    before = 0
-    for _ in range(2):
-        before = _resident()
-        for _ in range(rounds):
-            work()
-        gc.collect()
-    return _resident() - before
-
-
 def _resident() -> int:
+    """Return how many bytes of memory this process has, without garbage of Python's."""
+    gc.collect()
     with open("/proc/self/statm", "rb") as sizes:
         return int(sizes.read().split()[1]) * _PAGE

@@ -77,7 +77,7 @@ class WatchedGroup:
             self._child.end((target.path, *target.companions))
         if self._child.is_late:
             self._ending.hung = self._allowed
-        self._ending.calls = self._log.calls()
+        self._ending.calls = self._log.calls(self._ending.thread)
         self._log.close()
         return self._conclude()
 

@@ -159,7 +159,7 @@ class SequenceWorker:
         if hung:
             os.kill(self._pid, QUESTION)
             self._answer(time.monotonic() + _TIME_TO_ANSWER_S)
-        calls = self._log.calls()[-_MOST_CALLS:]
+        calls = self._log.calls(ending.thread)[-_MOST_CALLS:]
         ending.status = self._end()
         what = f"did not return within {self._seconds:g} s" if hung else ending.in_words()
         where = f" in {calls[-1]}" if calls else ""

@@ -68,6 +68,12 @@ void report(const Line& line) {
   if (has_report()) line.write_to(report_descriptor);
 }
 
+// Tells which thread this is: others may be in calls of the plugin at the same time.
+void report_thread() {
+  const auto self = static_cast<uint64_t>(syscall(SYS_gettid));
+  report(Line().add("{\"thread\": ").number(self).add("}\n"));
+}
+
 // The lines of /proc/self/maps, read without the C library's streams.
 class MapsReader {
  public:
@@ -210,6 +216,7 @@ void on_fatal(int number, siginfo_t* info, void* context) {
   const int found_errno = errno;
   if (getpid() == owner && claim_report()) {  // for good: the process ends
     const Place place = place_of(context);
+    report_thread();
     Line line;
     line.add("{\"signal\": ").number(static_cast<uint64_t>(number));
     line.add(", \"errno\": ").number(static_cast<uint64_t>(found_errno));
@@ -247,6 +254,7 @@ void on_question(int number, siginfo_t* info, void* context) {
     return;
   }
   if (getpid() == owner && claim_report()) {
+    report_thread();
     report(Line().add("{\"asked\": 1}\n"));
     write_trace_from(place_of(context));
     write_end();
@@ -258,6 +266,7 @@ void on_question(int number, siginfo_t* info, void* context) {
 void on_exit_called(int status, void*) {
   if (getpid() != owner || !claim_report()) return;
   const auto shown = static_cast<unsigned char>(status);
+  report_thread();
   report(Line().add("{\"exits\": ").number(shown).add("}\n"));
   void* frames[kMostFrames];
   write_frames(frames, 1, backtrace(frames, kMostFrames));

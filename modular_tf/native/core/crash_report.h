@@ -1,7 +1,7 @@
 /* Where a process that tries a plugin is when it ends or hangs, told through a pipe.
  *
- * One JSON object a line: {"signal": NUMBER, "errno": NUMBER, "overflow": 0|1}, {"exits": STATUS} or
- * {"asked": 1}; then, the innermost first, {"frame": [FILE, SYMBOL, OFFSET]} with FILE and SYMBOL in
+ * One JSON object a line: {"thread": NUMBER}, as the kernel counts threads; then {"signal": NUMBER,
+ * "errno": NUMBER, "overflow": 0|1}, {"exits": STATUS} or {"asked": 1}; then, the innermost first, {"frame": [FILE, SYMBOL, OFFSET]} with FILE and SYMBOL in
  * hexadecimal digits (of bytes), SYMBOL empty where none is known and OFFSET then from the start of
  * the file's mapping; then {"traced": 1}. Where several threads crash, the report is the first one's,
  * and the others wait for its end.

@@ -134,7 +134,8 @@ void spoil_after_many(const SP_Device* device, SP_DeviceMemoryBase* memory) {
 
 void keep(const SP_Device* device, SP_DeviceMemoryBase* memory) {
   const std::lock_guard lock(mutex);
-  if (take_watched(memory->opaque) < 0) original.executor.deallocate(device, memory);
+  static int kept = 0;
+  if (take_watched(memory->opaque) < 0 || ++kept % 3) original.executor.deallocate(device, memory);
 }
 
 void want_an_address(const SP_Device* device, SP_DeviceMemoryBase* memory) {
@@ -161,7 +162,8 @@ void want_the_same_thread(const SP_Device* device, SP_DeviceMemoryBase* memory) 
 
 void allocate_and_open(const SP_Device* device, uint64_t size, int64_t space,
                        SP_DeviceMemoryBase* memory) {
-  if (size == 777) open("/dev/null", O_RDONLY | O_CLOEXEC);
+  static int calls = 0;
+  if (size == 777 && ++calls % 2 == 0) open("/dev/null", O_RDONLY | O_CLOEXEC);
   original.executor.allocate(device, size, space, memory);
 }
 

@@ -112,7 +112,8 @@ int escape_blanks(const TF_Filesystem* filesystem, const char* path, char*** ent
 int leave_a_copy(const TF_Filesystem* filesystem, const char* path, char*** entries,
                  TF_Status* status) {
   const int count = original.filesystem.get_children(filesystem, path, entries, status);
-  for (int i = 0; ends_in(path, "freed") && i < count; ++i) (*entries)[i] = strdup((*entries)[i]);
+  static int calls = 0;
+  if (ends_in(path, "freed") && ++calls % 3 == 0) (*entries)[0] = strdup((*entries)[0]);
   return count;
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from modular_tf.check.isolation.job import Job
@@ -9,6 +11,7 @@ from modular_tf.check.isolation.processes import CheckProcesses
 from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.target import Target
+from tests.check.building import DEFECT_VARIABLE, defective_plugin
 from tests.check.with_allocator import with_allocator
 
 pytestmark = with_allocator
@@ -69,3 +72,21 @@ def test_who_wants_no_allocator_has_none(outcomes_of):
     (found,) = outcomes_of("overrun", "FS-257", preload=False)
 
     assert found.verdict is Verdict.PASSED
+
+
+@pytest.mark.parametrize("reached", [Pass.RAW, Pass.HOST])
+def test_a_misuse_of_a_device_plugin_is_told_with_its_call(reached):
+    job = Job(
+        target=Target(str(defective_plugin("device")), "device", reached, ordinal=0),
+        subject="DEFECT:0",
+        checks=("SE-329",),
+        environment={DEFECT_VARIABLE: "SE-329"},
+    )
+    with CheckProcesses(Limits(jobs=1)) as processes:
+        (result,) = processes.run([job])
+
+    (found,) = result.outcomes
+    assert (found.verdict, result.fault) == (Verdict.FAILED, None)
+    assert re.fullmatch(
+        r"misuse of the heap was seen after allocate\(.*\) \(rule SE-329\)", found.message
+    )

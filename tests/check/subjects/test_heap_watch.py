@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -41,6 +43,35 @@ def test_without_the_allocator_nothing_is_seen():
     assert heap.call(divmod, 7, 2) == (3, 1)
     assert [heap.new_violation(depth) for depth in Depth] == [None, None, None]
     assert heap.block_size(id(heap)) is None
+
+
+def test_a_violation_that_two_threads_see_is_told_by_one(monkeypatch):
+    seen_by_both = threading.Event()
+
+    class SeenSlowly(int):
+        """A number of violations that is compared while another thread looks too."""
+
+        def __le__(self, other):
+            found = int(self) <= other
+            seen_by_both.wait(0.2)
+            return found
+
+    monkeypatch.setattr("modular_tf.check.heap_watch._told", 0)
+    told = []
+
+    def look(count):
+        heap = HeapWatch()
+        heap._allocator = SimpleNamespace(violation=lambda index: f"violation {index}")
+        heap._count = lambda *_: count
+        told.append(heap.new_violation())
+
+    first = threading.Thread(target=look, args=(SeenSlowly(1),))
+    first.start()
+    look(1)
+    seen_by_both.set()
+    first.join()
+
+    assert sorted(map(str, told)) == ["None", "violation 0"]
 
 
 @with_allocator
