@@ -87,7 +87,7 @@ def _add_reports(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--badge", metavar="FILE",
-        help="also write an SVG that says which level is reached (- likewise)",
+        help="also write an SVG with the verdict and the level that is reached (- likewise)",
     )  # fmt: skip
     parser.add_argument("--compare", metavar="FILE", help="tell what changed since a JSON report")
     parser.add_argument(

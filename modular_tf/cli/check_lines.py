@@ -21,7 +21,8 @@ _STYLES = (
     (re.compile(r"^(?:better|passed)\b"), _GREEN),
     (re.compile(r"^    [a-z ]{4,8}:(?= )"), _CYAN),
     (re.compile(r"(?<=: )conforms(?=; )"), _GREEN),
-    (re.compile(r"(?<=: )(?:does not conform|is not known to conform)(?=[;,] )"), _RED),
+    (re.compile(r"(?<=: )does not conform(?=[;,] )"), _RED),
+    (re.compile(r"(?<=: )is not known to conform(?=[;,] )"), _YELLOW),
 )
 _LABEL = re.compile(r"^ {4}[a-z ]{4,8}: +")
 _COMMAND = "    again:"  # stays in one line, so that it can be copied

@@ -6,12 +6,19 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from modular_tf.check.report.markup import element
+from modular_tf.check.report.report import Conformance
 
 if TYPE_CHECKING:
-    from modular_tf.check.report.report import PluginReport, Report
+    from modular_tf.check.report.report import Report
 
 _LABEL = "modular-tf"
 _GREEN, _RED, _GREY = "#1a7f37", "#b3261e", "#57606a"
+_COLOURS = {
+    Conformance.CONFORMS: _GREEN,
+    Conformance.DEVIATES: _RED,
+    Conformance.UNKNOWN: _GREY,
+    Conformance.UNCHECKED: _GREY,
+}
 _HEIGHT, _BASELINE = 20, 14
 _PER_LETTER, _MARGIN = 6.5, 6.0  # of the font below; the text is stretched to fit
 
@@ -35,24 +42,17 @@ def badge(report: Report) -> bytes:
 
 
 def _verdict(report: Report) -> tuple[str, str]:
-    if not report.has_checked:
-        return "nothing checked", _GREY
-    if report.interrupted:
-        return "interrupted", _GREY
-    if len(report.plugins) == 1:
-        return _of_plugin(report.plugins[0])
-    good = sum(plugin.conforms for plugin in report.plugins)
-    colour = _GREEN if report.conforms else _RED
-    return f"{good} of {len(report.plugins)} plugins conform", colour
-
-
-def _of_plugin(plugin: PluginReport) -> tuple[str, str]:
-    reached = plugin.level_reached or 0
-    if plugin.conforms:
-        return f"conforms, level {reached:d}", _GREEN
-    if not plugin.bad:
-        return "not known to conform", _GREY
-    return f"reaches level {reached:d} of {plugin.level:d}", _RED
+    said = report.conformance
+    if len(report.plugins) > 1 and report.has_checked:
+        good = sum(plugin.conforms for plugin in report.plugins)
+        return f"{good} of {len(report.plugins)} plugins conform", _COLOURS[said]
+    words = said.value
+    if said in {Conformance.CONFORMS, Conformance.DEVIATES}:
+        (plugin,) = report.plugins
+        reached = plugin.level_reached or 0
+        of = "" if said is Conformance.CONFORMS else f" of {plugin.level:d}"
+        words = f"{words}, level {reached:d}{of}"
+    return words, _COLOURS[said]
 
 
 def _width(words: str) -> float:

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.outcome import BAD, Verdict
+from modular_tf.check.report.report import labels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from modular_tf.check.outcome import Outcome
     from modular_tf.check.report.report import PluginReport, Report
-
-_Key = tuple[str, str, str, str]
 
 _RANKS = {
     Verdict.PASSED: 0,
@@ -33,7 +31,7 @@ class Change:
     """One check whose verdict is another than before.
 
     Attributes:
-        plugin: The file name of the library.
+        plugin: The file name of the library, its path where another one has that name.
         check_id: Id of the check.
         subject: The scheme or device.
         reached: In which way.
@@ -85,15 +83,67 @@ class Comparison:
 
 
 def compare(before: Report, after: Report) -> Comparison:
-    """Compare two runs; plugins are the same by the file name of their library."""
-    then, now = dict(_outcomes(before)), dict(_outcomes(after))
-    changes = [Change(*key, then[key], now[key]) for key in now if key in then]
+    """Compare two runs; `same_plugins` says which of their plugins are the same."""
+    names_then, names_now = labels(before.plugins), labels(after.plugins)
+    same = same_plugins(
+        [each.path for each in before.plugins], [each.path for each in after.plugins]
+    )
+    then = {
+        (same.get(plugin.path, plugin.path), *key): (verdict, names_then[plugin.path])
+        for plugin in before.plugins
+        for key, verdict in _verdicts(plugin)
+    }
+    now = {
+        (plugin.path, *key): (verdict, names_now[plugin.path])
+        for plugin in after.plugins
+        for key, verdict in _verdicts(plugin)
+    }
+    changes = [
+        Change(name, *key[1:], then[key][0], verdict)
+        for key, (verdict, name) in now.items()
+        if key in then
+    ]
     return Comparison(
         better=tuple(change for change in changes if _steps(change) < 0),
         worse=tuple(change for change in changes if _steps(change) > 0),
-        added=tuple(Change(*key, None, now[key]) for key in now if key not in then),
-        gone=tuple(Change(*key, then[key], None) for key in then if key not in now),
+        added=tuple(
+            Change(name, *key[1:], None, verdict)
+            for key, (verdict, name) in now.items()
+            if key not in then
+        ),
+        gone=tuple(
+            Change(name, *key[1:], verdict, None)
+            for key, (verdict, name) in then.items()
+            if key not in now
+        ),
     )
+
+
+def same_plugins(before: Iterable[str], after: Iterable[str]) -> dict[str, str]:
+    """Return which library of a later run is one of an earlier run, by their paths.
+
+    They are the same where as much as possible of the end of their paths is: a build in another
+    directory is compared, and of two libraries of one name each with its own. What could be one or
+    another is neither.
+    """
+    then, now = set(before), set(after)
+    found: dict[str, str] = {}
+    for length in range(max((path.count(os.sep) for path in then | now), default=0) + 1, 0, -1):
+        ends_then, ends_now = _by_end(then, length), _by_end(now, length)
+        for end in ends_then.keys() & ends_now.keys():
+            if len(ends_then[end]) == len(ends_now[end]) == 1:
+                (old,), (new,) = ends_then[end], ends_now[end]
+                found[old] = new
+                then.remove(old)
+                now.remove(new)
+    return found
+
+
+def _by_end(paths: Iterable[str], length: int) -> dict[tuple[str, ...], list[str]]:
+    ends: dict[tuple[str, ...], list[str]] = {}
+    for path in paths:
+        ends.setdefault(tuple(path.split(os.sep)[-length:]), []).append(path)
+    return ends
 
 
 def _steps(change: Change) -> int:
@@ -102,12 +152,6 @@ def _steps(change: Change) -> int:
     return _RANKS[change.after] - _RANKS[change.before]
 
 
-def _outcomes(report: Report) -> Iterator[tuple[_Key, Verdict]]:
-    for plugin in report.plugins:
-        for outcome in plugin.outcomes:
-            yield _key(plugin, outcome), outcome.verdict
-
-
-def _key(plugin: PluginReport, outcome: Outcome) -> _Key:
-    name = os.path.basename(plugin.path)
-    return name, outcome.check_id, outcome.subject, outcome.reached.value
+def _verdicts(plugin: PluginReport) -> Iterator[tuple[tuple[str, str, str], Verdict]]:
+    for outcome in plugin.outcomes:
+        yield (outcome.check_id, outcome.subject, outcome.reached.value), outcome.verdict

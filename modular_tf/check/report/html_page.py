@@ -13,6 +13,7 @@ from modular_tf.check.outcome import BAD, Verdict
 from modular_tf.check.report.causes import causes
 from modular_tf.check.report.comparison import compare
 from modular_tf.check.report.markup import element
+from modular_tf.check.report.report import Conformance
 from modular_tf.check.report.text import (
     again,
     change_line,
@@ -39,6 +40,13 @@ _SHOWN = (
     Verdict.NOTED,
     Verdict.KNOWN,
 )
+_STATES = {
+    Conformance.CONFORMS: "good",
+    Conformance.DEVIATES: "bad",
+    Conformance.UNKNOWN: "open",
+    Conformance.UNCHECKED: "open",
+}
+"""The style of each in page.css."""
 _FOLDED = {"calls", "frames", "said"}
 _TITLE = "modular-tf check"
 
@@ -134,9 +142,8 @@ def _changes(report: Report, before: Report) -> Iterator[ET.Element]:
 
 def _plugin(plugin: PluginReport) -> Iterator[ET.Element]:
     yield element("h2", plugin.name)
-    state = "good" if plugin.conforms else "bad"
-    word = "conforms" if plugin.conforms else "does not conform"
-    yield element("p", _badge(state, word), f" {summary_line(plugin)}")
+    said = plugin.conformance
+    yield element("p", _badge(_STATES[said], said.value), f" {summary_line(plugin)}")
     yield element("p", element("code", plugin.path))
     for remark in plugin.remarks:
         yield element("p", remark)

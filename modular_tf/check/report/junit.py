@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
+from collections import Counter
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import BAD, Verdict
 from modular_tf.check.report.markup import text_of_xml
+from modular_tf.check.report.report import Conformance, labels
 from modular_tf.check.report.wording import details, headline
 
 if TYPE_CHECKING:
@@ -25,10 +26,16 @@ def junit(report: Report) -> bytes:
     notes are passed cases with a word on their output.
     """
     root = ET.Element("testsuites", name="modular-tf check", time=f"{report.seconds:.3f}")
+    names = labels(report.plugins)
+    shared = Counter(plugin.name for plugin in report.plugins)
     for plugin in report.plugins:
+        label = names[plugin.path]
+        owner = plugin.name if shared[plugin.name] == 1 else label
         for name in dict.fromkeys(_suite(outcome) for outcome in plugin.outcomes):
             outcomes = [outcome for outcome in plugin.outcomes if _suite(outcome) == name]
-            root.append(_as_suite(plugin, name, outcomes))
+            root.append(_as_suite(f"{label}: {name}", f"{owner}.{name}", outcomes))
+        if plugin.conformance is Conformance.UNKNOWN:
+            root.append(_left_open(plugin, label, owner))
     ET.indent(root)
     text: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return text
@@ -38,11 +45,11 @@ def _suite(outcome: Outcome) -> str:
     return f"{outcome.subject or 'library'} ({outcome.reached.value})"
 
 
-def _as_suite(plugin: PluginReport, name: str, outcomes: list[Outcome]) -> ET.Element:
+def _as_suite(name: str, owner: str, outcomes: list[Outcome]) -> ET.Element:
     verdicts = [outcome.verdict for outcome in outcomes]
     suite = ET.Element(
         "testsuite",
-        name=text_of_xml(f"{os.path.basename(plugin.path)}: {name}"),
+        name=text_of_xml(name),
         tests=str(len(outcomes)),
         failures=str(sum(verdict is Verdict.FAILED for verdict in verdicts)),
         errors=str(sum(verdict in _ENDED for verdict in verdicts)),
@@ -50,7 +57,21 @@ def _as_suite(plugin: PluginReport, name: str, outcomes: list[Outcome]) -> ET.El
         time=f"{sum(outcome.seconds for outcome in outcomes):.3f}",
     )
     for outcome in outcomes:
-        suite.append(_as_case(plugin, name, outcome))
+        suite.append(_as_case(owner, outcome))
+    return suite
+
+
+def _left_open(plugin: PluginReport, name: str, owner: str) -> ET.Element:
+    """Return a suite that has an error: what nobody knows must not look as if it conformed."""
+    suite = ET.Element(
+        "testsuite", name=text_of_xml(f"{name}: all checks"), tests="1", failures="0", errors="1",
+        skipped="0", time="0",
+    )  # fmt: skip
+    case = ET.SubElement(
+        suite, "testcase", classname=text_of_xml(owner), name="every check has a result",
+        time="0",
+    )  # fmt: skip
+    ET.SubElement(case, "error", type="open", message=plugin.left_open)
     return suite
 
 
@@ -58,11 +79,11 @@ def _is_skipped(verdict: Verdict) -> bool:
     return verdict in {Verdict.SKIPPED, Verdict.BLOCKED, Verdict.KNOWN}
 
 
-def _as_case(plugin: PluginReport, suite: str, outcome: Outcome) -> ET.Element:
+def _as_case(owner: str, outcome: Outcome) -> ET.Element:
     check = all_checks()[outcome.check_id]
     case = ET.Element(
         "testcase",
-        classname=text_of_xml(f"{plugin.name}.{suite}.{check.group}"),
+        classname=text_of_xml(f"{owner}.{check.group}"),
         name=f"{outcome.check_id} {check.rule.requirement}",
         time=f"{outcome.seconds:.3f}",
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
@@ -11,8 +13,19 @@ from modular_tf.check.level import Level
 from modular_tf.check.outcome import BAD, CONCLUSIVE, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from modular_tf.check.outcome import Outcome
     from modular_tf.check.settings import KnownDeviation
+
+
+class Conformance(Enum):
+    """What the outcomes of a plugin, or of all plugins of a run, come to."""
+
+    CONFORMS = "conforms"
+    DEVIATES = "does not conform"
+    UNKNOWN = "is not known to conform"
+    UNCHECKED = "nothing was checked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +89,27 @@ class PluginReport:
         return any(outcome.verdict in CONCLUSIVE for outcome in self.outcomes)
 
     @property
+    def conformance(self) -> Conformance:
+        """What all outcomes together say; each form of a report says the same."""
+        if self.bad:
+            return Conformance.DEVIATES
+        if not self.has_checked:
+            return Conformance.UNCHECKED
+        return Conformance.UNKNOWN if self.left_open else Conformance.CONFORMS
+
+    @property
+    def left_open(self) -> str:
+        """Why it is not known whether it conforms, where nothing is bad; "" for nothing."""
+        blocked = self.counts[Verdict.BLOCKED]
+        parts = [f"{blocked} blocked"] if blocked else []
+        if self.unanswered or self.faults:
+            parts.append(f"{self.unanswered} without an outcome")
+        return f"checks left open: {' and '.join(parts)}" if parts else ""
+
+    @property
     def conforms(self) -> bool:
-        """Whether something was checked, nothing is bad, and nothing was left open by a fault."""
-        blocked = any(outcome.verdict is Verdict.BLOCKED for outcome in self.outcomes)
-        return self.has_checked and not (self.bad or blocked or self.faults or self.unanswered)
+        """Whether something was checked, nothing is bad, and nothing was left open."""
+        return self.conformance is Conformance.CONFORMS
 
     @property
     def level_reached(self) -> Level | None:
@@ -142,7 +172,27 @@ class Report:
         return tuple(fault for plugin in self.plugins for fault in plugin.faults)
 
     @property
+    def conformance(self) -> Conformance:
+        """What all plugins together say."""
+        said = {plugin.conformance for plugin in self.plugins}
+        if Conformance.DEVIATES in said:
+            return Conformance.DEVIATES
+        if not self.has_checked:
+            return Conformance.UNCHECKED
+        whole = said == {Conformance.CONFORMS} and not self.interrupted
+        return Conformance.CONFORMS if whole else Conformance.UNKNOWN
+
+    @property
     def conforms(self) -> bool:
         """Whether every plugin conforms."""
-        whole = self.has_checked and not self.interrupted
-        return whole and all(plugin.conforms for plugin in self.plugins)
+        return self.conformance is Conformance.CONFORMS
+
+
+def labels(plugins: Iterable[PluginReport]) -> dict[str, str]:
+    """Return what a report calls each plugin, by path: its file name, or what tells it apart."""
+    paths = [plugin.path for plugin in plugins]
+    names = Counter(map(os.path.basename, paths))
+    return {
+        path: path if names[os.path.basename(path)] > 1 else os.path.basename(path)
+        for path in paths
+    }

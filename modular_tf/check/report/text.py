@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import BAD, Verdict
 from modular_tf.check.report.causes import causes
+from modular_tf.check.report.report import Conformance
 from modular_tf.check.report.wording import details, headline
 
 if TYPE_CHECKING:
@@ -57,25 +58,19 @@ def _what_was_asked(plugin: PluginReport) -> str:
 def summary_line(plugin: PluginReport) -> str:
     """Return the one line that says it all."""
     name = os.path.basename(plugin.path)
-    if not plugin.has_checked:
-        return f"{name}: nothing was checked"
+    verdict = plugin.conformance.value
+    if plugin.conformance is Conformance.UNCHECKED:
+        return f"{name}: {verdict}"
+    if plugin.conformance is Conformance.UNKNOWN:
+        verdict = f"{verdict}, {plugin.left_open}"
     reached = plugin.level_reached
     level = "no level" if reached is None else f"level {reached:d}"
-    verdict = _verdict(plugin)
     counts = ", ".join(f"{plugin.counts[v]} {v.value}" for v in Verdict if plugin.counts[v])
     total = len(plugin.outcomes)
     return (
         f"{name}: {verdict}; reaches {level} of {plugin.level:d}; "
         f"{total} checks: {counts} ({plugin.seconds:.1f} s)"
     )
-
-
-def _verdict(plugin: PluginReport) -> str:
-    if plugin.conforms:
-        return "conforms"
-    if plugin.unanswered and not plugin.bad:
-        return f"is not known to conform, {plugin.unanswered} checks have no outcome"
-    return "does not conform"
 
 
 def total_line(report: Report) -> str:

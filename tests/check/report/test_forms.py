@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import Outcome, Verdict
 from modular_tf.check.report.annotations import github_annotations
-from modular_tf.check.report.comparison import Change, Comparison, compare
+from modular_tf.check.report.comparison import Change, Comparison, compare, same_plugins
 from modular_tf.check.report.json_report import (
     SCHEMA_PATH,
     SCHEMA_VERSION,
@@ -106,6 +106,14 @@ def test_junit_has_a_suite_for_each_subject():
     assert names == ["libmine.so: mine:// (raw)", "libmine.so: other:// (raw)"]
 
 
+def test_junit_tells_two_libraries_of_one_name_apart():
+    two = Report((plugin(FAILED), plugin(FAILED, path="/other/libmine.so")))
+
+    names = [suite.get("name") for suite in ET.fromstring(junit(two))]
+
+    assert len(set(names)) == len(names) == 2
+
+
 def test_junit_holds_what_xml_cannot():
     nasty = replace(FAILED, message="a\x00b\x1b[31m\udc80", subject="mi\x01ne://")
 
@@ -178,7 +186,9 @@ def test_the_summary_is_one_line():
     assert line.startswith("libmine.so: does not conform; reaches ")
     assert "10 checks: 1 passed, 1 failed" in line
     cut_short = plugin(outcome("FS-150", Verdict.PASSED), unanswered=3)
-    assert "is not known to conform, 3 checks have no outcome" in summary_line(cut_short)
+    assert "is not known to conform, checks left open: 3 without an outcome;" in summary_line(
+        cut_short
+    )
     assert summary_line(plugin()) == "libmine.so: nothing was checked"
 
 
@@ -230,6 +240,51 @@ def test_another_folder_is_the_same_plugin():
     elsewhere = report(*ALL_KINDS, path="/elsewhere/libmine.so")
 
     assert compare(WHOLE, elsewhere) == compare(WHOLE, WHOLE)
+
+
+_DEBUG, _RELEASE = "/a/build-debug/libmine.so", "/a/build-release/libmine.so"
+
+
+def _of(path: str, verdict: Verdict):
+    return plugin(outcome("FS-150", verdict), path=path)
+
+
+def test_two_libraries_of_one_name_are_compared_each_with_its_own():
+    """A regression of one is not hidden by the other, which fails as it did before."""
+    before = Report((_of(_DEBUG, Verdict.PASSED), _of(_RELEASE, Verdict.FAILED)))
+    after = Report((_of(_DEBUG, Verdict.FAILED), _of(_RELEASE, Verdict.FAILED)))
+
+    found = compare(before, after)
+
+    assert [len(changes) for changes in _kinds(found)] == [0, 1, 0, 0]
+    assert found.worse[0].plugin == _DEBUG
+    moved = Report(
+        tuple(replace(each, path=each.path.replace("/a/", "/b/c/")) for each in after.plugins)
+    )
+    assert [len(changes) for changes in _kinds(compare(before, moved))] == [0, 1, 0, 0]
+
+
+def test_what_could_be_one_library_or_another_is_neither():
+    before = Report(
+        (_of("/a/x/libmine.so", Verdict.PASSED), _of("/a/y/libmine.so", Verdict.PASSED))
+    )
+    after = Report((_of("/b/u/libmine.so", Verdict.FAILED), _of("/b/v/libmine.so", Verdict.PASSED)))
+
+    assert [len(changes) for changes in _kinds(compare(before, after))] == [0, 0, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("after", "same"),
+    [
+        ([_RELEASE], {_RELEASE: _RELEASE}),
+        (["/elsewhere/libmine.so"], {}),
+        (["/elsewhere/build-debug/libmine.so"], {_DEBUG: "/elsewhere/build-debug/libmine.so"}),
+        ([_RELEASE, "/new/libmine.so"], {_RELEASE: _RELEASE, _DEBUG: "/new/libmine.so"}),
+        ([], {}),
+    ],
+)
+def test_plugins_are_the_same_by_the_ends_of_their_paths(after, same):
+    assert same_plugins([_DEBUG, _RELEASE], after) == same
 
 
 def test_own_folders_are_looked_for_in_linear_time(run_python):
