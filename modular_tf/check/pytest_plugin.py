@@ -25,15 +25,22 @@ It is no plugin that pytest loads by itself: for that pytest would rewrite the w
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import json
 import os
 import warnings
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from typing_extensions import Self
 
     from modular_tf.check.outcome import Outcome
     from modular_tf.check.report.report import Report
@@ -104,8 +111,14 @@ class _Conformance:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def outcomes(cls, request: pytest.FixtureRequest) -> dict[str, list[Outcome]]:
-        """The outcomes of the checks of this class that were collected, by id."""
+    def outcomes(
+        cls, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    ) -> dict[str, list[Outcome]]:
+        """The outcomes of the checks of this class that were collected, by id.
+
+        Where pytest-xdist gives the tests of a class to several workers, one of them runs the
+        checks, and the others take its outcomes.
+        """
         directory = os.path.dirname(request.path)
         wanted = tuple(
             str(item.callspec.params["check_id"])
@@ -115,9 +128,14 @@ class _Conformance:
         )
         settings = replace(cls._settings(directory), only=wanted, skip=())
         path = os.path.join(directory, cls.plugin)
+
+        def run() -> list[Outcome]:
+            plugins = _run(path, settings, cls.seed).plugins
+            return [outcome for plugin in plugins for outcome in plugin.outcomes]
+
         found: dict[str, list[Outcome]] = {}
-        for plugin in _run(path, settings, cls.seed).plugins:
-            for outcome in plugin.outcomes:
+        with _WorkersOfXdist(request, tmp_path_factory) as workers:
+            for outcome in workers.shared(f"{request.node.nodeid} {wanted}", run):
                 found.setdefault(outcome.check_id, []).append(outcome)
         return found
 
@@ -145,14 +163,57 @@ class KernelConformance(_Conformance):
 
 
 @pytest.fixture
-def conformance(request: pytest.FixtureRequest) -> Callable[..., Report]:
+def conformance(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Report]:
     """Return a function that checks one library; see `settings_for` for its arguments."""
     directory = os.path.dirname(request.path)
 
     def check(plugin: str, *, seed: int = _SEED, **given: Any) -> Report:
-        return _run(os.path.join(directory, plugin), settings_for(directory, **given), seed)
+        with _WorkersOfXdist(request, tmp_path_factory):
+            return _run(os.path.join(directory, plugin), settings_for(directory, **given), seed)
 
     return check
+
+
+class _WorkersOfXdist:
+    """Lets one worker of pytest-xdist run checks at a time; a context manager.
+
+    A run of checks uses all processors, and has a device to itself. Without pytest-xdist nobody
+    waits.
+    """
+
+    def __init__(
+        self, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        worker: dict[str, Any] | None = getattr(request.config, "workerinput", None)
+        self._prefix = ""
+        if worker is not None:
+            folder = tmp_path_factory.getbasetemp().parent  # of all workers of this run
+            self._prefix = str(folder / f"modular-tf-check-{worker['testrunuid']}")
+        self._lock = ExitStack()
+
+    def __enter__(self) -> Self:
+        if self._prefix:
+            lock = self._lock.enter_context(open(f"{self._prefix}.lock", "ab"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.close()
+
+    def shared(self, name: str, run: Callable[[], list[Outcome]]) -> list[Outcome]:
+        """Return the outcomes of a run that another worker has made, or make it."""
+        from modular_tf.check.outcome import Outcome  # noqa: PLC0415
+
+        if not self._prefix:
+            return run()
+        path = Path(f"{self._prefix}-{hashlib.sha256(name.encode()).hexdigest()}.json")
+        if path.exists():
+            return [Outcome.from_dict(value) for value in json.loads(path.read_text())]
+        outcomes = run()
+        path.write_text(json.dumps([outcome.as_dict() for outcome in outcomes]))
+        return outcomes
 
 
 def settings_for(

@@ -106,6 +106,45 @@ def test_the_fixture_gives_a_report(author):
     assert "FS-157" in said
 
 
+_COUNTED = """
+import modular_tf.check.conformance as kit
+
+check_plugins = kit.check_plugins
+
+def counted(*given, **named):
+    with open("runs.txt", "a") as runs:
+        runs.write("begun ")
+    report = check_plugins(*given, **named)
+    with open("runs.txt", "a") as runs:
+        runs.write("ended ")
+    return report
+
+kit.check_plugins = counted
+"""
+
+
+def test_one_worker_of_xdist_runs_the_checks_and_all_have_their_outcomes(author, tmp_path):
+    (tmp_path / "conftest.py").write_text(_COUNTED)
+
+    code, said = author(_BY_CLASS, "-n", "3", "-v", defect="FS-157")
+
+    assert code == 1, said
+    assert {f"gw{number}" for number in range(3)} <= {*re.findall(r"\bgw\d\b", said)}
+    assert "FAILED test_mine.py::TestMine::test_conformance[FS-157]" in said
+    assert (_counted(said, "failed"), _counted(said, "passed") >= 14) == (1, True)
+    assert (tmp_path / "runs.txt").read_text() == "begun ended "
+
+
+def test_workers_of_xdist_check_one_after_the_other(author, tmp_path):
+    (tmp_path / "conftest.py").write_text(_COUNTED)
+    again = _BY_FIXTURE + _BY_FIXTURE.replace("test_mine", "test_mine_too")
+
+    code, said = author(again, "-n", "2", "--dist", "load")
+
+    assert code == 0, said
+    assert (tmp_path / "runs.txt").read_text() == "begun ended begun ended "
+
+
 def test_a_library_that_is_not_there_is_an_error(author):
     missing = _BY_CLASS.replace("{plugin!r}", "'libnone.so'")
 
