@@ -13,10 +13,8 @@ from modular_tf.cli.fs.copying import Copying, CopyItem, CopyRules
 from modular_tf.cli.fs.moving import move_all
 from modular_tf.cli.fs.pipes import copy_in
 from modular_tf.cli.fs.removal import Removal, RemovalItem, RemovalRules
-from modular_tf.cli.fs.resuming import PART, RECORD, Resumption
 from modular_tf.cli.fs.selection import Selection
-from modular_tf.errors import AbortedError, UnavailableError
-from modular_tf.filesystem.copy_watch import CopyWatch
+from modular_tf.errors import UnavailableError
 from tests.cli.transfers import object_store as object_store  # noqa: PLC0414  (a fixture)
 
 FILES = {"/d/a": b"aa", "/d/b": b"bbb", "/d/sub/c": b"c"}
@@ -391,71 +389,11 @@ def test_a_stream_goes_with_few_options(mtf, words):
     assert mtf("fs", "cp", *words).code == 2
 
 
-# ---- resumed downloads ----
-
-
-class Broken(CopyWatch):
-    """An interrupt after the first piece."""
-
-    def advance(self, n_bytes):
-        if n_bytes:
-            raise KeyboardInterrupt
-
-
-def begin(store, target):
-    store.memory.files["/big"] = bytes(range(256)) * (1 << 15)
-    source = store.place("mem://h/big")
-    with pytest.raises(KeyboardInterrupt):
-        Resumption.copy(source, store.place(target), Broken())
-    store.memory.calls.clear()
-    return source
-
-
-def test_a_download_goes_on_where_it_was_broken_off(object_store, tmp_path):
-    target = tmp_path / "big"
-    source = begin(object_store, target)
-    there = (tmp_path / f"big{PART}").stat().st_size
-    assert 0 < there < len(object_store.memory.files["/big"])
-    Resumption.copy(source, object_store.place(target), CopyWatch())
-
-    assert target.read_bytes() == object_store.memory.files["/big"]
-    assert object_store.asked()["read"] == 1  # of two pieces
-    assert names_below(tmp_path) == ["big"]
-
-
-@pytest.mark.parametrize("change", ["content", "time unknown", "record"])
-def test_a_download_begins_anew_where_the_source_may_have_changed(
-    object_store, tmp_path, change, monkeypatch
-):
-    target = tmp_path / "big"
-    source = begin(object_store, target)
-    if change == "content":
-        object_store.memory.files["/big"] = b"other"
-    elif change == "record":
-        (tmp_path / f"big{RECORD}").write_text("{")
-    else:
-        stat = source.filesystem.stat
-        unknown = lambda uri: stat(uri)._replace(mtime_nsec=0)  # noqa: E731
-        monkeypatch.setattr(source.filesystem, "stat", unknown)
-    Resumption.copy(source, object_store.place(target), CopyWatch())
-
-    assert target.read_bytes() == object_store.memory.files["/big"]
-    assert object_store.asked()["read"] == (1 if change == "content" else 2)
-
-
-def test_a_download_whose_source_changes_meanwhile_does_not_arrive(object_store, tmp_path):
-    memory = object_store.memory
-    memory.files["/big"] = bytes(1 << 23)
-
-    class Changing(CopyWatch):
-        def begun(self, _length):
-            memory.files["/big"] = bytes(1 << 24)
-
-    with pytest.raises(AbortedError):
-        Resumption.copy(
-            object_store.place("mem://h/big"), object_store.place(tmp_path / "big"), Changing()
-        )
-    assert not (tmp_path / "big").exists()
+def test_a_download_is_not_resumed(mtf, tmp_path):
+    """Two at once would write one part file, and the target would be neither."""
+    (tmp_path / "a").write_text("whole")
+    done = mtf("fs", "cp", "--resume", str(tmp_path / "a"), str(tmp_path / "b"))
+    assert (done.code, names_below(tmp_path)) == (2, ["a"])
 
 
 def test_standard_input_that_breaks_off_leaves_the_target(object_store, tmp_path, monkeypatch):

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from modular_tf.cli.fs.place import Place
-    from modular_tf.cli.fs.resuming import Resumption
     from modular_tf.filesystem.copy_watch import CopyWatch
     from modular_tf.filesystem.statistics import FileStatistics
 
@@ -48,13 +47,11 @@ class CopyRules:
         recursive: Directories are copied too.
         selection: Which files.
         is_rehearsal: Nothing is written; what would be copied is told.
-        resumption: How downloads go on where they were broken off; None if they do not.
     """
 
     recursive: bool
     selection: Selection = EVERYTHING
     is_rehearsal: bool = False
-    resumption: Resumption | None = None
 
 
 class Copying:
@@ -118,10 +115,7 @@ class Copying:
         else:
             with watched(self._transfers, item.target) as watch:
                 watch.begun(None if facts is None else facts.length)
-                resumption = self._rules.resumption
-                if resumption is not None and resumption.serves(item.source, item.target):
-                    resumption.copy(item.source, item.target, watch)
-                elif copy_file(item.source, item.target, watch) is None and facts is not None:
+                if copy_file(item.source, item.target, watch) is None and facts is not None:
                     self._transfers.totals.add_bytes(facts.length)
         self._copied(item)
 

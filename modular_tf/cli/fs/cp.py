@@ -14,7 +14,6 @@ from modular_tf.cli.fs.copying import Copying, CopyItem, CopyRules, Landings
 from modular_tf.cli.fs.globbing import expand_all
 from modular_tf.cli.fs.pipes import STANDARD, copy_in, copy_out
 from modular_tf.cli.fs.place import Place
-from modular_tf.cli.fs.resuming import Resumption
 from modular_tf.cli.fs.selection import Selection, add_filters
 from modular_tf.cli.fs.transfers import Transfers, add_transfer_options
 from modular_tf.cli.session import session
@@ -30,11 +29,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of this verb."""
     add_sources_and_target(parser)
     parser.add_argument("-r", dest="recursive", action="store_true", help="copy directories")
-    parser.add_argument(
-        "--resume", action="store_true",
-        help="keep what a broken download has brought (in TARGET.mtf-part), and go on with it if"
-        " the source has the same size and time as then",
-    )  # fmt: skip
     parser.add_argument(
         "-n", "--dry-run", action="store_true", help="copy nothing, and tell what would be copied"
     )
@@ -78,8 +72,8 @@ def _misuse(options: Namespace, printer: Printer) -> str:
         return ""
     if is_in and (is_out or len(options.uris) > 1):
         return "standard input (-) goes to one target, and is the only source"
-    if options.recursive or options.resume or options.dry_run or options.filters:
-        return "- is one stream of bytes: -r, -n, --resume and filters cannot go with it"
+    if options.recursive or options.dry_run or options.filters:
+        return "- is one stream of bytes: -r, -n and filters cannot go with it"
     return (
         "the bytes go to standard output; --json cannot go with it"
         if is_out and printer.json
@@ -108,7 +102,6 @@ def _copy(
         options.recursive,
         Selection(options.filters),
         is_rehearsal=options.dry_run,
-        resumption=Resumption() if options.resume else None,
     )
     Copying(transfers, rules, tell).run(items)
     return copied
