@@ -101,6 +101,26 @@ def copy_through(
     return True
 
 
+def append_contents(fs: Filesystem, source: str, writer: WritableFile, block: int) -> None:
+    """Append all bytes of a file to an open one.
+
+    Args:
+        fs: Where the source is.
+        source: A file.
+        writer: Gets its bytes.
+        block: Bytes in memory at a time.
+
+    Raises:
+        AbortedError: The source changed meanwhile.
+        DataLossError: The source gave fewer bytes than it said it has.
+    """
+    with fs.new_random_access_file(source) as reader:
+        blocks = _Blocks(reader, block)
+        unchanged = UnchangedSource(fs, source, blocks.length)
+        blocks.read_next()
+        _Contents(blocks, unchanged, _NOBODY).append_all(writer)
+
+
 class _Blocks:
     """The contents of a file, one block after the other in the same memory."""
 
@@ -147,7 +167,7 @@ class _Contents:
     def write_to(self, writer: WritableFile) -> None:
         """Write all and close the writer; a failure before that stores nothing."""
         try:
-            self._append_all(writer)
+            self.append_all(writer)
             self.watch.storing()
         except BaseException:
             with suppress(ModularTFError):
@@ -155,7 +175,8 @@ class _Contents:
             raise
         writer.close()
 
-    def _append_all(self, writer: WritableFile) -> None:
+    def append_all(self, writer: WritableFile) -> None:
+        """Write all; raise if the source is no longer what it was."""
         while self._blocks.current:
             writer.append(self._blocks.current)
             self.watch.advance(len(self._blocks.current))
@@ -189,14 +210,15 @@ class _Written(_Contents):
         self._write = write
         self.watch = watch
 
-    def _append_all(self, writer: WritableFile) -> None:
+    def append_all(self, writer: WritableFile) -> None:
+        """Have the function write."""
         self._write(writer)
 
 
 def _way_of_writing(fs: Filesystem, source: str, target: str) -> _WayOfWriting:
     """Return how to write a file so that a failure leaves what is there now, if anything is."""
     if fs.is_object_store:
-        return _write_whole if fs.forgets_discarded else _write_new
+        return _write_whole
     try:
         length = fs.stat(target).length
     except NotFoundError:

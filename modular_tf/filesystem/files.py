@@ -6,6 +6,7 @@ They are context managers, safe to close twice, and refuse use after close with 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import ModularTFError
@@ -70,12 +71,26 @@ class RandomAccessFile(_Closable):
 class WritableFile(_Closable):
     """A file that grows at its end, used by one thread at a time.
 
+    An exception that leaves its `with` block discards it.
+
     Attributes:
         uri: What it was opened as.
     """
 
     __slots__ = ("uri",)
     uri: str
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            with suppress(ModularTFError):  # what ended the block is told
+                self.discard()
 
     @abstractmethod
     def append(self, data: Buffer) -> None:

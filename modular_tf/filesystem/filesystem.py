@@ -44,12 +44,10 @@ class Filesystem:
         plugin: Name of the plugin or package it comes from.
         is_object_store: Whether a file comes to be, whole, when its writer is closed, and opening
             a directory as a file is an error without another look.
-        forgets_discarded: Whether a file whose writer is discarded is as it was before.
         fetch_times: What those who read ahead have found out about its reads.
     """
 
     is_object_store = False
-    forgets_discarded = False
 
     def __init__(self, scheme: str, plugin: str) -> None:
         self.scheme = scheme

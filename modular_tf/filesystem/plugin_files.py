@@ -17,7 +17,7 @@ from modular_tf.native.status import take_error
 from modular_tf.native.strings import decode, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+    from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
 
     from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
@@ -250,15 +250,7 @@ class PluginWritableFile(WritableFile):
         """Close on a thread, which goes on where the caller is interrupted."""
         if self._closing is None:
             self._closing = TimedWork()
-        try:
-            self._closing.run(partial(self._store, writer), "modular_tf-store", None)
-        except BaseException as interrupt:
-            if hasattr(interrupt, "add_note"):  # from Python 3.11 on
-                interrupt.add_note(
-                    f"{self.uri!r} is still being stored, by a thread that the end of the process"
-                    " waits for; another close() waits for it as well"
-                )
-            raise
+        store_aside(self._closing, partial(self._store, writer), self.uri)
 
     def _store(self, writer: Any) -> None:
         """Close on a thread; this method holds the file, whose end would wait for the close."""
@@ -291,6 +283,27 @@ class PluginWritableFile(WritableFile):
     def _check(self, error: Any, operation: str) -> None:
         if error:
             raise _failed(self._filesystem, error, self.uri, operation)
+
+
+def store_aside(aside: TimedWork, store: Callable[[], object], uri: str) -> None:
+    """Store a file on a thread, which goes on where the caller is interrupted.
+
+    Where there is no thread for it, nothing is done.
+
+    Args:
+        aside: The thread, which a second call waits for.
+        store: Stores the file.
+        uri: What the file was opened as.
+    """
+    try:
+        aside.run(store, "modular_tf-store", None)
+    except BaseException as interrupt:
+        if hasattr(interrupt, "add_note"):  # from Python 3.11 on
+            interrupt.add_note(
+                f"{uri!r} is still being stored, by a thread that the end of the process"
+                " waits for; another close() waits for it as well"
+            )
+        raise
 
 
 class PluginReadOnlyMemoryRegion(ReadOnlyMemoryRegion):

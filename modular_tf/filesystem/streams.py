@@ -121,15 +121,17 @@ def open_stream(
     if buffering == 0 and not binary:
         raise ValueError("a text file cannot be unbuffered")
     size = buffering if buffering > 1 or buffering == 0 else DEFAULT_BUFFER
+    options: dict[str, Any] = {
+        "encoding": encoding or "utf-8",
+        "errors": errors,
+        "newline": newline,
+        "line_buffering": buffering == 1,
+    }
+    if not binary:  # what is refused must not have emptied the file
+        io.TextIOWrapper(io.BytesIO(), **options)
     opened: Any = _open_binary(filesystem, uri, action, size)
     stream: IO[Any] = opened
     if not binary:
-        options: dict[str, Any] = {
-            "encoding": encoding or "utf-8",
-            "errors": errors,
-            "newline": newline,
-            "line_buffering": buffering == 1,
-        }
         stream = (
             io.TextIOWrapper(opened, **options)
             if action == "r"
@@ -166,5 +168,6 @@ def _open_binary(filesystem: Filesystem, uri: str, action: str, buffer_size: int
             )
         writer = filesystem.new_writable_file(uri)
     if not buffer_size:
-        return WriterStream(writer, position, f"{action}b")
+        in_store = filesystem.is_object_store
+        return WriterStream(writer, position, f"{action}b", is_in_object_store=in_store)
     return StreamWriter(filesystem, writer, position, f"{action}b", buffer_size)

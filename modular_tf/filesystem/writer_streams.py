@@ -7,11 +7,13 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.filesystem.files import appended, is_failure_of
+from modular_tf.errors import ModularTFError
+from modular_tf.filesystem.files import appended, discard, is_failure_of
 from modular_tf.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+    from types import TracebackType
 
     from modular_tf.filesystem.files import WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
@@ -29,14 +31,24 @@ class WriterStream(io.RawIOBase):
         position: Where its end lies now.
         mode: As the user asked.
         buffer_size: Of the buffer on top of it, in bytes; 0 for none.
+        is_in_object_store: An exception that leaves its `with` block discards the file.
 
     Attributes:
         is_ending: The file is about to be closed, and the plugin is asked for no flush: its close
             delivers everything by itself, and a cloud store may upload at each flush.
     """
 
-    def __init__(self, file: WritableFile, position: int, mode: str, buffer_size: int = 0) -> None:
+    def __init__(
+        self,
+        file: WritableFile,
+        position: int,
+        mode: str,
+        buffer_size: int = 0,
+        *,
+        is_in_object_store: bool = False,
+    ) -> None:
         super().__init__()
+        self._is_in_object_store = is_in_object_store
         self._file = file
         self._position = position
         self._buffer_size = buffer_size
@@ -45,6 +57,7 @@ class WriterStream(io.RawIOBase):
         self._told_late = b""  # appended, but the buffer on top may bring it again
         self._tried = 0  # bytes of an append of which nothing else is recorded yet
         self._failure: Exception | None = None
+        self._is_given_up = False
         self.is_ending = False
         self.name = redacted(file.uri)
         self.mode = mode
@@ -64,6 +77,8 @@ class WriterStream(io.RawIOBase):
         After a failed append every write fails: it is unknown how much of it has arrived, and the
         buffer on top would bring all of it again.
         """
+        if self._is_given_up:
+            return memoryview(data).nbytes
         self._check_open()
         if self._failure is not None:
             raise self._failure
@@ -124,9 +139,14 @@ class WriterStream(io.RawIOBase):
         """Close the file too; its errors rise, since the data may not have been kept.
 
         An interrupt leaves it open, to be closed again; one whose making was interrupted has none.
+        After a failed append it is discarded, and the failure rises again.
         """
         if not self.closed and hasattr(self, "_file"):
             self.is_ending = True  # io's close flushes, which a closed file would refuse
+            if self._failure is not None and not self._is_given_up:
+                self._give_up()
+                super().close()
+                raise self._failure
             try:
                 self._file.close()
             except Exception as error:
@@ -137,6 +157,27 @@ class WriterStream(io.RawIOBase):
                 self.keep_while_stored(self)
                 raise
             super().close()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.give_up_in_store()
+        self.close()
+
+    def give_up_in_store(self) -> None:
+        """Discard the file of an object store, which stays as it was; keep any other."""
+        if self._is_in_object_store and not self.closed:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Discard the file; what is written from now on is dropped."""
+        self._is_given_up = self.is_ending = True
+        with suppress(ModularTFError):  # why it is given up is told
+            discard(self._file)
 
     def keep_while_stored(self, stream: io.IOBase) -> None:
         """Keep a stream as long as the file is being stored after an interrupt."""
@@ -158,7 +199,8 @@ class StreamWriter(io.BufferedWriter):
     """A buffered writer, which its filesystem flushes and closes when it closes itself.
 
     Large writes go to the plugin's `append` without another copy. The file is complete when
-    `close` has returned without an error. One thread at a time.
+    `close` has returned without an error. An exception that leaves its `with` block discards the
+    file of an object store. One thread at a time.
 
     Args:
         filesystem: Whose file it is.
@@ -171,9 +213,25 @@ class StreamWriter(io.BufferedWriter):
     def __init__(
         self, filesystem: Filesystem, file: WritableFile, position: int, mode: str, buffer_size: int
     ) -> None:
-        self._stream = WriterStream(file, position, mode, buffer_size)
+        self._stream = WriterStream(
+            file, position, mode, buffer_size, is_in_object_store=filesystem.is_object_store
+        )
         super().__init__(self._stream, buffer_size)
         filesystem.remember_writer(self)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.give_up_in_store()
+        self.close()
+
+    def give_up_in_store(self) -> None:
+        """Discard the file of an object store, which stays as it was; keep any other."""
+        self._stream.give_up_in_store()
 
     def flush(self) -> None:
         """Write the buffer to the plugin and flush the plugin's file."""
@@ -232,6 +290,16 @@ class TextWriter(io.TextIOWrapper):
         super().__init__(writer, **options)
         self._writer = writer
         filesystem.remember_writer(self)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self._writer.give_up_in_store()
+        self.close()
 
     def close(self) -> None:
         """Hand over the rest and close the file; closing twice is harmless."""

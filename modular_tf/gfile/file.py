@@ -9,6 +9,7 @@ TensorFlow reopens it and, in mode "w", empties it.
 from __future__ import annotations
 
 import operator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.errors import (
@@ -17,7 +18,7 @@ from modular_tf.errors import (
     ModularTFError,
     PermissionDeniedError,
 )
-from modular_tf.filesystem.files import is_failure_of
+from modular_tf.filesystem.files import discard, is_failure_of
 from modular_tf.filesystem.short_file import ShortFile
 from modular_tf.gfile.path_arguments import PathArgument, as_uri
 from modular_tf.gfile.read_buffer import FIRST_BLOCK, LARGEST_BLOCK, ReadBuffer
@@ -56,7 +57,7 @@ class GFile:
     """
 
     __slots__ = (
-        "_action", "_binary", "_closed", "_mode", "_name", "_reader", "_service",
+        "_action", "_binary", "_closed", "_failure", "_mode", "_name", "_reader", "_service",
         "_writer", "_wrote",
     )  # fmt: skip
 
@@ -76,6 +77,7 @@ class GFile:
         self._writer: WritableFile | None = None
         self._wrote = False
         self._closed = False
+        self._failure: Exception | None = None
 
     def __repr__(self) -> str:
         return f"<GFile {self._name!r} {self._mode!r}{' closed' if self._closed else ''}>"
@@ -241,7 +243,12 @@ class GFile:
         data = file_content.encode() if isinstance(file_content, str) else file_content
         if self._reader is not None:
             self._reader.forget()
-        writer.append(memoryview(data))
+        try:
+            writer.append(memoryview(data))
+        except Exception as error:
+            if is_failure_of(writer, error):
+                self._failure = error
+            raise
 
     def writelines(self, lines: Iterable[str | Buffer]) -> None:
         """Add each of `lines`, which bring their own line ends."""
@@ -261,10 +268,17 @@ class GFile:
         """Close both directions; a second call does nothing.
 
         A file in mode "w" or "a" that was never written is created now (as in TensorFlow after
-        2.21, and as `open` does). A call that was interrupted is finished by the next.
+        2.21, and as `open` does). A call that was interrupted is finished by the next. After a
+        write that failed, an object store keeps nothing, and the failure rises again.
         """
         if self._closed:
             return
+        failure = self._failure
+        if failure is not None:
+            self._give_up_in_store()
+            if self._writer is None:
+                self.close()
+                raise failure
         failures: list[Exception] = []
         try:
             if not self._wrote and ("w" in self._mode or "a" in self._mode):
@@ -294,7 +308,17 @@ class GFile:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if kind is not None:
+            self._give_up_in_store()
         self.close()
+
+    def _give_up_in_store(self) -> None:
+        """Discard what was written to an object store, whose file stays as it was."""
+        if self.writable() and self._filesystem(self._uri()).is_object_store:
+            writer, self._writer, self._wrote, self._failure = self._writer, None, True, None
+            if writer is not None:
+                with suppress(ModularTFError):  # why it is given up is told
+                    discard(writer)
 
     def _open_reader(self) -> ReadBuffer:
         uri = self._uri_to_read()

@@ -91,8 +91,8 @@ class Workarounds:
         count_position: tell is computed by counting the bytes that were appended.
         share_init: The filesystems of several services share the result of one init, and the last
             one that closes runs cleanup.
-        stores_at_cleanup: A writer that is cleaned up without a close stores what was written: a
-            torn file, which the host deletes.
+        stores_at_cleanup: A writer that is cleaned up without a close stores what was written, so
+            the host holds everything until the writer is closed.
         cleanup_when_idle: Cleanup waits until the plugin's threads are idle.
         reinitialise_after_fork: A forked child calls init again.
         no_destructors_after_fork: A forked child exits without the C and C++ exit handlers that it

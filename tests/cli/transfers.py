@@ -21,7 +21,7 @@ class ObjectStore:
         self.memory = MemoryStore()
         service.register_filesystem("mem", Only(self.memory, ESSENTIAL))
         self.filesystem = service.filesystem("mem")
-        self.filesystem.is_object_store = self.filesystem.forgets_discarded = True
+        self.filesystem.is_object_store = True
         self.failures = Failures()
 
     def transfers(self, jobs: int = 1) -> Transfers:

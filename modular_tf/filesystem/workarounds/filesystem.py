@@ -10,7 +10,6 @@ import os
 import re
 import time
 from functools import wraps
-from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from modular_tf.abi.status_codes import Code
@@ -22,6 +21,7 @@ from modular_tf.errors import (
     PermissionDeniedError,
     collected,
 )
+from modular_tf.filesystem.copying import append_contents
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.idle_threads import wait_until_idle
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
@@ -30,6 +30,7 @@ from modular_tf.filesystem.workarounds.bounded_reader import BoundedReader
 from modular_tf.filesystem.workarounds.counted_reader import CountedReader
 from modular_tf.filesystem.workarounds.descriptors import DescriptorCheck, LeakedDescriptors
 from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
+from modular_tf.filesystem.workarounds.held_writer import HeldWriter
 from modular_tf.filesystem.workarounds.library_check import LibraryCheck
 from modular_tf.filesystem.workarounds.readers import (
     BlockReader,
@@ -57,7 +58,6 @@ _MAX_WAIT_FOR_THREADS_S = 1.0  # until they have released what they used last
 
 _YEAR_ONE_NSEC = 62_135_596_800 * 10**9  # from the start of the year 1 to that of 1970
 _READ_BLOCK = 1 << 23
-_MAX_BYTES_IN_MEMORY = 1 << 26
 _MAX_CACHED_STATISTICS = 4096
 NO_MESSAGE = r"(?!)"
 
@@ -112,7 +112,7 @@ class WorkaroundFilesystem(PluginFilesystem):
         self._leaked = None if files is None else LeakedDescriptors(files)
         self._honours_ranges: dict[str, bool] = {}
         self._statistics: dict[str, tuple[float, FileStatistics]] = {}
-        self._workaround_writers: LiveObjects[WorkaroundWriter] = LiveObjects()
+        self._workaround_writers: LiveObjects[WritableFile] = LiveObjects()
 
     # -- checks around every operation --------------------------------------------------------
 
@@ -267,7 +267,18 @@ class WorkaroundFilesystem(PluginFilesystem):
 
     def new_writable_file(self, uri: str) -> WritableFile:
         """Create a file, or empty an existing one."""
+        if self.workarounds.stores_at_cleanup:
+            self._require("new_writable_file", uri)
+            return self._held_writer(uri)
+        return self._created(uri)
+
+    def _created(self, uri: str) -> WritableFile:
         return self._workaround_writer(self._plain_writer(uri), 0)
+
+    def _held_writer(self, uri: str) -> HeldWriter:
+        writer = HeldWriter(uri, lambda: self._created(uri))
+        self._workaround_writers.add(writer)
+        return writer
 
     def new_appendable_file(self, uri: str) -> WritableFile:
         """Open a file for writing at its end."""
@@ -278,17 +289,12 @@ class WorkaroundFilesystem(PluginFilesystem):
         return self._workaround_writer(self._plain_appender(uri), size)
 
     def _rewritten(self, uri: str) -> WritableFile:
-        """Return a writer that has already written the file's old content again."""
+        """Return a writer that stores the file's old content again, with what is appended."""
         if not self.path_exists(uri):
             return self.new_writable_file(uri)
-        with SpooledTemporaryFile(max_size=_MAX_BYTES_IN_MEMORY) as aside:
-            with self.new_random_access_file(uri) as reader:
-                for block in _blocks(reader):
-                    aside.write(block)
-            aside.seek(0)
-            writer = self.new_writable_file(uri)
-            while block := aside.read(_READ_BLOCK):
-                writer.append(block)
+        writer = self._held_writer(uri)
+        append_contents(self, uri, writer, _READ_BLOCK)
+        writer.begin_with_held()
         return writer
 
     def _workaround_writer(self, file: WritableFile, size: int) -> WritableFile:

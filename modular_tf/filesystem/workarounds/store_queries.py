@@ -50,7 +50,6 @@ class StoreQueries(WorkaroundFilesystem):
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         super().__init__(tables, plugin, workarounds, environment)
-        self.forgets_discarded = not workarounds.stores_at_cleanup
         way = workarounds.lookup or "stat"
         self._lookup, self._lookup_of_kind = LOOKUPS[way], KINDS[way]
         missing = workarounds.missing_store_message

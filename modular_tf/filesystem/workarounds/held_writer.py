@@ -1,0 +1,165 @@
+"""A writer that has the plugin write nothing before everything is there."""
+
+from __future__ import annotations
+
+import os
+import threading
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING
+
+from modular_tf.concurrency.threads import TimedWork
+from modular_tf.errors import ClosedError, ModularTFError
+from modular_tf.filesystem.files import WritableFile
+from modular_tf.filesystem.plugin_files import store_aside
+from modular_tf.filesystem.python_errors import error_for
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
+    from io import FileIO
+
+_BLOCK = 1 << 23
+
+
+class HeldWriter(WritableFile):
+    """A writer that holds what is appended in a temporary file until it is stored. [one thread]
+
+    For a store whose plugin would store a torn file if its writer were given up: because appending
+    means to write the old content again, or because the plugin's cleanup stores what it has. The
+    plugin's writer is made, filled and closed in one go, by `close`, and by `flush` and `sync`,
+    after which readers see what was written. An interrupt of these in the main thread leaves that
+    to go on in another thread; a second call waits for it and tells its errors.
+
+    Args:
+        uri: What it was opened as.
+        create: Opens the plugin's writer, which replaces the file.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_create",
+        "_end",
+        "_failure",
+        "_file",
+        "_is_ending",
+        "_is_storing",
+        "_kept",
+        "_old_length",
+        "_process",
+        "_stored",
+        "_storing",
+    )
+
+    def __init__(self, uri: str, create: Callable[[], WritableFile]) -> None:
+        self.uri = uri
+        self._create = create
+        self._process = os.getpid()
+        self._end = self._old_length = 0
+        self._stored: int | None = None  # how many of the bytes the store has
+        self._failure: ModularTFError | None = None
+        self._is_ending = False
+        self._storing = TimedWork()
+        self._kept: list[object] = []
+        # Its thread closes it where it is released while it is being stored.
+        self._file: FileIO | None = TemporaryFile(buffering=0)  # noqa: SIM115
+        self._is_storing = False
+
+    def begin_with_held(self) -> None:
+        """Take what was appended so far as the old content of the file, which is stored already."""
+        self._stored = self._old_length = self._end
+
+    def append(self, data: Buffer) -> None:
+        """Hold all of `data`; none of it where this raises."""
+        file = self._open_file()
+        with memoryview(data) as whole, whole.cast("B") as view:
+            done = 0
+            try:
+                while done < len(view):
+                    done += os.pwrite(file.fileno(), view[done:], self._end + done)
+            except OSError as error:
+                raise error_for(error, path=self.uri, operation="append") from error
+            self._end += done  # last: bytes behind the end do not count, and are written over
+
+    def appended(self) -> int | None:
+        """Return how many bytes were appended; None when it is closed."""
+        return None if self._file is None else self._end - self._old_length
+
+    def tell(self) -> int:
+        """Return the length of the file in bytes."""
+        self._open_file()
+        return self._end
+
+    def flush(self) -> None:
+        """Store what was written so far."""
+        self._open_file()
+        self._store_all()
+
+    def close(self) -> None:
+        """Store everything, and release it whatever comes of that but an interrupt."""
+        if self._file is None:
+            return
+        if self._process != os.getpid():
+            self._release()
+            return
+        self._is_ending = True
+        try:
+            self._store_all()
+        except ModularTFError:
+            self._release()
+            raise
+        self._release()
+
+    def discard(self) -> None:
+        """Release it; what was not stored before never will be."""
+        self._release()
+
+    def keep_while_stored(self, stream: object) -> None:
+        """Keep a stream on top until an interrupted close is done: its end would wait for that."""
+        self._kept.append(stream)
+
+    def _release(self) -> None:
+        file, self._file = self._file, None
+        if file is not None and not self._is_storing:
+            file.close()
+        self._kept.clear()
+
+    def _open_file(self) -> FileIO:
+        if self._file is None or self._is_ending:
+            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
+        if self._process != os.getpid():
+            raise ClosedError(f"{self.uri!r} belongs to the parent process", path=self.uri)
+        return self._file
+
+    def _store_all(self) -> None:
+        """Store what the store does not have yet.
+
+        Raises:
+            ModularTFError: The plugin could not store it; the store has what it had before.
+        """
+        if threading.current_thread() is threading.main_thread():
+            for _ in range(2):  # the thread of an interrupted flush may have begun with fewer bytes
+                if self._stored != self._end and self._failure is None:
+                    store_aside(self._storing, self._store, self.uri)
+        self._store()  # where no thread could be had
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _store(self) -> None:
+        """Write a new file of all that is held; what fails is told by `_store_all`."""
+        self._is_storing = True  # first: what is released from now on is closed here
+        file, end = self._file, self._end
+        try:
+            if file is not None and self._stored != end and self._failure is None:
+                with self._create() as writer:
+                    done = 0
+                    while block := os.pread(file.fileno(), min(_BLOCK, end - done), done):
+                        writer.append(block)
+                        done += len(block)
+                self._stored = end
+        except Exception as error:  # noqa: BLE001  (told by the thread that waits)
+            self._failure = error_for(error, path=self.uri, operation="close")
+        finally:
+            self._is_storing = False
+            if self._file is None and file is not None:
+                file.close()
+            self._kept.clear()
