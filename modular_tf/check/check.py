@@ -31,7 +31,8 @@ class Check:
     Attributes:
         id: Of its rule in `modular_tf.check.rules`, which states requirement, consequence,
             remedy, source and severity.
-        kind: `filesystem`, `device` or `kernel`.
+        kind: What it is tried on: a `filesystem`, `device` or `kernel` plugin, or the `library` of
+            any of them.
         level: From which level on it is tried.
         group: Which checks share a process with it, such as `reading`.
         passes: In which ways it is tried.
@@ -65,7 +66,7 @@ class CheckList:
     """The checks of one module, in the order they stand there.
 
     Args:
-        kind: `filesystem`, `device` or `kernel`.
+        kind: Of all of them that do not say another one.
         group: Of all of them.
     """
 
@@ -79,6 +80,7 @@ class CheckList:
         rule_id: str,
         level: Level,
         *,
+        kind: str | None = None,
         passes: frozenset[Pass] = BOTH,
         needs: tuple[str, ...] = (),
         traits: tuple[str, ...] = (),
@@ -89,7 +91,7 @@ class CheckList:
 
         def add(run: F) -> F:
             made = Check(
-                id=rule_id, kind=self._kind, level=level, group=self._group, passes=passes,
+                id=rule_id, kind=kind or self._kind, level=level, group=self._group, passes=passes,
                 needs=needs, traits=frozenset(traits), rows=rows, seconds=seconds, run=run,
             )  # fmt: skip
             self.checks.append(made)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from modular_tf.check.check import Check
 
 _TITLES = {
+    "library": "Checks of the libraries of plugins of every kind",
     "filesystem": "Checks of filesystem plugins",
     "device": "Checks of device plugins",
     "kernel": "Checks of kernel plugins",
@@ -41,7 +42,7 @@ def page(kind: str) -> str:
     """Return the page on the checks of a kind of plugin, as Markdown.
 
     Args:
-        kind: `filesystem`, `device` or `kernel`.
+        kind: `library`, `filesystem`, `device` or `kernel`.
     """
     checks = [check for check in all_checks().values() if check.kind == kind]
     lines = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from modular_tf.check.offered import offered_by
 from modular_tf.check.outcome import Pass
 from modular_tf.check.sanitizer_runtime import lacking_runtime
-from modular_tf.check.selection import selected
+from modular_tf.check.selection import OF_ANY_KIND, selected
 from modular_tf.check.settings import repeated_by
 from modular_tf.check.target import Target
 from modular_tf.discovery.kinds import Kind
@@ -67,7 +67,7 @@ def plan_of(probe: Probe, settings: CheckSettings, *, seed: int) -> PluginPlan:
     kinds = tuple(name for name, kind in _KINDS.items() if kind in probe.kinds)
     checks = selected(settings, kinds or tuple(_KINDS))
     if not kinds:  # it is no plugin: the checks of files say why
-        checks = [check for check in checks if check.id.startswith("LD-")]
+        checks = [check for check in checks if check.kind == OF_ANY_KIND]
     facts = LoadFacts.of(probe)
     needs_offer = any(check.passes != {Pass.LIBRARY} for check in checks)
     offered = offered_by(probe, facts) if needs_offer and facts.loadable else None
@@ -106,7 +106,7 @@ class _Plan:
 
     def _targets(self, kind: str) -> Iterator[Target]:
         yield self._target(kind, Pass.LIBRARY)
-        if self.offered is None:
+        if self.offered is None or kind == OF_ANY_KIND:
             return
         if kind == "kernel":
             if self.offered.kernels:

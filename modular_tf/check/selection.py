@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from modular_tf.check.settings import CheckSettings
 
 
-_OF_ANY_KIND = "LD-"
-"""How the ids of checks of files and of loading begin, which concern plugins of every kind."""
+OF_ANY_KIND = "library"
+"""The kind of the checks of files and of loading, which concern plugins of every kind."""
 
 
 def selected(settings: CheckSettings, kinds: Iterable[str]) -> list[Check]:
@@ -36,12 +36,12 @@ def selected(settings: CheckSettings, kinds: Iterable[str]) -> list[Check]:
     for name in (*settings.only, *settings.skip):
         if not any(_matches(name, check) for check in all_checks().values()):
             raise ConfigError(f"no check and no group of checks is named {name!r}")
-    wanted = frozenset(kinds)
+    wanted = {*kinds, OF_ANY_KIND}
     named = _named(settings)
     return [
         check
         for check in all_checks().values()
-        if (check.kind in wanted or check.id.startswith(_OF_ANY_KIND))
+        if check.kind in wanted
         and (check.id in named if settings.only else _is_usual(check, settings))
         and not any(_matches(name, check) for name in settings.skip)
     ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from modular_tf.check.target import Stage, Target
 
 _STAGES: Mapping[tuple[str, bool], tuple[str, str]] = {
+    ("library", True): ("modular_tf.check.filesystem.library_stage", "FilesystemLibraryStage"),
     ("filesystem", True): ("modular_tf.check.filesystem.library_stage", "FilesystemLibraryStage"),
     ("filesystem", False): ("modular_tf.check.filesystem.stage", "FilesystemStage"),
     ("device", True): ("modular_tf.check.device.library_stage", "DeviceLibraryStage"),

@@ -23,7 +23,7 @@ class Target:
 
     Attributes:
         path: The library's file, absolute.
-        kind: `filesystem`, `device` or `kernel`.
+        kind: `filesystem`, `device`, `kernel`, or `library` for what concerns all of them.
         reached: In which way.
         scheme: The scheme of a filesystem, None for the library and for devices.
         ordinal: The number of a device, None for the library and for filesystems.

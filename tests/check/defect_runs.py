@@ -42,6 +42,8 @@ _SETTINGS = {
     "filesystem": {"FIXTURE_SCHEME": "fixture"},
     "device": {"FIXTURE_TYPE": "FIXTURE", "FIXTURE_PLATFORM": "FIXTURE_CHIP"},
 }
+_VARIANTS_OF = {"library": "filesystem"}
+"""The fixture plugin whose variants stand for a kind that has none."""
 _ABSENT = {"kernel": ("TF_DefectThatNoHostHas",)}
 _SCHEMES = {"filesystem": "defect", "local_filesystem": "file"}
 _QUICKLY = {
@@ -138,7 +140,7 @@ class Subjects:
         """Return the plugin with the defect of a check."""
         options = self._table["options"].get(check.id, {})
         if check.id in self._table["variants"]:
-            return self._variant(check.kind, self._table["variants"][check.id], options)
+            return self._variant(_variants_of(check), self._table["variants"][check.id], options)
         if check.id in self._table["damages"]:
             return self._damaged(check, self._table["damages"][check.id], options)
         if check.id in self._table["dialects"]:
@@ -154,7 +156,7 @@ class Subjects:
         if check.id in self._table["dialects"]:
             return self._dialect({**self._table["dialects"][check.id], "macros": {}}, options)
         if check.id in {*self._table["variants"], *self._table["damages"], *UNFIT}:
-            return self._variant(check.kind, "good", options)
+            return self._variant(_variants_of(check), "good", options)
         return self._switchable(fixtures_by_check()[check.id], options, {})
 
     def _switchable(
@@ -177,7 +179,7 @@ class Subjects:
         return Subject("unfit", str(unfit_library(check.id, folder)), "fixture", options)
 
     def _damaged(self, check: Check, damage: str, options: dict[str, Any]) -> Subject:
-        good = build_plugin(variants(check.kind)["good"], _SETTINGS[check.kind])
+        good = build_plugin(variants(_variants_of(check))["good"], _SETTINGS[_variants_of(check)])
         folder = self._folder / check.id
         folder.mkdir()
         return Subject(damage, str(LibraryBreaker(folder, good)(damage)), "fixture", options)
@@ -293,6 +295,10 @@ class DefectRuns:
             )
             for reached in ways
         ]
+
+
+def _variants_of(check: Check) -> str:
+    return _VARIANTS_OF.get(check.kind, check.kind)
 
 
 def findings(outcomes: Sequence[Outcome], sound: Sequence[Outcome]) -> list[Outcome]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from modular_tf.check.filesystem.library_stage import LibraryGround
     from modular_tf.check.offered import Offered
 
-CHECKS = CheckList("filesystem", "first-contact")
+CHECKS = CheckList("library", "first-contact")
 
 _ENDS = ("LD-060", "LD-061")
 """What comes after one of them is not known."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from modular_tf.check.filesystem.library_stage import LibraryGround
     from modular_tf.discovery.elf_facts import ElfFacts
 
-CHECKS = CheckList("filesystem", "library")
+CHECKS = CheckList("library", "library")
 
 _FILE_RULES = (
     "LD-001", "LD-002", "LD-003", "LD-004", "LD-005", "LD-006", "LD-007", "LD-008", "LD-009",
@@ -74,7 +74,7 @@ for _rule in (*_FILE_RULES[1:], *_LINK_RULES):
     )
 
 
-@CHECKS.check("FS-103", Level.REGISTERS, passes=LIBRARY, rows=(3,))
+@CHECKS.check("FS-103", Level.REGISTERS, kind="filesystem", passes=LIBRARY, rows=(3,))
 def c_functions_only(ground: LibraryGround) -> None:
     """Look for C++ functions of TensorFlow among the imports."""
     facts = _require_facts(ground)
@@ -93,7 +93,7 @@ def c_functions_only(ground: LibraryGround) -> None:
     )
 
 
-@CHECKS.check("FS-104", Level.REGISTERS, passes=LIBRARY, rows=(4,))
+@CHECKS.check("FS-104", Level.REGISTERS, kind="filesystem", passes=LIBRARY, rows=(4,))
 def no_copy_of_the_interface(ground: LibraryGround) -> None:
     """Look for functions of the C API among the exports."""
     _require_facts(ground)
@@ -110,7 +110,7 @@ def no_copy_of_the_interface(ground: LibraryGround) -> None:
     )
 
 
-@CHECKS.check("FS-131", Level.LOADS, passes=LIBRARY, rows=(31,))
+@CHECKS.check("FS-131", Level.LOADS, kind="filesystem", passes=LIBRARY, rows=(31,))
 def quiet_constructors(ground: LibraryGround) -> None:
     """Map it in a child process, and look at what that did."""
     ground.require_loadable()

@@ -18,12 +18,11 @@ from modular_tf.abi.layouts import (
 )
 from modular_tf.check.breach import raise_harm_to_heap
 from modular_tf.check.check import LIBRARY, CheckList
-from modular_tf.check.expectation import Blocked, Deviation, Unsupported, expect, expect_equal
+from modular_tf.check.expectation import Blocked, Deviation, expect, expect_equal
 from modular_tf.check.filesystem.host_offer import has_slot, host_offers
 from modular_tf.check.filesystem.registration_memory import TABLES, fill
 from modular_tf.check.heap_watch import Depth, HeapWatch
 from modular_tf.check.level import Level
-from modular_tf.discovery.kinds import Kind
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.filesystem.opening import open_filesystem
 from modular_tf.loading.filesystem_tables import FilesystemTables
@@ -84,8 +83,6 @@ def init_plugin_throws_nothing(ground: LibraryGround) -> None:
 
 def _calls_unless(ground: LibraryGround, rule_id: str) -> None:
     """Call `TF_InitPlugin` where that is no danger; demand that it does not break a rule."""
-    if ground.probe.kinds and Kind.FILESYSTEM not in ground.probe.kinds:
-        raise Unsupported("it is no filesystem plugin")
     ground.library()
     trial = ground.trial
     if not trial.returned and not trial.refused:

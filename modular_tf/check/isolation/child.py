@@ -90,8 +90,9 @@ def _go_through(job: Job, log: CallLog, progress: Progress) -> None:
 def _loaded(job: Job) -> Stage:
     with loading():
         stage = stage_of_group(job.target, job.checks[0])
-        rule_id = MEMORY_RULES[job.target.kind]
-        raise_harm_to_heap(HeapWatch(), "the plugin was loaded", rule_id, Depth.ALL)
+        rule_id = MEMORY_RULES.get(job.target.kind)
+        if rule_id is not None:  # a library is not loaded yet
+            raise_harm_to_heap(HeapWatch(), "the plugin was loaded", rule_id, Depth.ALL)
     return stage
 
 
