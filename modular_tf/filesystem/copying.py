@@ -16,7 +16,7 @@ from modular_tf.errors import (
 from modular_tf.filesystem.copy_watch import CopyWatch
 from modular_tf.filesystem.files import discard, known_length
 from modular_tf.filesystem.unchanged import UnchangedSource
-from modular_tf.filesystem.uri import basename, dirname, join_path
+from modular_tf.filesystem.uri import basename, join_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,26 +129,26 @@ class _Blocks:
         self.length = known_length(reader)
         size = block if self.length is None else max(1, min(block, self.length))
         self._buffer = memoryview(bytearray(size))
-        self._done = 0
+        self.done = 0
         self._is_over = False
         self.current = self._buffer[:0]
 
     def read_next(self) -> None:
         """Read the next block into `current`, which is empty behind the end."""
-        if self._is_over or self._done == self.length:
+        if self._is_over or self.done == self.length:
             self.current = self._buffer[:0]
             return
-        count = self._reader.readinto(self._done, self._buffer)
+        count = self._reader.readinto(self.done, self._buffer)
         if not 0 <= count <= len(self._buffer):  # it would copy for ever, or garbage
             raise InternalError(
                 f"read gave {count} bytes where {len(self._buffer)} were asked for",
                 operation="read",
             )
-        self._done += count
+        self.done += count
         self._is_over = count < len(self._buffer)  # a short read is the end
-        if self._is_over and self.length is not None and self._done < self.length:
+        if self._is_over and self.length is not None and self.done < self.length:
             raise DataLossError(
-                f"read {self._reader.uri!r}: it ended after {self._done} of {self.length} bytes;"
+                f"read {self._reader.uri!r}: it ended after {self.done} of {self.length} bytes;"
                 " try again",
                 path=self._reader.uri,
                 operation="read",
@@ -181,7 +181,7 @@ class _Contents:
             writer.append(self._blocks.current)
             self.watch.advance(len(self._blocks.current))
             self._blocks.read_next()
-        self._unchanged.check()
+        self._unchanged.check(self._blocks.done)
 
 
 def write_whole(
@@ -257,8 +257,9 @@ def _replace(fs: Filesystem, target: str, contents: _Contents) -> None:
 
     Where the directory takes no new file the target itself is written.
     """
-    directory = dirname(target.rstrip("/"))
-    unfinished = join_path(directory, f"{_UNFINISHED}{os.urandom(8).hex()}")
+    # Not by `dirname`: the last part may be the first one too, as in ram://file.
+    beside = "".join(target.rstrip("/").rpartition("/")[:2])
+    unfinished = f"{beside}{_UNFINISHED}{os.urandom(8).hex()}"
     contents.watch.unfinished(unfinished)
     try:  # begins before the file exists: an interrupt may come between any two steps
         try:

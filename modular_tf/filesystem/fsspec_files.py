@@ -68,6 +68,10 @@ class FsspecRandomAccessFile(RandomAccessFile):
             whole = self._checked_whole(data)
         return whole[offset:end]
 
+    def known_length(self) -> int | None:
+        """Return the length in bytes that fsspec told when it was opened; None if it did not."""
+        return self._size
+
     def _fetch(self, **limits: int) -> bytes:
         with translated_errors("read", self.uri):
             return bytes(self._fs.cat_file(self._path, **limits))

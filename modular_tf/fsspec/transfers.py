@@ -17,7 +17,7 @@ from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import AlreadyExistsError, DataLossError, NotFoundError
 from modular_tf.filesystem.copying import write_whole
 from modular_tf.filesystem.files import known_length
-from modular_tf.filesystem.unchanged import UnchangedSource
+from modular_tf.filesystem.unchanged import UnchangedSource, require_all_read
 from modular_tf.fsspec.contents import Contents
 from modular_tf.fsspec.local_file import arriving_file
 from modular_tf.fsspec.survey import Survey
@@ -116,12 +116,12 @@ class Transfers(Contents):
                 first = _Pieces(file, callback, check)
                 if outfile is not None:
                     first.write_to(outfile)
-                    unchanged.check()
+                    unchanged.check(first.offset)
                     return
                 first.read()  # what cannot be read makes no file
                 with arriving_file(os.fspath(lpath)) as local:
                     first.write_to(local)
-                    unchanged.check()
+                    unchanged.check(first.offset)
         except IsADirectoryError:
             if outfile is not None or not self.isdir(path):
                 raise
@@ -193,14 +193,18 @@ class Transfers(Contents):
         if mode == "create" and self.exists(path):
             raise AlreadyExistsError(f"{uri} exists already", path=uri)
         with open(lpath, "rb") as local:
-            callback.set_size(os.fstat(local.fileno()).st_size)
+            before = os.fstat(local.fileno())
+            callback.set_size(before.st_size)
 
             def write(writer: WritableFile) -> None:
                 local.seek(0)
+                done = 0
                 while piece := local.read(_PIECE):
                     check()
                     writer.append(piece)
+                    done += len(piece)
                     callback.relative_update(len(piece))
+                require_all_read(local, before, done)
 
             self._with_parents(path, lambda: write_whole(self.filesystem, uri, write))
         self.forget_listing(path)
@@ -288,19 +292,19 @@ class _Pieces:
         self._callback = callback
         self._check = check
         self._length = known_length(file)
-        self._offset = 0
+        self.offset = 0
         self._next: bytes | None = None
         callback.set_size(self._length)
 
     def read(self) -> None:
         """Read the next piece, which `write_to` begins with."""
         self._check()
-        left = _PIECE if self._length is None else min(_PIECE, self._length - self._offset)
-        self._next = self._file.read(self._offset, left) if left > 0 else b""
-        self._offset += len(self._next)
+        left = _PIECE if self._length is None else min(_PIECE, self._length - self.offset)
+        self._next = self._file.read(self.offset, left) if left > 0 else b""
+        self.offset += len(self._next)
         if self._length is not None and len(self._next) < left:
             raise DataLossError(
-                f"read {self._file.uri!r}: it ended after {self._offset} of {self._length} bytes;"
+                f"read {self._file.uri!r}: it ended after {self.offset} of {self._length} bytes;"
                 " try again",
                 path=self._file.uri,
                 operation="read",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import threading
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ import pytest
 
 from modular_tf.cli.fs.copying import Copying, CopyItem, CopyRules
 from modular_tf.cli.fs.moving import move_all
-from modular_tf.cli.fs.pipes import copy_in
+from modular_tf.cli.fs.pipes import copy_in, copy_out
 from modular_tf.cli.fs.removal import Removal, RemovalItem, RemovalRules
 from modular_tf.cli.fs.selection import Selection
 from modular_tf.errors import UnavailableError
@@ -406,8 +407,45 @@ def test_standard_input_that_breaks_off_leaves_the_target(object_store, tmp_path
             raise UnavailableError("gone")
         return pieces.pop()
 
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(read1=read1)))
+    standard = SimpleNamespace(read1=read1, fileno=io.BytesIO().fileno)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=standard))
     copy_in(object_store.transfers(), object_store.service, str(target))
     assert object_store.failures.count == 1
     assert target.read_text() == "kept"
     assert names_below(tmp_path) == ["there"]
+
+
+def test_standard_input_that_shrinks_leaves_the_target(object_store, tmp_path, monkeypatch):
+    """A file that the shell opened, and that loses its end while it is read."""
+    source, target = tmp_path / "log", tmp_path / "there"
+    source.write_bytes(bytes(9 << 20))
+    target.write_text("kept")
+
+    class Shrinking(io.BufferedReader):
+        def read1(self, size=-1):
+            piece = super().read1(size)
+            os.truncate(source, 10)
+            return piece
+
+    with Shrinking(io.FileIO(source), 1 << 20) as standard:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=standard))
+        copy_in(object_store.transfers(), object_store.service, str(target))
+    assert object_store.failures.count == 1
+    assert target.read_text() == "kept"
+
+
+def test_a_file_that_ends_early_is_not_written_out_as_whole(object_store, capfdbinary):
+    memory = object_store.memory
+    memory.files["/big"] = bytes(9 << 20)
+    opened = object_store.filesystem.new_random_access_file
+
+    def shrinking(uri):
+        file = opened(uri)
+        file.known_length = lambda: 9 << 20
+        memory.files["/big"] = bytes(5 << 20)
+        return file
+
+    object_store.filesystem.new_random_access_file = shrinking
+    copy_out(object_store.transfers(), object_store.service, ["mem://h/big"])
+    assert object_store.failures.count == 1
+    assert len(capfdbinary.readouterr().out) == 5 << 20

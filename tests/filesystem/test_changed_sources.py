@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+from pathlib import Path
 
+import fsspec
 import pytest
 
 from modular_tf import errors
@@ -126,3 +129,70 @@ def test_a_file_that_takes_a_part_at_a_time_gets_all(far):
 def test_a_file_that_takes_no_more_is_an_error(far):
     with pytest.raises(BlockingIOError, match="takes no more bytes"):
         far[1].get_file(f"{TOP}/file", outfile=Trickle(room=300_000))
+
+
+class Shrinking(CopyWatch):
+    """Takes the end of a file away when the first piece of its copy was written."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def advance(self, n_bytes):
+        os.truncate(self.path, 10)
+
+
+@pytest.mark.parametrize("length", [10 * BLOCK, 10 * BLOCK - 1, BLOCK + 1])
+def test_a_file_of_this_machine_that_shrinks_replaces_nothing(length, service, tmp_path):
+    source, ram = tmp_path / "log", service.filesystem("ram")
+    with ram.new_writable_file("ram://target") as file:
+        file.append(b"as it was")
+    for target_fs, target in ((ram, "ram://target"), (ram, "ram://new")):
+        source.write_bytes(bytes(length))
+        with pytest.raises(errors.AbortedError, match="it changed while it was read; try again"):
+            copy_through(
+                service.filesystem("file"), f"file://{source}", target_fs, target,
+                Shrinking(source), BLOCK, is_landing=True,
+            )  # fmt: skip
+    assert ram.read_file("ram://target") == b"as it was"
+    assert not ram.path_exists("ram://new")
+
+
+def test_what_is_rotated_or_grows_is_copied_as_it_was_opened(service, tmp_path):
+    source = tmp_path / "log"
+    source.write_bytes(bytes(10 * BLOCK))
+
+    class Rotating(CopyWatch):
+        def advance(self, n_bytes):
+            source.unlink(missing_ok=True)
+
+    ram = service.filesystem("ram")
+    copy_through(
+        service.filesystem("file"), f"file://{source}", ram, "ram://target", Rotating(), BLOCK,
+        is_landing=True,
+    )  # fmt: skip
+    assert ram.get_file_size("ram://target") == 10 * BLOCK
+
+
+def test_a_file_of_the_system_that_is_shorter_than_it_says_is_copied(service):
+    source = Path("/sys/devices/system/cpu/online")
+    content = source.read_bytes()
+    assert len(content) < source.stat().st_size
+    copy_through(
+        service.filesystem("file"), f"file://{source}", service.filesystem("ram"), "ram://target"
+    )
+    assert service.filesystem("ram").read_file("ram://target") == content
+
+
+def test_a_file_of_fsspec_that_shrinks_does_not_arrive(service):
+    memory = fsspec.filesystem("memory")
+    memory.pipe_file("/shrinks", bytes(10 * BLOCK))
+    service.register_filesystem("memory", memory)
+    source, ram = service.filesystem("memory"), service.filesystem("ram")
+
+    class Writing(CopyWatch):
+        def advance(self, n_bytes):
+            memory.pipe_file("/shrinks", bytes(10))
+
+    with pytest.raises(errors.DataLossError, match="it ended after"):
+        copy_through(source, "memory://shrinks", ram, "ram://f", Writing(), BLOCK, is_landing=True)
+    assert not ram.path_exists("ram://f")

@@ -9,7 +9,7 @@ import pytest
 from fsspec.callbacks import Callback
 
 from modular_tf import errors
-from modular_tf.fsspec import ModularFileSystem
+from modular_tf.fsspec import ModularFileSystem, filesystem_class
 from tests.fsspec.far_store import AT_ONCE, SCHEME, TOP, FarStore, serve
 
 COUNT = 3 * AT_ONCE
@@ -328,3 +328,24 @@ def test_listings_expire_and_are_forgotten(store):
             store.calls.clear()
             fs.find(TOP)
             assert store.count("get_children") > 0
+
+
+@pytest.mark.parametrize("put", ["put_file", "put"])
+def test_a_file_that_shrinks_while_it_is_uploaded_replaces_nothing(put, service, tmp_path):
+    """As a log does that is rotated by copying and truncating it."""
+    log = tmp_path / "log"
+    log.write_bytes(bytes(40 << 20))
+
+    class Shrinking(Callback):
+        def branched(self, *_, **__):
+            return self
+
+        def relative_update(self, inc=1):
+            if inc > 1:
+                os.truncate(log, 10)
+
+    fs = filesystem_class("ram")(service=service)
+    fs.pipe_file("kept", b"as it was")
+    with pytest.raises(errors.AbortedError, match="it changed while it was read; try again"):
+        getattr(fs, put)(str(log), "kept", callback=Shrinking())
+    assert fs.cat_file("kept") == b"as it was"

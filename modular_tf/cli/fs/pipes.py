@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from modular_tf.cli.fs.globbing import expand
@@ -58,12 +61,23 @@ def copy_in(transfers: Transfers[Any], service: PluginService, target: str) -> N
 
 def _read_in(place: Place, watch: FileWatch) -> None:
     from modular_tf.filesystem.copying import write_whole  # noqa: PLC0415  (help needs no core)
+    from modular_tf.filesystem.unchanged import require_all_read  # noqa: PLC0415  (likewise)
 
     source = cast("BufferedReader", sys.stdin.buffer)
 
+    before: os.stat_result | None = None
+    begun = 0
+    with suppress(OSError):  # it may be no file of the system
+        before = os.fstat(source.fileno())
+        begun = source.tell() if stat.S_ISREG(before.st_mode) else 0
+
     def write(writer: WritableFile) -> None:
+        done = begun
         while block := source.read1(CHUNK):
             writer.append(block)
+            done += len(block)
             watch.advance(len(block))
+        if before is not None:
+            require_all_read(source, before, done)
 
     write_whole(place.filesystem, place.uri, write, watch)

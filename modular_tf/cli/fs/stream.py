@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.errors import FailedPreconditionError
+from modular_tf.errors import DataLossError, FailedPreconditionError
+from modular_tf.filesystem.files import known_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +24,11 @@ def chunks(file: RandomAccessFile, start: int = 0, end: int | None = None) -> It
         file: The file to read.
         start: The position of the first byte.
         end: The position behind the last byte; None for the end of the file.
+
+    Raises:
+        DataLossError: The file ended before the length that it told when it was opened.
     """
+    whole = known_length(file) if end is None else None
     length = CHUNK if end is None else min(CHUNK, max(0, end - start))
     view = memoryview(bytearray(length))
     offset = start
@@ -32,6 +37,12 @@ def chunks(file: RandomAccessFile, start: int = 0, end: int | None = None) -> It
         offset += n_read
         if end is not None:
             view = view[: end - offset]
+    if whole is not None and offset < whole:
+        raise DataLossError(
+            f"read {file.uri!r}: it ended after {offset} of {whole} bytes; try again",
+            path=file.uri,
+            operation="read",
+        )
 
 
 def refuse_overlap(source: Place, target: Place) -> None:
