@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,6 @@ from modular_tf.errors import (
     InternalError,
     ModularTFError,
     NotFoundError,
-    PermissionDeniedError,
 )
 from modular_tf.filesystem.copy_watch import CopyWatch
 from modular_tf.filesystem.files import discard, known_length
@@ -261,12 +261,19 @@ def _replace(fs: Filesystem, target: str, contents: _Contents) -> None:
     beside = "".join(target.rstrip("/").rpartition("/")[:2])
     unfinished = f"{beside}{_UNFINISHED}{os.urandom(8).hex()}"
     contents.watch.unfinished(unfinished)
+    paths = _local_paths(fs, unfinished, target)
     try:  # begins before the file exists: an interrupt may come between any two steps
         try:
+            if paths is not None:  # its mode stays; until then nobody else reads what arrives
+                flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+                os.close(os.open(paths[0], flags, 0o600))
             writer = fs.new_writable_file(unfinished)
-        except PermissionDeniedError:
+        except PermissionError:
             return _write_new(fs, target, contents)
         contents.write_to(writer)
+        if paths is not None:
+            with suppress(FileNotFoundError):
+                shutil.copymode(paths[1], paths[0])
         fs.rename_file(unfinished, target)
     except BaseException:
         with suppress(ModularTFError):
@@ -274,6 +281,14 @@ def _replace(fs: Filesystem, target: str, contents: _Contents) -> None:
         raise
     finally:
         contents.watch.unfinished(None)
+
+
+def _local_paths(fs: Filesystem, *uris: str) -> list[str] | None:
+    """Return the paths of files that the system knows; None of others. The last one is there."""
+    if fs.scheme not in {"", "file"}:
+        return None
+    paths = [fs.translate_name(uri) for uri in uris]
+    return paths if os.path.isfile(paths[-1]) else None
 
 
 def _write(

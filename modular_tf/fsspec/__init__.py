@@ -13,7 +13,15 @@ Needs the extra `fsspec`.
 from __future__ import annotations
 
 from modular_tf.fsspec.filesystem import ModularFileSystem, filesystem_class
+from modular_tf.fsspec.options import IgnoredOptionWarning
 from modular_tf.fsspec.own_clients import OwnClientWarning
 from modular_tf.fsspec.registration import Registration, register
 
-__all__ = ["ModularFileSystem", "OwnClientWarning", "Registration", "filesystem_class", "register"]
+__all__ = [
+    "IgnoredOptionWarning",
+    "ModularFileSystem",
+    "OwnClientWarning",
+    "Registration",
+    "filesystem_class",
+    "register",
+]

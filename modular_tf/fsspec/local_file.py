@@ -19,7 +19,7 @@ def arriving_file(path: str) -> Iterator[IO[bytes]]:
     """Open a file for writing, which takes its name when the block ends without an error.
 
     Missing directories are made. A file that is replaced keeps its mode, and a link what it leads
-    to. What is no regular file, as a pipe, and a file in a directory that takes no new ones are
+    to; until then nobody else reads what arrives. What is no regular file, as a pipe, and a file in a directory that takes no new ones are
     written to as they are.
     """
     target = os.path.realpath(path)
@@ -31,7 +31,12 @@ def arriving_file(path: str) -> Iterator[IO[bytes]]:
         return
     unfinished = os.path.join(directory, f"{_UNFINISHED}{os.urandom(8).hex()}")
     try:  # begins before the file exists: an interrupt may come between any two steps
-        with open(unfinished, "xb") as file:
+        mode = 0o600 if os.path.exists(target) else 0o666  # less the umask
+
+        def opener(name: str, flags: int) -> int:
+            return os.open(name, flags, mode)
+
+        with open(unfinished, "xb", opener=opener) as file:
             yield file
         with suppress(FileNotFoundError):
             shutil.copymode(target, unfinished)

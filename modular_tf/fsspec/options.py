@@ -2,14 +2,16 @@
 
 A plugin reads its settings from the environment when it is first used, so one process has one
 account for each. Options that say what the environment says need nothing; others are the
-environment of an instance, in a process of its own. What no variable says is refused: an ignored
-credential would be worse than an error.
+environment of an instance, in a process of its own. What only tunes another client is ignored, with
+one warning. What else no variable says is refused: an ignored credential would be worse than an
+error.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,17 @@ if TYPE_CHECKING:
 
 _OF_FSSPEC = frozenset(("asynchronous", "loop"))  # it passes them to filesystems by itself
 _SECRET = re.compile(r"SECRET|TOKEN|PASSW|SAS|KEY$")
+
+
+_told: set[tuple[str, str]] = set()  # scheme and option
+
+
+class IgnoredOptionWarning(UserWarning):
+    """A storage option that tunes another client, and that the plugin has no use for.
+
+    It is told of each scheme and option once in a process;
+    `warnings.simplefilter("ignore", modular_tf.fsspec.IgnoredOptionWarning)` does without.
+    """
 
 
 class Options(dict[str, Any]):
@@ -51,10 +64,20 @@ def environment_of(
             in its place, and shows no value.
     """
     known = storage_options_of(library or "", scheme)
-    meant = [
+    given = [
         (name, value)
         for name, value in _entries(options, known)
-        if name not in _OF_FSSPEC and value is not None and not _has_no_effect(name, value, known)
+        if name not in _OF_FSSPEC and value is not None
+    ]
+    endpoints = {
+        known.variables[name]: str(value) for name, value in given if name in known.variables
+    }
+    meant = [
+        (name, value)
+        for name, value in given
+        if name not in known.ignored
+        and not _has_no_effect(name, value, known)
+        and not _is_said_by_endpoint(name, value, known, endpoints)
     ]
     unmet = [
         f"{name!r}: {_advice(name, known)}"
@@ -63,8 +86,11 @@ def environment_of(
     ]
     if unmet:
         raise TypeError(f"storage options that {scheme!r} does not follow: {'; '.join(unmet)}")
+    _tell_ignored(scheme, [name for name, _ in given if name in known.ignored], known)
     said = {
-        known.variables[name]: _as_text(value) for name, value in meant if name in known.variables
+        known.variables[name]: _as_said(known.variables[name], value)
+        for name, value in meant
+        if name in known.variables
     }
     switched = {
         variable: text or None
@@ -101,6 +127,28 @@ def _has_no_effect(name: str, value: Any, known: StorageOptions) -> bool:
     return value in known.without_effect.get(name, ())
 
 
+def _is_said_by_endpoint(
+    name: str, value: Any, known: StorageOptions, endpoints: Mapping[str, str]
+) -> bool:
+    """Tell whether the URL of the endpoint begins as a switch for TLS says."""
+    variable = known.said_by_endpoint.get(name)
+    if variable is None or not isinstance(value, bool):
+        return False
+    endpoint = endpoints.get(variable) or os.environ.get(variable, "")
+    return endpoint.startswith("https://" if value else "http://")
+
+
+def _tell_ignored(scheme: str, names: list[str], known: StorageOptions) -> None:
+    """Warn once in a process of options that are of no use to a plugin."""
+    new = [name for name in names if (scheme, name) not in _told]
+    _told.update((scheme, name) for name in new)
+    if new:
+        advice = {name: known.advice[name] for name in new if name in known.advice}
+        each = (f"{n!r} ({advice[n]})" if n in advice else repr(n) for n in new)
+        text = f"{scheme!r} ignores storage options that tune another client: {', '.join(each)}"
+        warnings.warn(text, IgnoredOptionWarning, stacklevel=2)
+
+
 def _is_said(name: str, value: Any, known: StorageOptions) -> bool:
     """Tell whether a variable says what an option says."""
     if name in known.switches:
@@ -112,15 +160,19 @@ def _is_said(name: str, value: Any, known: StorageOptions) -> bool:
 
 def _of_process(variable: str) -> str | None:
     said = os.environ.get(variable)
-    return None if said is None else said.rstrip("/")
+    return None if said is None else _as_said(variable, said)
 
 
 def _as_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(int(value))
-    return (
-        os.fspath(value).rstrip("/") if isinstance(value, os.PathLike) else str(value).rstrip("/")
-    )
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def _as_said(variable: str, value: Any) -> str:
+    """Return the text of a variable; of two spellings of an endpoint one, and a secret whole."""
+    text = _as_text(value)
+    return text.rstrip("/") if variable.endswith("ENDPOINT") else text
 
 
 def _advice(name: str, known: StorageOptions) -> str:

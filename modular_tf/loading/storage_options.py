@@ -7,6 +7,7 @@ import os
 import sys
 from functools import cache
 from importlib import resources
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class StorageOptions(NamedTuple):
         files: What a variable that names a file is to be, by the variable.
         without_effect: Values that mean what the plugin does anyway, by option.
         advice: What to do in place of an option.
+        ignored: Options that change how another client works and not what comes of it.
+        said_by_endpoint: Switches for TLS that mean nothing where this variable names a URL.
     """
 
     library: str
@@ -40,11 +43,14 @@ class StorageOptions(NamedTuple):
     files: Mapping[str, str]
     without_effect: Mapping[str, Sequence[Any]]
     advice: Mapping[str, str]
+    ignored: Sequence[str] = ()
+    said_by_endpoint: Mapping[str, str] = MappingProxyType({})
 
     @property
     def names(self) -> frozenset[str]:
         """The options of which something is known; `a.b` is the entry b of the option a."""
-        return frozenset((*self.variables, *self.switches, *self.without_effect, *self.advice))
+        said = (*self.variables, *self.switches, *self.without_effect, *self.advice)
+        return frozenset((*said, *self.ignored, *self.said_by_endpoint))
 
 
 @cache
@@ -61,6 +67,8 @@ def storage_options() -> tuple[StorageOptions, ...]:
             row.get("files", {}),
             row.get("without_effect", {}),
             row.get("advice", {}),
+            row.get("ignored", ()),
+            row.get("said_by_endpoint", {}),
         )
         for row in tomllib.loads(text)["plugin"]
     )

@@ -18,6 +18,7 @@ from modular_tf.errors import (
     UnavailableError,
 )
 from modular_tf.filesystem import copying, defaults
+from modular_tf.filesystem.copy_watch import CopyWatch
 from modular_tf.filesystem.copying import COPY_BLOCK, copy_through
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
@@ -392,3 +393,34 @@ def test_a_store_that_forgets_discarded_files_is_not_asked_about_the_target(stor
 
     assert store.files["/g"] == b"x"
     assert _calls(store, "stat", "path_exists", "delete_file", "rename_file") == []
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_nobody_else_reads_what_replaces_a_private_file(scheme, service, tmp_path):
+    """Neither while it arrives nor afterwards."""
+    target, ram = tmp_path / "key.pem", service.filesystem("ram")
+    target.write_text("old")
+    target.chmod(0o600)
+    with ram.new_writable_file("ram://key") as file:
+        file.append(b"secret")
+    modes = []
+
+    class Looking(CopyWatch):
+        def advance(self, n_bytes):
+            modes.extend(path.stat().st_mode & 0o777 for path in tmp_path.iterdir())
+
+    filesystem = service.filesystem(scheme.partition(":")[0])
+    copy_through(ram, "ram://key", filesystem, f"{scheme}{target}", Looking(), is_landing=True)
+    assert modes == [0o600, 0o600]  # of the file and of what is to replace it
+    assert target.read_bytes() == b"secret"
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_is_replaced_keeps_its_mode(service, tmp_path):
+    target, ram = tmp_path / "script", service.filesystem("ram")
+    target.write_text("old")
+    target.chmod(0o754)
+    with ram.new_writable_file("ram://script") as file:
+        file.append(b"new")
+    copy_through(ram, "ram://script", service.filesystem(""), str(target), is_landing=True)
+    assert target.stat().st_mode & 0o777 == 0o754

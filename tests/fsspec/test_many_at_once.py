@@ -349,3 +349,29 @@ def test_a_file_that_shrinks_while_it_is_uploaded_replaces_nothing(put, service,
     with pytest.raises(errors.AbortedError, match="it changed while it was read; try again"):
         getattr(fs, put)(str(log), "kept", callback=Shrinking())
     assert fs.cat_file("kept") == b"as it was"
+
+
+def test_nobody_else_reads_what_replaces_a_private_file(service, tmp_path):
+    target = tmp_path / "key.pem"
+    target.write_text("old")
+    target.chmod(0o600)
+    modes = []
+
+    class Looking(Callback):
+        def relative_update(self, inc=1):
+            modes.extend(path.stat().st_mode & 0o777 for path in tmp_path.iterdir())
+
+    fs = filesystem_class("ram")(service=service)
+    fs.pipe_file("key", b"secret")
+    fs.get_file("key", str(target), callback=Looking())
+    assert modes
+    assert set(modes) == {0o600}
+    assert target.stat().st_mode & 0o777 == 0o600
+    fs.get_file("key", str(tmp_path / "new"))
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o666 & ~umask()
+
+
+def umask():
+    found = os.umask(0)
+    os.umask(found)
+    return found

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from modular_tf.fsspec import IgnoredOptionWarning
+from modular_tf.fsspec import options as storage
 from modular_tf.fsspec.options import Options, environment_of, public_part
 from modular_tf.loading.storage_options import storage_options, storage_options_of
 
@@ -21,6 +23,7 @@ def empty_environment(monkeypatch):
     for row in storage_options():
         for variable in row.variables.values():
             monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(storage, "_told", set())
 
 
 def refusal(scheme, options, library=None):
@@ -34,6 +37,13 @@ def refusal(scheme, options, library=None):
     [
         ("s3", {"anon": "VALUE-42"}, "expected True or False"),
         ("s3", {"requester_pays": True}, "the plugin cannot ask for it"),
+        ("s3", {"s3_additional_kwargs": {"ServerSideEncryption": "VALUE-42"}}, "sends nothing"),
+        ("s3", {"ServerSideEncryption": "VALUE-42"}, "no such setting"),
+        ("s3", {"config_kwargs": {"signature_version": "VALUE-42"}}, "anon=True"),
+        ("s3", {"config_kwargs": {"s3": {"use_accelerate_endpoint": True}}}, "no such setting"),
+        ("s3", {"config_kwargs": {"proxies": {"http": "VALUE-42"}}}, "no such setting"),
+        ("s3", {"use_ssl": False}, "begin S3_ENDPOINT with http://"),
+        ("s3", {"use_ssl": False, "endpoint_url": "https://VALUE-42"}, "begin S3_ENDPOINT"),
         ("s3", {"key": ["VALUE-42"]}, "expected a text, for AWS_ACCESS_KEY_ID"),
         ("gs", {"token": "VALUE-42"}, "expected the path of a file with credentials"),
         ("gs", {"token": {"VALUE-42": 1}}, "GOOGLE_APPLICATION_CREDENTIALS"),
@@ -69,6 +79,60 @@ def test_a_refusal_names_option_and_remedy_and_no_value(scheme, option, told):
 )
 def test_options_are_the_environment_of_an_instance(scheme, options, environment):
     assert environment_of(scheme, LIBRARY.get(scheme, IO), options) == environment
+
+
+@pytest.mark.parametrize(
+    ("scheme", "option", "variable"),
+    [
+        ("s3", "secret", "AWS_SECRET_ACCESS_KEY"),
+        ("s3", "key", "AWS_ACCESS_KEY_ID"),
+        ("s3", "token", "AWS_SESSION_TOKEN"),
+        ("az", "account_key", "TF_AZURE_STORAGE_KEY"),
+        ("az", "sas_token", "TF_AZURE_STORAGE_SAS"),
+    ],
+)
+def test_a_secret_that_ends_in_a_slash_stays_whole(scheme, option, variable, monkeypatch):
+    """As 1 of 64 secret keys of AWS does."""
+    assert environment_of(scheme, IO, {option: "secret/"}) == {variable: "secret/"}
+    monkeypatch.setenv(variable, "secret")
+    assert environment_of(scheme, IO, {option: "secret/"})[variable] == "secret/"
+    monkeypatch.setenv(variable, "secret/")
+    assert environment_of(scheme, IO, {option: "secret/"}) == {}
+
+
+TUNING = {
+    "max_concurrency": 20,
+    "default_block_size": 1 << 20,
+    "default_cache_type": "readahead",
+    "default_fill_cache": False,
+    "config_kwargs": {
+        "max_pool_connections": 50,
+        "retries": {"max_attempts": 5},
+        "connect_timeout": 5,
+        "read_timeout": 5,
+        "s3": {"addressing_style": "path"},
+        "signature_version": "s3v4",
+    },
+}
+
+
+def test_options_that_tune_another_client_are_told_of_once(recwarn):
+    account = {"key": "k", "endpoint_url": "http://127.0.0.1:1", "use_ssl": False}
+    for _ in range(2):
+        found = environment_of("s3", IO, {**account, **TUNING})
+        assert found == {"AWS_ACCESS_KEY_ID": "k", "S3_ENDPOINT": "http://127.0.0.1:1"}
+    (warning,) = recwarn.list
+    assert warning.category is IgnoredOptionWarning
+    told = str(warning.message)
+    assert "'max_concurrency'" in told
+    assert "'config_kwargs.read_timeout' (set S3_REQUEST_TIMEOUT_MSEC" in told
+    assert "50" not in told
+
+
+def test_a_switch_for_tls_is_met_by_an_endpoint_that_says_the_same(monkeypatch):
+    monkeypatch.setenv("S3_ENDPOINT", "http://127.0.0.1:1")
+    assert environment_of("s3", IO, {"use_ssl": False}) == {}
+    assert environment_of("s3", IO, {"client_kwargs": {"use_ssl": False}}) == {}
 
 
 def test_without_an_account_none_is_left(monkeypatch):
