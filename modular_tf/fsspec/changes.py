@@ -116,7 +116,7 @@ class Changes(Patterns):
         try:
             left = delete_tree(self.filesystem, uri, at_once)
         finally:
-            self.dircache.clear()
+            self.forget_listings()
         if any(left):
             raise FailedPreconditionError(
                 f"{uri}: {left.undeleted_files} files and {left.undeleted_dirs} directories "
@@ -185,7 +185,7 @@ class Changes(Patterns):
         elif self._name(source) not in {self._name(target), self._name(path2)}:
             self._refuse_inside(source, target)
             self._move_directory(source, target)
-        self.dircache.clear()
+        self.forget_listings()
 
     def _name(self, path: Any) -> str:
         return self.filesystem.name_in_store(self.uri(path))

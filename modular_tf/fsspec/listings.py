@@ -65,6 +65,7 @@ class Listings(Queries):
             path: None if refresh else self._cached_listing(path) for path in directories
         }
         asked = [path for path, known in found.items() if known is None]
+        change = self._last_change
         names = results_at_once(self._names_or_error, asked, self._at_once())
         every = [name for listed in names if isinstance(listed, list) for name in listed]
         described = iter(entries.describe_all(self._asked_info, every, self._at_once()))
@@ -75,7 +76,7 @@ class Listings(Queries):
             some = islice(described, len(listed))
             found[path] = [entry for entry in some if entry is not None]
             if listed != [path]:
-                self.dircache[path] = found[path]
+                self._keep_listing(path, found[path], change)
         return [found[path] for path in directories]
 
     def _names_or_error(self, path: str) -> list[str] | OSError:

@@ -19,8 +19,8 @@ def arriving_file(path: str) -> Iterator[IO[bytes]]:
     """Open a file for writing, which takes its name when the block ends without an error.
 
     Missing directories are made. A file that is replaced keeps its mode, and a link what it leads
-    to; until then nobody else reads what arrives. What is no regular file, as a pipe, and a file in a directory that takes no new ones are
-    written to as they are.
+    to; until then nobody else reads what arrives. What is no regular file, as a pipe, and a file in
+    a directory that takes no new ones are written to as they are.
     """
     target = os.path.realpath(path)
     directory = os.path.dirname(target)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class Queries(PluginIdentity):
     """The part of `ModularFileSystem` that tells of one path."""
 
+    _last_change: object = None  # another object for each change, so that no thread misses one
+
     def info(self, path: Any, **_: Any) -> entries.Entry:
         """Return the entry of one file or directory: name, size, type, mtime (s) and mtime_ns.
 
@@ -98,6 +100,7 @@ class Queries(PluginIdentity):
         """
         if not self.dircache.use_listings_cache:
             return
+        self._last_change = object()  # first: a listing that is under way now is not kept
         above = path
         while above != self.root_marker:
             self._forget_one(above)
@@ -113,5 +116,16 @@ class Queries(PluginIdentity):
         if path is not None:
             self.forget_listing(self._strip_protocol(path))
             return
-        self.dircache.clear()
+        self.forget_listings()
         self.filesystem.flush_caches()
+
+    def forget_listings(self) -> None:
+        """Drop what the listings cache knows of all directories."""
+        self._last_change = object()
+        self.dircache.clear()
+
+    def _keep_listing(self, path: str, listing: list[entries.Entry], change: object) -> None:
+        """Keep a listing that was begun at a change, unless there was another one since."""
+        self.dircache[path] = listing
+        if self._last_change is not change:
+            self._forget_one(path)

@@ -214,6 +214,38 @@ def test_a_listings_cache_forgets_all_directories_above_what_comes_and_goes(serv
         assert [entry["name"] for entry in fs.ls(tree)] == fs.ls(tree, detail=False)
 
 
+CHANGES = {
+    "pipe_file": lambda fs, tree: fs.pipe_file(f"{tree}/new", b"new"),
+    "open": lambda fs, tree: fs.open(f"{tree}/new", "wb").close(),
+    "rm": lambda fs, tree: fs.rm(f"{tree}/a.csv"),
+    "rm of a tree": lambda fs, tree: fs.rm(f"{tree}/sub", recursive=True),
+    "mv": lambda fs, tree: fs.mv(f"{tree}/a.csv", f"{tree}/new"),
+    "mkdir": lambda fs, tree: fs.mkdir(f"{tree}/new"),
+    "invalidate_cache": lambda fs, tree: (
+        fs.filesystem.delete_file(fs.uri(f"{tree}/a.csv")),
+        fs.invalidate_cache(),
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_listing_that_a_change_overtakes_is_not_cached(change, service, tree, monkeypatch):
+    """The store answered before the change, and the answer comes after it."""
+    fs = ModularFileSystem("ram", service=service, use_listings_cache=True)
+    children = type(fs.filesystem).get_children
+
+    def late(filesystem, uri):
+        found = children(filesystem, uri)
+        monkeypatch.undo()
+        change(fs, tree)
+        return found
+
+    monkeypatch.setattr(type(fs.filesystem), "get_children", late)
+    fs.ls(tree)
+    found = [entry["name"] for entry in fs.ls(tree)]
+    assert sorted(found) == sorted(ModularFileSystem("ram", service=service).ls(tree, detail=False))
+
+
 def test_errors_other_than_absence_are_not_hidden(ram, monkeypatch):
     def refuse(uri):
         raise errors.PermissionDeniedError("no", path=uri)
