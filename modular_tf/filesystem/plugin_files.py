@@ -7,7 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.concurrency.threads import TimedWork
-from modular_tf.errors import ClosedError, InvalidArgumentError, ResourceExhaustedError
+from modular_tf.errors import (
+    ClosedError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+)
 from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
 from modular_tf.filesystem.scheme import is_of_this_machine
 from modular_tf.filesystem.worker_limits import with_limits
@@ -228,10 +233,13 @@ class PluginWritableFile(WritableFile):
         does.
 
         Raises:
+            FailedPreconditionError: A signal handler called this in the middle of a call of the
+                file on its own thread; the file stays open.
             ModularTFError: The plugin could not keep the data; the file is gone all the same.
         """
         writer = self._writer
         if writer is not None:
+            self._require_no_call_of_this_thread(writer, "close")
             results = self._close_results
             if self._may_be_interrupted():
                 self._close_aside(writer)
@@ -240,6 +248,17 @@ class PluginWritableFile(WritableFile):
             self._writer = None
             while results:  # that of an interrupted close comes first
                 self._check(results.pop(0), "close")
+
+    def _require_no_call_of_this_thread(self, writer: Any, operation: str) -> None:
+        """Refuse to a signal handler what would wait for the call that it interrupted."""
+        if lib.mtf_writer_is_interrupted(writer):
+            raise FailedPreconditionError(
+                f"{operation} {self.uri!r}: the file is in use by a call of this thread, which a"
+                " signal handler has interrupted; use it when the handler has returned",
+                plugin=self._filesystem.plugin,
+                path=self.uri,
+                operation=operation,
+            )
 
     def _may_be_interrupted(self) -> bool:
         """Return whether this thread gets interrupts, and may wait long for a store."""
@@ -266,6 +285,7 @@ class PluginWritableFile(WritableFile):
         """Clean up without the plugin's close, which would keep what was written."""
         writer = self._writer
         if writer is not None:
+            self._require_no_call_of_this_thread(writer, "discard")
             error = lib.mtf_writer_discard(writer)
             self._writer = None
             self._check(error, "discard")

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "filesystem_state.h"
 #include "read_bounds.h"
@@ -16,6 +17,17 @@ using mtf::on_path;
 namespace {
 
 Error closed_file_error() { return mtf::make_closed_error("the file is closed"); }
+
+Error interrupted_file_error(const char* what_next) {
+  const std::string message =
+      std::string("the file is in use by a call of this thread, which a signal handler has interrupted; ") +
+      what_next;
+  return mtf::make_error(9, message.c_str());
+}
+
+Error interrupted_file_error() {
+  return interrupted_file_error("use it when the handler has returned");
+}
 
 }  // namespace
 
@@ -49,20 +61,28 @@ struct mtf_writer final : mtf::OpenFile {
   bool closed = false;
   std::atomic<uint64_t> appended{0};
   std::atomic<bool> is_left{false};  // to be closed by the thread that is in a call
+  std::atomic<const void*> caller{nullptr};  // the thread that is in a call and has the lock
+
+  // Signal handlers run while a call waits for a worker, and may use the file: that would wait for
+  // itself.
+  bool is_in_call_of_this_thread() const { return caller == mtf::this_thread(); }
 
   Error close(bool wait) override {
-    mtf::UniqueLock lock(one_at_a_time, std::defer_lock);
-    if (wait) {
-      lock.lock();
-    } else if (!lock.try_lock()) {
+    mtf::UniqueLock lock(one_at_a_time, std::try_to_lock);
+    const bool is_own_call = !lock && is_in_call_of_this_thread();
+    if (!lock && wait && !is_own_call) lock.lock();
+    if (!lock) {
       is_left = true;
-      if (!lock.try_lock()) return nullptr;  // that thread has yet to look
+      if (!lock.try_lock()) {  // the thread that has it has yet to look
+        return is_own_call ? interrupted_file_error("it is closed when that call has ended") : nullptr;
+      }
     }
     return end(lock, true);
   }
   // As `close`, but what was written is not asked to be kept.
   Error discard() {
-    mtf::UniqueLock lock(one_at_a_time);
+    mtf::UniqueLock lock(one_at_a_time, std::defer_lock);
+    if (!take(lock)) return interrupted_file_error();
     return end(lock, false);
   }
   void abandon() override { closed = true; }
@@ -70,14 +90,24 @@ struct mtf_writer final : mtf::OpenFile {
   template <class Call>
   Error locked(const char* operation, Call&& call) {
     Error error = call_locked(operation, call);
-    if (is_left) drop(close(true));
-    return error;
+    if (!is_left) return error;
+    Error not_closed = close(true);
+    return error ? std::move(error) : std::move(not_closed);
   }
 
  private:
+  // False: this thread has it.
+  bool take(mtf::UniqueLock& lock) {
+    if (lock.try_lock()) return true;
+    if (is_in_call_of_this_thread()) return false;
+    lock.lock();
+    return true;
+  }
+
   Error end(mtf::UniqueLock& lock, bool keeps) {
     if (closed) return nullptr;
     closed = true;
+    caller = mtf::this_thread();
     const auto& table = owner->tables->writer;
     Error error = !keeps                   ? nullptr
                   : table.close == nullptr ? mtf::missing_operation("close")
@@ -90,6 +120,7 @@ struct mtf_writer final : mtf::OpenFile {
       table.cleanup(&handle);
     });
     if (!error && owner->in_worker != nullptr) error = std::move(cleaned_up);
+    caller = nullptr;
     lock.unlock();
     owner->remove_open(this);
     owner->leave();
@@ -98,10 +129,14 @@ struct mtf_writer final : mtf::OpenFile {
 
   template <class Call>
   Error call_locked(const char* operation, Call& call) {
-    const mtf::LockGuard lock(one_at_a_time);
+    mtf::UniqueLock lock(one_at_a_time, std::defer_lock);
+    if (!take(lock)) return interrupted_file_error();
     if (closed || is_left) return closed_file_error();
-    return guarded({owner->plugin, operation, path},
-                   [&](TF_Status* status) { call(owner->tables->writer, status); });
+    caller = mtf::this_thread();
+    Error error = guarded({owner->plugin, operation, path},
+                          [&](TF_Status* status) { call(owner->tables->writer, status); });
+    caller = nullptr;
+    return error;
   }
 };
 
@@ -270,6 +305,10 @@ extern "C" mtf_error* mtf_writer_sync(mtf_writer* writer) {
     const auto sync = table.sync != nullptr ? table.sync : table.flush;
     if (sync != nullptr) sync(&writer->handle, status);
   });
+}
+
+extern "C" int mtf_writer_is_interrupted(const mtf_writer* writer) {
+  return writer->is_in_call_of_this_thread() ? 1 : 0;
 }
 
 extern "C" mtf_error* mtf_writer_close(mtf_writer* writer) { return writer->close(true); }

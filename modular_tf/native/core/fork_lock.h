@@ -20,6 +20,12 @@ unsigned fork_generation();
 // False: the process has no memory for handlers of forks, and fork_generation() stays as it is.
 bool watches_forks();
 
+// Tells this thread from all others that are alive.
+inline const void* this_thread() {
+  static thread_local const char mark = 0;
+  return &mark;
+}
+
 // For std::lock_guard and std::unique_lock. Not recursive.
 class Lock {
  public:

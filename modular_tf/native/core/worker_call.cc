@@ -50,7 +50,8 @@ bool is_whole_and_sealed(int file, uint64_t size) {
 }  // namespace
 
 WorkerCall::WorkerCall(mtf_worker* worker, TF_Status* status, int64_t run, bool waits)
-    : worker_(worker), status_(status), wanted_run_(run), waits_(waits) {
+    : outer_(innermost_), worker_(worker), status_(status), wanted_run_(run), waits_(waits) {
+  innermost_ = this;
   acquire();
 }
 
@@ -59,6 +60,15 @@ WorkerCall::~WorkerCall() {
   close_file(directory_);
   if (is_begun_) give_up();
   give_back();
+  innermost_ = outer_;
+}
+
+int WorkerCall::of_this_thread(const mtf_worker* worker) {
+  int count = 0;
+  for (const WorkerCall* call = innermost_; call != nullptr; call = call->outer_) {
+    if (call->worker_ == worker && call->channel_ != nullptr) ++count;
+  }
+  return count;
 }
 
 bool WorkerCall::failed(int code, int32_t mark, const char* format, ...) {

@@ -32,6 +32,9 @@ class WorkerCall {
   WorkerCall(const WorkerCall&) = delete;
   WorkerCall& operator=(const WorkerCall&) = delete;
 
+  // How many calls of this worker the thread is in; more than one where signal handlers make calls.
+  static int of_this_thread(const mtf_worker* worker);
+
   // False: there is no channel, and the status says why.
   explicit operator bool() const { return channel_ != nullptr; }
   int64_t run() const { return channel_->run; }
@@ -86,12 +89,16 @@ class WorkerCall {
   bool acquire();
   Channel* new_channel();
   bool start(UniqueLock& lock);
+  bool is_started_by_this_thread() const;
   void give_up();
 
+  inline static thread_local WorkerCall* innermost_ = nullptr;
+  WorkerCall* const outer_;  // of this thread
   mtf_worker* worker_;
   TF_Status* status_;
   int64_t wanted_run_;
   bool waits_;
+  bool is_starting_ = false;  // it starts a process
   bool is_begun_ = false;
   bool is_answered_ = false;
   size_t room_ = 0;

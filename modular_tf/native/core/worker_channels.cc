@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "shared_memory.h"
+#include "worker_call.h"
 
 namespace mtf {
 namespace {
@@ -164,8 +165,9 @@ extern "C" void mtf_worker_stop(mtf_worker* worker, int64_t most_ms) {
   mtf::forget_parents(*worker);
   worker->changed.notify_all();
   ++worker->waiting;
+  const int own = mtf::WorkerCall::of_this_thread(worker);  // a signal handler closes it
   worker->changed.wait_for(lock, std::chrono::milliseconds(most_ms),
-                           [&] { return worker->in_flight == 0; });
+                           [&] { return worker->in_flight <= own; });
   --worker->waiting;
 }
 

@@ -107,17 +107,27 @@ Channel* WorkerCall::new_channel() {
 // Starts a process; one thread does, the others wait for it. Called with the lock.
 bool WorkerCall::start(UniqueLock& lock) {
   if (worker_->is_starting) {
-    worker_->changed.wait_for(lock, std::chrono::milliseconds(kLookForSignalsMs),
-                              [&] { return !worker_->is_starting; });
-    return true;  // the caller looks again
+    if (is_started_by_this_thread()) {
+      return failed(kFailedPrecondition, 0,
+                    "a signal handler has interrupted this thread while it starts the process of the "
+                    "plugin; call it when the handler has returned");
+    }
+    const bool is_over =
+        worker_->changed.wait_for(lock, std::chrono::milliseconds(kLookForSignalsMs),
+                                  [&] { return !worker_->is_starting; });
+    if (is_over) return true;  // the caller looks again
+    lock.unlock();
+    if (is_interrupted()) return failed(kCancelled, kInterrupted, "interrupted");
+    lock.lock();
+    return true;
   }
-  worker_->is_starting = true;
+  worker_->is_starting = is_starting_ = true;
   const int64_t run = worker_->run + 1;
   lock.unlock();
   char text[kMostOfAText] = "";
   const int control = mtf_upcall_worker_start(worker_->number, run, text, sizeof text);
   lock.lock();
-  worker_->is_starting = false;
+  worker_->is_starting = is_starting_ = false;
   worker_->run = run;
   worker_->control = control;
   worker_->given_up = 0;
@@ -125,6 +135,13 @@ bool WorkerCall::start(UniqueLock& lock) {
   if (control >= 0) return true;
   text[sizeof text - 1] = '\0';
   return failed(kUnavailable, kWorkerEnded, "%s", text);
+}
+
+// Then this is a call of a signal handler's, which runs in the middle of the start.
+bool WorkerCall::is_started_by_this_thread() const {
+  const WorkerCall* call = outer_;
+  while (call != nullptr && (call->worker_ != worker_ || !call->is_starting_)) call = call->outer_;
+  return call != nullptr;
 }
 
 bool WorkerCall::acquire_again() {

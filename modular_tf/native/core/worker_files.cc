@@ -38,10 +38,12 @@ struct RemoteFile {
   RemoteFile(const RemoteFile&) = delete;
   RemoteFile& operator=(const RemoteFile&) = delete;
 
-  // Notes what a call has opened.
-  void take(const WorkerCall& call) {
+  // Notes what a call has opened, unless it is open in that process.
+  bool take(const WorkerCall& call) {
     const mtf::LockGuard lock(lock_);
+    if (there_.run == call.run()) return false;
     there_ = {static_cast<uint64_t>(call.reply().numbers[0]), call.run()};
+    return true;
   }
   OpenThere there() {
     const mtf::LockGuard lock(lock_);
@@ -55,7 +57,6 @@ struct RemoteFile {
   std::string path;
   std::atomic<bool> is_seen{false};
   mtf::SeenFile seen = {};
-  mtf::Lock reopening;
 
   // How many of as many bytes from here on it had when it was looked at; none where nobody has looked.
   size_t known_bytes(uint64_t offset, size_t wanted) const {
@@ -123,9 +124,18 @@ void file_lost(TF_Status* status, const char* why) {
   status->mark = mtf::kFileLost;
 }
 
+// Whether a signal handler raised in a call that failed, be it while the end of the process was looked
+// into. The status says so then.
+bool was_interrupted(TF_Status* status) {
+  if (status->code == 0 || !mtf::is_interrupted()) return false;
+  status->mark = mtf::kInterrupted;
+  return true;
+}
+
 // Opens a file in the process of now, if it is the one that was opened in a process that has ended.
+// Several threads may, and a signal handler in the middle of it: the first one to have it open wins, and no
+// lock is held meanwhile.
 bool reopen(RemoteFile& file, TF_Status* status) {
-  const mtf::LockGuard lock(file.reopening);
   if (!file.is_seen) {
     file_lost(status, "the process of the plugin that had this file open has ended, and it is not known "
                       "whether the file is still the same; open it again");
@@ -137,12 +147,13 @@ bool reopen(RemoteFile& file, TF_Status* status) {
   if (!call.perform(request_of(kLookAndOpenReader, file.filesystem))) return false;
   const auto& numbers = call.reply().numbers;
   const bool is_same = mtf::SeenFile{numbers[1], numbers[2]} == file.seen;
-  if (is_same) {
-    file.take(call);
-  } else {
-    const OpenThere other = {static_cast<uint64_t>(numbers[0]), call.run()};
-    call.perform(request_about(kReleaseReader, file, other));
-    mtf_status_clear(status);
+  if (is_same && file.take(call)) return true;
+  const OpenThere other = {static_cast<uint64_t>(numbers[0]), call.run()};
+  // In that process alone: in another one the number may be that of another file.
+  const bool is_released = call.begin(request_about(kReleaseReader, file, other)) && call.finish();
+  if (!is_released && was_interrupted(status)) return false;
+  mtf_status_clear(status);
+  if (!is_same) {
     file.is_seen = false;
     file_lost(status, "the process of the plugin that had this file open has ended, and the file has "
                       "changed since; open it again");
@@ -151,14 +162,6 @@ bool reopen(RemoteFile& file, TF_Status* status) {
 }
 
 RemoteFile& file_of(void* plugin_file) { return *static_cast<RemoteFile*>(plugin_file); }
-
-// Whether a signal handler raised in a call that failed, be it while the end of the process was looked
-// into. The status says so then.
-bool was_interrupted(TF_Status* status) {
-  if (status->code == 0 || !mtf::is_interrupted()) return false;
-  status->mark = mtf::kInterrupted;
-  return true;
-}
 
 // Where the call cannot be made or fails, the file is gone all the same.
 template <Operation operation, class Handle>
