@@ -21,13 +21,14 @@ from modular_tf.first_contact.timers import Timer, timer_changes, timers_of_proc
 from modular_tf.native.crash_report import signal_handlers
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import process_symbol
+from modular_tf.processes.plain_text import plain
 from modular_tf.processes.signal_names import signal_name
 from modular_tf.rules import Violation
 from modular_tf.rules import first_contact as rules
 from modular_tf.rules.loading import WHOLE_ELF
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from modular_tf.rules import Rule
 
@@ -48,6 +49,9 @@ RULES_OF_CHANGES = frozenset(
     }
 )
 """The rules that the child checks besides those of loading; its watcher checks the others."""
+_OF_PROGRAMS = frozenset(
+    b"BASH_ENV ENV GCONV_PATH GLIBC_TUNABLES PATH PYTHONHOME PYTHONPATH PYTHONSTARTUP".split()
+)
 _LC_ALL = 6  # of glibc and musl alike
 _SMALLEST = 5e-324
 
@@ -160,13 +164,39 @@ def _harmless_changes(before: ProcessState, after: ProcessState) -> Iterator[Vio
             rules.PROCESS_STATE_KEPT, "made the processor round otherwise than to the nearest"
         )
     known = {os.fsencode(name): os.fsencode(value) for name, value in os.environ.items()}
-    found = _environment()
-    names = sorted(
-        name for name in known.keys() | found.keys() if known.get(name) != found.get(name)
+    yield from _environment_changes(known, _environment())
+
+
+def _environment_changes(
+    before: Mapping[bytes, bytes], after: Mapping[bytes, bytes]
+) -> Iterator[Violation]:
+    """Yield what a plugin did to the environment, which programs that are started later inherit.
+
+    Args:
+        before: The variables before it ran, as `_environment` gives them.
+        after: Those after it ran.
+    """
+    changed = sorted(
+        name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
     )
-    if names:
-        listed = ", ".join(name.decode("utf-8", "replace") for name in names)
+    of_programs = [name for name in changed if _decides_about_programs(name)]
+    others = [name for name in changed if name not in of_programs]
+    if others:
+        listed = ", ".join(name.decode("utf-8", "replace") for name in others)
         yield Violation(rules.PROCESS_STATE_KEPT, f"changed environment variables: {listed}")
+    if of_programs:
+        listed = ", ".join(_shown_variable(name, after.get(name)) for name in of_programs)
+        message = f"changed what programs that are started from now on load or run: {listed}"
+        yield Violation(rules.PROCESS_STATE_KEPT, message)
+
+
+def _decides_about_programs(name: bytes) -> bool:
+    return name.startswith(b"LD_") or name in _OF_PROGRAMS
+
+
+def _shown_variable(name: bytes, value: bytes | None) -> str:
+    shown = name.decode("utf-8", "replace")
+    return f"{shown} is gone" if value is None else f"{shown}={plain(os.fsdecode(value))!r}"
 
 
 def _directory() -> str:

@@ -35,6 +35,7 @@ from modular_tf.native.library import (
     mapped_since,
     show_as,
 )
+from modular_tf.native.plugin_names import note_code
 from modular_tf.native.runtime_library import absent_function, load_runtime, tensorflow_is_loaded
 from modular_tf.native.sanitizers import sanitizer_of_process
 from modular_tf.rules import Violation
@@ -139,7 +140,9 @@ def _map(targets: Sequence[Target], absent: Sequence[str], by_name: OpenedByName
     load_runtime()
     single_threaded = is_single_threaded()
     stub = _map_stub(targets, absent, by_name)
-    for new in mapped_since(stub) if by_name.shown else ():
+    since = mapped_since(stub)
+    note_code(plugin.path, [new.address for new in since if new.path in own_paths])
+    for new in since if by_name.shown else ():
         show_as(new.path, shown_file(new.path) or new.path)
     wanted = {target.file.path: target.names.linked for target in targets}
     library = Library.find(mapped_as)

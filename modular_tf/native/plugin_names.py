@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import ResourceExhaustedError
 from modular_tf.native.ffi import ffi, lib
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _made: dict[tuple[str, str, str], Any] = {}
 _named: dict[str, Any] = {}
+_of_path: dict[str, Any] = {}
 
 
 def name_plugin(name: str, path: str, record: str = "") -> None:
@@ -30,6 +34,19 @@ def name_plugin(name: str, path: str, record: str = "") -> None:
             lib.mtf_error_free(lib.mtf_take_error())
             raise ResourceExhaustedError(f"no memory for the name of the plugin {name}")
     _named[name] = made
+    _of_path[path] = made
+
+
+def note_code(path: str, addresses: Iterable[int]) -> None:
+    """Note that the code of mapped objects is a plugin's: who ends a process in it is named so.
+
+    Args:
+        path: The plugin's file; nothing is noted for one without a name.
+        addresses: Where the objects lie, for good.
+    """
+    made = _of_path.get(path)
+    for address in addresses if made is not None else ():
+        lib.mtf_plugin_has_code(made, address)
 
 
 def _bytes(text: str) -> bytes:

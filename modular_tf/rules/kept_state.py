@@ -16,13 +16,14 @@ LOADING_SURVIVED = Rule(
 )
 CALLS_SURVIVED = Rule(
     "LD-130",
-    "A call into a plugin does not end the process.",
+    "Neither a call into a plugin nor its threads, exit handlers and destructors end the process, "
+    "or keep it from its end for longer than `close_timeout_s` of the configuration.",
     "It is reported on standard error and by `modular-tf why NAME`. The plugin is quarantined "
-    "when the third process ends in one of its calls: no trial would find that.",
-    "Tell the plugin's author which call it was, and update the plugin; `modular-tf quarantine "
+    "when the third process ends in its code: no trial would find that.",
+    "Tell the plugin's author what was reported, and update the plugin; `modular-tf quarantine "
     "retry NAME` forgets it. `tell_ended_calls = false` in the configuration, or "
     "MODULAR_TF_TELL_ENDED_CALLS=0, switches the reports and records off.",
-    "signal(7), exit(3)",
+    "signal(7), exit(3), pthread_cancel(3)",
 )
 STORAGE_TRUSTED = Rule(
     "LD-071",

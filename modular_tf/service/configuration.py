@@ -85,7 +85,8 @@ class Config:
         statistics: Whether the calls into plugins are counted, for `PluginService.statistics`.
         trust: Whose files are opened.
         close_timeout_s: Seconds that `PluginService.close` waits for plugins, such as one that
-            sends what was written to a store; None as long as it takes.
+            sends what was written to a store, and that exit handlers and destructors of plugins
+            may take at the end of the process, which then ends at once; None as long as it takes.
         watch_polling: Whether directories are watched by looking at them again and again: "auto",
             where the file system tells nothing of itself; or True or False.
         watch_poll_interval_s: Seconds between two looks.

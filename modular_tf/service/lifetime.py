@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 from typing import TYPE_CHECKING, Protocol
 
@@ -57,12 +58,21 @@ _live: LiveObjects[LiveService] = LiveObjects()
 _ending = threading.Event()
 
 
-def close_with_process(service: LiveService) -> None:
+_exit_timeouts_s: list[float] = [0.0]  # the longest that a service of this process asked for
+
+
+def close_with_process(service: LiveService, exit_timeout_s: float | None = None) -> None:
     """Have a service closed at exit, and told of a fork, as long as somebody holds it.
 
     Python runs no exit handler that another one registers. So a service that an exit handler makes
     after the others were closed ends when the interpreter lets go of it and of its files: what is
     open is written out, and plugins' cleanup functions run, as those hold each other.
+
+    Args:
+        service: The service.
+        exit_timeout_s: How many seconds exit handlers and destructors of plugins may take, which
+            the process cannot leave out; None as long as they take. Of several services the longest
+            time counts.
 
     Raises:
         ClosedError: The process ends, and this is not the thread that runs exit handlers. Others
@@ -75,6 +85,7 @@ def close_with_process(service: LiveService) -> None:
             f" {thread.name!r} before, or let the process wait for it (daemon=False)"
         )
     _live.add(service)
+    _exit_timeouts_s[0] = max(_exit_timeouts_s[0], exit_timeout_s or 0.0)
 
 
 def is_awaited() -> bool:
@@ -117,6 +128,8 @@ def _close_all() -> None:
         except BaseException as interrupt:  # noqa: BLE001  (the others are to be closed as well)
             failures.append(interrupt)
     listener.stop()  # after the cleanups, which may log as well
+    if (native := sys.modules.get("modular_tf.native.ffi")) is not None:  # plugins may be mapped
+        native.lib.mtf_process_exits(round(_exit_timeouts_s[0] * 1000))
     if failures:
         raise failures[0]
 

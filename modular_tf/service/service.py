@@ -112,7 +112,7 @@ class PluginService(Served):
         self._is_ended = False
         self._unclosed: list[PluginEntry] = []
         self._closing = TimedWork()
-        close_with_process(self)
+        close_with_process(self, self.config.close_timeout_s)
 
     # -- the way of plugins ---------------------------------------------------------------------
 

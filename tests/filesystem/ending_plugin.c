@@ -2,6 +2,7 @@
  * with HOW one of those of `how_to_end`; "children" ends children of the plugin's own. "close" hangs when it is written and closed; a fraction of a
  * second is in CLOSE_SECONDS. */
 #define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,11 @@ static void how_to_end(const char* how) {
   if (strcmp(how, "/overflow") == 0) overflow(0);
   if (strcmp(how, "/children") == 0) end_children();
   if (strcmp(how, "/hang") == 0) wait_seconds(600);
+  if (strcmp(how, "/end-thread") == 0) pthread_exit(NULL);
+  if (strcmp(how, "/cancel-thread") == 0) {
+    pthread_cancel(pthread_self());
+    pthread_testcancel();
+  }
 }
 
 static void open_reader(const TF_Filesystem* filesystem, const char* path,

@@ -43,7 +43,7 @@ def misdeed() -> Callable[..., Path]:
 def build_misdeed(deed: str, place: str = "INIT", kind: str = "device") -> Path:
     """Return a library that misbehaves; `kind` is `device` or `filesystem`."""
     macros = (f"MISDEED={deed}", f"PLACE={place}")
-    sources = (_FOLDER / "process_deeds.c", _THROW)
+    sources = (_FOLDER / "process_deeds.c", _FOLDER / "later_deeds.c", _THROW)
     objects = [compile_object(_FOLDER / "misdeed.c", macros), *map(compile_object, sources)]
     if kind == "device":
         good = (_LAYOUT, "SE_InitPlugin=dialect_init")

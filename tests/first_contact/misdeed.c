@@ -1,6 +1,7 @@
 /* Does a MISDEED at a PLACE; each macro is one of the names of the enumerations. */
 #define _GNU_SOURCE
 #include "misdeed.h"
+#include "later_deeds.h"
 #include "process_deeds.h"
 
 #include <dirent.h>
@@ -37,6 +38,8 @@ enum misdeed {
   CHANGE_USER, CHANGE_GROUPS, CHANGE_ROOT, LEAVE_NETWORK, LEAVE_PIDS, HIDE_PROC, FILTER,
   FILTER_OPEN, NO_NEW_PRIVILEGES, TRACE_ME, END_WITH_PARENT, ADOPT_ORPHANS, NOT_DUMPABLE, RENAME,
   NICE, AFFINITY, LOCK_MEMORY, SIGNAL_STACK, NON_BLOCKING, AT_FORK, CRASH_AT_FORK,
+  CRASH_LATER, ABORT_LATER, EXIT_LATER, CANCEL_LATER, CRASH_AT_EXIT, HANG_AT_EXIT, CRASH_WHEN_UNLOADED,
+  HANG_WHEN_UNLOADED, PRELOAD,
 };
 
 static const size_t kGibibyte = (size_t)1 << 30;
@@ -406,6 +409,15 @@ static void misbehave(void) {
     case AT_FORK: call_at_fork(0); break;
     case CRASH_AT_FORK: call_at_fork(1); break;
     case FILL_DISK: fill_disk(); break;
+    case CRASH_LATER: crash_later(); break;
+    case ABORT_LATER: abort_later(); break;
+    case EXIT_LATER: exit_later(); break;
+    case CANCEL_LATER: cancel_main_thread_later(); break;
+    case CRASH_AT_EXIT: crash_at_exit(); break;
+    case HANG_AT_EXIT: hang_at_exit(); break;
+    case CRASH_WHEN_UNLOADED: crash_when_unloaded(); break;
+    case HANG_WHEN_UNLOADED: hang_when_unloaded(); break;
+    case PRELOAD: setenv("LD_PRELOAD", "/nowhere/libpreloaded.so", 1); break;
     default: break;
   }
 }

@@ -202,6 +202,7 @@ def _offer_of(kind: str) -> Offer:
         ("CHANGE_DIRECTORY", "changed the working directory to /"),
         ("CHANGE_UMASK", "changed the umask from "),
         ("CHANGE_ENVIRONMENT", "changed environment variables: MISDEED"),
+        ("PRELOAD", "changed what programs that are started from now on load or run: LD_PRELOAD="),
         pytest.param(
             "FLUSH_TO_ZERO",
             "made the processor take denormal numbers for zero",

@@ -1,18 +1,24 @@
 """An application that has a hostile library among its plugins, and tells how it fared.
 
 `python application.py LIBRARY GOOD_BEFORE GOOD_AFTER FOLDER`. The good plugins serve `before` and
-`after`. What is printed last is a JSON object: what became of the library, and what still serves.
+`after`. What is printed last is a JSON object: what became of the library, what is known of it, and
+what still serves. With MISDEED_MOMENT, the path of a file, the library is mapped, and when all was
+used the file is made, at which the library ends the process.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+import time
 from pathlib import Path
 
 from modular_tf import Config, PluginService
 
 _PATIENT = Config(first_contact_timeout_s=5.0)
+_EAGER = Config(first_contact_timeout_s=5.0, load="eager", close_timeout_s=1.0)
+_MOMENT = os.environ.get("MISDEED_MOMENT")
 
 
 def what_serves(service: PluginService, folder: Path) -> list[str]:
@@ -39,13 +45,20 @@ def what_serves(service: PluginService, folder: Path) -> list[str]:
 def main() -> None:
     """Load, use, and tell."""
     library, before, after, folder = sys.argv[1:]
-    with PluginService(config=_PATIENT, plugin_paths=[before, library, after]) as service:
+    config = _EAGER if _MOMENT else _PATIENT
+    with PluginService(config=config, plugin_paths=[before, library, after]) as service:
         report = service.load()
         served = what_serves(service, Path(folder))
         (record,) = (found for found in report.plugins if found.path == library)
         state = record.state.value
         said = [reason.as_dict() for reason in (*record.reasons, *record.warnings)]
-    sys.stdout.write("\n" + json.dumps({"state": state, "said": said, "served": served}) + "\n")
+        why = list(service.why(record.name).lines)
+    told = {"state": state, "said": said, "served": served, "why": why}
+    if _MOMENT:
+        Path(_MOMENT).touch()
+        if "_later_" in library:
+            time.sleep(60)
+    sys.stdout.write("\n" + json.dumps(told) + "\n")
 
 
 main()

@@ -32,12 +32,15 @@ class HostileLibrary(NamedTuple):
         about: What it does.
         states: What may become of it. Where that is `loaded`, a warning has to tell of it.
         make: Builds it, in an empty folder.
+        ends: How it ends the application after all its calls have returned, as the line on standard
+            error says that names it; "" where the application goes on.
     """
 
     name: str
     about: str
     states: frozenset[str]
     make: Callable[[Path], Path]
+    ends: str = ""
 
 
 _ENDS_THE_TRIAL = {
@@ -115,6 +118,22 @@ _LEAVES_A_TRACE = {
     "LOCK_MEMORY": "locks all memory",
     "SIGNAL_STACK": "changes the stack of signal handlers",
     "NON_BLOCKING": "opens standard output anew without blocking",
+    "PRELOAD": "has programs that are started later load a library",
+}
+_OWN_THREAD, _AT_EXIT = "a thread of its own", "an exit handler or destructor"
+_ENDS_LATER = {
+    "CRASH_LATER": ("crashes in a thread of its own", "SIGSEGV", _OWN_THREAD),
+    "ABORT_LATER": ("aborts in a thread of its own", "SIGABRT", _OWN_THREAD),
+    "EXIT_LATER": ("ends the process in a thread of its own", "exit(0)", _OWN_THREAD),
+    "CANCEL_LATER": (
+        "cancels the main thread",
+        "pthread_cancel() or pthread_exit() of the main thread",
+        _OWN_THREAD,
+    ),
+    "CRASH_AT_EXIT": ("crashes in an exit handler", "SIGSEGV", _AT_EXIT),
+    "HANG_AT_EXIT": ("hangs in an exit handler", "exit() hangs", _AT_EXIT),
+    "CRASH_WHEN_UNLOADED": ("crashes in its destructor", "SIGSEGV", _AT_EXIT),
+    "HANG_WHEN_UNLOADED": ("hangs in its destructor", "exit() hangs", _AT_EXIT),
 }
 _SETTINGS = {
     "device": {"FIXTURE_TYPE": "HOSTILE", "FIXTURE_PLATFORM": "HOSTILE_PLATFORM"},
@@ -145,6 +164,9 @@ def _misdeeds(kind: str) -> Iterator[HostileLibrary]:
     for place in _PLACES[kind]:
         for deed in ("CRASH", "HANG"):
             yield _misdeed(kind, place, deed, _ENDS_THE_TRIAL[deed], _KEPT_OUT)
+    for deed, (about, how, where) in _ENDS_LATER.items():
+        library = _misdeed(kind, "INIT", deed, about, frozenset(("named",)))
+        yield library._replace(ends=f"{how} in plugin {_name_of(deed, kind)}, {where} (")
 
 
 def _misdeed(
@@ -155,6 +177,11 @@ def _misdeed(
     return HostileLibrary(
         name, f"{about} (in {where})", states, lambda _: build_misdeed(deed, place, kind)
     )
+
+
+def _name_of(deed: str, kind: str) -> str:
+    """Return what users know it by, from the name of its file."""
+    return f"{deed.lower()}_at_init" + ("" if kind == "device" else f"_of_{kind}")
 
 
 def _variants(kind: str) -> Iterator[HostileLibrary]:

@@ -67,14 +67,34 @@ def _outcome_of(library: HostileLibrary, folder: Path) -> Outcome:
     (folder / "made").mkdir()
     made = library.make(folder / "made")
     command = [sys.executable, str(_APPLICATION), str(made), *map(str, good), str(folder)]
+    environment = _environment(folder)
+    if library.ends:
+        environment["MISDEED_MOMENT"] = str(folder / "moment")
     try:
-        ended = run_in_group(command, cwd=folder, env=_environment(folder), timeout=_TIMEOUT_S)
+        ended = run_in_group(command, cwd=folder, env=environment, timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         return Outcome(library, f"still running after {_TIMEOUT_S:.0f} s", "", [])
+    if library.ends:
+        return _outcome_of_end(library, command, ended.stderr, folder)
     if ended.returncode != 0:
         return Outcome(library, f"ended with {ended.returncode}", ended.stderr[-_MOST_SAID:], [])
     told = json.loads(ended.stdout.splitlines()[-1])
     return Outcome(library, told["state"], _reason(told["said"]), told["served"])
+
+
+def _outcome_of_end(
+    library: HostileLibrary, command: list[str], said: str, folder: Path
+) -> Outcome:
+    """Look at what is said of a library that ended an application, then and to the next one."""
+    line = next((line for line in said.splitlines() if library.ends in line), "")
+    if not line:
+        return Outcome(library, "named by nobody", said[-_MOST_SAID:], [])
+    ended = run_in_group(command, cwd=folder, env=_environment(folder), timeout=_TIMEOUT_S)
+    if ended.returncode != 0:
+        return Outcome(library, f"ended the next with {ended.returncode}", ended.stderr, [])
+    told = json.loads(ended.stdout.splitlines()[-1])
+    known = any("LD-130" in fact for fact in told["why"])
+    return Outcome(library, "named" if known else "known to nobody", line, told["served"])
 
 
 def _good(scheme: str) -> Path:

@@ -15,6 +15,15 @@ SAMPLE = [
     "device-change-environment-init",
     "filesystem-needed-missing",
     "unfit-LD-003",
+    "device-preload-init",
+    "filesystem-crash-later-init",
+    "filesystem-abort-later-init",
+    "device-exit-later-init",
+    "filesystem-cancel-later-init",
+    "device-crash-at-exit-init",
+    "filesystem-hang-at-exit-init",
+    "filesystem-crash-when-unloaded-init",
+    "device-hang-when-unloaded-init",
 ]
 
 

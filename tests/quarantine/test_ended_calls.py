@@ -174,6 +174,32 @@ def test_exit_in_a_call_is_told(run_python, library):
     assert "modular_tf: exit(3) in plugin ending, read of 'ending://h/exit'" in ended.stderr
 
 
+@pytest.mark.parametrize("how", ["end-thread", "cancel-thread"])
+def test_the_end_of_the_main_thread_in_a_call_is_told(run_python, library, how):
+    ended = run_python(READ, library, f"ending://h/{how}", status=None)
+    what = "pthread_cancel() or pthread_exit() of the main thread"
+    assert f"modular_tf: {what} in plugin ending, read of 'ending://h/{how}'" in ended.stderr
+    assert f"ended in it by {what} [LD-130]" in run_python(STATE, library).stdout
+
+
+IN_A_THREAD = """
+    import os, sys, threading, time
+    from modular_tf.service.service import PluginService
+    with PluginService(plugin_paths=[sys.argv[1]]) as service:
+        service.load()
+        file = service.filesystem("ending").new_random_access_file("ending://h/end-thread")
+        thread = threading.Thread(target=lambda: file.read(0, 8), daemon=True)
+        thread.start()
+        while os.path.exists(f"/proc/self/task/{thread.native_id}"):
+            time.sleep(0.01)
+        os._exit(0)
+"""
+
+
+def test_the_end_of_another_thread_in_a_call_is_no_end_of_the_process(run_python, library):
+    assert "modular_tf:" not in run_python(IN_A_THREAD, library, status=0).stderr
+
+
 def test_what_others_send_is_not_the_plugins(run_python, library):
     assert "modular_tf:" not in run_python(KILLED, library).stderr
     assert "LD-130" not in run_python(STATE, library).stdout

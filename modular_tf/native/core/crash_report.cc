@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -22,6 +21,7 @@
 #include "handler_text.h"
 #include "library.h"
 #include "oldest_call.h"
+#include "signal_place.h"
 
 namespace {
 
@@ -158,30 +158,7 @@ void write_frame(uintptr_t address, uintptr_t inside) {
   report(line.add("\", ").number(address - start).add("]}\n"));
 }
 
-struct Place {
-  uintptr_t instruction = 0;
-  uintptr_t stack = 0;
-  uintptr_t caller = 0;  // where known without unwinding
-};
-
-Place place_of(const void* context) {
-  Place place;
-#if defined(__x86_64__)
-  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
-  place.instruction = static_cast<uintptr_t>(registers[REG_RIP]);
-  place.stack = static_cast<uintptr_t>(registers[REG_RSP]);
-  const auto* top = reinterpret_cast<const void*>(place.stack);
-  if (mtf_try_read(top, &place.caller, sizeof place.caller) == 0) place.caller = 0;
-#elif defined(__aarch64__)
-  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
-  place.instruction = registers.pc;
-  place.stack = registers.sp;
-  place.caller = registers.regs[30];
-#else
-  (void)context;
-#endif
-  return place;
-}
+using Place = mtf::SignalPlace;
 
 void write_frames(void* const* frames, int begin, int end) {
   for (int i = begin; i < end; ++i) {
@@ -215,7 +192,7 @@ bool is_overflow(int number, const siginfo_t* info, const Place& place) {
 void on_fatal(int number, siginfo_t* info, void* context) {
   const int found_errno = errno;
   if (getpid() == owner && claim_report()) {  // for good: the process ends
-    const Place place = place_of(context);
+    const Place place = mtf::signal_place(context);
     report_thread();
     Line line;
     line.add("{\"signal\": ").number(static_cast<uint64_t>(number));
@@ -256,7 +233,7 @@ void on_question(int number, siginfo_t* info, void* context) {
   if (getpid() == owner && claim_report()) {
     report_thread();
     report(Line().add("{\"asked\": 1}\n"));
-    write_trace_from(place_of(context));
+    write_trace_from(mtf::signal_place(context));
     write_end();
     reporter = 0;
   }

@@ -2,23 +2,39 @@
 #ifndef MODULAR_TF_CORE_ENDED_CALLS_H_
 #define MODULAR_TF_CORE_ENDED_CALLS_H_
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* From now on, a fatal signal that a thread raises while it is in a call into a plugin, and exit() in
- * such a call, are told on standard error: signal, plugin, call and what it was about. A note for the
- * next process is left in `directory`, which is copied; "" for none. Handlers that are there already
- * run after that. Signals that others sent are not told of, nor those that are ignored.
+ * such a call, are told on standard error: signal, plugin, call and what it was about. So are those
+ * that a plugin's code raises outside of calls, in threads, exit handlers and destructors of its own:
+ * the plugin is the one whose code is the innermost on the stack (mtf_plugin_has_code). And so is the
+ * end of the main thread by pthread_cancel or pthread_exit in such a call. A note for the next process
+ * is left in `directory`, which is copied; "" for none. Handlers that are there already run after
+ * that. Signals that others sent are not told of, nor those that are ignored. Outside of calls a
+ * forked child tells of itself once it has called this, too.
  *
  * The note is a JSON object in a file NAME.ended: what the plugin was recorded with (plugin_call.h),
  * then "call", "subject" in hexadecimal digits, "signal" and "status" (0 for none), "pid" and "time"
- * in seconds since 1970.
+ * in seconds since 1970. The end of the main thread is signal 32, by which the C library cancels.
  *
  * A thread whose stack has run out tells nothing, unless it has another one for signals, which the
  * main thread gets here. Calls after the first do nothing but give the directory, where there was none.
  * 0 on success. */
 int mtf_tell_of_ended_calls(const char* directory);
+
+/* From now on the end of the main thread outside of calls is told, too: by pthread_cancel, since its
+ * program, which is Python's, does not end it by pthread_exit. The plugin is named, and its note left,
+ * if it is the only one that imports pthread_cancel. To be called by the main thread. 0 on success. */
+int mtf_watch_main_thread(void);
+
+/* Says that the process is about to call exit(). Where `most_milliseconds` is not 0, it ends so much
+ * later at the latest, with the status that exit() was given: exit handlers and destructors of plugins
+ * may hang. What hangs is told and noted as above, by signal 26. 0 on success. */
+int mtf_process_exits(uint64_t most_milliseconds);
 
 /* From now on, the second SIGINT of this process ends it at once by _exit(`status`), wherever its main
  * thread is, with a line on standard error that begins with `program`, which is copied, and names the

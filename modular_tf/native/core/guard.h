@@ -8,6 +8,7 @@
 
 #include <cxxabi.h>
 
+#include <atomic>
 #include <utility>
 
 #include "call_measure.h"
@@ -43,6 +44,10 @@ Error without_exceptions(Call&& call) {
   }
 }
 
+// Called where a call into a plugin does not return, since its thread ends; NULL: nobody wants that
+// (ended_calls.cc).
+inline std::atomic<void (*)() noexcept> on_ended_thread{nullptr};
+
 // Runs `call(TF_Status*)`, code of a plugin; returns NULL when it left the status OK.
 template <class Call>
 __attribute__((always_inline)) inline Error without_measure(Call& call) {
@@ -50,6 +55,7 @@ __attribute__((always_inline)) inline Error without_measure(Call& call) {
   try {
     call(status.get());
   } catch (abi::__forced_unwind&) {
+    if (const auto tell = on_ended_thread.load()) tell();
     throw;
   } catch (...) {
     return error_of_exception(Thrower::kPlugin);

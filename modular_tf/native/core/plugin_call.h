@@ -2,6 +2,8 @@
 #ifndef MODULAR_TF_CORE_PLUGIN_CALL_H_
 #define MODULAR_TF_CORE_PLUGIN_CALL_H_
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -13,6 +15,11 @@ typedef struct mtf_plugin mtf_plugin;
  * leaves of a call in which it ended (ended_calls.h); empty: it leaves none. All are copied. NULL and
  * a kept error where there is no memory. [any thread] */
 const mtf_plugin* mtf_plugin_new(const char* name, const char* path, const char* record);
+
+/* From now on the code of the object that is mapped at `base`, for good, is the plugin's: where a
+ * process ends in it outside of calls, the plugin is named (ended_calls.h). 0 on success, -1 where
+ * there is no more room. [any thread] */
+int mtf_plugin_has_code(const mtf_plugin* plugin, uintptr_t base);
 
 #ifdef __cplusplus
 }

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from functools import cache
+import sys
+import threading
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.discovery.host_fingerprint import host_fingerprint
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 _SUFFIX = ".ended"
 _MOST_BYTES = 64 * 1024
 _NUMBERS_END = 1 << 40
+_ENDS = {  # in place of signals that end no call: native/core/ended_calls.h
+    26: "an exit() that hung",
+    32: "pthread_cancel() or pthread_exit() of the main thread",
+}
 _TYPES = {
     "plugin": str, "path": str, "sha256": str, "machine": str, "call": str, "subject": str,
     "signal": int, "status": int, "pid": int, "time": int,
@@ -41,7 +47,8 @@ class EndedCall(NamedTuple):
         sha256: Of its bytes, in hexadecimal digits.
         call: The operation.
         subject: What it was about: a path, or the name of a device; empty for nothing.
-        signal: The signal that ended the process, 0 where it called exit().
+        signal: The signal that ended the process, 0 where it called exit(); for other ends one that
+            stands for them.
         status: What it gave exit().
         pid: The process.
         time: When, in seconds since 1970.
@@ -62,10 +69,13 @@ class EndedCall(NamedTuple):
     def incident(self) -> Incident:
         """Return the incident for the quarantine (LD-130)."""
         about = f" of {self.subject!r}" if self.subject else ""
-        how = signal_name(self.signal) if self.signal else f"exit({self.status})"
+        how = _ENDS.get(self.signal) or signal_name(self.signal)
+        if not self.signal:
+            how = f"exit({self.status})"
         message = f"{self.call}{about}: process {self.pid} ended in it by {how}"
         call = f"{self.call}{about}"
-        return Incident(Violation(CALLS_SURVIVED, message), self.signal or None, last_call=call)
+        number = None if self.signal in _ENDS else self.signal or None
+        return Incident(Violation(CALLS_SURVIVED, message), number, last_call=call)
 
 
 @cache
@@ -79,6 +89,17 @@ def report_ended_calls(*, leave_notes: bool) -> None:
 
     place = _directory().made() if leave_notes else None
     lib.mtf_tell_of_ended_calls(b"" if place is None else os.fsencode(place))
+    if threading.current_thread() is threading.main_thread() and _is_python():
+        lib.mtf_watch_main_thread()
+    os.register_at_fork(after_in_child=partial(lib.mtf_tell_of_ended_calls, b""))
+
+
+def _is_python() -> bool:
+    """Return whether the program is Python's, whose main thread ends with the process."""
+    try:
+        return os.path.samefile("/proc/self/exe", sys.executable)
+    except OSError:
+        return False
 
 
 def record_of(plugin: str, path: str, sha256: str) -> str:

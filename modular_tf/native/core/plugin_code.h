@@ -1,0 +1,27 @@
+// Whose code it is: plugins by the addresses of their code, for handlers of signals and of exit().
+#ifndef MODULAR_TF_CORE_PLUGIN_CODE_H_
+#define MODULAR_TF_CORE_PLUGIN_CODE_H_
+
+#include <cstdint>
+
+#include "plugin_call.h"
+
+namespace mtf {
+
+// The plugin whose code has the address; NULL: none's. [signal handlers]
+const mtf_plugin* plugin_at(uintptr_t address) noexcept;
+
+// Makes the first stack trace, which allocates, so that those of handlers do not.
+void prepare_stack_traces() noexcept;
+
+// The plugin whose code is the innermost on the stack of this thread; NULL: none's. `context` is what
+// a handler of a signal was given, or NULL. Without glibc 2.35 the stack of a signal is not followed:
+// that could wait for a lock. [signal handlers]
+const mtf_plugin* plugin_on_stack(const void* context) noexcept;
+
+// The only plugin whose code imports pthread_cancel; NULL where there are several, or none.
+// [signal handlers]
+const mtf_plugin* plugin_that_cancels() noexcept;
+
+}  // namespace mtf
+#endif

@@ -1,0 +1,17 @@
+/* Deeds that come after all calls into the plugin have returned: once there is a file at MISDEED_MOMENT. */
+#ifndef TESTS_FIRST_CONTACT_LATER_DEEDS_H_
+#define TESTS_FIRST_CONTACT_LATER_DEEDS_H_
+
+/* In a thread of the plugin's own. */
+void crash_later(void);
+void abort_later(void);
+void exit_later(void);
+void cancel_main_thread_later(void);
+
+/* In an exit handler, and in a destructor of the library. */
+void crash_at_exit(void);
+void hang_at_exit(void);
+void crash_when_unloaded(void);
+void hang_when_unloaded(void);
+
+#endif
