@@ -38,7 +38,8 @@ def wait_until_idle(patience_s: float) -> bool:
 
 def _native_threads() -> _States:
     """Return state and context switches of each thread that Python has not started."""
-    known = {thread.native_id for thread in threading.enumerate()}
+    # In a forked child, Python's main thread is the first one, and has the number of its parent's.
+    known = {os.getpid(), *(thread.native_id for thread in threading.enumerate())}
     found = {number: _thread_state(number) for number in map(int, os.listdir(_TASKS))}
     return {number: state for number, state in found.items() if state and number not in known}
 

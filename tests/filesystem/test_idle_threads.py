@@ -95,3 +95,18 @@ def test_where_the_system_does_not_tell_nobody_waits(monkeypatch):
 
     monkeypatch.setattr(os, "listdir", fails)
     assert not wait_until_idle(PATIENCE_S)
+
+
+def test_the_first_thread_of_a_forked_child_is_no_plugins(run_python):
+    """Python keeps the number that it had in the parent, as in a worker, which zygotes fork."""
+    run_python(
+        """
+        import os
+        from modular_tf.filesystem.idle_threads import wait_until_idle
+
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0 if wait_until_idle(30) else 1)
+        assert os.waitpid(pid, 0)[1] == 0
+        """
+    )
