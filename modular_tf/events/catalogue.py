@@ -49,6 +49,12 @@ EVENTS: tuple[KnownEvent, ...] = (
         "A process was started for a plugin; `run` counts the processes of this worker.",
     ),
     KnownEvent(
+        "worker.rests",
+        (_INFO,),
+        ("plugin", "run"),
+        "The process of an instance that nobody uses was ended; the next call starts another.",
+    ),
+    KnownEvent(
         "worker.ended",
         (_WARNING,),
         ("plugin", "run", "message"),

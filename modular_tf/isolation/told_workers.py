@@ -58,8 +58,13 @@ class _Teller:
         with self._lock:
             if self._socket is not None:
                 return
-            made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self._socket = made
+            # Without it the workers are not listed elsewhere, and serve; the next one tries again.
+            with suppress(OSError, ResourceExhaustedError):
+                self._socket = self._started(records)
+
+    @staticmethod
+    def _started(records: Callable[[], list[WorkerRecord]]) -> socket.socket:
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             made.bind(f"\0{_prefix()}{secrets.token_hex(8)}")
             made.listen(8)
@@ -67,8 +72,10 @@ class _Teller:
                 target=_answer, args=(made, records), name="modular_tf-workers", daemon=True
             )
             start_thread(answer)
-        except (OSError, ResourceExhaustedError):  # the workers are not listed elsewhere, and serve
+        except BaseException:
             made.close()
+            raise
+        return made
 
     def end(self) -> None:
         """Answer no longer; the process ends."""

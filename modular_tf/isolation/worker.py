@@ -6,6 +6,7 @@ import os
 import time
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -25,7 +26,7 @@ from modular_tf.redaction import redacted
 from modular_tf.rules.worker import WORKER_STARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from modular_tf.filesystem.configuration import Option
     from modular_tf.isolation.job import Job, WorkerOffer
@@ -109,19 +110,27 @@ class Worker:
             process = WorkerProcess(self._job._replace(offered=offered, options=self._options))
         except OSError as error:
             raise self._unstarted(f"no process can be started: {error}") from error
+        try:
+            offer = self._offer_of(process)
+            tell_others(worker_records)
+            self._offer = first or offer
+            self.limits = offer.limits
+            with self._lock:
+                self._process = process
+        except BaseException:
+            process.let_go()
+            raise
+        return offer
+
+    def _offer_of(self, process: WorkerProcess) -> WorkerOffer:
         offer = process.wait_for_offer(self._start_timeout_s)
         if offer is None:
             if process.ending is None:
                 process.ask_for_end()
             raise self._unstarted(_described(process.wait_for_end(_TIME_TO_TELL_S)))
+        first = self._offer
         if first is not None and offer.schemes != first.schemes:
-            process.wait_for_end(0)
             raise self._unstarted(_missing(first, offer))
-        tell_others(worker_records)
-        self._offer = first or offer
-        self.limits = offer.limits
-        with self._lock:
-            self._process = process
         return offer
 
     def _unstarted(self, why: str) -> UnavailableError:
@@ -130,19 +139,24 @@ class Worker:
 
     def start(self, run: int) -> int:
         """Return the socket to the process with this number, started now unless `load` did."""
-        with self._lock:
-            waits = self._process is not None and self._run == 0
-        if not waits:
+        control = self._take_control(run) if self._run == 0 else None
+        if control is None:
             self.ended(self._run, is_late=False)  # the call that it failed may not have told it yet
             self._require_rest()
             self.load()
-        with self._lock:
-            process = self._process
-            self._run = run
-        assert process is not None  # noqa: S101  (load has set it)
-        control, process.control = process.control, -1
+            control = self._take_control(run)
+        assert control is not None  # noqa: S101  (load has set it)
         _log.info("worker.started", plugin=self.plugin, run=run)
         return control
+
+    def _take_control(self, run: int) -> int | None:
+        """Take the socket to the process of now, which gets this number; None for no process."""
+        with self._lock:
+            process = self._process
+            if process is None:
+                return None
+            self._run = run
+            return process.take_control()
 
     def _require_rest(self) -> None:
         """Refuse to start it again where it has ended too often."""
@@ -218,6 +232,34 @@ class Worker:
         with self._lock:
             self._users += 1
 
+    def calls(self) -> tuple[int, int]:
+        """Return how many calls were made, and how many of them are under way."""
+        state = ffi.new("mtf_worker_state *")
+        lib.mtf_worker_look(self.handle, state)
+        return int(state.calls), int(state.in_flight)
+
+    def begin_rest(self, calls: int) -> Callable[[], object] | None:
+        """Let the process end, which is idle; the next call starts another.
+
+        Args:
+            calls: How many calls had been made when it was found to be idle.
+
+        Returns:
+            A function that waits for its end. None, and it goes on, where it is used again.
+        """
+        with self._lock:
+            process, run = self._process, self._run
+        if not lib.mtf_worker_rest(self.handle, calls):
+            return None
+        with self._lock:
+            if (self._process, self._run) != (process, run):
+                return None
+            self._process = None
+        if process is None:
+            return lambda: None
+        _log.info("worker.rests", plugin=self.plugin, run=run)
+        return partial(_end_left, process, self._close_timeout_s)
+
     def leave(self) -> None:
         """Count one less; the last one ends the process, when the plugin has cleaned up."""
         with self._lock:
@@ -231,12 +273,15 @@ class Worker:
         hangs = state.given_up + state.in_flight > 0
         with self._lock:
             process, self._process = self._process, None
-        if process is None:
-            return
-        if process.control >= 0:  # no call was ever made
-            os.close(process.control)
-            process.control = -1
-        process.wait_for_end(_TIME_WITH_HANGING_CALLS_S if hangs else self._close_timeout_s)
+        if process is not None:
+            _end_left(process, _TIME_WITH_HANGING_CALLS_S if hangs else self._close_timeout_s)
+
+
+def _end_left(process: WorkerProcess, seconds: float) -> None:
+    """Wait for the end of a process whose connection has been given up."""
+    if (control := process.take_control()) is not None:  # no call was ever made
+        os.close(control)
+    process.wait_for_end(seconds)
 
 
 def worker_records() -> list[WorkerRecord]:

@@ -6,6 +6,7 @@ import atexit
 import os
 import socket
 import time
+import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.concurrency.fork_lock import ForkLock
@@ -74,7 +75,6 @@ class WorkerProcess:
 
     Attributes:
         offer: What it has loaded; None until `wait_for_offer` has returned.
-        control: The socket on which it takes channels; the owner of the connection closes it.
         pid: The number of its watcher, as this process sees it; 0 where nobody can say.
 
     Args:
@@ -88,18 +88,21 @@ class WorkerProcess:
         self.offer: WorkerOffer | None = None
         self.ending: WorkerEnding | None = None
         self.pid = 0
-        self.control = -1
         self._owner = os.getpid()
+        self._control: list[int] = []  # until it is taken
         with _lock:
             self._lane: Lane[str] = Lane(_new_watcher())
+        # Also when it is dropped: an interrupt may come at any line of whoever starts it.
+        self._let_go = weakref.finalize(self, _close, self._lane.connection, self._control)
+        self._let_go.atexit = False
         try:
             expect_credentials(self._lane.connection)
             self._lane.give(job.task.plugin, job.as_dict())
             self.pid = sender_of_next(self._lane.connection, _TIME_TO_BEGIN_S)
             self._wait_for(READY, time.monotonic() + _TIME_TO_BEGIN_S)
-            self.control = call_without_signal_handlers(self._send_control)
+            call_without_signal_handlers(self._send_control)
         except BaseException:
-            self._lane.connection.close()
+            self.let_go()
             raise
 
     @property
@@ -107,7 +110,15 @@ class WorkerProcess:
         """`pid`, in the process that started it; 0 in its forked children."""
         return self.pid if self._owner == os.getpid() else 0
 
-    def _send_control(self) -> int:
+    def take_control(self) -> int | None:
+        """Return the socket on which it takes channels, which is the caller's; None once taken."""
+        return self._control.pop() if self._control else None
+
+    def let_go(self) -> None:
+        """Close what this process has of it, which ends it unless a fork has started it."""
+        self._let_go()
+
+    def _send_control(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
@@ -115,7 +126,7 @@ class WorkerProcess:
             except BaseException:
                 ours.close()
                 raise
-        return ours.detach()
+        self._control.append(ours.detach())
 
     def _wait_for(self, wanted: str, deadline: float) -> Any:
         """Return the entry of this name; None where the time is up or the worker has ended."""
@@ -173,13 +184,16 @@ class WorkerProcess:
         """
         if self.is_own:
             self._wait_for(ENDED, time.monotonic() + seconds)
-        self._lane.connection.close()  # which ends the watcher, and all that it watches
-        control, self.control = self.control, -1
-        if control >= 0:  # nobody has taken it: it ended while it loaded
-            os.close(control)
+        self.let_go()  # which ends the watcher, and all that it watches
         if not self.is_own:
             return _GONE
         return self.ending or WorkerEnding("did not end in time, and was killed")
+
+
+def _close(connection: socket.socket, control: list[int]) -> None:
+    connection.close()
+    while control:
+        os.close(control.pop())
 
 
 def _new_watcher() -> socket.socket:

@@ -33,6 +33,10 @@ mtf_worker* mtf_worker_new(int64_t number, const mtf_plugin* plugin, int64_t tim
 void mtf_worker_release(mtf_worker* worker);
 /* Refuses calls from now on, and waits until those that are under way have ended, or the time is up. */
 void mtf_worker_stop(mtf_worker* worker, int64_t most_ms);
+/* Lets the process go, which ends when the plugin has cleaned up; the next call starts another. Returns 1,
+ * or 0 and does nothing where a call is under way, or came after `calls` of them (mtf_worker_state), or a
+ * process is being started. */
+int mtf_worker_rest(mtf_worker* worker, int64_t calls);
 /* Ends the connection for good; further calls give FAILED_PRECONDITION. Safe to call twice. */
 void mtf_worker_close(mtf_worker* worker);
 void mtf_worker_look(mtf_worker* worker, mtf_worker_state* state);

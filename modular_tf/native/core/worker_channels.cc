@@ -171,6 +171,14 @@ extern "C" void mtf_worker_stop(mtf_worker* worker, int64_t most_ms) {
   --worker->waiting;
 }
 
+extern "C" int mtf_worker_rest(mtf_worker* worker, int64_t calls) {
+  const mtf::LockGuard lock(worker->lock);
+  mtf::forget_parents(*worker);
+  if (worker->in_flight > 0 || worker->is_starting || worker->calls.load() != calls) return 0;
+  mtf::disconnect(*worker);
+  return 1;
+}
+
 extern "C" void mtf_worker_close(mtf_worker* worker) {
   const mtf::LockGuard lock(worker->lock);
   worker->is_closed = true;
