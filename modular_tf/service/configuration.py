@@ -72,6 +72,11 @@ class Config:
         worker_directories: Directories that the worker processes of plugins may use, by globs over
             names: those of plugins for local files these alone, where any are named; those of
             others besides what their stores need. All globs that match count.
+        instance_idle_s: Seconds after which the worker process of an instance ends that fsspec's
+            `storage_options` asked for, when it has no call under way and no open file; the next
+            call starts it again.
+        most_instances: How many of these instances have a process at a time. One more ends the one
+            that was idle for longest, or is refused where none is idle.
         first_contact: Whether a plugin runs in a child process before it runs in this one:
             "always", "new" (only bytes that were never seen good on this host) or "never".
         first_contact_timeout_s: Seconds that one plugin may take there.
@@ -109,6 +114,8 @@ class Config:
     call_timeout_s: float | None = None
     most_worker_faults: int = 5
     worker_directories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    instance_idle_s: float = 60.0
+    most_instances: int = 64
     first_contact: str = "new"
     first_contact_timeout_s: float = 30.0
     first_contact_memory_mib: int = 1024

@@ -29,6 +29,7 @@ _FEWEST_SECONDS, _MOST_SECONDS = 0.001, 1_000_000
 _MOST_MIB = 1 << 30
 _CALLS_AT_ONCE = range(1, 257)
 _MOST_FAULTS = 1_000_000
+_MOST_INSTANCES = 10_000
 _COPY_STREAMS = range(1, 5)  # TensorFlow's num_dev_to_dev_copy_streams
 
 
@@ -93,6 +94,11 @@ SINGLE: Mapping[str, Key] = {
     "most_worker_faults": Key(
         f"a number from 0 to {_MOST_FAULTS}",
         lambda value: type(value) is int and 0 <= value <= _MOST_FAULTS,
+    ),
+    "instance_idle_s": _SECONDS,
+    "most_instances": Key(
+        f"a number from 1 to {_MOST_INSTANCES}",
+        lambda value: type(value) is int and 1 <= value <= _MOST_INSTANCES,
     ),
     "first_contact": choice(("always", "new", "never"), FIRST_CONTACT_VARIABLE),
     "first_contact_timeout_s": _SECONDS,

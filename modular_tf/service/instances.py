@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import os
 import re
+import time
 import weakref
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NoReturn
 
+from modular_tf.concurrency.crew import Crew
 from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.concurrency.threads import Worker as WorkingThread
 from modular_tf.errors import (
     AlreadyExistsError,
     ClosedError,
     InvalidArgumentError,
     ModularTFError,
+    ResourceExhaustedError,
     UnavailableError,
     collected,
 )
@@ -24,9 +30,10 @@ from modular_tf.redaction import hide, show_again
 from modular_tf.rules.worker import WORKER_STARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+    from modular_tf.isolation.worker import Worker
     from modular_tf.rules import Violation
     from modular_tf.service.configuration import Config
     from modular_tf.service.plugin import Plugin
@@ -38,11 +45,61 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 # What a variable's name says of its value. A file's name is none, and messages need it.
 _TELLING = r"(?i)KEY|SECRET|TOKEN|PASSW|CREDENTIAL|SAS|SIGNATURE|CONNECTION_STRING"
+_CLOSED_AT_ONCE = 128
+_SHORTEST_PAUSE_S = 0.05
 _OF_THIS_PROCESS = os.urandom(32)  # so that nobody guesses a secret from a name that is listed
+
+
+class _Shared:
+    """A shared instance, which is kept while its process runs. Changed under the owner's lock.
+
+    Attributes:
+        filesystem: The instance; None when its process has ended since nobody used it. Whoever
+            still refers to it may go on: the next call starts another process.
+    """
+
+    def __init__(self, filesystem: PluginFilesystem) -> None:
+        self.filesystem: PluginFilesystem | None = filesystem
+        self._reference = weakref.ref(filesystem)
+        self._calls = 0
+        self._used = time.monotonic()
+
+    def find(self) -> PluginFilesystem | None:
+        """Return the instance if it is referred to, and nobody has closed it."""
+        found = self._reference()
+        return found if found is not None and _is_open(found) else None
+
+    def use(self, filesystem: PluginFilesystem) -> None:
+        """Say that it is used now."""
+        self.filesystem = filesystem
+        self._used = time.monotonic()
+
+    def idle_s(self, filesystem: PluginFilesystem) -> float:
+        """Return for how long nobody has used it, as far as was looked."""
+        calls, in_flight = _worker(filesystem).calls()
+        if calls != self._calls or in_flight or filesystem.open_count:
+            self._calls = calls
+            self.use(filesystem)
+        return time.monotonic() - self._used
+
+    def begin_rest(self, filesystem: PluginFilesystem) -> Callable[[], object] | None:
+        """Let its process end; None where it is in use. As of `Worker.begin_rest`."""
+        worker = _worker(filesystem)
+        calls, _ = worker.calls()
+        if filesystem.open_count:
+            return None
+        ended = worker.begin_rest(calls)
+        if ended is not None:
+            self.filesystem = None
+        return ended
 
 
 class Instances:
     """The instances of one service. [any thread]
+
+    Those with a name are their users'. Those that are shared have a process while they are used: a
+    thread, which exists while there are any, ends it after `Config.instance_idle_s`; and where
+    there are `Config.most_instances`, the one that nobody has used for longest makes room.
 
     Args:
         config: What the user decided.
@@ -51,8 +108,13 @@ class Instances:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._lock = ForkLock()
-        self._open: dict[str, PluginFilesystem | None] = {}  # None while it is made
-        self._making: dict[str, ForkLock] = {}
+        self._named: dict[str, PluginFilesystem | None] = {}  # None while it is made
+        self._shared: dict[str, _Shared] = {}
+        self._being_made = 0  # of the shared ones
+        # A lock lives while a thread refers to it.
+        self._making: weakref.WeakValueDictionary[str, ForkLock] = weakref.WeakValueDictionary()
+        self._thread = WorkingThread()
+        self._wakes: SimpleQueue[None] = SimpleQueue()
         self._is_closed = False
 
     def add(
@@ -63,67 +125,208 @@ class Instances:
             text = f"instance {name!r}: expected 1 to 64 letters, digits, '.', '_' and '-'"
             raise InvalidArgumentError(text, plugin=plugin.name)
         _check_environment(name, environment)
-        return self._add(plugin, scheme, name, environment)
+        with self._lock:
+            for other in [n for n, f in self._named.items() if f is not None and not _is_open(f)]:
+                del self._named[other]
+            if name in self._named:
+                text = f"instance {name!r}: this service has one of that name; choose another name"
+                raise AlreadyExistsError(text, plugin=plugin.name)
+            self._require_open()
+            self._named[name] = None
+        made = None
+        try:
+            made = _opened(plugin, self._config, scheme, name, environment)
+            with self._lock:
+                self._require_open()
+                self._named[name] = made
+        except BaseException:
+            with self._lock:
+                self._named.pop(name, None)
+            if made is not None:
+                made.close()
+            raise
+        return made
 
     def shared(self, plugin: Plugin, scheme: str, environment: Environment) -> PluginFilesystem:
         """Return the instance with this environment, opened when it is first asked for."""
         name = shared_name(plugin, scheme, environment)
         _check_environment(name, environment)
         with self._lock:
-            making = self._making.setdefault(name, ForkLock())
+            making = self._making.get(name)
+            if making is None:
+                making = self._making[name] = ForkLock()
         with making:  # another thread that asks for the same one waits for this
-            found = self._open.get(name)
-            return found if found is not None else self._add(plugin, scheme, name, environment)
+            with self._lock:
+                self._require_open()
+                shared = self._shared.get(name)
+                found = None if shared is None else shared.find()
+                if shared is not None and found is not None and shared.filesystem is not None:
+                    shared.use(found)
+                    self._watch_idle()
+                    return found
+            return self._share(plugin, scheme, name, environment, found)
 
-    def _add(
-        self, plugin: Plugin, scheme: str, name: str, environment: Environment
+    def _share(
+        self,
+        plugin: Plugin,
+        scheme: str,
+        name: str,
+        environment: Environment,
+        rested: PluginFilesystem | None,
     ) -> PluginFilesystem:
-        with self._lock:
-            if name in self._open:
-                text = f"instance {name!r}: this service has one of that name; choose another name"
-                raise AlreadyExistsError(text, plugin=plugin.name)
-            self._keep(name, None)
+        self._make_room(plugin.name)
         made = None
         try:
-            made = _opened(plugin, self._config, scheme, name, environment)
-            self._keep(name, made)
-        except BaseException:
+            if rested is None:
+                made = _opened(plugin, self._config, scheme, name, environment)
+            found = rested or made
+            assert found is not None  # noqa: S101
             with self._lock:
-                self._open.pop(name, None)
+                self._require_open()
+                self._shared[name] = _Shared(found)
+                self._watch_idle()
+        except BaseException:
             if made is not None:
                 made.close()
             raise
-        return made
+        finally:
+            with self._lock:
+                self._being_made -= 1
+        return found
 
-    def _keep(self, name: str, made: PluginFilesystem | None) -> None:
+    def _make_room(self, plugin: str) -> None:
+        """Count one more that is being made; end processes of others where there are too many.
+
+        Raises:
+            ResourceExhaustedError: All are in use.
+        """
+        most = self._config.most_instances
+        ended: list[Callable[[], object]] = []
         with self._lock:
-            if self._is_closed:
-                raise ClosedError("the plugin service is closed")
-            self._open[name] = made
+            excess = len(self._running()) + self._being_made + 1 - most
+            for _, shared, filesystem in sorted(self._running(), key=lambda one: -one[0]):
+                if len(ended) >= excess:
+                    break
+                if (wait := shared.begin_rest(filesystem)) is not None:
+                    ended.append(wait)
+            if len(ended) < excess:
+                raise ResourceExhaustedError(
+                    f"{most} instances for storage options run, and all have calls under way or"
+                    f" open files; try again when some have ended, or raise `most_instances` in"
+                    f" {self._config.origin}",
+                    plugin=plugin,
+                )
+            self._being_made += 1
+        for wait in ended:
+            wait()
+
+    def _running(self) -> list[tuple[float, _Shared, PluginFilesystem]]:
+        """Return the shared ones that have a process, each with how long it has been idle."""
+        found = []
+        for name, shared in list(self._shared.items()):
+            filesystem = shared.find()
+            if filesystem is None:  # nobody refers to it, or it was closed
+                del self._shared[name]
+                continue
+            idle_s = shared.idle_s(filesystem)  # before the next look, since it looks
+            if shared.filesystem is not None:
+                found.append((idle_s, shared, filesystem))
+        return found
+
+    def _watch_idle(self) -> None:
+        """Have a thread end what is idle. Called with the lock."""
+        # Where no thread can be had, the next one that is asked for tries again.
+        with suppress(ResourceExhaustedError):
+            self._thread.ensure(self._end_idle, "modular_tf-instances")
+
+    def _end_idle(self) -> None:
+        """End the processes of shared instances that are idle. [its own thread]"""
+        while True:
+            with self._lock:
+                if not self._thread.is_current:
+                    return
+                if self._is_closed or not self._shared:
+                    self._thread.leave()
+                    return
+                seconds, ended = self._look()
+            for wait in ended:
+                wait()
+            with suppress(Empty):
+                self._wakes.get(timeout=seconds)
+
+    def _look(self) -> tuple[float, list[Callable[[], object]]]:
+        """Return when to look again, in seconds, and what waits for processes to end."""
+        most = self._config.instance_idle_s
+        next_look = most
+        ended: list[Callable[[], object]] = []
+        for idle_s, shared, filesystem in self._running():
+            wait = shared.begin_rest(filesystem) if idle_s >= most else None
+            if wait is not None:
+                ended.append(wait)
+            else:
+                next_look = min(next_look, most - idle_s)
+        return max(next_look, most / 10, _SHORTEST_PAUSE_S), ended
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("the plugin service is closed")
 
     def plugins(self) -> dict[str, str]:
-        """Return the plugins of those that are open, by name."""
-        return {n: f.plugin for n, f in sorted(self._open.items()) if f is not None}
+        """Return the plugins of those that are open, by name; of shared ones, those that run."""
+        return {name: found.plugin for name, found in sorted(self._open().items())}
 
     def __iter__(self) -> Iterator[PluginFilesystem]:
-        return iter([found for found in list(self._open.values()) if found is not None])
+        """Return those that are open, as `plugins`."""
+        return iter(self._open().values())
+
+    def _open(self) -> dict[str, PluginFilesystem]:
+        with self._lock:
+            self._running()  # which finds out what has been started again
+            shared = {name: shared.filesystem for name, shared in self._shared.items()}
+            found = {**self._named, **shared}
+        return {n: one for n, one in found.items() if one is not None and _is_open(one)}
 
     def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
-        """Close all of them, and open none any more; safe to call twice."""
+        """Close all of them at once, and open none any more; safe to call twice."""
         with self._lock:
             self._is_closed = True
-        for filesystem in self:
+            found = [*self._named.values(), *(shared.find() for shared in self._shared.values())]
+        self._wakes.put(None)
+        left = [filesystem for filesystem in found if filesystem is not None]
+
+        def close(filesystem: PluginFilesystem) -> None:
             with collected(failures):
                 filesystem.close(at_exit=at_exit)
-        self._open.clear()
+
+        for outcome in Crew(min(len(left), _CLOSED_AT_ONCE)).run(close, left):
+            outcome.get()
+        with self._lock:
+            self._named.clear()
+            self._shared.clear()
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child, or give it up."""
-        for name in [name for name, found in list(self._open.items()) if found is None]:
-            self._open.pop(name, None)  # the thread that made it stayed in the parent
-        for filesystem in self:
-            with collected([]):
-                filesystem.after_fork_in_child()
+        for name in [name for name, found in list(self._named.items()) if found is None]:
+            self._named.pop(name, None)  # the thread that made it stayed in the parent
+        self._being_made = 0
+        self._wakes = SimpleQueue()
+        shared = [one.find() for one in list(self._shared.values())]
+        for filesystem in (*list(self._named.values()), *shared):
+            if filesystem is not None:
+                with collected([]):
+                    filesystem.after_fork_in_child()
+
+
+def _worker(filesystem: PluginFilesystem) -> Worker:
+    from modular_tf.service.workers import worker_of  # noqa: PLC0415  (the native core)
+
+    worker = worker_of(filesystem)
+    assert worker is not None  # noqa: S101  (an instance has one)
+    return worker
+
+
+def _is_open(filesystem: PluginFilesystem) -> bool:
+    return _worker(filesystem).is_used
 
 
 def _opened(
@@ -191,6 +394,8 @@ def shared_name(plugin: Plugin, scheme: str, environment: Environment) -> str:
     parts = (
         plugin.name,
         scheme,
+        # A library that was replaced is another one: its instances serve those who hold them.
+        *(f"{seen.path}={seen.sha256 or seen.identity}" for seen in plugin.checked),
         *(f"{k}={v}" for k, v in sorted(environment.items()) if v is not None),
     )
     unset = sorted(variable for variable, value in environment.items() if value is None)
