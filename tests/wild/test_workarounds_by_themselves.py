@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import resource
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,7 +21,7 @@ from modular_tf.errors import (
 )
 from modular_tf.filesystem.files import RandomAccessFile, WritableFile
 from modular_tf.filesystem.statistics import FileStatistics
-from modular_tf.filesystem.workarounds import long_files
+from modular_tf.filesystem.workarounds import endpoint_check, long_files
 from modular_tf.filesystem.workarounds.bounded_reader import BoundedReader
 from modular_tf.filesystem.workarounds.descriptors import DescriptorCheck
 from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
@@ -372,3 +374,126 @@ def test_a_server_that_takes_no_connection_is_told(url, monkeypatch):
 )
 def test_uris_of_a_store_have_one_form(uri, plain, depth):
     assert (store_uri(uri), depth_of(uri)) == (plain, depth)
+
+
+def _in_threads(count, work):
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+@pytest.fixture
+def no_proxy(monkeypatch):
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+
+
+_BY_HOST = Workarounds(endpoint_pattern=r"(?P<scheme>https?)://(?P<host>[^/?#]+)")
+
+
+def test_a_dead_server_holds_up_nobody_who_asks_another(monkeypatch, no_proxy):
+    """The healthy one is asked while the name of the dead one is still being looked up."""
+    is_asked, may_fail = threading.Event(), threading.Event()
+
+    def resolve(host, port):
+        if host == "dead":
+            is_asked.set()
+            assert may_fail.wait(30)
+            raise OSError("no such host")
+        return [(socket.AF_INET, ("127.0.0.1", port))]
+
+    monkeypatch.setattr(endpoint_check, "_resolve", resolve)
+    check = EndpointCheck(_BY_HOST, "plugin", {})
+    refused = []
+
+    def ask_the_dead():
+        with pytest.raises(UnavailableError):
+            check.require("stat", "http://dead/x")
+        refused.append(True)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threads = _in_threads(6, ask_the_dead)
+        assert is_asked.wait(30)
+        check.require("stat", f"http://healthy:{server.getsockname()[1]}/x")
+        assert refused == []
+        may_fail.set()
+        for thread in threads:
+            thread.join(30)
+    assert refused == [True] * 6
+
+
+def test_a_server_that_was_waited_for_in_vain_is_asked_once(monkeypatch, no_proxy):
+    asked = []
+
+    def resolve(host, port):
+        asked.append((host, port))
+        clock[0] += 4
+        raise TimeoutError("no answer")
+
+    clock = [100.0]
+    monkeypatch.setattr(endpoint_check, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(endpoint_check, "_resolve", resolve)
+    check = EndpointCheck(_BY_HOST, "plugin", {})
+    for number in range(3):
+        with pytest.raises(UnavailableError, match=rf"stat 'http://dead/{number}'.*no answer"):
+            check.require("stat", f"http://dead/{number}")
+    assert len(asked) == 1
+    clock[0] += 60
+    with pytest.raises(UnavailableError):
+        check.require("stat", "http://dead/x")
+    assert len(asked) == 2
+
+
+def test_a_server_that_refuses_at_once_is_asked_again(no_proxy):
+    check = EndpointCheck(_BY_HOST, "plugin", {})
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(UnavailableError):
+        check.require("stat", f"http://127.0.0.1:{port}/x")
+    with socket.create_server(("127.0.0.1", port)):
+        check.require("stat", f"http://127.0.0.1:{port}/x")
+
+
+def test_a_bracket_that_is_not_closed_is_told(no_proxy):
+    url = "http://user:hush@[::1:9000/"
+    check = EndpointCheck(Workarounds(endpoint_variables=("E",)), "plugin", {"E": url})
+    with pytest.raises(UnavailableError, match="E names it: correct it"):
+        check.require("stat", "xx://bucket/file")
+    assert check.server_of("xx://bucket/file") == "[::1:9000"
+
+
+_WITHOUT_DESCRIPTORS = """
+    import os, resource, sys
+    from modular_tf.errors import ResourceExhaustedError
+    from modular_tf.filesystem.workarounds.descriptors import DescriptorCheck, LeakedDescriptors
+    from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
+    from modular_tf.loading.workarounds import Workarounds
+
+    place = sys.argv[1]
+    leaked = os.open(place, os.O_RDWR | os.O_CREAT)
+    os.unlink(place)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
+    held = []
+    try:
+        while True:
+            held.append(os.dup(0))
+    except OSError:
+        pass
+    checks = (
+        DescriptorCheck(1, "plugin"),
+        EndpointCheck(Workarounds(endpoint_variables=("E",)), "plugin", {"E": "http://127.0.0.1:9"}),
+    )
+    for check in checks:
+        try:
+            check.require("stat", "http://h/x")
+        except ResourceExhaustedError as error:
+            found = str(error)
+        assert "ulimit -n" in found and "http://h/x" in found
+    LeakedDescriptors(place).close()
+    assert os.dup(0) == leaked
+"""
+
+
+def test_no_descriptor_left_is_a_typed_error(run_python, tmp_path):
+    run_python(_WITHOUT_DESCRIPTORS, tmp_path / "leaked_by_plugin")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import resource
 from contextlib import suppress
 from fcntl import F_GETFL, fcntl
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import ResourceExhaustedError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _OPEN = Path("/proc/self/fd")
+_MOST_TRIED = 1 << 16
 
 
 class DescriptorCheck:
@@ -31,10 +37,15 @@ class DescriptorCheck:
         """Return if enough descriptors are free.
 
         Raises:
-            ResourceExhaustedError: The plugin has leaked too many.
+            ResourceExhaustedError: The plugin has leaked too many, or none is left.
         """
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        used = sum(1 for _ in _OPEN.iterdir())
+        try:
+            used = sum(1 for _ in _OPEN.iterdir())
+        except OSError as error:
+            if error.errno not in {errno.EMFILE, errno.ENFILE}:  # nobody can count them
+                return
+            used = limit
         if limit in {-1, resource.RLIM_INFINITY} or used + self._min_free <= limit:
             return
         raise ResourceExhaustedError(
@@ -66,11 +77,18 @@ class LeakedDescriptors:
     def close(self) -> None:
         """Close the descriptors that are leaked now."""
         with self._lock:
-            for entry in _OPEN.iterdir():
+            for descriptor in _may_be_open():
                 # The descriptor of the listing itself, or one that another thread has closed.
                 with suppress(OSError):
-                    if self._target.fullmatch(os.readlink(entry)):
-                        _close_if_temporary(int(entry.name))
+                    if self._target.fullmatch(os.readlink(_OPEN / str(descriptor))):
+                        _close_if_temporary(descriptor)
+
+
+def _may_be_open() -> Iterable[int]:
+    try:
+        return [int(entry.name) for entry in _OPEN.iterdir()]
+    except OSError:  # as where none is left to list them with
+        return range(min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], _MOST_TRIED))
 
 
 def _close_if_temporary(descriptor: int) -> None:
