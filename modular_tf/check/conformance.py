@@ -104,12 +104,12 @@ def _report(
         seed=plan.seed,
         outcomes=tuple(found),
         outdated=tuple(outdated(settings.known, found)),
-        remarks=(*run.absent_stores, *_remarks(plan, found, wanted_schemes(settings))),
+        remarks=(*run.absent_stores, *_remarks(plan, found, settings)),
         seconds=seconds,
         root=settings.root,
         repeated_by=(*repeated_by(settings, plan.seed), *_waiting(limits)),
         faults=tuple(map(str, run.faults)),
-        unanswered=number_of_checks(plan) - len(found),
+        unanswered=number_of_checks(plan) - len(found) + plan.untried,
     )
 
 
@@ -119,13 +119,18 @@ def _waiting(limits: Limits) -> tuple[str, ...]:
 
 
 def _remarks(
-    plan: PluginPlan, outcomes: Sequence[Outcome], wanted: Sequence[str] | None
+    plan: PluginPlan, outcomes: Sequence[Outcome], settings: CheckSettings
 ) -> Iterator[str]:
     """Yield why less could be checked than the plugin has."""
     if not plan.kinds:
         yield "exports no entry point of a plugin, so only the file itself was looked at"
     if plan.lacks is not None:
         yield plan.lacks
+    for known in settings.known:
+        subjects = {one.subject for one in outcomes if one.check_id == known.check_id}
+        if subjects and known.subject is not None and known.subject not in subjects:
+            tried = " and ".join(sorted(subjects))
+            yield f"the known {known.check_id} is of {known.subject!r}, and was tried on {tried}"
     offered = plan.offered
     if offered is None:
         return
@@ -133,12 +138,12 @@ def _remarks(
         yield f"what it registers is not known: {offered.incident.violation.message}"
     elif not (offered.schemes or offered.kernels) and offered.device_type is None:
         yield "registers nothing that could be tried"
-    elif offered.schemes and wanted is not None and not {*wanted} & {*offered.schemes}:
-        served, named = (
-            " and ".join(f"{scheme}://" if scheme else "local paths" for scheme in schemes)
-            for schemes in (offered.schemes, wanted)
+    elif plan.untried:
+        served, wanted = (
+            " and ".join(repr(scheme) for scheme in schemes) or "none"
+            for schemes in (offered.schemes, wanted_schemes(settings) or ())
         )
-        yield f"serves {served}, and not {named}, which the root or the settings name"
+        yield f"serves the schemes {served}, and of those that are asked for none: {wanted}"
     for subject in dict.fromkeys(one.subject for one in outcomes if one.subject):
         of_it = [one for one in outcomes if one.subject == subject]
         if all(one.verdict is Verdict.SKIPPED for one in of_it):

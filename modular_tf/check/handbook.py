@@ -29,7 +29,7 @@ _MEANINGS = {
     Level.REGISTERS: "it registers: what the entry point leaves is what the header demands",
     Level.WORKS: "it works: each operation does what it is for, or fails with the right code",
     Level.ROBUST: "it is robust: errors, limits, threads, memory",
-    Level.HARD: "it is hard: random sequences against a model, faults, load",
+    Level.HARD: "it survives random sequences against a model, faults, load",
 }
 
 

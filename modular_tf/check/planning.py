@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 Step = tuple[Target, tuple[str, ...]]
 """One process: what it works on, and the ids of the checks that it tries, in order."""
 
-_KINDS = {"filesystem": Kind.FILESYSTEM, "device": Kind.DEVICE, "kernel": Kind.KERNEL}
+_SCHEMED = "filesystem"
+_KINDS = {_SCHEMED: Kind.FILESYSTEM, "device": Kind.DEVICE, "kernel": Kind.KERNEL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class PluginPlan:
         steps: Its processes, in the order of a report.
         seed: Of all that is random.
         lacks: What this process was started without, as a report says it; None for nothing.
+        untried: How many outcomes there would be of schemes that were asked for, had it one.
     """
 
     path: str
@@ -49,6 +51,7 @@ class PluginPlan:
     steps: tuple[Step, ...]
     seed: int
     lacks: str | None = None
+    untried: int = 0
 
 
 def plan_of(probe: Probe, settings: CheckSettings, *, seed: int) -> PluginPlan:
@@ -80,6 +83,7 @@ def plan_of(probe: Probe, settings: CheckSettings, *, seed: int) -> PluginPlan:
         steps=tuple(plan.steps(checks)),
         seed=seed,
         lacks=lacking_runtime(probe),
+        untried=plan.untried(checks),
     )
 
 
@@ -104,6 +108,13 @@ class _Plan:
                     if ids:
                         yield target, ids
 
+    def untried(self, checks: Sequence[Check]) -> int:
+        """Return how many outcomes each scheme would have, where the plugin has none of those."""
+        if self.offered is None or not self.offered.schemes or self._schemes():
+            return 0
+        of_schemes = (check.passes - {Pass.LIBRARY} for check in checks if check.kind == _SCHEMED)
+        return sum(map(len, of_schemes))
+
     def _targets(self, kind: str) -> Iterator[Target]:
         yield self._target(kind, Pass.LIBRARY)
         if self.offered is None or kind == OF_ANY_KIND:
@@ -113,7 +124,7 @@ class _Plan:
                 yield self._target(kind, Pass.HOST)
             return
         for reached in (Pass.RAW, Pass.HOST):
-            if kind == "filesystem":
+            if kind == _SCHEMED:
                 for scheme in self._schemes():
                     yield self._target(kind, reached, scheme=scheme)
             elif self.offered.device_type is not None:

@@ -87,7 +87,7 @@ class CheckSettings:
         only: Ids and groups, or globs over them; empty for all.
         skip: Likewise, which are left out.
         options: For the checks; they go before the profile's.
-        said: Those of the options that are said beside the file.
+        said: What is said beside the file: `profile`, `root`, or the name of an option.
         known: Deviations that are known.
         path: The file it was read from, None for none.
     """
@@ -98,7 +98,7 @@ class CheckSettings:
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
-    said: Mapping[str, Any] = field(default_factory=dict)
+    said: frozenset[str] = frozenset()
     known: tuple[KnownDeviation, ...] = ()
     path: str | None = None
 
@@ -174,8 +174,10 @@ def decided(
         settings = replace(settings, root=root)
     if options:
         require_options(options, "the options asked for")
-        said = {**settings.said, **options}
-        settings = replace(settings, options={**settings.options, **options}, said=said)
+        settings = replace(settings, options={**settings.options, **options})
+    given = {"profile": profile, "root": root}
+    said = {name for name, value in given.items() if value is not None} | {*(options or {})}
+    settings = replace(settings, said=frozenset(said))
     return on_prepared_files(settings) if settings.options.get("prepared") else settings
 
 
@@ -204,15 +206,23 @@ def repeated_by(settings: CheckSettings, seed: int) -> tuple[str, ...]:
     words = ["--seed", str(seed)]
     if settings.path is not None:
         words += ["--settings", os.path.abspath(settings.path)]
-    if settings.path is not None or settings.profile.name != DEFAULT_PROFILE:
+    if _is_said(settings, "profile") and (
+        settings.path or settings.profile.name != DEFAULT_PROFILE
+    ):
         words += ["--profile", settings.profile.name]
-    if settings.root is not None:
+    if _is_said(settings, "root") and settings.root is not None:
         words += ["--root", settings.root]
     if settings.options.get("prepared"):
         words.append("--prepared")
-    for name, value in settings.said.items():
-        words += ["--option", f"{name}={json.dumps(value)}"]
+    for name, value in settings.options.items():
+        if name != "prepared" and _is_said(settings, name):
+            words += ["--option", f"{name}={json.dumps(value)}"]
     return tuple(words)
+
+
+def _is_said(settings: CheckSettings, name: str) -> bool:
+    """Tell whether a file does not say it: what the file says, naming the file repeats."""
+    return settings.path is None or name in settings.said
 
 
 def level_from(number: int, where: str) -> Level:

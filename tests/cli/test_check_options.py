@@ -33,7 +33,24 @@ def test_only_schemes_that_are_named_are_tried(mtf):
     for words in (("--option", 'schemes=["am", ""]'), ("--root", "r://x")):
         ended, tried, remarks = subjects(*words)
         assert (ended.code, tried) == (Exit.NOTHING, set())
-        assert any("serves ram://, and not" in remark for remark in remarks)
+        assert any("serves the schemes 'ram', and of those" in remark for remark in remarks)
+
+
+def test_a_plugin_without_the_scheme_that_is_named_is_not_known_to_conform(mtf):
+    ended = mtf("check", "ram_filesystem", "--level", "3", "--root", "am://x")
+
+    assert ended.code == Exit.NO
+    assert "is not known to conform, checks left open: " in ended.lines[-1]
+    assert "reaches no level" in ended.lines[-1]
+
+
+def test_a_known_deviation_of_something_that_was_not_tried_is_told(mtf, tmp_path):
+    settings = tmp_path / "settings.toml"
+    settings.write_text('[[known]]\ncheck = "FS-157"\nsubject = "ram"\nreason = "so it is"\n')
+
+    ended = mtf("check", "ram_filesystem", "--only", "FS-157", "--settings", settings)
+
+    assert "  the known FS-157 is of 'ram', and was tried on ram://" in ended.lines
 
 
 @pytest.fixture
@@ -75,7 +92,7 @@ def test_the_command_that_repeats_a_check_finds_it_in_the_same_settings(words_ag
     again = words_again("--settings", "other.toml", "--seed", "5")
 
     assert again[again.index("--settings") + 1] == str(settings)
-    assert again[again.index("--profile") + 1] == "mine"
+    assert "--profile" not in again  # the file says so
     assert mtf(*again[1:]).code == Exit.NO
 
 

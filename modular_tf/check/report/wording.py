@@ -28,7 +28,7 @@ def headline(outcome: Outcome) -> str:
         return f"known deviation: {outcome.reason}"
     if outcome.incident is not None:
         return without_own_folders(incident_headline(outcome, outcome.incident))
-    return outcome.message or outcome.verdict.value
+    return without_own_folders(outcome.message) or outcome.verdict.value
 
 
 def remedy(outcome: Outcome) -> str:
@@ -51,9 +51,9 @@ def facts(outcome: Outcome, folder: str = "") -> Iterator[tuple[str, Sequence[st
         [f"{rule.requirement} [{rule.source}]"],
     )
     if outcome.expected:
-        yield "expected", [outcome.expected]
+        yield "expected", [without_own_folders(outcome.expected)]
     if outcome.found:
-        yield "found", [outcome.found]
+        yield "found", [without_own_folders(outcome.found)]
     yield "calls", [without_own_folders(call) for call in outcome.calls[-_CALLS_SHOWN:]]
     if outcome.incident is not None:
         yield "frames", [frame.removeprefix(folder) for frame in outcome.incident.backtrace]
