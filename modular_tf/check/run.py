@@ -1,4 +1,4 @@
-"""Trying what a plan says: in processes of their own, or in this one for a debugger."""
+"""Trying what a plan says, in processes of their own."""
 
 from __future__ import annotations
 
