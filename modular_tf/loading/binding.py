@@ -84,7 +84,7 @@ def bind(
 
     Raises:
         PluginError: It cannot be mapped (LD-050), with the dynamic linker's reason; it is not what
-            was checked (LD-082); names in it cannot be changed as they must be (LD-053, LD-097);
+            was checked (LD-082); its search path cannot be changed as it must be (LD-097);
             or there is no /proc (LD-114).
         OSError: A file cannot be opened.
     """
@@ -165,8 +165,8 @@ def _targets(
     """Return what to map for each file: the file itself or a private copy; the plugin is last.
 
     Raises:
-        PluginError: A file is not what was checked (LD-082), or its needed names (LD-053) or its
-            search path (LD-097) cannot be changed.
+        PluginError: A file is not what was checked (LD-082), or its search path (LD-097) cannot be
+            changed.
     """
     # A plugin that other code has mapped is not bound to the host runtime.
     is_elsewhere = Library.find(files[-1][0].mapped_as) is not None

@@ -60,10 +60,9 @@ def map_file(
         tell: Called with the warnings about these libraries.
 
     Raises:
-        PluginError: The dynamic linker refuses it (LD-050), or its need of TensorFlow's library
-            cannot be led to the host (LD-053), or its search path away from the current directory
-            (LD-097); a file is not the one that was checked (LD-082); or what was mapped with it is
-            not to be trusted (LD-098).
+        PluginError: The dynamic linker refuses it (LD-050), or its search path cannot be led away
+            from the current directory (LD-097); a file is not the one that was checked (LD-082); or
+            what was mapped with it is not to be trusted (LD-098).
         ShortageError: It cannot be mapped now, for what this process has too little of.
     """
     try:

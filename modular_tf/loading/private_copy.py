@@ -3,7 +3,11 @@
 A plugin that needs `libtensorflow_framework.so.2` can be given the host runtime only under another
 name: a library of that very name would be handed to a later `import tensorflow` too. And a search
 path may lead to the current directory, where anybody's files may be when the library is mapped. The
-file on disk stays untouched; in the copy, a string or an offset differs.
+file on disk stays untouched.
+
+TensorFlow's libraries define symbol versions, by release and library "tensorflow" or "VERS_1.0",
+and a library that was linked with one requires them. The host runtime stands in for all of these
+libraries, so in the copy the requirements of versions of TensorFlow's libraries are taken out.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from modular_tf.errors import PluginError
 from modular_tf.loading.opened_file import OpenDescriptor, require_same
 from modular_tf.native.runtime_library import SONAME
 from modular_tf.rules import Violation
-from modular_tf.rules.mapping import MAPPABLE, NEED_REDIRECTABLE, SEARCH_PATH_CHANGEABLE
+from modular_tf.rules.mapping import MAPPABLE, SEARCH_PATH_CHANGEABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +34,13 @@ if TYPE_CHECKING:
     from modular_tf.loading.opened_file import OpenedFile
 
 _DT_NEEDED, _DT_STRTAB, _DT_RPATH, _DT_RUNPATH = 1, 5, 15, 29
+_DT_VERSYM, _DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFF0, 0x6FFFFFFE, 0x6FFFFFFF
+# The dynamic linker passes over entries of the operating system that it does not know.
+_DT_UNUSED = 0x6FFF0000
 _ENTRY = struct.Struct("<qQ")
+_HALF, _WORD = struct.Struct("<H"), struct.Struct("<I")
+_TO_NEXT_RECORD = 12
+_ANY_VERSION = 1
 
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
@@ -57,9 +67,8 @@ def copy_for_host(
         host_name: The name of the library that replaces them.
 
     Raises:
-        PluginError: A name or a search path cannot be changed in place (LD-053, LD-097); the bytes
-            are not those that were checked (LD-082); or nothing may be run from where the library
-            is (LD-050).
+        PluginError: A search path cannot be changed in place (LD-097); the bytes are not those that
+            were checked (LD-082); or nothing may be run from where the library is (LD-050).
         ElfError: The library is damaged.
     """
     _require_executable(file)
@@ -106,7 +115,8 @@ def _patches(
     entries = list(_dynamic_entries(elf))
     table = next(value for _, tag, value in entries if tag == _DT_STRTAB)
     return [
-        *_need_patches(elf, replaced_sonames, path, host_name, entries, table),
+        *_need_patches(elf, replaced_sonames, host_name, entries, table),
+        *_version_patches(elf, replaced_sonames, entries),
         *_search_path_patches(elf, path, entries, table),
     ]
 
@@ -114,33 +124,54 @@ def _patches(
 def _need_patches(
     elf: ElfFile,
     replaced_sonames: frozenset[str],
-    path: str,
     host_name: str,
     entries: list[tuple[int, int, int]],
     table: int,
-) -> list[tuple[int, bytes]]:
-    needs = [(at, value, elf.dynamic.strings.text(value)) for at, tag, value in entries
-             if tag == _DT_NEEDED]  # fmt: skip
-    versioned = {need.library for need in elf.version_needs()}
-    harmless = next((value for _, value, name in needs if name not in replaced_sonames), None)
-    patches = []
-    for at, value, name in needs:
+) -> Iterator[tuple[int, bytes]]:
+    for at, tag, value in entries:
+        name = elf.dynamic.strings.text(value) if tag == _DT_NEEDED else ""
         if name not in replaced_sonames:
             continue
         if len(name) >= len(host_name):
-            # Versions are required of a library by the same string, so they follow.
             offset = elf.image.offset_of(table + value, len(name), "a name")
-            patches.append((offset, host_name.encode().ljust(len(name), b"\0")))
-        elif harmless is not None and name not in versioned:
-            # Needing another library twice does nothing; the stub brings the host runtime.
-            patches.append((at, _ENTRY.pack(_DT_NEEDED, harmless)))
-        else:
-            message = (
-                f"{path}: its need of {name!r} cannot be led to the host runtime: the name is"
-                f" too short to hold {host_name!r}"
-            )
-            raise Violation(NEED_REDIRECTABLE, message).error(PluginError, plugin=path)
-    return patches
+            yield offset, host_name.encode().ljust(len(name), b"\0")
+        else:  # the stub brings the host runtime
+            yield at, _ENTRY.pack(_DT_UNUSED, 0)
+
+
+def _version_patches(
+    elf: ElfFile, replaced_sonames: frozenset[str], entries: list[tuple[int, int, int]]
+) -> Iterator[tuple[int, bytes]]:
+    """Take out the records of TensorFlow's libraries, and the versions of their symbols."""
+    records = elf.version_records()
+    kept = [record for record in records if record.library not in replaced_sonames]
+    if len(kept) == len(records):
+        return
+    numbers = {need.number for record in records for need in record.needs} - {
+        need.number for record in kept for need in record.needs
+    }
+    if kept:
+        instead = {_DT_VERNEED: kept[0].address, _DT_VERNEEDNUM: len(kept)}
+        unused: set[int] = set()
+    else:
+        instead, unused = {}, {_DT_VERNEED, _DT_VERNEEDNUM}
+        if not elf.dynamic.version_definitions[0]:
+            # The dynamic linker reads the indices without a look at whether it made the versions.
+            unused.add(_DT_VERSYM)
+    for at, tag, _ in entries:
+        if tag in unused:
+            yield at, _ENTRY.pack(_DT_UNUSED, 0)
+        elif tag in instead:
+            yield at, _ENTRY.pack(tag, instead[tag])
+    for record, following in zip(kept, [*kept, None][1:], strict=True):
+        distance = following.address - record.address if following else 0
+        place = record.address + _TO_NEXT_RECORD
+        yield elf.image.offset_of(place, _WORD.size, "a symbol version"), _WORD.pack(distance)
+    place = elf.dynamic.version_indices_address
+    for index, number in enumerate(elf.version_indices()):
+        if number in numbers:
+            offset = elf.image.offset_of(place + index * _HALF.size, _HALF.size, "a version index")
+            yield offset, _HALF.pack(_ANY_VERSION)
 
 
 def _search_path_patches(

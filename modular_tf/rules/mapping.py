@@ -25,13 +25,6 @@ INIT_RETURNS = Rule(
     "Catch every exception in the init function.",
     "C calling convention",
 )
-NEED_REDIRECTABLE = Rule(
-    "LD-053",
-    "A need of TensorFlow's library can be led to the host runtime.",
-    "The plugin cannot be mapped without TensorFlow.",
-    "Link the plugin against libtensorflow_framework.so.2, or without naming a library.",
-    "host limit",
-)
 PLUGIN_ENABLED = Rule(
     "LD-054",
     "The plugin is enabled by the configuration.",

@@ -126,7 +126,6 @@ class TensorFlowExports(NamedTuple):
 
     symbols: Container[str]
     sonames: frozenset[str]
-    versions: frozenset[str] = frozenset()
 
 
 class _Symbols:

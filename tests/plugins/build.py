@@ -53,18 +53,23 @@ def _dependencies(variant: Variant) -> list[str]:
     """Return the linker's options for the libraries that the plugin shall need."""
     options = []
     if variant.needed:
-        options.append(str(framework_stub(variant.needed, versioned=variant.versioned)))
+        options.append(str(framework_stub(variant.needed, version=variant.versioned)))
     if variant.companion:
         options += [str(companion()), "-Wl,-rpath,$ORIGIN"]
     return options
 
 
-def framework_stub(soname: str, *, versioned: bool = False) -> Path:
-    """Build the library that a plugin is linked with in TensorFlow's place."""
+def framework_stub(soname: str, *, version: str = "") -> Path:
+    """Build the library that a plugin is linked with in TensorFlow's place.
+
+    Args:
+        soname: Its name.
+        version: The version of its symbols; there is a map for it beside this file.
+    """
     stub = compile_object(FOLDER / "framework_stub.c")
     options = [f"-Wl,-soname,{soname}"]
-    if versioned:
-        options.append(f"-Wl,--version-script={FOLDER / 'framework_stub.map'}")
+    if version:
+        options.append(f"-Wl,--version-script={FOLDER / f'framework_stub_{version}.map'}")
     return link_library(soname, [stub], options)
 
 

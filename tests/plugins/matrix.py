@@ -31,7 +31,7 @@ class Variant:
     defines: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     needed: str = TENSORFLOW_LIBRARY
-    versioned: bool = False
+    versioned: str = ""  # the version that the symbols of the needed library have
     companion: bool = False
     slot: str | None = None  # the one slot that is NULL, for the variants TABLE-SLOT-null
 

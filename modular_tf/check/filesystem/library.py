@@ -129,15 +129,6 @@ def can_be_mapped(ground: LibraryGround) -> None:
     _passes_unless("LD-050", ground.map)
 
 
-@CHECKS.check("LD-053", Level.LOADS, passes=LIBRARY)
-def can_be_bound(ground: LibraryGround) -> None:
-    """Lead its need of TensorFlow's library to the host."""
-    ground.require_loadable()
-    if not ground.trial.mapped and not ground.trial.refused:
-        raise Blocked("the library cannot be mapped: see LD-050")
-    _passes_unless("LD-053", ground.map)
-
-
 def _passes_unless(rule_id: str, act: Callable[[], object]) -> None:
     try:
         act()

@@ -116,7 +116,7 @@ class FilesystemLibraryStage:
         """Map the library, whatever comes of it.
 
         Raises:
-            PluginError: It cannot be mapped (LD-050, LD-053).
+            PluginError: It cannot be mapped (LD-050).
         """
         if self._library is None:
             target, call = self._to_load, f"dlopen({os.path.basename(self.target.path)})"
@@ -191,7 +191,7 @@ class LibraryGround:
         """Map the library, which may end the process.
 
         Raises:
-            PluginError: It cannot be mapped (LD-050, LD-053).
+            PluginError: It cannot be mapped (LD-050).
         """
         return self._stage.map()
 
@@ -215,7 +215,7 @@ class LibraryGround:
         """
         self.require_loadable()
         if not self._stage.is_mapped and not self.trial.mapped:
-            raise Blocked("the library cannot be mapped: see LD-050 and LD-053")
+            raise Blocked("the library cannot be mapped: see LD-050")
         return self.map()
 
     def call_init_plugin(self) -> RegistrationMemory:

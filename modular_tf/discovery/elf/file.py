@@ -10,7 +10,13 @@ from modular_tf.discovery.elf.image import ET_DYN, Image
 from modular_tf.discovery.elf.relocations import relocated_symbols
 from modular_tf.discovery.elf.source import ByteSource
 from modular_tf.discovery.elf.symbols import Symbol, SymbolName, SymbolTable, UndefinedSymbol
-from modular_tf.discovery.elf.versions import VersionNeed, version_definitions, version_needs
+from modular_tf.discovery.elf.versions import (
+    VersionNeed,
+    VersionRecord,
+    version_definitions,
+    version_needs,
+    version_records,
+)
 from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:
@@ -150,6 +156,23 @@ class ElfFile:
             ElfError: The table is damaged.
         """
         return version_needs(self.image, self.dynamic)
+
+    def version_records(self) -> tuple[VersionRecord, ...]:
+        """Return the records of the libraries of which the library needs symbol versions.
+
+        Raises:
+            ElfError: The table is damaged.
+        """
+        return version_records(self.image, self.dynamic)
+
+    def version_indices(self) -> tuple[int, ...]:
+        """Return the version index of each symbol; 0 and 1 mean none.
+
+        Raises:
+            ElfError: The tables are damaged.
+        """
+        table = self._table()
+        return table.version_indices(table.count())
 
     def version_definitions(self) -> frozenset[str]:
         """Return the symbol versions that the library defines; empty if it is unversioned.

@@ -131,7 +131,7 @@ class SymbolTable:
         if len(wanted) > 64:  # noqa: PLR2004  (one large read beats many small ones from here on)
             self._dynamic.strings.load()
         text = self._dynamic.strings.text
-        version_of = self._version_indices(wanted[-1][0] + 1 if wanted else 0)
+        version_of = self.version_indices(wanted[-1][0] + 1 if wanted else 0)
         return tuple(
             UndefinedSymbol(text(at), weak, versions.get(version_of[index]))
             for index, at, weak in wanted
@@ -202,8 +202,12 @@ class SymbolTable:
         at = self._offset + first * record.size
         return record.iter_unpack(self._image.source.read(at, n_bytes, "the symbol table"))
 
-    def _version_indices(self, count: int) -> tuple[int, ...]:
-        """Return the version index of each of the first `count` symbols; 0 and 1 mean none."""
+    def version_indices(self, count: int) -> tuple[int, ...]:
+        """Return the version index of each of the first `count` symbols; 0 and 1 mean none.
+
+        Raises:
+            ElfError: The table is damaged.
+        """
         address = self._dynamic.version_indices_address
         if not address:
             return (0,) * count

@@ -11,7 +11,15 @@ if TYPE_CHECKING:
     from modular_tf.discovery.elf.dynamic import DynamicSection
     from modular_tf.discovery.elf.image import Image
 
-__all__ = ["VersionNeed", "glibc_floor", "parse_glibc", "version_definitions", "version_needs"]
+__all__ = [
+    "VersionNeed",
+    "VersionRecord",
+    "glibc_floor",
+    "parse_glibc",
+    "version_definitions",
+    "version_needs",
+    "version_records",
+]
 
 _WEAK = 2
 # A library needs some ten versions; glibc itself defines about fifty.
@@ -34,8 +42,32 @@ class VersionNeed(NamedTuple):
     number: int
 
 
+class VersionRecord(NamedTuple):
+    """What a library needs of one other library.
+
+    Attributes:
+        address: Where the record is; its last four bytes are the distance to the next record, 0
+            in the last one.
+        library: The SONAME of the other library.
+        needs: The versions.
+    """
+
+    address: int
+    library: str
+    needs: tuple[VersionNeed, ...]
+
+
 def version_needs(image: Image, dynamic: DynamicSection) -> tuple[VersionNeed, ...]:
     """Return the versions that a library needs, in the order of its table.
+
+    Raises:
+        ElfError: The table is damaged.
+    """
+    return tuple(need for record in version_records(image, dynamic) for need in record.needs)
+
+
+def version_records(image: Image, dynamic: DynamicSection) -> tuple[VersionRecord, ...]:
+    """Return the records of the libraries of which a library needs versions, in their order.
 
     Raises:
         ElfError: The table is damaged.
@@ -44,17 +76,20 @@ def version_needs(image: Image, dynamic: DynamicSection) -> tuple[VersionNeed, .
     if not address:
         return ()
     order = image.layout.order
-    found = []
+    records = []
+    n_needs = 0
     for at, (_, n_aux, file, aux, _) in _linked(image, address, Struct(order + "HHIII"), count):
         library = dynamic.strings.text(file)
+        needs = []
         for _, need in _linked(image, at + aux, Struct(order + "IHHII"), n_aux):
             _, flags, index, name, _ = need
-            found.append(
-                VersionNeed(library, dynamic.strings.text(name), bool(flags & _WEAK), index)
-            )
-            if len(found) > _MAX_RECORDS:
+            version = dynamic.strings.text(name)
+            needs.append(VersionNeed(library, version, bool(flags & _WEAK), index))
+            n_needs += 1
+            if n_needs > _MAX_RECORDS:
                 raise image.source.damaged(f"it needs more than {_MAX_RECORDS} symbol versions")
-    return tuple(found)
+        records.append(VersionRecord(at, library, tuple(needs)))
+    return tuple(records)
 
 
 def version_definitions(image: Image, dynamic: DynamicSection) -> frozenset[str]:

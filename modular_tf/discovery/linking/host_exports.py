@@ -42,10 +42,6 @@ class Exports(Protocol):
     def sonames(self) -> frozenset[str]:
         """Names of needed libraries that the host replaces."""
 
-    @property
-    def versions(self) -> frozenset[str]:
-        """Symbol versions that are defined; empty if any version is accepted."""
-
 
 @dataclass(frozen=True, slots=True)
 class HostExports:
@@ -54,12 +50,10 @@ class HostExports:
     Attributes:
         symbols: Names of the exported functions and data.
         sonames: Names of needed libraries that the host replaces.
-        versions: Symbol versions that are defined; empty if any version is accepted.
     """
 
     symbols: frozenset[str] = frozenset()
     sonames: frozenset[str] = REPLACED_SONAMES
-    versions: frozenset[str] = frozenset()
 
 
 @cache
@@ -74,7 +68,7 @@ def host_exports() -> HostExports:
         path = os.path.join(package, "native", "lib", HOST_RUNTIME)
         if os.path.isfile(path):
             with ElfFile(path) as elf:
-                return HostExports(elf.exports(), REPLACED_SONAMES, elf.version_definitions())
+                return HostExports(elf.exports(), REPLACED_SONAMES)
     raise NotFoundError(
         f"{HOST_RUNTIME} is missing from this installation of modular_tf; install it again",
         path=HOST_RUNTIME,
