@@ -27,6 +27,7 @@ __all__ = [
     "FileIdentity",
     "SeenFile",
     "of_same_file",
+    "real_path",
     "see",
     "see_again",
     "see_library",
@@ -49,6 +50,17 @@ _NONE = type(None)
 _ROWS = [[str, i, h, int, str] for i in (list, _NONE) for h in (_NONE, str)]
 # O_NONBLOCK: a FIFO in the place of the file must not block the open.
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+
+def real_path(path: str) -> str:
+    """Return the absolute path of a file without links, as `os.path.realpath`. [any thread]
+
+    A chain of more links than that function can follow, which no system opens, stays as it is.
+    """
+    try:
+        return os.path.realpath(path)
+    except RecursionError:
+        return os.path.abspath(path)
 
 
 class FileIdentity(NamedTuple):

@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.candidate import Candidate, Source, Twin
+from modular_tf.discovery.file_identity import real_path
 from modular_tf.discovery.naming import plugin_names
 from modular_tf.discovery.sources.distributions import read_distribution, search_distributions
 from modular_tf.discovery.sources.entry_points import search_entry_points
@@ -114,7 +115,7 @@ def _installed_places() -> tuple[str, ...]:
     """Return the directories that installers put files into, each with a slash behind it."""
     locations = [path for path in python_path() if any(installed_distributions((path,)))]
     places = [*locations, *package_directories(), *installation_prefixes()]
-    return tuple({os.path.join(path, "") for path in (*places, *map(os.path.realpath, places))})
+    return tuple({os.path.join(path, "") for path in (*places, *map(real_path, places))})
 
 
 def _candidates(sightings: Iterable[Sighting]) -> tuple[Candidate, ...]:
@@ -126,7 +127,7 @@ def _candidates(sightings: Iterable[Sighting]) -> tuple[Candidate, ...]:
         if identity is not None:
             groups.setdefault(identity, []).append(seen)
     names = plugin_names([group[0] for group in groups.values()])
-    real_folder = cache(os.path.realpath)  # the folders of many files are looked at once
+    real_folder = cache(real_path)  # the folders of many files are looked at once
     return tuple(
         _candidate(identity, group, name, links, real_folder)
         for (identity, group), name in zip(groups.items(), names, strict=True)
@@ -143,14 +144,14 @@ def _candidate(
     path, source, origin, distribution = group[0]
     folder, file = os.path.split(path)
     if path in links or file in {"", ".", ".."}:
-        real_path = os.path.realpath(path)
+        real = real_path(path)
     else:
-        real_path = os.path.join(real_folder(folder), file)
+        real = os.path.join(real_folder(folder), file)
     twins: tuple[Twin, ...] = ()
     if len(group) > 1:
         distribution = next((seen.distribution for seen in group if seen.distribution), None)
         twins = tuple([Twin(seen.path, seen.source, seen.origin) for seen in group[1:]])
-    return Candidate(path, real_path, source, origin, distribution, identity, name, twins)
+    return Candidate(path, real, source, origin, distribution, identity, name, twins)
 
 
 def _identity(path: str, links: set[str]) -> tuple[int, int] | None:

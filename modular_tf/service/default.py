@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.discovery.file_identity import real_path
 from modular_tf.errors import NotFoundError, PluginError
 from modular_tf.service.service import PluginService
 
@@ -135,9 +136,9 @@ def _loaded_or_raise(report: Report, paths: Iterable[str]) -> None:
     Raises:
         PluginError: With the reason's rule.
     """
-    real = {os.path.realpath(path) for path in paths}
+    real = {real_path(path) for path in paths}
     for record in report.plugins:
-        if record.path and os.path.realpath(record.path) in real and record.reason is not None:
+        if record.path and real_path(record.path) in real and record.reason is not None:
             reason = record.reason
             raise PluginError(
                 f"{record.path}: {reason.message}", plugin=record.name, rule=reason.rule

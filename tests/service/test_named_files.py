@@ -183,3 +183,22 @@ def test_a_search_reads_each_file_of_entry_points_once(
     assert set(times.values()) <= {1}
     service.discover()
     assert read["pkg/entry_points.txt"] == 2  # what was installed since then is found
+
+
+def test_a_chain_of_links_that_no_system_follows_stops_nothing_else(
+    plugin_file, make_service, tmp_path
+):
+    plugin_file("many/zz_good.so", scheme="good")
+    before = "nowhere.so"
+    for number in range(1_100):
+        link = tmp_path / "many" / f"l{number:04}.so"
+        link.symlink_to(before)
+        before = link.name
+
+    service = make_service()
+    service.load(tmp_path / "many")
+
+    states = _states(service)
+    assert service.filesystem("good").scheme == "good"
+    assert states["l0000"][0] == states["l1099"][0] == "rejected"
+    assert len(states) == 1_101

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.file_identity import real_path
 from modular_tf.discovery.sources.entry_point_file import entries_of_group
 from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
@@ -70,7 +71,7 @@ def _look_at_entry(
         return
 
     def stays_inside(file: str) -> bool:
-        target = os.path.realpath(file)
+        target = real_path(file)
         if any(target.startswith(f"{place}/") for place in _real_places(distribution, root)):
             return True
         message = f"a link leads out of the package, from {file} to {target}"

@@ -7,6 +7,7 @@ import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from modular_tf.discovery.file_identity import real_path
 from modular_tf.discovery.record_rows import rows_that_name
 from modular_tf.discovery.sources.installed import installed_distributions
 from modular_tf.discovery.trust.verdict import TrustVerdict
@@ -140,7 +141,7 @@ def _parts_of_names(file: JudgedFile) -> set[bytes]:
 
 def _leads_to(file: JudgedFile, path: str) -> bool:
     try:
-        return os.path.realpath(path) == file.real_path
+        return real_path(path) == file.real_path
     except (OSError, ValueError):  # a row may hold anything
         return False
 

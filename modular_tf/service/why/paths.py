@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from modular_tf.device.names import parse_device_name
+from modular_tf.discovery.file_identity import real_path
 from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.discovery.user_directories import expand_home
 from modular_tf.errors import InvalidArgumentError, ModularTFError
@@ -69,15 +70,15 @@ def _missing(path: str) -> Iterator[Fact]:
 
 
 def _file(service: PluginService, path: str) -> Iterator[Fact]:
-    real = os.path.realpath(path)
+    real = real_path(path)
     for record in service.plugins():
-        if record.path and os.path.realpath(record.path) == real:
+        if record.path and real_path(record.path) == real:
             yield from about_plugin(service, record)
 
 
 def _directory(service: PluginService, path: str) -> Iterator[Fact]:
     subject = f"path {path}"
-    real = os.path.realpath(path)
+    real = real_path(path)
     records = [r for r in service.plugins() if r.path and _folder(r.path) == real]
     n_libraries = f"{len(records)} {'library' if len(records) == 1 else 'libraries'}"
     yield Fact(subject, STATE, f"{path} is a directory with {n_libraries}")
@@ -85,7 +86,7 @@ def _directory(service: PluginService, path: str) -> Iterator[Fact]:
         yield outcome(subject, "holds", record)
     if not records:
         yield from _why_empty(subject, path)
-    places = [p for p in service.report().searched if os.path.realpath(p.path) == real]
+    places = [p for p in service.report().searched if real_path(p.path) == real]
     for place in places:
         yield Fact(subject, "source", f"searched as {place.source}: {place.origin}")
     if not places:
@@ -93,7 +94,7 @@ def _directory(service: PluginService, path: str) -> Iterator[Fact]:
 
 
 def _folder(path: str) -> str:
-    return os.path.realpath(os.path.dirname(path))
+    return real_path(os.path.dirname(path))
 
 
 def _why_empty(subject: str, path: str) -> Iterator[Fact]:
