@@ -15,6 +15,7 @@ from modular_tf.errors import (
 )
 from modular_tf.filesystem.copy_watch import CopyWatch
 from modular_tf.filesystem.files import discard, known_length
+from modular_tf.filesystem.overlap import Overlap, overlap
 from modular_tf.filesystem.unchanged import UnchangedSource
 from modular_tf.filesystem.uri import basename, join_path
 
@@ -79,8 +80,8 @@ def copy_through(
         is_landing: The target is known to be no directory; it is not asked about.
 
     Returns:
-        False where nothing was done, because both may be one file: its names are the same, or
-        they are of one plugin and hold the same bytes.
+        False where nothing was done, because both are one file, or may be: they are of one plugin
+        and hold the same bytes.
 
     Raises:
         AbortedError: The source changed meanwhile.
@@ -321,8 +322,10 @@ def inside_directory(fs: Filesystem, target: str, source: str) -> str:
 
 
 def _may_be_one_file(source_fs: Filesystem, a: str, target_fs: Filesystem, b: str) -> bool:
-    if source_fs is target_fs:
-        return source_fs.is_same_name(a, b)
+    if overlap((source_fs, a), (target_fs, b)) is Overlap.SAME:
+        return True
+    if source_fs is target_fs or None not in (source_fs.disk_path(a), target_fs.disk_path(b)):
+        return False
     # Two schemes of one plugin may reach one file by two names, or by a link.
     return source_fs.plugin == target_fs.plugin and _are_equal(source_fs, a, target_fs, b)
 

@@ -19,6 +19,7 @@ from modular_tf.errors import (
     PermissionDeniedError,
 )
 from modular_tf.filesystem.child_names import checked_children
+from modular_tf.filesystem.overlap import Overlap, is_link, overlap
 from modular_tf.filesystem.statistics import DeletedCounts
 from modular_tf.filesystem.uri import join_path, parse_uri, split_last
 from modular_tf.filesystem.whole_reads import read_whole
@@ -73,7 +74,7 @@ def delete_recursively(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCou
     except ModularTFError as error:
         error.undeleted = DeletedCounts(0, 1)  # as in TensorFlow, where it is called a directory
         raise
-    if not is_directory:
+    if not is_directory or is_link(fs, uri):
         return _delete_one(fs, uri)
     deletion = _Deletion(fs, at_once)
     deletion.empty(uri)
@@ -151,7 +152,7 @@ class _Deletion:
     def _is_left(self, child: str) -> bool:
         """Delete a child that is no directory; return whether it is one."""
         _check_depth(self._fs, child)
-        if self._fs.is_directory(child):
+        if not is_link(self._fs, child) and self._fs.is_directory(child):
             return not self._goes_as_link(child)
         self._fs.delete_file(child)
         return False
@@ -200,12 +201,19 @@ def rename_file(fs: Filesystem, source: str, target: str) -> None:
     """Copy, then delete the source: not atomic, a failure between leaves both.
 
     Raises:
-        FailedPreconditionError: The target is a directory.
+        FailedPreconditionError: The target is a directory, or a link that leads to the source.
     """
     if _is_directory(fs, target):
         raise FailedPreconditionError(
             f"rename_file {source!r}: the target {target!r} is a directory;"
             " name the file within it",
+            plugin=fs.plugin,
+            path=target,
+            operation="rename_file",
+        )
+    if is_link(fs, target) and overlap((fs, source), (fs, target)) is Overlap.SAME:
+        raise FailedPreconditionError(
+            f"rename_file {source!r}: {target!r} is a link to it; remove the link first",
             plugin=fs.plugin,
             path=target,
             operation="rename_file",

@@ -180,7 +180,7 @@ class Filesystem:
         """Copy a file; an existing target file is replaced, a target directory copied into.
 
         Where the filesystem renames files itself, a failure leaves an existing target as it was.
-        A file that is copied onto itself, by whatever spelling of its name, stays as it is.
+        A file that is copied onto itself, by whatever name or link, stays as it is.
         """
         copy_through(self, source, self, target)
 
@@ -249,6 +249,15 @@ class Filesystem:
     def is_same_name(self, one: str, other: str) -> bool:
         """Return whether two URIs are spellings of one name."""
         return one == other or self.name_in_store(one) == self.name_in_store(other)
+
+    def disk_path(self, uri: str) -> str | None:
+        """Return the path on this machine's disk that a URI names; None where it names none."""
+        return self.translate_name(uri) if self.scheme in _OF_THE_DISK else None
+
+    @property
+    def store(self) -> object:
+        """What keeps the files: one object for all schemes of one store, where that is known."""
+        return self
 
     def shares_store_with(self, other: Filesystem) -> bool:
         """Return whether this filesystem may work on the files of `other` by their URIs.
@@ -336,3 +345,4 @@ class Filesystem:
 
 
 _DEFAULT_TRANSLATION = Filesystem.translate_name
+_OF_THE_DISK = ("", "file")

@@ -58,6 +58,11 @@ class FsspecOps:
         """Return fsspec's path for a URI."""
         return self._names.path_of(uri)
 
+    def disk_path(self, uri: str) -> str | None:
+        """Return the path on this machine's disk that a URI names; None where it names none."""
+        protocols = (self.fs.protocol,) if isinstance(self.fs.protocol, str) else self.fs.protocol
+        return self.translate_name(uri) if "file" in protocols else None
+
     # -- opening ------------------------------------------------------------------------------
 
     def new_random_access_file(self, uri: str) -> RandomAccessFile:

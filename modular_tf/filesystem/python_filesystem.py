@@ -76,6 +76,20 @@ class PythonFilesystem(Filesystem):
             guarded = skip_same_file(forward) if name in TWO_PATH_OPERATIONS else forward
             setattr(self, name, MethodType(guarded, self))
 
+    def disk_path(self, uri: str) -> str | None:
+        """Return the path on this machine's disk that a URI names; None where it names none."""
+        if isinstance(self.implementation, (FsspecOps, Filesystem)):
+            return self.implementation.disk_path(uri)
+        return super().disk_path(uri)
+
+    @property
+    def store(self) -> object:
+        """What keeps the files: the object, which may serve other schemes as well."""
+        if isinstance(self.implementation, Filesystem):
+            return self.implementation.store
+        is_bridge = isinstance(self.implementation, FsspecOps)
+        return self.implementation.fs if is_bridge else self.implementation
+
 
 def _forwarder(name: str) -> Callable[..., Any]:
     """Return a method that calls the implementation and turns its errors into ours."""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from glob import has_magic
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,11 @@ from modular_tf.errors import (
     NotFoundError,
     UnimplementedError,
 )
+from modular_tf.filesystem.overlap import Overlap, overlap
 from modular_tf.filesystem.tree_deletion import delete_tree
 from modular_tf.fsspec import paths
 from modular_tf.fsspec.patterns import Patterns
+from modular_tf.fsspec.survey import Survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,6 +82,8 @@ class Changes(Patterns):
     ) -> None:
         """Remove files, and with `recursive` whole directories; many at once.
 
+        Of a link only the link is removed, whatever it leads to.
+
         Args:
             path: A path, a pattern, or a list of them.
             recursive: Remove directories with all that is in them.
@@ -89,27 +94,25 @@ class Changes(Patterns):
             IsADirectoryError: A directory is to be removed and `recursive` is False.
             NotFoundError: There is nothing at `path`.
         """
-        if recursive and maxdepth is None:
-            self._remove_trees(self.expand_path(path), batch_size)
-            return
-        found = self.expand_path(path, recursive=recursive, maxdepth=maxdepth)
-        directories = set(self._directories(found))
+        is_by_levels = recursive and maxdepth is not None
+        found: list[str] = self.expand_path(
+            path, recursive=is_by_levels, maxdepth=maxdepth, follow_links=False
+        )
+        links = set(filter(self._is_link, found))
+        found = _not_below(found, links)
+        directories = set(self._directories([one for one in found if one not in links]))
         if directories and not recursive:
             raise self._is_a_directory(min(directories), "; pass recursive=True")
+        if not is_by_levels:  # a tree goes with all that is in it
+            found = _not_below(found, directories)
         files = [one for one in found if one not in directories]
         for outcome in self._crew(batch_size).run(self.rm_file, files):
             outcome.get()
-        for directory in sorted(directories, reverse=True):
-            self.rmdir(directory)
-
-    def _remove_trees(self, found: list[str], batch_size: int | None) -> None:
-        """Remove files at once, and one tree after the other, at once what is in it."""
-        directories = self._directories(found)
-        files = [one for one in found if one not in set(directories)]
-        for outcome in self._crew(batch_size).run(self.rm_file, files):
-            outcome.get()
-        for directory in directories:
-            self._remove_tree(directory, self._at_once(batch_size))
+        for directory in sorted(directories.intersection(found), reverse=True):
+            if is_by_levels:
+                self.rmdir(directory)
+            else:
+                self._remove_tree(directory, self._at_once(batch_size))
 
     def _remove_tree(self, path: str, at_once: int) -> None:
         uri = self.uri(path)
@@ -166,33 +169,91 @@ class Changes(Patterns):
     ) -> None:
         """Move a file or a directory; the plugin renames it where it can.
 
-        A list or a pattern is copied and removed, as fsspec does for every filesystem, and so are
-        some levels of a directory: what lies deeper stays. What is moved to where it is stays.
+        A list or a pattern is copied, and what was copied is removed, and so are some levels of a
+        directory: what lies deeper stays. What is moved to where it is stays.
 
         Raises:
-            InvalidArgumentError: A directory was to be moved into itself.
+            FailedPreconditionError: A link to a directory was to be moved with others.
+            InvalidArgumentError: A directory was to be moved into itself, two files to one place,
+                or a file to where another one is moved from; nothing was done.
         """
-        if maxdepth is not None or not _is_single(path1):
-            for source in self.expand_path(path1):
-                self._refuse_inside(source, self._strip_protocol(path2))
-            if path1 != path2:
-                self.copy(path1, path2, recursive=recursive, maxdepth=maxdepth, on_error="raise")
-                self.rm(path1, recursive=recursive, maxdepth=maxdepth)
-            return
-        source, target = self._strip_protocol(path1), self._destination(path1, path2)
-        if not self.isdir(source):
-            self._rename(source, target)
-        elif self._name(source) not in {self._name(target), self._name(path2)}:
-            self._refuse_inside(source, target)
-            self._move_directory(source, target)
-        self.forget_listings()
+        try:
+            if maxdepth is not None or not _is_single(path1):
+                self._move_many(path1, path2, recursive=recursive, maxdepth=maxdepth)
+                return
+            source, target = self._strip_protocol(path1), self._destination(path1, path2)
+            if not self.isdir(source):
+                self._rename(source, target)
+            elif Overlap.SAME not in {self._overlap(source, target), self._overlap(source, path2)}:
+                self._refuse_inside(source, target)
+                self._move_directory(source, target)
+        finally:
+            self.forget_listings()
 
-    def _name(self, path: Any) -> str:
-        return self.filesystem.name_in_store(self.uri(path))
+    def _move_many(self, path1: Any, path2: Any, *, recursive: bool, maxdepth: int | None) -> None:
+        """Copy what fsspec's rules make of the arguments, then remove exactly that."""
+        survey = Survey(self)
+        survey.copy(path1, path2, recursive=recursive, maxdepth=maxdepth, follow_links=False)
+        pairs = [
+            (self._strip_protocol(source), self._strip_protocol(target))
+            for source, target in survey.pairs
+        ]
+        self._refuse_losses(pairs)
+        pairs = [pair for pair in pairs if self._overlap(*pair) is not Overlap.SAME]
+        files = [pair for pair in pairs if not survey.is_known_directory(pair[0])]
+        known = survey.known_directories()
+        for source in filter(self._is_link, sorted(known)):
+            raise FailedPreconditionError(
+                f"{self.uri(source)} is a link to a directory; move it by itself",
+                path=self.uri(source),
+                operation="rename_file",
+            )
+        directories = [pair for pair in pairs if pair[0] in known]
+        for source, target in directories:
+            self._refuse_inside(source, target)
+        for _, target in directories:
+            self.makedirs(target, exist_ok=True)
+        for outcome in self._crew().run(lambda pair: self._copy_one(*pair), files):
+            outcome.get()
+        for outcome in self._crew().run(lambda pair: self.rm_file(pair[0]), files):
+            outcome.get()
+        emptied = {source for source, _ in directories}.union(
+            *(_above(source) for source, _ in files)
+        )
+        for source in sorted(emptied & known, reverse=True):
+            with suppress(NotFoundError):  # in a store a directory goes with the last file
+                if maxdepth is None or not self.ls(source, detail=False, refresh=True):
+                    self.rmdir(source)
+
+    def _refuse_losses(self, pairs: list[tuple[str, str]]) -> None:
+        """Raise if a file would be moved to where another one is moved to, or from.
+
+        Raises:
+            InvalidArgumentError: One of the two would be lost.
+        """
+        sources = dict(pairs)
+        taken: dict[str, str] = {}
+        for source, target in pairs:
+            other = taken.setdefault(target, source)
+            why = ""
+            if other != source:
+                why = f"where {self.uri(other)} is moved to"
+            elif sources.get(target, target) != target:
+                why = "which is moved itself"
+            if why:
+                raise InvalidArgumentError(
+                    f"{self.uri(source)} cannot be moved to {self.uri(target)}, {why}",
+                    path=self.uri(source),
+                    operation="rename_file",
+                )
+
+    def _overlap(self, one: Any, other: Any) -> Overlap:
+        fs = self.filesystem
+        return overlap((fs, self.uri(one)), (fs, self.uri(other)))
 
     def _refuse_inside(self, source: str, target: str) -> None:
         """Raise if a directory is moved into itself, which would delete it."""
-        if f"{self._name(target)}/".startswith(f"{self._name(source).rstrip('/')}/"):
+        if self._overlap(source, target) is Overlap.HOLDS:
             raise InvalidArgumentError(
                 f"{self.uri(source)} cannot be moved to {self.uri(target)}, which lies within it",
                 path=self.uri(source),
@@ -216,11 +277,24 @@ class Changes(Patterns):
         try:
             self._rename(source, target)
         except (UnimplementedError, FailedPreconditionError):
+            if self._is_link(source):
+                raise
             self.mkdir(target)
             for child in self.ls(source):
                 move = self._move_directory if child["type"] == "directory" else self._rename
                 move(child["name"], paths.join(target, child["name"].rpartition("/")[2]))
             self.rmdir(source)
+
+
+def _not_below(found: list[str], directories: set[str]) -> list[str]:
+    """Return those paths that do not lie below one of some directories."""
+    return [one for one in found if directories.isdisjoint(_above(one))]
+
+
+def _above(path: str) -> set[str]:
+    """Return the paths above a path."""
+    parts = path.split("/")
+    return {"/".join(parts[:count]) for count in range(1, len(parts))}
 
 
 def _is_single(path: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.concurrency.crew import results_at_once
 from modular_tf.errors import FailedPreconditionError, NotFoundError
+from modular_tf.filesystem.overlap import Identity, identity, is_link
 from modular_tf.fsspec import entries, paths
 from modular_tf.fsspec.queries import Queries
 
@@ -108,33 +109,43 @@ class Listings(Queries):
                 call a function with it. Other directories that cannot be listed are passed over.
             detail: Yield entries by name in place of names.
             refresh: Ask the plugin also for what is in the listings cache.
+
+        A link that leads back to a directory above it is yielded with the directories, but not
+        walked through.
         """
         _require_depth(maxdepth)
         path = self._strip_protocol(path)
         (listing,) = self._listings([path], refresh=refresh)
         if not isinstance(listing, OSError):
             options = {"topdown": topdown, "detail": detail, "refresh": refresh}
-            yield from self._walked(path, listing, maxdepth, **options)
+            yield from self._walked(path, listing, maxdepth, (), **options)
         elif on_error == "raise":
             raise listing
         elif callable(on_error):
             on_error(listing)
 
     def _walked(
-        self, path: str, listing: list[entries.Entry], depth: int | None, **options: bool
+        self,
+        path: str,
+        listing: list[entries.Entry],
+        depth: int | None,
+        above: tuple[Identity | None, ...],
+        **options: bool,
     ) -> Iterator[tuple[str, Any, Any]]:
         dirs, files = _by_kind(path, listing)
         found = (path, dirs, files) if options["detail"] else (path, list(dirs), list(files))
         if options["topdown"]:
             yield found
         if depth is None or depth > 1:
+            above = (*above, self._identity(path))
             below = [paths.join(path, name) for name in found[1]]
+            below = [one for one in below if (self._identity(one) or 0) not in above]
             left = None if depth is None else depth - 1
             for some in _slices(below):
                 listings = self._listings(some, refresh=options["refresh"])
                 for directory, entries_below in zip(some, listings, strict=True):
                     if not isinstance(entries_below, OSError):
-                        yield from self._walked(directory, entries_below, left, **options)
+                        yield from self._walked(directory, entries_below, left, above, **options)
         if not options["topdown"]:
             yield found
 
@@ -146,6 +157,7 @@ class Listings(Queries):
         detail: bool = False,
         refresh: bool = False,
         on_error: str = "omit",
+        follow_links: bool = True,
         **_: Any,
     ) -> Any:
         """Return the files of a tree, sorted; with `detail` their entries by path.
@@ -157,12 +169,14 @@ class Listings(Queries):
             detail: Return entries.
             refresh: Ask the plugin also for what is in the listings cache.
             on_error: "omit" what cannot be listed, or "raise" the error. What vanishes meanwhile
-                is omitted.
+                is omitted. A link that leads back to a directory above it cannot be listed.
+            follow_links: Go through links to directories too.
         """
         _require_depth(maxdepth)
         path = self._strip_protocol(path)
         found: _ByName = {}
-        for entry in self._entries_below(path, maxdepth, on_error, refresh=refresh):
+        options = {"refresh": refresh, "follow_links": follow_links}
+        for entry in self._entries_below(path, maxdepth, on_error, **options):
             if withdirs or entry["type"] != "directory":
                 found[entry["name"]] = entry
         if withdirs and path not in ("", *found) and (found or self.isdir(path)):
@@ -170,19 +184,58 @@ class Listings(Queries):
         return {name: found[name] for name in sorted(found)} if detail else sorted(found)
 
     def _entries_below(
-        self, root: str, maxdepth: int | None, on_error: str, *, refresh: bool
+        self, root: str, maxdepth: int | None, on_error: str, *, refresh: bool, follow_links: bool
     ) -> Iterator[entries.Entry]:
         """Yield all entries of a tree, level by level."""
-        level = [root]
+        level: dict[str, tuple[Identity, ...]] = {root: ()}  # with what is above each of them
         while level and maxdepth != 0:
-            below: list[str] = []
-            for some in _slices(level):
-                for listing in self._listings(some, refresh=refresh):
+            below: dict[str, tuple[Identity, ...]] = {}
+            for some in _slices(list(level)):
+                listings = self._listings(some, refresh=refresh)
+                for directory, listing in zip(some, listings, strict=True):
                     found = self._known_entries(listing, on_error)
                     yield from found
-                    below += [e["name"] for e in found if e["type"] == "directory"]
+                    if maxdepth == 1:
+                        continue
+                    known = self._identity(directory)
+                    above = level[directory] if known is None else (*level[directory], known)
+                    for entry in found:
+                        name = entry["name"]
+                        if entry["type"] == "directory" and self._is_entered(
+                            name, above, on_error, follow_links=follow_links
+                        ):
+                            below[name] = above
             level = below
             maxdepth = None if maxdepth is None else maxdepth - 1
+
+    def _is_entered(
+        self, path: str, above: tuple[Identity, ...], on_error: str, *, follow_links: bool
+    ) -> bool:
+        """Return whether a walk goes into a directory.
+
+        Raises:
+            FailedPreconditionError: It is one of the directories above it, and `on_error` is
+                "raise".
+        """
+        if not above:  # of a store, which has no links
+            return True
+        if not follow_links and self._is_link(path):
+            return False
+        is_loop = self._identity(path) in above
+        if is_loop and on_error == "raise":
+            uri = self.uri(path)
+            raise FailedPreconditionError(
+                f"{uri} leads back to a directory above it, so the tree has no end",
+                path=uri,
+                operation="get_children",
+            )
+        return not is_loop
+
+    def _identity(self, path: str) -> Identity | None:
+        return identity(self.filesystem, self.uri(path))
+
+    def _is_link(self, path: str) -> bool:
+        return is_link(self.filesystem, self.uri(path))
 
     def _known_entries(
         self, listing: list[entries.Entry] | OSError, on_error: str

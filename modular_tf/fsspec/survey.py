@@ -85,6 +85,10 @@ class Survey:
         """Return whether a directory was found at a path."""
         return path in self._entries and self._entries[path]["type"] == "directory"
 
+    def known_directories(self) -> set[str]:
+        """Return the directories that were found, in trees and by patterns too."""
+        return {path for path in self._entries if self.is_known_directory(path)}
+
     def is_known_to_be_at_most(self, path: Any, size: int) -> bool:
         """Return whether a file of so many bytes at most was found at a path."""
         entry = self._entries.get(path, {"size": None})

@@ -17,6 +17,7 @@ from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import AlreadyExistsError, DataLossError, NotFoundError
 from modular_tf.filesystem.copying import write_whole
 from modular_tf.filesystem.files import known_length
+from modular_tf.filesystem.overlap import Overlap, overlap
 from modular_tf.filesystem.unchanged import UnchangedSource, require_all_read
 from modular_tf.fsspec.contents import Contents
 from modular_tf.fsspec.local_file import arriving_file
@@ -92,6 +93,8 @@ class Transfers(Contents):
     ) -> None:
         """Copy a file that is read as a whole, by fewer requests than an open file."""
         check()
+        if self._is_itself(rpath, lpath):
+            return
         data = self.cat_file(rpath)
         callback.set_size(len(data))
         with arriving_file(os.fspath(lpath)) as local:
@@ -110,6 +113,8 @@ class Transfers(Contents):
         **_: Any,
     ) -> None:
         path = self._strip_protocol(rpath)
+        if outfile is None and self._is_itself(path, lpath):
+            return
         try:
             with self._opened(path) as file, self._no_directory(path):
                 unchanged = UnchangedSource(self.filesystem, self.uri(path), known_length(file))
@@ -192,6 +197,8 @@ class Transfers(Contents):
         uri = self.uri(path)
         if mode == "create" and self.exists(path):
             raise AlreadyExistsError(f"{uri} exists already", path=uri)
+        if self._is_itself(path, lpath):
+            return
         with open(lpath, "rb") as local:
             before = os.fstat(local.fileno())
             callback.set_size(before.st_size)
@@ -208,6 +215,12 @@ class Transfers(Contents):
 
             self._with_parents(path, lambda: write_whole(self.filesystem, uri, write))
         self.forget_listing(path)
+
+    def _is_itself(self, path: Any, local_path: Any) -> bool:
+        """Return whether a path is a file of this machine, and the same as a local one."""
+        here = (self.filesystem, self.uri(path))
+        is_there = os.path.exists(local_path)
+        return is_there and overlap(here, (None, os.fspath(local_path))) is Overlap.SAME
 
     def copy(
         self,

@@ -16,6 +16,7 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.filesystem import copying
+from modular_tf.filesystem.overlap import identity
 from modular_tf.filesystem.scheme import scheme_of
 from modular_tf.filesystem.tree_deletion import delete_tree
 from modular_tf.gfile import moving
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.filesystem.overlap import Identity
     from modular_tf.filesystem.statistics import FileStatistics
 
 
@@ -141,8 +143,25 @@ class GfileFunctions:
                 the list of directories are passed over.
             onerror: Called with the error of each directory that cannot be listed, which is then
                 passed over. Without it a missing directory is passed over and other errors rise.
+
+        A link that leads back to a directory above it is passed over: what is there was yielded.
+        `onerror` is called for it too.
         """
-        uri = as_uri(top)
+        yield from self._walk(as_uri(top), topdown, onerror, ())
+
+    def _walk(
+        self,
+        uri: str,
+        topdown: bool,  # noqa: FBT001
+        onerror: Callable[[ModularTFError], object] | None,
+        above: tuple[Identity, ...],
+    ) -> Iterator[tuple[str, list[str], list[str]]]:
+        known = identity(self._filesystem_for(uri), uri)
+        if known is not None and known in above:
+            if onerror is not None:
+                onerror(_loop(uri))
+            return
+        above = above if known is None else (*above, known)
         try:
             subdirs, files = self._listed_by_kind(uri)
         except ModularTFError as error:
@@ -154,7 +173,7 @@ class GfileFunctions:
         if topdown:
             yield uri, subdirs, files
         for name in subdirs:
-            yield from self.walk(join(uri, name), topdown, onerror)
+            yield from self._walk(join(uri, name), topdown, onerror, above)
         if not topdown:
             yield uri, subdirs, files
 
@@ -269,6 +288,12 @@ def _is_directory(filesystem: Filesystem, uri: str) -> bool:
         raise
     except ModularTFError:
         return False
+
+
+def _loop(uri: str) -> FailedPreconditionError:
+    return FailedPreconditionError(
+        f"walk {uri!r}: it leads back to a directory above it", path=uri, operation="get_children"
+    )
 
 
 def _no_directory(uri: str) -> NotFoundError:

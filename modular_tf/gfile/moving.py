@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from modular_tf.concurrency.crew import Crew
 from modular_tf.errors import FailedPreconditionError, InvalidArgumentError
 from modular_tf.filesystem.child_names import checked_children
+from modular_tf.filesystem.overlap import Overlap, is_link, overlap
 from modular_tf.filesystem.uri import join_path
 
 if TYPE_CHECKING:
@@ -56,10 +57,18 @@ def _is_directory(fs: Filesystem, uri: str) -> bool:
 
 
 def _move_directory(fs: Filesystem, source: str, target: str, at_once: int) -> None:
-    old, new = fs.name_in_store(source), fs.name_in_store(target)
-    if old == new:
+    found = overlap((fs, source), (fs, target))
+    if found is Overlap.SAME:
         return
-    if new.startswith(old.rstrip("/") + "/"):
+    if is_link(fs, source):
+        raise FailedPreconditionError(
+            f"rename {source!r} to {target!r}: it is a link to a directory, which"
+            f" {fs.plugin} does not rename",
+            plugin=fs.plugin,
+            path=source,
+            operation="rename_file",
+        )
+    if found is Overlap.HOLDS:
         raise InvalidArgumentError(f"rename {source!r} to {target!r}: into itself", path=source)
     _require_empty_directory(fs, target)
     children = [

@@ -71,3 +71,15 @@ def test_a_directory_is_moved_at_once(functions, store):
     assert store.files["/moved/deep/g"] == b"g"
     assert sum(path.startswith("/moved/f") for path in store.files) == 2 * AT_ONCE
     assert store.has_met("rename_file")
+
+
+def test_a_walk_ends_where_a_link_leads_back(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "f").touch()
+    (tmp_path / "sub" / "up").symlink_to("..")
+    told = []
+
+    walked = list(gfile.walk(str(tmp_path), onerror=told.append))
+    assert walked == [(str(tmp_path), ["sub"], []), (f"{tmp_path}/sub", ["up"], ["f"])]
+    assert ["leads back" in error.message for error in told] == [True]
+    assert list(gfile.walk(str(tmp_path))) == walked

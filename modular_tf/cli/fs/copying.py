@@ -10,6 +10,14 @@ from modular_tf.cli.fs.selection import EVERYTHING, Selection
 from modular_tf.cli.fs.stream import CHUNK, refuse_overlap
 from modular_tf.cli.fs.transfers import Transfers, watched
 from modular_tf.errors import AlreadyExistsError, FailedPreconditionError
+from modular_tf.filesystem.overlap import (
+    Identity,
+    Overlap,
+    identity,
+    is_link,
+    is_one_name,
+    overlap,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,16 +35,44 @@ class CopyItem:
         source: What is copied.
         target: Where it arrives.
         path: Its path below the source that was named; empty for that one.
+        root: What was named, with where it arrives; None for that one.
+        above: What the directories of the disk above it are known by.
     """
 
     source: Place
     target: Place
     path: str = ""
+    root: tuple[Place, Place] | None = None
+    above: tuple[Identity, ...] = ()
 
     @property
     def uri(self) -> str:
         """What a failure is about."""
         return self.source.uri
+
+    def entered(self) -> tuple[tuple[Place, Place], tuple[Identity, ...]]:
+        """Return `root` and `above` of what is in this directory.
+
+        Raises:
+            FailedPreconditionError: By a link, it is a directory above it, or where the copy
+                arrives, or the target leads back into the source.
+        """
+        known = identity(*self.source.pair)
+        root = self.root or (self.source, self.target)
+        if known is None:
+            return root, self.above
+        if known in self.above:
+            raise FailedPreconditionError(
+                "leads back to a directory above it, and was left out", path=self.uri
+            )
+        if self.path and known == identity(*root[1].pair):
+            raise FailedPreconditionError("is where the copy arrives, and was left out")
+        is_linked = bool(self.path) and is_link(*self.target.pair)
+        if is_linked and overlap(root[0].pair, self.target.pair) is not Overlap.APART:
+            raise FailedPreconditionError(
+                f"was left out, for {self.target.uri} is a link that leads back to the source"
+            )
+        return root, (*self.above, known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +83,13 @@ class CopyRules:
         recursive: Directories are copied too.
         selection: Which files.
         is_rehearsal: Nothing is written; what would be copied is told.
+        is_move: What is copied is removed afterwards; links to directories are left.
     """
 
     recursive: bool
     selection: Selection = EVERYTHING
     is_rehearsal: bool = False
+    is_move: bool = False
 
 
 class Copying:
@@ -85,7 +123,7 @@ class Copying:
     def step(self, item: CopyItem) -> None:
         """Copy a file, or begin to copy a directory."""
         if not item.path:
-            refuse_overlap(item.source, item.target)
+            refuse_overlap(item.source, item.target, is_move=self._rules.is_move)
         is_taken = not item.path or self._rules.selection.takes(item.path)
         facts = self._facts(item, is_taken=is_taken)
         if facts is not None and facts.is_directory:
@@ -123,7 +161,10 @@ class Copying:
         """Make the directory and add what is in it."""
         if not self._rules.recursive:
             raise FailedPreconditionError("is a directory; copy it with -r", path=item.source.uri)
-        if item.target.is_same(item.source):
+        if self._rules.is_move and item.path and is_link(*item.source.pair):
+            raise FailedPreconditionError("is a link to a directory, which a move leaves")
+        root, above = item.entered()
+        if overlap(item.source.pair, item.target.pair) is Overlap.SAME:
             raise FailedPreconditionError(f"{item.target.uri} is the same directory")
         names = item.source.filesystem.get_children(item.source.uri)
         if not self._rules.is_rehearsal and (names or not self._rules.selection):
@@ -134,6 +175,8 @@ class Copying:
                 item.source.child(name),
                 item.target.child(name),
                 f"{item.path}/{name}" if item.path else name,
+                root,
+                above,
             )
             for name in names
         )
@@ -185,6 +228,8 @@ def copy_file(source: Place, target: Place, watch: CopyWatch) -> bool | None:
 class Landings:
     """Where sources arrive in a target: inside it, if it is a directory.
 
+    What is in a source whose name ends in `.` or `..` arrives in the target itself, as with `cp`.
+
     Args:
         target: As the user named it.
         is_several: There are several sources, which need a directory.
@@ -207,9 +252,10 @@ class Landings:
         """
         items: dict[str, CopyItem] = {}
         for source in sources:
-            target = self._target.child(source.name) if self._is_directory else self._target
+            is_named = self._is_directory and source.name not in ("", ".", "..")
+            target = self._target.child(source.name) if is_named else self._target
             item = items.setdefault(target.uri, CopyItem(source, target))
-            if not item.source.is_same(source):
+            if not is_one_name(item.source.pair, source.pair):
                 raise FailedPreconditionError(
                     f"{item.source.uri} and {source.uri} would both become {target.uri}, so"
                     " nothing was done; give them different targets"

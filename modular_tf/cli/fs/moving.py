@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.fs.copying import Copying, CopyItem, CopyRules, copy_file
-from modular_tf.cli.fs.removal import Removal, RemovalItem, RemovalRules, is_link
+from modular_tf.cli.fs.removal import Removal, RemovalItem, RemovalRules
 from modular_tf.cli.fs.selection import EVERYTHING, Selection
 from modular_tf.cli.fs.stream import refuse_overlap
 from modular_tf.cli.fs.transfers import watched
 from modular_tf.errors import AlreadyExistsError, FailedPreconditionError, UnimplementedError
 from modular_tf.filesystem.copy_watch import CopyWatch
+from modular_tf.filesystem.overlap import is_link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ def move_all(
     trees: list[CopyItem] = []
 
     def step(item: CopyItem) -> None:
-        refuse_overlap(item.source, item.target)
+        refuse_overlap(item.source, item.target, is_move=True)
         is_directory = item.source.stat().is_directory
         if is_directory and not selection:
             _require_nothing_at(item.target)
@@ -63,7 +64,9 @@ def move_all(
     transfers.run(step, items, lambda item: item.uri)
     transfers.totals.find(-len(trees))
     if selection:
-        rules = CopyRules(recursive=True, selection=selection, is_rehearsal=is_rehearsal)
+        rules = CopyRules(
+            recursive=True, selection=selection, is_rehearsal=is_rehearsal, is_move=True
+        )
         _FilteredMove(transfers, rules, moved).run(trees)
         return
     for item in trees:
@@ -79,13 +82,6 @@ class _FilteredMove(Copying):
 
     def _facts(self, item: CopyItem, *, is_taken: bool) -> FileStatistics:  # noqa: ARG002
         return item.source.stat()  # a directory would be moved whole
-
-    def _enter(self, item: CopyItem) -> None:
-        if item.path and is_link(item.source):
-            raise FailedPreconditionError(
-                "is a link to a directory, which a move with filters leaves", path=item.uri
-            )
-        super()._enter(item)
 
     def copy_file(self, item: CopyItem, facts: FileStatistics | None) -> None:
         """Move one file."""
@@ -103,7 +99,7 @@ def _move_tree(
     """Copy a tree, then remove what was copied of the source if all of it has arrived."""
     before = transfers.failures.count
     arrived = _Arrived()
-    Copying(transfers, CopyRules(recursive=True), arrived.add).run([item])
+    Copying(transfers, CopyRules(recursive=True, is_move=True), arrived.add).run([item])
     if transfers.failures.count > before:
         transfers.failures.add("not all of it could be copied, so it stays where it is", item.uri)
         return
@@ -181,6 +177,8 @@ def _rename(source: Place, target: Place) -> None:
     try:
         source.filesystem.rename_file(source.uri, target.uri)
     except (FailedPreconditionError, UnimplementedError):
+        if is_link(*source.pair):
+            raise
         target.filesystem.create_dir(target.uri)
         for child in source.children():
             move = _rename if child.is_directory() else move_file

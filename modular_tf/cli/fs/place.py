@@ -72,12 +72,7 @@ class Place:
         """Return whether the filesystem of this place can work on both."""
         return self.filesystem.shares_store_with(other.filesystem)
 
-    def is_same(self, other: Place) -> bool:
-        """Return whether both name the same file: same store, same name."""
-        return self.shares_store_with(other) and self.filesystem.is_same_name(self.uri, other.uri)
-
-    def holds(self, other: Place) -> bool:
-        """Return whether `other` is somewhere below this directory."""
-        inside = f"{self.filesystem.name_in_store(self.uri).rstrip('/')}/"
-        name = other.filesystem.name_in_store(other.uri)
-        return self.shares_store_with(other) and name.startswith(inside)
+    @property
+    def pair(self) -> tuple[Filesystem, str]:
+        """Filesystem and URI, as `modular_tf.filesystem.overlap` takes them."""
+        return self.filesystem, self.uri

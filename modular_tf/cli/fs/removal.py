@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.cli.fs.selection import EVERYTHING, Selection
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import FailedPreconditionError, NotFoundError
+from modular_tf.filesystem.overlap import is_link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from modular_tf.cli.fs.place import Place
     from modular_tf.cli.fs.transfers import Transfers
-
-_OF_FILES = ("", "file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +147,7 @@ def _remove_directory(place: Place) -> None:
 
 def _is_walked(place: Place) -> bool:
     """Return whether a place is a directory, and no link to one: its target stays."""
-    return not is_link(place) and place.is_directory()
-
-
-def is_link(place: Place) -> bool:
-    """Return whether a place is a symbolic link of this machine."""
-    filesystem = place.filesystem
-    return filesystem.scheme in _OF_FILES and os.path.islink(filesystem.translate_name(place.uri))
+    return not is_link(*place.pair) and place.is_directory()
 
 
 def _remove_at_once(place: Place) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.errors import DataLossError, FailedPreconditionError
 from modular_tf.filesystem.files import known_length
+from modular_tf.filesystem.overlap import Overlap, is_link, is_one_name, overlap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,13 +46,25 @@ def chunks(file: RandomAccessFile, start: int = 0, end: int | None = None) -> It
         )
 
 
-def refuse_overlap(source: Place, target: Place) -> None:
+def refuse_overlap(source: Place, target: Place, *, is_move: bool = False) -> None:
     """Raise if a file is copied onto itself, or a directory into itself.
+
+    Args:
+        source: What is copied or moved.
+        target: Where it shall arrive.
+        is_move: Of two hard links of one file, the source is removed and the target stays.
 
     Raises:
         FailedPreconditionError: It would destroy the source, or never end.
     """
-    if source.is_same(target):
+    found = overlap(source.pair, target.pair)
+    if found is Overlap.SAME and not (is_move and _are_hard_links(source, target)):
         raise FailedPreconditionError(f"{target.uri} is the same file", path=source.uri)
-    if source.holds(target) and source.is_directory():
+    if found is Overlap.HOLDS and source.is_directory():
         raise FailedPreconditionError(f"{target.uri} lies within it", path=source.uri)
+
+
+def _are_hard_links(source: Place, target: Place) -> bool:
+    """Return whether two names of one file are independent of each other."""
+    is_either_link = is_link(*source.pair) or is_link(*target.pair)
+    return not (is_either_link or is_one_name(source.pair, target.pair))

@@ -18,6 +18,7 @@ from modular_tf.cli.fs.syncing import Syncing
 from modular_tf.cli.fs.transfers import Transfers, add_transfer_options
 from modular_tf.cli.session import session
 from modular_tf.errors import FailedPreconditionError
+from modular_tf.filesystem.overlap import Overlap, overlap
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -78,14 +79,18 @@ class _Sync:
     def run(self, transfers: Transfers[Any], source: Place, target: Place) -> None:
         """Copy, then delete if that is wanted and nothing failed."""
         options = self._options
-        if options.delete and target.holds(source):
+        if options.delete and overlap(target.pair, source.pair) is Overlap.HOLDS:
             raise FailedPreconditionError(
                 f"{target.uri} holds it, and --delete would delete it; choose another target"
             )
         rules = CopyRules(recursive=True, selection=self._selection, is_rehearsal=options.dry_run)
         syncing = Syncing(transfers, rules, self._tell_copied, size_only=options.size_only)
         syncing.run(source, target)
-        if not options.delete or not syncing.surplus:
+        if not options.delete:
+            return
+        for link in syncing.behind_links:
+            transfers.failures.add("is a link to a directory; nothing in it was deleted", link.uri)
+        if not syncing.surplus:
             return
         if transfers.failures.count:
             transfers.failures.add("nothing was deleted, since not all went well", target.uri)

@@ -9,6 +9,7 @@ from modular_tf.cli.fs.copying import Copying, CopyItem, make_directory
 from modular_tf.cli.fs.stream import refuse_overlap
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import FailedPreconditionError, NotFoundError
+from modular_tf.filesystem.overlap import is_link
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +61,8 @@ class Syncing:
         self._lock = ForkLock()
         self.surplus: list[RemovalItem] = []
         """What only the target has."""
+        self.behind_links: list[Place] = []
+        """Links of the target to directories that have what the source lacks; that stays."""
         self.is_source_empty = False
 
     def run(self, source: Place, target: Place) -> None:
@@ -110,21 +113,32 @@ class Syncing:
 
         if not item.path:
             refuse_overlap(item.source, item.target)
+        root, above = item.entered()
         names = item.source.filesystem.get_children(item.source.uri)
         there = _names_in(item.target) if item.is_there else set()
         if not item.path:
             self.is_source_empty = not names
         prefix = f"{item.path}/" if item.path else ""
+        surplus = sorted(there - set(names))
         with self._lock:
-            self.surplus.extend(
-                RemovalItem(item.target.child(name), prefix + name)
-                for name in sorted(there - set(names))
-            )
+            if surplus and item.path and is_link(*item.target.pair):
+                self.behind_links.append(item.target)
+            else:
+                self.surplus.extend(
+                    RemovalItem(item.target.child(name), prefix + name) for name in surplus
+                )
         if not there and not self._rules.is_rehearsal and (names or not self._rules.selection):
             make_directory(item.target, is_root=not item.path, is_empty=not names)
         self._transfers.totals.find(len(names) - 1)
         self._transfers.add(
-            SyncItem(item.source.child(name), item.target.child(name), prefix + name, name in there)
+            SyncItem(
+                item.source.child(name),
+                item.target.child(name),
+                prefix + name,
+                root,
+                above,
+                name in there,
+            )
             for name in names
         )
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from modular_tf.cli.fs.details import stat_all_listed
 from modular_tf.cli.fs.place import Place
 from modular_tf.concurrency.crew import Crew
-from modular_tf.errors import InvalidArgumentError, UnimplementedError
+from modular_tf.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
+from modular_tf.filesystem.overlap import Identity, identity
 from modular_tf.filesystem.scheme import is_of_this_machine, scheme_of
 
 if TYPE_CHECKING:
@@ -29,12 +30,14 @@ class Entry:
         facts: Its statistics; None if they were not asked for, or cannot be had.
         depth: How many levels it lies below where the walk began.
         children: What is in a directory, while the walk is there; None if it was not listed.
+        above: What the directories of the disk above it are known by.
     """
 
     place: Place
     facts: FileStatistics | None
     depth: int = 0
     children: list[Entry] | None = None
+    above: tuple[Identity, ...] = ()
 
     @property
     def is_directory(self) -> bool:
@@ -103,11 +106,9 @@ class Walk:
     def _list(self, directories: list[Entry]) -> None:
         """List directories, those that are walked through next together with the first."""
         for outcome in Crew(self._at_once).run(_children, directories):
-            directory = outcome.item
-            directory.children = []
-            with self._failures.about(directory.place.uri):
-                below = directory.depth + 1
-                directory.children = [Entry(one, None, below) for one in outcome.get()]
+            outcome.item.children = []
+            with self._failures.about(outcome.item.place.uri):
+                outcome.item.children = outcome.get()
         if self._with_facts:
             listed = [child for one in directories for child in one.children or ()]
             facts = stat_all_listed([child.place for child in listed], self._at_once)
@@ -115,8 +116,15 @@ class Walk:
                 child.facts = fact
 
 
-def _children(entry: Entry) -> list[Place]:
-    return entry.place.children()
+def _children(entry: Entry) -> list[Entry]:
+    """Return what is in a directory; raise where a link leads back to a directory above it."""
+    known = identity(*entry.place.pair)
+    if known is not None and known in entry.above:
+        raise FailedPreconditionError(
+            "leads back to a directory above it, and was left out", path=entry.place.uri
+        )
+    above = entry.above if known is None else (*entry.above, known)
+    return [Entry(one, None, entry.depth + 1, None, above) for one in entry.place.children()]
 
 
 def _look_to_list(place: Place) -> FileStatistics:

@@ -21,6 +21,7 @@ from modular_tf.errors import (
     UnauthenticatedError,
 )
 from modular_tf.filesystem.filesystem import Filesystem
+from modular_tf.filesystem.overlap import Overlap, overlap
 from modular_tf.filesystem.uri import basename, dirname, join_path
 from modular_tf.filesystem.workarounds.readers import empty_region, read_and_ask
 from modular_tf.filesystem.workarounds.store_lookup import DIRECTORY, depth_of, store_uri
@@ -137,7 +138,7 @@ class ObjectStoreFilesystem(StoreQueries):
         return store_uri(target)
 
     def _refuse_directory_target(self, from_uri: str, to_uri: str) -> None:
-        if to_uri.startswith(f"{from_uri}/"):
+        if overlap((self, from_uri), (self, to_uri)) is Overlap.HOLDS:
             raise InvalidArgumentError(
                 f"rename_file {from_uri!r}: {to_uri!r} lies within it",
                 plugin=self.plugin,

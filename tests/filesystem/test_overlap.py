@@ -1,0 +1,188 @@
+"""Two places are one, or one holds the other, by what they are and not by their spelling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import fsspec
+import pytest
+
+from modular_tf import gfile
+from modular_tf.errors import FailedPreconditionError, InvalidArgumentError
+from modular_tf.filesystem.overlap import Overlap, identity, is_link, is_one_name, overlap
+from modular_tf.filesystem.python_filesystem import as_filesystem
+from modular_tf.service.service import PluginService
+from tests.filesystem.memory_store import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+APART, SAME, HOLDS, WITHIN = Overlap.APART, Overlap.SAME, Overlap.HOLDS, Overlap.WITHIN
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[PluginService]:
+    with PluginService() as service:
+        service.load()
+        yield service
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory: real/src/f, a link to real, a hard link to f."""
+    (tmp_path / "real" / "src").mkdir(parents=True)
+    (tmp_path / "real" / "src" / "f").write_bytes(b"kept")
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "hard").hardlink_to(tmp_path / "real" / "src" / "f")
+    (tmp_path / "real" / "src2").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("real/src", "real/src", SAME),
+        ("real/src", "file://{}/real/src/", SAME),
+        ("link/src", "real/src", SAME),
+        ("real/src/f", "hard", SAME),
+        ("link/../real", "real", SAME),
+        ("./link/", "file://{}/real", SAME),
+        ("link", "real/src", HOLDS),
+        ("real/src/f", "link", WITHIN),
+        ("real", "link/src/not/there/yet", HOLDS),
+        ("file://{}/link/new", "real", WITHIN),
+        ("real/src", "real/src2", APART),
+        ("real/src", "link/src2/f", APART),
+        ("none", "none", SAME),
+        ("none", "./none/below", HOLDS),
+        ("ram://real/src", "real/src", APART),
+    ],
+)
+def test_places_of_the_disk(
+    service: PluginService, folder: Path, one: str, other: str, expected: Overlap
+) -> None:
+    here, there = one.format(folder), other.format(folder)
+    pairs = [(service.filesystem_for(uri), uri) for uri in (here, there)]
+    opposite = {HOLDS: WITHIN, WITHIN: HOLDS}.get(expected, expected)
+
+    assert overlap(*pairs) is expected
+    assert overlap(*reversed(pairs)) is opposite
+
+
+def test_a_path_of_the_machine_is_a_place_of_the_disk(service: PluginService, folder: Path) -> None:
+    local = service.filesystem("file")
+
+    assert overlap((None, "link/src"), (local, f"file://{folder}/real")) is WITHIN
+    assert overlap((None, "link/../real/src/f"), (local, f"file://{folder}/hard")) is SAME
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("ram://a/b", "ram://a//b/", SAME),
+        ("ram://a/b", "ram://a/./x/../b", SAME),
+        ("ram://a", "ram://a/b/c", HOLDS),
+        ("ram://a/b", "ram://a/bc", APART),
+    ],
+)
+def test_places_of_a_plugin(
+    service: PluginService, one: str, other: str, expected: Overlap
+) -> None:
+    ram = service.filesystem("ram")
+
+    assert overlap((ram, one), (ram, other)) is expected
+
+
+def test_two_schemes_of_one_python_object_are_one_store() -> None:
+    store = MemoryStore()
+    one, two = as_filesystem("one", store), as_filesystem("two", store)
+    alien = as_filesystem("alien", MemoryStore())
+
+    assert overlap((one, "one://h/a"), (two, "two://h/a")) is SAME
+    assert overlap((one, "one://h/a"), (two, "two://h/a/b")) is HOLDS
+    assert overlap((one, "one://h/a"), (alien, "alien://h/a")) is APART
+
+
+def test_a_filesystem_of_fsspec_for_the_disk_is_the_disk(
+    service: PluginService, folder: Path
+) -> None:
+    disk = as_filesystem("disk", fsspec.filesystem("file"))
+    local = service.filesystem("")
+
+    assert overlap((disk, f"disk://{folder}/link/src"), (local, "real/src")) is SAME
+    assert is_link(disk, f"disk://{folder}/link")
+    assert identity(disk, f"disk://{folder}/link") == identity(local, "real")
+
+
+def test_a_link_and_what_it_leads_to_have_two_names(service: PluginService, folder: Path) -> None:
+    local = service.filesystem("")
+    (folder / "to_f").symlink_to("real/src/f")
+
+    assert is_one_name((local, "link/src/f"), (local, "real/src/f"))
+    assert not is_one_name((local, "to_f"), (local, "real/src/f"))
+    assert not is_one_name((local, "hard"), (local, "real/src/f"))
+
+
+# ---- what that keeps ----
+
+
+def test_a_link_does_not_replace_its_own_file(service: PluginService, folder: Path) -> None:
+    (folder / "to_f").symlink_to("real/src/f")
+    faces = gfile.using(service)
+
+    for target in ("real/src/f", "link/src/f"):
+        with pytest.raises(FailedPreconditionError, match="link"):
+            faces.rename("to_f", target, overwrite=True)
+    faces.rename("link/src/f", "real/src/f", overwrite=True)
+    faces.copy("to_f", "hard", overwrite=True)
+    faces.copy("hard", "link/src/f", overwrite=True)
+    assert (folder / "real" / "src" / "f").read_bytes() == b"kept"
+    assert (folder / "to_f").is_symlink()
+
+
+def test_a_directory_is_not_renamed_into_itself_by_a_link(
+    service: PluginService, folder: Path
+) -> None:
+    with pytest.raises(InvalidArgumentError, match="into itself"):
+        gfile.using(service).rename("real", "link/src/real")
+
+    assert (folder / "real" / "src" / "f").read_bytes() == b"kept"
+
+
+def test_two_schemes_of_one_filesystem_of_python_lose_no_file() -> None:
+    memory = fsspec.filesystem("memory")
+    memory.pipe_file("/overlap/f", b"kept")
+    with PluginService() as service:
+        for scheme in ("mone", "mtwo"):
+            service.register_filesystem(scheme, memory)
+        gfile.using(service).copy("mone://overlap/f", "mtwo://overlap/f", overwrite=True)
+
+    assert memory.cat_file("/overlap/f") == b"kept"
+
+
+def path_of(uri: str) -> Path:
+    return Path(uri.removeprefix("file://"))
+
+
+class LinksOfTheDisk:
+    """A filesystem of the disk that has its own operations, and none for whole trees."""
+
+    get_children = staticmethod(lambda uri: [child.name for child in path_of(uri).iterdir()])
+    is_directory = staticmethod(lambda uri: path_of(uri).is_dir())
+    path_exists = staticmethod(lambda uri: path_of(uri).exists())
+    delete_dir = staticmethod(lambda uri: path_of(uri).rmdir())
+    delete_file = staticmethod(lambda uri: path_of(uri).unlink())
+
+
+@pytest.mark.parametrize("name", ["tree", "tree/link"])
+def test_a_removal_leaves_what_is_behind_a_link(tmp_path: Path, name: str) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "f").write_bytes(b"kept")
+    (tmp_path / "tree" / "link").symlink_to(tmp_path / "outside")
+    as_filesystem("file", LinksOfTheDisk()).delete_recursively(f"file://{tmp_path}/{name}")
+
+    assert (tmp_path / "outside" / "f").read_bytes() == b"kept"
+    assert not (tmp_path / "tree" / "link").is_symlink()
