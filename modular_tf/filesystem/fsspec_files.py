@@ -73,8 +73,10 @@ class FsspecRandomAccessFile(RandomAccessFile):
         return self._size
 
     def _fetch(self, **limits: int) -> bytes:
+        # For a read from the start fsspec's wrapper of pyarrow opens a stream, which has no tell.
+        options = {"seekable": True} if limits and _is_of_pyarrow(self._fs) else {}
         with translated_errors("read", self.uri):
-            return bytes(self._fs.cat_file(self._path, **limits))
+            return bytes(self._fs.cat_file(self._path, **limits, **options))
 
     def _keep(self, whole: bytes) -> bytes:
         self._whole, self._size = whole, len(whole)
@@ -106,6 +108,10 @@ class FsspecRandomAccessFile(RandomAccessFile):
         """Reject further reads; fsspec itself holds nothing open."""
         self._closed = True
         self._whole = None
+
+
+def _is_of_pyarrow(fs: Any) -> bool:
+    return any(cls.__module__ == "fsspec.implementations.arrow" for cls in type(fs).__mro__)
 
 
 class FsspecWritableFile(WritableFile):

@@ -125,6 +125,12 @@ def as_filesystem(scheme: str, given: Any) -> Filesystem:
     """
     if is_fsspec_filesystem(given):
         return PythonFilesystem(scheme, FsspecOps(given), f"fsspec.{type(given).__name__}")
+    if any(cls.__module__ == "pyarrow._fs" for cls in type(given).__mro__):
+        raise TypeError(
+            f"scheme {scheme!r}: expected a filesystem of fsspec or of this package, found"
+            f" {type(given).__name__} of pyarrow, whose methods mean something else; register"
+            " fsspec.implementations.arrow.ArrowFSWrapper(it)"
+        )
     if isinstance(given, Filesystem) and given.scheme == scheme:
         return given
     return PythonFilesystem(scheme, given)

@@ -73,4 +73,9 @@ def _own_clients() -> tuple[OwnClient, ...]:
 
 def _is_installed(module: str) -> bool:
     """Tell whether a module could be imported, without doing that."""
-    return module in sys.modules or find_spec(module) is not None
+    if module in sys.modules:
+        return True
+    try:
+        return find_spec(module) is not None
+    except Exception:  # noqa: BLE001  (of a package above it that is broken)
+        return False

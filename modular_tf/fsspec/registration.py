@@ -61,15 +61,15 @@ def register(
 
     fsspec lists many protocols that it cannot serve until another package is installed (`s3`,
     `gs`, `az`, …). A protocol counts as somebody else's only if its implementation can really
-    be imported: with no s3fs installed, a plugin may have `s3` without further ado. `file` is
-    always fsspec's own.
+    be imported: with no s3fs installed, or a broken one, a plugin may have `s3` without further
+    ado. `file` stays fsspec's own unless it is named in `schemes`, with `clobber`.
 
     Registering again moves the schemes to the service that was given last; undoing that gives them
     back to the one before.
 
     Args:
         service: It has discovered and loaded its plugins; later ones need another call.
-        clobber: Take protocols away from an implementation that works.
+        clobber: Take protocols away from an implementation that works; `file` only if named.
         schemes: Take these only. Default: every scheme of the service.
         warn: Warn (`OwnClientWarning`) of installed libraries that open URIs of these schemes by a
             client of their own and not by fsspec, once for each in a process.
@@ -83,7 +83,8 @@ def register(
         NotFoundError: No plugin of `service` serves one of `schemes`.
     """
     wanted = _wanted(service, schemes)
-    owners = {} if clobber else _owners(wanted)
+    contested = [s for s in wanted if not clobber or (schemes is None and s == "file")]
+    owners = _owners(contested)
     if schemes is not None and owners:
         raise _conflict(service, owners)
     taken = tuple(scheme for scheme in wanted if scheme not in owners)
@@ -130,7 +131,7 @@ def _working_owner(scheme: str) -> str | None:
     name: str = known["class"]
     try:
         import_module(name.partition(":")[0] if ":" in name else name.rpartition(".")[0])
-    except ImportError:
+    except Exception:  # noqa: BLE001  (a broken client may raise anything, and serves nobody)
         return None
     return name
 

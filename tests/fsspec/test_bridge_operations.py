@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from datetime import datetime
+
+import pyarrow.fs
 import pytest
+from fsspec.implementations.arrow import ArrowFSWrapper
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from modular_tf import errors
 from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_fsspec_filesystem
+from modular_tf.service.service import PluginService
 
 
 @pytest.fixture(params=["memory", "local"])
@@ -257,3 +263,105 @@ def test_failures_become_our_errors_and_are_never_taken_for_absence(failure, exp
         FsspecOps(fs).path_exists("zz://a")
     assert type(caught.value) is expected
     assert caught.value.__cause__ is failure
+
+
+def make_tree(bridge, directory):
+    """Make a directory with files, one below the other; return them by the name within it."""
+    files = {"f": b"1", "[x]*?": b"2", "sub/g": b"3", "sub/deep [1]/h": b"4"}
+    for below in ("", "/sub", "/sub/deep [1]", "/sub/empty"):
+        bridge.create_dir(f"{directory}{below}")
+    for name, data in files.items():
+        write(bridge, f"{directory}/{name}", data)
+    return files
+
+
+def found_in(bridge, directory):
+    return {
+        name: read(bridge, f"{directory}/{name}")
+        for name in ("f", "[x]*?", "sub/g", "sub/deep [1]/h")
+        if bridge.path_exists(f"{directory}/{name}")
+    }
+
+
+@pytest.mark.parametrize(("old", "new"), [("a", "b"), ("a[1]", "b"), ("a", "b*"), ("a?", "[b]")])
+def test_directories_of_any_name_are_renamed(ops, old, new):
+    bridge, base = ops
+    files = make_tree(bridge, f"{base}/{old}")
+    bridge.rename_file(f"{base}/{old}", f"{base}/{new}")
+
+    assert bridge.get_children(base) == [new]
+    assert found_in(bridge, f"{base}/{new}") == files
+    assert bridge.get_children(f"{base}/{new}/sub") == ["deep [1]", "empty", "g"]
+
+
+def test_a_rename_of_a_directory_that_fails_leaves_it_as_it_was(monkeypatch):
+    memory = MemoryFileSystem(global_store=False, skip_instance_cache=True)
+    bridge, copy = FsspecOps(memory), memory.cp_file
+    files = make_tree(bridge, "zz://a")
+
+    def failing(source, target, **options):
+        if source.endswith("/g"):
+            raise OSError("it broke off")
+        copy(source, target, **options)
+
+    monkeypatch.setattr(memory, "cp_file", failing)
+    with pytest.raises(errors.ModularTFError, match="it broke off"):
+        bridge.rename_file("zz://a", "zz://b")
+    assert found_in(bridge, "zz://a") == files
+    assert not bridge.path_exists("zz://b")
+
+
+def test_a_file_that_comes_into_a_directory_while_it_is_renamed_stays(monkeypatch):
+    memory = MemoryFileSystem(global_store=False, skip_instance_cache=True)
+    bridge, remove = FsspecOps(memory), memory.rm_file
+    files = make_tree(bridge, "zz://a")
+
+    def removing(path):
+        if not memory.exists("/a/sub/late"):
+            memory.pipe_file("/a/sub/late", b"late")
+        remove(path)
+
+    monkeypatch.setattr(memory, "rm_file", removing)
+    with pytest.raises(errors.FailedPreconditionError, match="not empty"):
+        bridge.rename_file("zz://a", "zz://b")
+    assert found_in(bridge, "zz://b") == files
+    assert read(bridge, "zz://a/sub/late") == b"late"
+
+
+@pytest.mark.parametrize("target", ["a/inside", "a"])
+def test_a_directory_is_not_renamed_into_itself(ops, target):
+    bridge, base = ops
+    files = make_tree(bridge, f"{base}/a")
+    with pytest.raises(errors.FailedPreconditionError):
+        bridge.rename_file(f"{base}/a", f"{base}/{target}")
+    assert found_in(bridge, f"{base}/a") == files
+
+
+@pytest.mark.parametrize("when", ["2024-01-01T00:00:00", datetime(2024, 1, 1)])  # noqa: DTZ001
+def test_a_time_without_a_zone_is_of_utc(when, monkeypatch):
+    memory = MemoryFileSystem(global_store=False, skip_instance_cache=True)
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        memory.pipe_file("/f", b"")
+        info = {"name": "/f", "type": "file", "size": 0, "LastModified": when}
+        monkeypatch.setattr(memory, "info", lambda _path: info)
+        assert FsspecOps(memory).stat("zz://f").mtime_nsec == 1_704_067_200 * 10**9
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_wrapped_filesystem_of_pyarrow_is_read(tmp_path):
+    bridge = FsspecOps(ArrowFSWrapper(pyarrow.fs.LocalFileSystem()))
+    write(bridge, f"zz://{tmp_path}/f", b"0123456789")
+    with bridge.new_random_access_file(f"zz://{tmp_path}/f") as file:
+        assert [file.read(0, 4), file.read(3, 100), file.read(50, 1)] == [b"0123", b"3456789", b""]
+
+
+def test_a_bare_filesystem_of_pyarrow_is_refused_with_what_to_register():
+    with (
+        PluginService(bundled=False) as service,
+        pytest.raises(TypeError, match=r"'mine': .*LocalFileSystem of pyarrow.*ArrowFSWrapper"),
+    ):
+        service.register_filesystem("mine", pyarrow.fs.LocalFileSystem())

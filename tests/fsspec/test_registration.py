@@ -211,6 +211,28 @@ def test_the_bundled_schemes_are_taken_except_local_files(service):
     assert "" not in registration.taken
 
 
+def test_clobber_leaves_local_files_alone_unless_they_are_named(service):
+    registration = register(service, clobber=True)
+    assert "ram" in registration.taken
+    assert registration.kept == {"file": "fsspec.implementations.local.LocalFileSystem"}
+    registration.undo()
+
+    registration = register(service, clobber=True, schemes=["file"])
+    assert registration.taken == ("file",)
+    registration.undo()
+
+
+@pytest.mark.parametrize(
+    "at_import", ["import no_such_module_of_it", "sys.no_such_name", "1 / 0", "def"]
+)
+def test_a_client_that_is_broken_serves_nobody(at_import, memory_service, tmp_path, monkeypatch):
+    """As with a botocore that does not fit it; the other schemes do not suffer."""
+    (tmp_path / "s3fs.py").write_text(f"import sys\n{at_import}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "s3fs", raising=False)
+    assert set(register(memory_service).taken) == {"s3", "mine"}
+
+
 def test_one_call_opens_a_uri_by_its_plugin(service, ram, ram_path):
     register(service)
     with fsspec.open(f"ram://{ram_path}/x", "wb") as file:

@@ -326,6 +326,28 @@ def test_what_a_check_kept_from_its_store_is_not_stored_later():
         assert file.closed
 
 
+@pytest.mark.parametrize("end", ["close", "discard"])
+def test_a_file_that_is_closed_asks_its_server_no_more(end):
+    """Which may be gone by then; the end of its service closes what is open still."""
+    asked = []
+
+    def checked(close):
+        asked.append("server")
+        if len(asked) > 1:
+            raise UnavailableError("the server accepts no connection")
+        close()
+
+    with PluginService() as service:
+        service.load()
+        file = service.filesystem("ram").new_writable_file("ram://f")
+        writer = WorkaroundWriter(
+            file, position=0, touch=False, needs_bytes=False, leaked=None, checked_close=checked
+        )
+        getattr(writer, end)()
+        writer.close()
+    assert asked == (["server"] if end == "close" else [])
+
+
 def test_descriptors_are_counted_against_the_limit():
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     DescriptorCheck(1, "plugin").require("read", "uri")

@@ -30,6 +30,7 @@ class WorkaroundWriter(WritableFile):
         "__weakref__",
         "_checked_close",
         "_file",
+        "_is_closed",
         "_is_empty",
         "_leaked",
         "_needs_bytes",
@@ -53,6 +54,7 @@ class WorkaroundWriter(WritableFile):
         self._touch = touch
         self._needs_bytes = needs_bytes
         self._is_empty = not position
+        self._is_closed = False
         self._leaked = leaked
         self._checked_close = checked_close
 
@@ -84,7 +86,9 @@ class WorkaroundWriter(WritableFile):
         self._file.sync()
 
     def close(self) -> None:
-        """Close the plugin's file."""
+        """Close the plugin's file; once it is closed the server is not asked for again."""
+        if self._is_closed:
+            return
         try:
             self._touch_now()
         finally:
@@ -95,6 +99,7 @@ class WorkaroundWriter(WritableFile):
         try:
             self._checked_close(self._file.close)
         except ModularTFError as error:
+            self._is_closed = True
             with suppress(ModularTFError):
                 # Where a check failed before the close: what is told to be lost must not be stored
                 # later, over what others may have written by then.
@@ -103,6 +108,7 @@ class WorkaroundWriter(WritableFile):
             if self._needs_bytes and self._is_empty:
                 raise self._refused(error.plugin) from error
             raise
+        self._is_closed = True
         self._close_leaked()  # not after an interrupt: the plugin may still be at work
 
     def keep_while_stored(self, stream: object) -> None:
@@ -113,6 +119,7 @@ class WorkaroundWriter(WritableFile):
         """Clean up without the plugin's close, which would keep what was written."""
         self._touch = False
         self._position = None
+        self._is_closed = True
         try:
             self._file.discard()
         finally:
