@@ -16,6 +16,8 @@ from modular_tf.errors import (
 from modular_tf.filesystem.copy_watch import CopyWatch
 from modular_tf.filesystem.files import discard, known_length
 from modular_tf.filesystem.overlap import Overlap, overlap
+from modular_tf.filesystem.readahead import LARGEST_BLOCK
+from modular_tf.filesystem.scheme import is_of_this_machine
 from modular_tf.filesystem.unchanged import UnchangedSource
 from modular_tf.filesystem.uri import basename, join_path
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     _WayOfWriting = Callable[[Filesystem, str, "_Contents"], None]
 
 COPY_BLOCK = 1 << 20
-"""Bytes in memory at a time, where nothing else is said."""
+"""Bytes in memory at a time, where nothing else is said and the source is of this machine."""
 
 _UNFINISHED = ".mtf-copy-"
 
@@ -59,7 +61,7 @@ def copy_through(
     target_fs: Filesystem,
     target: str,
     watch: CopyWatch = _NOBODY,
-    block: int = COPY_BLOCK,
+    block: int | None = None,
     *,
     is_landing: bool = False,
 ) -> bool:
@@ -76,7 +78,8 @@ def copy_through(
         target_fs: Where the target shall be.
         target: Its name.
         watch: Told of what is done.
-        block: Bytes in memory at a time.
+        block: Bytes in memory at a time; by default `COPY_BLOCK`, or what a reader of the source's
+            store reads ahead at most, of which it brings parts at once.
         is_landing: The target is known to be no directory; it is not asked about.
 
     Returns:
@@ -92,7 +95,7 @@ def copy_through(
             target = inside_directory(target_fs, target, source)
         if _may_be_one_file(source_fs, source, target_fs, target):
             return False
-        blocks = _Blocks(reader, block)
+        blocks = _Blocks(reader, block or _block_of(source_fs))
         unchanged = UnchangedSource(source_fs, source, blocks.length)
         watch.begun(blocks.length)
         # Read first: a source that cannot be read must not cost the target its content.
@@ -120,6 +123,10 @@ def append_contents(fs: Filesystem, source: str, writer: WritableFile, block: in
         unchanged = UnchangedSource(fs, source, blocks.length)
         blocks.read_next()
         _Contents(blocks, unchanged, _NOBODY).append_all(writer)
+
+
+def _block_of(fs: Filesystem) -> int:
+    return COPY_BLOCK if is_of_this_machine(fs.scheme) else LARGEST_BLOCK
 
 
 class _Blocks:
@@ -336,15 +343,15 @@ def _are_equal(a_fs: Filesystem, a: str, b_fs: Filesystem, b: str) -> bool:
         if a_fs.stat(a).length != b_fs.stat(b).length:
             return False
         with a_fs.new_random_access_file(a) as left, b_fs.new_random_access_file(b) as right:
-            return _hold_equal_bytes(left, right)
+            return _hold_equal_bytes(left, right, max(_block_of(a_fs), _block_of(b_fs)))
     except ModularTFError:
         return False
 
 
-def _hold_equal_bytes(left: RandomAccessFile, right: RandomAccessFile) -> bool:
+def _hold_equal_bytes(left: RandomAccessFile, right: RandomAccessFile, size: int) -> bool:
     offset = 0
-    while block := left.read(offset, COPY_BLOCK):
-        if block != right.read(offset, COPY_BLOCK):
+    while block := left.read(offset, size):
+        if block != right.read(offset, size):
             return False
         offset += len(block)
     return not right.read(offset, 1)

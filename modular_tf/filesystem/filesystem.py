@@ -126,6 +126,7 @@ class Filesystem:
             mode: `r`, `w`, `a` or `x`, with `b` or `t`. No filesystem plugin can read and write
                 through one handle, so `+` is refused.
             buffering: -1 for a fitting buffer, 0 for none (binary only), else its size in bytes.
+                With a buffer, a file of a network is also read ahead.
             encoding: As for `open`.
             errors: As for `open`.
             newline: As for `open`.

@@ -8,16 +8,20 @@ its way, as a reader of some columns of a table does, blocks hold what lies betw
 
 from __future__ import annotations
 
+import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.filesystem.fetch_times import TELLING, FetchTimes
-from modular_tf.filesystem.files import RandomAccessFile
+from modular_tf.filesystem.files import RandomAccessFile, known_length
+from modular_tf.filesystem.scheme import is_of_this_machine
 
 if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
     from contextlib import AbstractContextManager
+
+    from modular_tf.filesystem.filesystem import Filesystem
 
 FIRST_BLOCK = 1 << 18
 """Bytes of the first block, and of one after a jump."""
@@ -43,7 +47,8 @@ class ReadaheadFile(RandomAccessFile):
 
     Args:
         file: What to read; it is closed with this object.
-        size: Bytes that it is known to have. Nothing behind them is read ahead.
+        size: Bytes that it is known to have, behind which nothing is read ahead; None where its
+            length is not known.
         first: Bytes of the first block.
         most: Bytes that are kept at most.
         times: What is known of reads where the file is; by default nothing. A file that holds bytes
@@ -53,6 +58,7 @@ class ReadaheadFile(RandomAccessFile):
     __slots__ = (
         "_block",
         "_blocks",
+        "_end",
         "_expected",
         "_file",
         "_first",
@@ -66,7 +72,7 @@ class ReadaheadFile(RandomAccessFile):
     def __init__(
         self,
         file: RandomAccessFile,
-        size: int,
+        size: int | None,
         first: int = FIRST_BLOCK,
         most: int = MOST_BYTES,
         times: FetchTimes | None = None,
@@ -74,6 +80,7 @@ class ReadaheadFile(RandomAccessFile):
         self.uri = file.uri
         self._file = file
         self._size = size
+        self._end = sys.maxsize if size is None else size
         self._first = self._block = first
         self._most = most
         holds_bytes = getattr(file, "holds_bytes", False)  # one of the user's may lack it
@@ -118,7 +125,7 @@ class ReadaheadFile(RandomAccessFile):
         return done
 
     def known_length(self) -> int | None:
-        """Return the length that was learned when the file was opened."""
+        """Return the length that was learned when the file was opened, None for none."""
         return self._size
 
     def _held_or_fetched(self, offset: int, n: int) -> memoryview | None:
@@ -127,7 +134,7 @@ class ReadaheadFile(RandomAccessFile):
         if held:
             return held
         self._adapt(offset)
-        ahead = min(self._block, self._size - offset)
+        ahead = min(self._block, self._end - offset)
         return None if n >= ahead else memoryview(self._fetched(offset, ahead))
 
     def _held_from(self, offset: int) -> memoryview:
@@ -157,7 +164,7 @@ class ReadaheadFile(RandomAccessFile):
 
     def _measured(self, offset: int, n: int) -> AbstractContextManager[None]:
         """Measure a read, unless it is short: the last bytes may come from memory."""
-        n = min(n, self._size - offset)
+        n = min(n, self._end - offset)
         return self._times.measured(n) if n >= TELLING else nullcontext()
 
     def _fetched(self, offset: int, length: int) -> bytes:
@@ -173,3 +180,18 @@ class ReadaheadFile(RandomAccessFile):
         """Close the file and forget its blocks."""
         self._blocks = ()
         self._file.close()
+
+
+def read_ahead(
+    filesystem: Filesystem, file: RandomAccessFile, first: int = FIRST_BLOCK
+) -> RandomAccessFile:
+    """Return a file of a filesystem, read ahead where its bytes come by a network.
+
+    Args:
+        filesystem: Where the file was opened.
+        file: What to read; it is closed with what is returned.
+        first: Bytes of the first block.
+    """
+    if is_of_this_machine(filesystem.scheme):
+        return file
+    return ReadaheadFile(file, known_length(file), first, times=filesystem.fetch_times)

@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from modular_tf.errors import AlreadyExistsError
 from modular_tf.filesystem.files import known_length
+from modular_tf.filesystem.readahead import read_ahead
 from modular_tf.filesystem.whole_reads import read_on
 from modular_tf.filesystem.writer_streams import StreamWriter, TextWriter, WriterStream
 from modular_tf.redaction import redacted
@@ -155,6 +156,8 @@ def _parse_mode(mode: str) -> tuple[str, bool]:
 def _open_binary(filesystem: Filesystem, uri: str, action: str, buffer_size: int) -> Any:
     if action == "r":
         file = filesystem.new_random_access_file(uri)
+        if buffer_size:
+            file = read_ahead(filesystem, file)
         raw = ReaderStream(file, lambda: filesystem.get_file_size(uri))
         return io.BufferedReader(raw, buffer_size) if buffer_size else raw
     position = 0

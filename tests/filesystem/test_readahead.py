@@ -16,8 +16,10 @@ from modular_tf.filesystem.readahead import (
     LARGEST_BLOCK_OVER_HOLES,
     MOST_BYTES,
     ReadaheadFile,
+    read_ahead,
 )
 from modular_tf.filesystem.workarounds.whole_file import WholeFile
+from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
 MIB = 1 << 20
 
@@ -276,3 +278,54 @@ def test_every_byte_is_right(reads, first, reach):
             assert bytes(buffer[: ahead.readinto(offset, buffer)]) == expected
         else:
             assert ahead.read(offset, n) == expected
+
+
+class Measured(Noted):
+    """A file that knows its length."""
+
+    def known_length(self):
+        return len(self.data)
+
+
+@pytest.mark.parametrize("kind", [Noted, Measured])
+def test_a_stream_of_a_store_that_is_read_in_small_steps_makes_few_requests(kind):
+    file = kind(os.urandom(16 * MIB + 5))
+    filesystem = filesystem_of(MemoryStore())
+    filesystem.new_random_access_file = lambda _uri: file
+    with filesystem.open("mem://h/file", "rb") as stream:
+        assert b"".join(iter(lambda: stream.read(8192), b"")) == file.data
+        assert len(file.reads) <= 12
+        file.reads.clear()
+        stream.seek(5 * MIB)
+        assert stream.read(3) == file.data[5 * MIB : 5 * MIB + 3]
+        assert sum(length for _, length in file.reads) <= MIB
+    assert file.closed
+
+
+def test_a_stream_without_a_buffer_asks_for_what_it_is_asked():
+    file = Noted(os.urandom(MIB))
+    filesystem = filesystem_of(MemoryStore())
+    filesystem.new_random_access_file = lambda _uri: file
+    with filesystem.open("mem://h/file", "rb", buffering=0) as stream:
+        assert stream.read(10) == file.data[:10]
+    assert file.reads == [(0, 10)]
+
+
+def test_a_file_of_this_machine_is_not_read_ahead():
+    file = Noted(os.urandom(MIB))
+    filesystem = filesystem_of(MemoryStore())
+    filesystem.new_random_access_file = lambda _uri: file
+    assert read_ahead(filesystem, file) is not file
+    filesystem.scheme = "file"
+    assert read_ahead(filesystem, file) is file
+
+
+def test_a_file_without_a_known_length_is_read_to_its_end():
+    noted = Noted(os.urandom(MIB + 3))
+    file = ReadaheadFile(noted, None)
+    assert file.known_length() is None
+    assert file.read(MIB, 10) == noted.data[MIB:]
+    assert file.read(MIB + 3, 10) == b""
+    noted.data += b"more"
+    noted.most = len(noted.data)
+    assert file.read(MIB + 3, 10) == b"more"
