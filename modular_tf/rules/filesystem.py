@@ -132,7 +132,8 @@ SCHEME_NAMED_ONCE = Rule(
 SCHEME_FREE = Rule(
     "FS-018",
     "No other plugin serves the scheme.",
-    "TensorFlow answers ALREADY_EXISTS; here the plugin of higher precedence serves.",
+    "TensorFlow answers ALREADY_EXISTS; here the plugin of higher precedence serves. Plain local "
+    "paths, `file` and `ram` stay with the plugins that come with this package.",
     "Pin the scheme to one plugin in the configuration (scheme_pins), or disable the other.",
     "TensorFlow's registry",
 )
@@ -192,6 +193,23 @@ def scheme_pinned(scheme: str, plugin: str, pinned: str, *, where: str) -> Viola
     """
     text = f"scheme {scheme!r} of {plugin} is pinned to {pinned!r} in {where}"
     return Violation(SCHEME_FREE, text, scheme=scheme)
+
+
+def scheme_reserved(scheme: str, plugin: str, owner: str) -> Violation:
+    """Return the violation of a plugin that nobody has given a scheme of a bundled plugin.
+
+    Args:
+        scheme: The scheme.
+        plugin: The plugin that does not get it.
+        owner: The bundled plugin.
+    """
+    return Violation(
+        SCHEME_FREE,
+        f"scheme {scheme!r} of {plugin} belongs to {owner}, which comes with this package",
+        remedy=f"To give it to {plugin}, pin it in the configuration: "
+        f'scheme_pins = {{ "{scheme}" = "{plugin}" }}',
+        scheme=scheme,
+    )
 
 
 def scheme_misspelt(field: str, scheme: str) -> Violation:

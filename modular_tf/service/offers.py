@@ -9,10 +9,10 @@ from modular_tf.device.deferred import DeferredFactory
 from modular_tf.errors import AlreadyExistsError, ModularTFError, collected
 from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.filesystem.registry import SchemeRegistration
-from modular_tf.rules.filesystem import scheme_pinned, scheme_taken
+from modular_tf.rules.filesystem import scheme_pinned, scheme_reserved, scheme_taken
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from modular_tf.device.device import Device
     from modular_tf.device.platform import DevicePlatform
@@ -24,6 +24,21 @@ if TYPE_CHECKING:
     from modular_tf.service.registries import Registries
 
     _Served = PluginFilesystem | DeferredFilesystem
+
+
+_OF_BUNDLED_PLUGINS = {"": "posix_filesystem", "file": "posix_filesystem", "ram": "ram_filesystem"}
+
+
+def reserved_schemes(config: Config) -> dict[str, str]:
+    """Return the schemes that other plugins get only where a user gives them, by bundled plugins.
+
+    Those of a bundled plugin that the configuration disables are free.
+    """
+    return {
+        scheme: owner
+        for scheme, owner in _OF_BUNDLED_PLUGINS.items()
+        if config.why_disabled(owner) is None
+    }
 
 
 class Registrations:
@@ -41,17 +56,27 @@ class Registrations:
         scheme_places: Its registrations, by scheme.
         device_place: The registration of its platform, None for none.
         kernel_place: Its kernels, None for none.
+        reserved: Schemes that it gets only by a pin.
 
     Args:
         plugin: As above.
         config: As above.
         registries: As above.
+        reserved: The schemes that it gets only where the configuration pins them to it, with the
+            bundled plugins that have them otherwise.
     """
 
-    def __init__(self, plugin: str, config: Config, registries: Registries) -> None:
+    def __init__(
+        self,
+        plugin: str,
+        config: Config,
+        registries: Registries,
+        reserved: Mapping[str, str],
+    ) -> None:
         self.plugin = plugin
         self.config = config
         self.registries = registries
+        self.reserved = reserved
         self.scheme_places: dict[str, SchemeRegistration] = {}
         self.device_place: Registration | None = None
         self.kernel_place: PluginKernels | None = None
@@ -77,10 +102,16 @@ class Registrations:
         return self.why_pinned(scheme) or self.why_owned(scheme)
 
     def why_pinned(self, scheme: str) -> Violation | None:
-        """Return why the configuration gives a scheme to another plugin, None where it does not."""
-        pinned = self.config.scheme_pins.get(scheme, self.plugin)
+        """Return why a scheme is meant for another plugin, None where it is not.
+
+        The configuration gives it to another one, or a bundled plugin has it.
+        """
+        pinned = self.config.scheme_pins.get(scheme)
         if pinned == self.plugin:
             return None
+        if pinned is None:
+            owner = self.reserved.get(scheme)
+            return None if owner is None else scheme_reserved(scheme, self.plugin, owner)
         return scheme_pinned(scheme, self.plugin, pinned, where=self.config.origin)
 
     def why_owned(self, scheme: str) -> Violation | None:

@@ -17,7 +17,7 @@ from modular_tf.service.plugin import Plugin
 from modular_tf.service.plugin_entry import Attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.first_contact.finding import Finding
@@ -53,6 +53,7 @@ class PluginPipeline:
         known: The plugins of the service.
         registries: Where plugins register.
         hooks: Who may forbid a plugin, and is told what became of it.
+        reserved: The schemes of bundled plugins, which others get only by a pin.
     """
 
     def __init__(
@@ -62,12 +63,14 @@ class PluginPipeline:
         known: KnownPlugins,
         registries: Registries,
         hooks: Hooks,
+        reserved: Mapping[str, str],
     ) -> None:
         self._lock = lock
         self._config = config
         self._known = known
         self._registries = registries
         self._hooks = hooks
+        self._reserved = reserved
         self._admission = Admission(config, known.cache)
         self._seals = False  # whether plugins are mapped from copies
         self._running = ForkLock()  # held by one run at a time; the next then has less to try
@@ -238,7 +241,9 @@ class PluginPipeline:
     def _library_of(self, entry: PluginEntry, trust: TrustPolicy) -> PluginLibrary:
         registrations = entry.registrations
         if registrations is None:
-            registrations = Registrations(entry.plugin.name, self._config, self._registries)
+            reserved = {} if entry.plugin.is_bundled else self._reserved
+            name = entry.plugin.name
+            registrations = Registrations(name, self._config, self._registries, reserved)
         return PluginLibrary(entry, self._config, trust, registrations, self._admission.mark)
 
     def _tell_hooks(self, entry: PluginEntry) -> None:

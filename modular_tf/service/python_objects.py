@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import AlreadyExistsError
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.filesystem.registry import SchemeRegistration
-from modular_tf.rules.filesystem import scheme_pinned
+from modular_tf.rules.filesystem import scheme_pinned, scheme_reserved
 from modular_tf.service.outcome import Outcome, lost_schemes, state_of, without
 from modular_tf.service.report import PYTHON_SOURCE, PluginRecord
 
@@ -71,6 +72,7 @@ class PythonContributions:
         lock: The service's.
         registries: Where filesystems and device factories serve.
         pins: Name of the plugin that alone may serve a scheme, from the configuration.
+        reserved: The schemes of bundled plugins: what a hook brings gets them only by a pin.
         unused_name: Makes a name unique among the service's plugins.
     """
 
@@ -79,11 +81,13 @@ class PythonContributions:
         lock: ServiceLock,
         registries: Registries,
         pins: Mapping[str, str],
+        reserved: Mapping[str, str],
         unused_name: Callable[[str], str],
     ) -> None:
         self._lock = lock
         self._registries = registries
         self._pins = pins
+        self._reserved = reserved
         self._unused_name = unused_name
         self._contributed: dict[str, _Contribution] = {}
         self._hooked: list[tuple[str, _Contribution]] | None = None
@@ -125,7 +129,9 @@ class PythonContributions:
     def _hooked_filesystems(self, hooks: Hooks) -> Iterator[tuple[str, _Contribution]]:
         for scheme, filesystem in hooks.filesystems():
             what = f"registering {filesystem!r} for scheme {scheme!r}"
-            make = partial(self._of_filesystem, scheme, filesystem, replace=False)
+            make = partial(
+                self._of_filesystem, scheme, filesystem, replace=False, reserved=self._reserved
+            )
             yield from _noted(hooks, what, make)
 
     def _hooked_factories(self, hooks: Hooks) -> Iterator[tuple[str, _Contribution]]:
@@ -147,7 +153,14 @@ class PythonContributions:
 
     # -- registering ------------------------------------------------------------------------------
 
-    def _of_filesystem(self, scheme: str, filesystem: Any, *, replace: bool) -> _Contribution:
+    def _of_filesystem(
+        self,
+        scheme: str,
+        filesystem: Any,
+        *,
+        replace: bool,
+        reserved: Mapping[str, str] = MappingProxyType({}),
+    ) -> _Contribution:
         # Imported where Python code registers something; in most processes none does.
         from modular_tf.filesystem.python_filesystem import as_filesystem  # noqa: PLC0415
 
@@ -158,17 +171,21 @@ class PythonContributions:
             if made is not filesystem:
                 made.plugin = place.plugin = name
             if not replace:
-                self._check_pin(place)
+                self._check_pin(place, reserved)
             place.enter(replace=replace)
 
         return _Contribution(
             place.plugin, enter=enter, leave=place.undo, filesystems={place.scheme: made}
         )
 
-    def _check_pin(self, place: SchemeRegistration) -> None:
-        pinned = self._pins.get(place.scheme, place.plugin)
-        if pinned != place.plugin:
-            refusal = scheme_pinned(place.scheme, place.plugin, pinned, where="the configuration")
+    def _check_pin(self, place: SchemeRegistration, reserved: Mapping[str, str]) -> None:
+        scheme, plugin = place.scheme, place.plugin
+        pinned = self._pins.get(scheme)
+        if pinned is None and scheme in reserved:
+            refusal = scheme_reserved(scheme, plugin, reserved[scheme])
+            raise refusal.error(AlreadyExistsError, plugin=plugin)
+        if pinned not in (None, plugin):
+            refusal = scheme_pinned(scheme, plugin, pinned, where="the configuration")
             raise refusal.error(AlreadyExistsError, plugin=place.plugin)
 
     def _of_factory(self, factory: Any) -> _Contribution:

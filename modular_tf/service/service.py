@@ -22,6 +22,7 @@ from modular_tf.service.lifetime import (
     not_closed_in_time,
 )
 from modular_tf.service.log_output import follow_environment
+from modular_tf.service.offers import reserved_schemes
 from modular_tf.service.outcome import NOTHING_LOST, lost_devices, without
 from modular_tf.service.pipeline import PluginPipeline
 from modular_tf.service.plugins import KnownPlugins, PluginSearch
@@ -98,11 +99,12 @@ class PluginService(Served):
             self._lock, self._known, self.config, self._hooks, arguments, bundled=bundled
         )
         self._registries = Registries.of_process(self.config)
+        reserved = reserved_schemes(self.config) if bundled else {}
         self._contributions = PythonContributions(
-            self._lock, self._registries, self.config.scheme_pins, self._known.unused_name
+            self._lock, self._registries, self.config.scheme_pins, reserved, self._known.unused_name
         )
         self._pipeline = PluginPipeline(
-            self._lock, self.config, self._known, self._registries, self._hooks
+            self._lock, self.config, self._known, self._registries, self._hooks, reserved
         )
         self._hot_reload = HotReload(
             self._lock, self.config, self._search, self._pipeline, self._hooks, load_all=self.load

@@ -87,6 +87,25 @@ def test_the_first_veto_counts(plugin_file, make_service):
     assert service.load()["a"].reason.message == "first"
 
 
+@pytest.mark.parametrize("pins", [{}, {"ram": "MemoryStore"}])
+def test_a_hook_gets_a_scheme_of_a_bundled_plugin_only_by_a_pin(pins, make_service):
+    hooks = [Hooks(filesystems={"ram": MemoryStore()})]
+    service = make_service(hooks=hooks, bundled=True, config=Config(scheme_pins=pins))
+    service.load()
+
+    assert service.schemes()["ram"] == pins.get("ram", "ram_filesystem")
+    told = [str(note) for note in service.report().hook_failures]
+    assert any("ram_filesystem" in note for note in told) is (not pins)
+
+
+def test_the_caller_may_register_an_object_for_a_scheme_of_a_bundled_plugin(make_service):
+    service = make_service(bundled=True)
+    service.register_filesystem("ram", MemoryStore())
+    service.load()
+
+    assert service.schemes()["ram"] == "MemoryStore"
+
+
 def test_filesystems_and_devices_are_registered_once(make_service):
     service = make_service(hooks=[Hooks(filesystems={"mem": MemoryStore()}, factories=[Factory()])])
     service.load()

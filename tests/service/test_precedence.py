@@ -220,16 +220,57 @@ def test_a_loser_loads_its_other_schemes(plugin_file, make_service, tmp_path):
     assert service.report()["b"].reason.rule == "FS-018"
 
 
-def test_bundled_plugins_give_way_to_others(plugin_file, make_service):
-    service = make_service(plugin_file("libmine.so", scheme="ram"), bundled=True)
+BUNDLED = {"": "posix_filesystem", "file": "posix_filesystem", "ram": "ram_filesystem"}
+
+
+@pytest.mark.parametrize("scheme", ["", "file", "ram"])
+@pytest.mark.parametrize("place", ["file", "folder"])
+def test_schemes_of_bundled_plugins_are_not_taken_by_presence(
+    scheme, place, plugin_file, make_service, tmp_path
+):
+    mine = plugin_file("libmine.so", scheme=scheme)
+    service = make_service(mine if place == "file" else tmp_path, bundled=True)
+    record = service.load()["mine"]
+
+    assert service.schemes() == BUNDLED
+    assert (record.state, record.reason.rule) == (State.SHADOWED, "FS-018")
+    assert f"scheme {scheme!r} of mine belongs to {BUNDLED[scheme]}" in record.reason.message
+    assert f'scheme_pins = {{ "{scheme}" = "mine" }}' in record.reason.remedy
+    assert any("belongs to" in line for line in service.why(scheme).lines)
+    assert service.filesystem("").path_exists(str(tmp_path))
+
+
+def test_a_plugin_that_is_loaded_alone_takes_no_scheme_of_a_bundled_one(plugin_file, make_service):
+    service = make_service(bundled=True)
+    service.load(plugin_file("libmine.so", scheme="ram"))
+    assert service.schemes() == {}
+
+    service.load()
+    assert service.schemes() == BUNDLED
+
+
+@pytest.mark.parametrize("scheme", ["", "file", "ram"])
+def test_a_scheme_of_a_bundled_plugin_can_be_pinned_to_another(scheme, plugin_file, make_service):
+    mine = plugin_file("libmine.so", scheme=scheme)
+    service = make_service(mine, bundled=True, config=Config(scheme_pins={scheme: "mine"}))
     service.load()
 
-    assert service.schemes() == {
-        "": "posix_filesystem",
-        "file": "posix_filesystem",
-        "ram": "mine",
-    }
-    assert service.report()["ram_filesystem"].state is State.SHADOWED
+    assert service.schemes() == {**BUNDLED, scheme: "mine"}
+
+
+@pytest.mark.parametrize(
+    ("bundled", "config"),
+    [(False, Config()), (True, Config(disable=("ram_filesystem",)))],
+    ids=["without", "disabled"],
+)
+def test_schemes_of_bundled_plugins_that_are_not_there_are_free(
+    bundled, config, plugin_file, make_service
+):
+    mine = plugin_file("libmine.so", scheme="ram")
+    service = make_service(mine, bundled=bundled, config=config)
+    service.load()
+
+    assert service.schemes()["ram"] == "mine"
 
 
 # ---- Records ----

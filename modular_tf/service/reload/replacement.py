@@ -25,7 +25,7 @@ class StagedRegistrations(Registrations):
     """
 
     def __init__(self, old: Registrations) -> None:
-        super().__init__(old.plugin, old.config, old.registries)
+        super().__init__(old.plugin, old.config, old.registries, old.reserved)
         self._old: Registrations | None = old
 
     def why_taken(self, scheme: str) -> Violation | None:
