@@ -80,4 +80,4 @@ def storage_options_of(library: str, scheme: str) -> StorageOptions:
     for row in storage_options():
         if scheme in row.schemes and fnmatch.fnmatchcase(name, row.library):
             return row
-    return StorageOptions(name, (scheme,), *({} for _ in range(6)))
+    return StorageOptions(name, (scheme,), {}, {}, {}, {}, {}, {})
