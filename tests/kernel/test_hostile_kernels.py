@@ -277,7 +277,37 @@ def test_a_wait_for_done_can_be_interrupted(run_hostile, case):
             error = error_of(lambda: later(x, case="run that of a call that is over"))
             assert error.rule == "KN-095", error
             assert works()
+            assert "is not done" in str(error_of(service.close))
         service.close()
+    """)
+
+
+_RUNNING = """
+        import ctypes
+
+        given = device.put(x)
+        running = ctypes.c_int.in_dll(ctypes.CDLL(sys.argv[1]), "hostile_kernels_running")
+"""
+
+
+def test_a_close_waits_for_a_kernel_whose_call_was_interrupted(run_hostile):
+    run_hostile(f"""
+        {_RUNNING}
+        assert interrupted(lambda: later(given, case="slow"))
+        assert running.value == 1
+        service.close()
+        assert running.value == 0
+    """)
+
+
+def test_what_a_kernel_may_use_that_is_never_done_is_not_freed(run_hostile):
+    run_hostile(f"""
+        {_RUNNING}
+        assert interrupted(lambda: later(given, case="held"))
+        assert "is not done" in str(error_of(service.close))
+        running.value = 0
+        while running.value != -1:  # it writes to its input, and is done
+            time.sleep(0.01)
     """)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.device.device import Device
+    from tests.fixtures.children import PythonRunner
 
 
 def build_variables() -> Path:
@@ -149,6 +150,49 @@ def test_a_lock_ends_with_the_call(device: Device) -> None:
     device.op("MtfKeepLocked")(variable)
 
     assert values_of(variable) == [1]
+
+
+def test_kernels_that_lock_variables_one_by_one_do_not_wait_for_each_other_for_ever(
+    run_python: PythonRunner,
+) -> None:
+    child = run_python(
+        """
+        import faulthandler, sys, threading
+        import numpy as np
+        from modular_tf import PluginService
+        from modular_tf.errors import AbortedError
+
+        faulthandler.dump_traceback_later(60, exit=True)
+        service = PluginService()
+        service.load("host_device")
+        service.load(sys.argv[1])
+        device = service.device("CPU:0")
+        one, other = device.variable("float32"), device.variable("float32")
+        value = np.zeros(1, "float32")
+        for variable in (one, other):
+            variable.assign(value)
+        told = []
+
+        def work(first, second):
+            try:
+                device.op("MtfLockApart")(first, second, value)
+                told.append("locked")
+            except AbortedError as error:
+                told.append("at once" in str(error))
+
+        device.op("MtfLockApart")
+        for order in ((one, other), (other, one)):
+            threading.Thread(target=work, args=order).start()
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread() and not thread.daemon:
+                thread.join()
+        print(told)
+        print(one.value().to_numpy(), other.value().to_numpy())
+        """,
+        build_variables(),
+    )
+
+    assert child.stdout.splitlines() == ["[True, 'locked']", "[0.] [0.]"]
 
 
 def test_a_reference_is_assigned_and_comes_out(device: Device) -> None:

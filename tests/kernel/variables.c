@@ -1,5 +1,7 @@
 /* Kernels that use every function for variables, on float32 of the host. */
+#define _GNU_SOURCE
 #include <string.h>
+#include <time.h>
 
 #include "modular_tf/kernels_experimental.h"
 #include "modular_tf/ops.h"
@@ -78,6 +80,21 @@ static void add_to_both(void* kernel, TF_OpKernelContext* context) {
   }
   TF_ReleaseVariableInputLockHolder(holder);
   TF_DeleteTensor(value);
+  end(context, status);
+}
+
+/* Locks the first one, then the other, each by itself. */
+static void lock_apart(void* kernel, TF_OpKernelContext* context) {
+  (void)kernel;
+  TF_Status* status = TF_NewStatus();
+  TF_VariableInputLockHolder* holders[2] = {NULL, NULL};
+  for (int index = 0; index < 2; ++index) {
+    TF_MaybeLockVariableInputMutexesInOrder(context, true, false, &index, 1, copy, &holders[index], status);
+    if (TF_GetCode(status) != TF_OK) break;
+    const struct timespec wait = {0, 300000000};
+    nanosleep(&wait, NULL);
+  }
+  for (int index = 0; index < 2; ++index) TF_ReleaseVariableInputLockHolder(holders[index]);
   end(context, status);
 }
 
@@ -161,6 +178,7 @@ void TF_InitKernel(void) {
   offer("MtfRead", alone, "value: float", read_value);
   offer("MtfAddToBoth", two, NULL, add_to_both);
   offer("MtfKeepLocked", alone, NULL, keep_locked);
+  offer("MtfLockApart", two, NULL, lock_apart);
   offer("MtfAssignReference", reference, "output: Ref(float)", assign_reference);
   offer("MtfTemporary", nothing, "output: Ref(float)", temporary);
   offer("MtfEndTemporary", just_reference, "output: float", end_temporary);

@@ -14,6 +14,10 @@ namespace mtf {
 Error closed_executor_error(const mtf_executor* executor);
 Error missing_slot_error(const char* name);
 
+// Executions of kernels that were given up before they were over, each with a use of its executor. Frees
+// those that are over by now; returns how many of an executor are not.
+int64_t end_abandoned_executions(const mtf_executor* executor);
+
 // What this thread does is part of a call that was let in before: a closing executor, which waits for
 // that call, lets it in too. One that has waited does not: the call was given up.
 class PartOfCall {

@@ -9,6 +9,8 @@
 namespace {
 
 constexpr std::chrono::microseconds kBetweenLooks(50);
+constexpr std::chrono::seconds kMostForAbandoned(2);
+constexpr int kDeadlineExceeded = 4;
 
 mtf::Error synchronize(mtf_executor* executor) {
   const auto slot = executor->table.synchronize_all_activity;
@@ -19,8 +21,24 @@ mtf::Error synchronize(mtf_executor* executor) {
 
 }  // namespace
 
-void mtf_executor::await_calls() {
-  while (calls.load() != 0) std::this_thread::sleep_for(kBetweenLooks);
+bool mtf_executor::await_calls() {
+  const auto end = std::chrono::steady_clock::now() + kMostForAbandoned;
+  while (calls.load() != 0) {
+    const int64_t abandoned = mtf::end_abandoned_executions(this);
+    const bool is_over = std::chrono::steady_clock::now() > end;
+    if (is_over && abandoned > 0 && calls.load() == abandoned) return false;
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  return true;
+}
+
+mtf::Error mtf_executor::leave_all() {
+  const mtf::LockGuard lock(mutex_);
+  stage_ = mtf::Stage::kEnded;
+  changed_.notify_all();
+  return mtf::make_error(kDeadlineExceeded,
+                         "a kernel whose call was interrupted is not done; what it may use of the device, "
+                         "such as memory, is not freed");
 }
 
 // Returns what went wrong, to one caller.
@@ -124,8 +142,17 @@ extern "C" void mtf_executors_close(mtf_executor* const* executors, mtf_error** 
     errors[index] = nullptr;
     executors[index]->refuse_calls();
   }
-  each([](mtf_executor* executor, mtf_error**) { executor->await_calls(); });
-  each([](mtf_executor* executor, mtf_error** error) { *error = executor->finish_work(); });
-  each([](mtf_executor* executor, mtf_error**) { executor->await_users(); });
-  each([](mtf_executor* executor, mtf_error**) { executor->destroy_all(); });
+  each([](mtf_executor* executor, mtf_error** error) {
+    if (!executor->await_calls()) *error = executor->leave_all();
+  });
+  const auto each_idle = [&](auto&& step) {
+    each([&](mtf_executor* executor, mtf_error** error) {
+      if (executor->calls.load() == 0) step(executor, error);
+    });
+  };
+  each_idle([](mtf_executor* executor, mtf_error** error) {
+    if (*error == nullptr) *error = executor->finish_work();
+  });
+  each_idle([](mtf_executor* executor, mtf_error**) { executor->await_users(); });
+  each_idle([](mtf_executor* executor, mtf_error**) { executor->destroy_all(); });
 }

@@ -91,7 +91,10 @@ struct mtf_executor {
 
   // The end, in this order; several threads may do it at once.
   void refuse_calls() { closed = true; }
-  void await_calls();
+  // False: after a while only executions of kernels are left that nobody waits for.
+  bool await_calls();
+  // They may use what is alive: that is left as it is, for good.
+  mtf::Error leave_all();
   mtf::Error finish_work();
   void await_users();  // the work of others that uses objects of this one
   void destroy_all();

@@ -169,9 +169,39 @@ struct mtf_kernel_result {
   mtf_kernel* kernel = nullptr;
   mtf_kernel::Object* object = nullptr;  // of the kernel
   bool is_over = false;
+  mtf_kernel_result* next = nullptr;  // of those that were given up
 };
 
 namespace {
+
+// Executions that nobody waits for and that were not over when they were given up. What they use stays.
+struct Abandoned {
+  mtf::Lock lock;
+  mtf_kernel_result* first = nullptr;
+};
+
+Abandoned& abandoned() {
+  static auto* const made = new Abandoned;  // never destroyed: plugins' threads outlive destructors
+  return *made;
+}
+
+bool is_done(mtf_kernel_result* result) { return kernel_host().wait(result->call, 0) != 0; }
+
+// Takes one that is over; NULL for none. `left` counts those of an executor that are not.
+mtf_kernel_result* take_done(const mtf_executor* executor, int64_t* left) {
+  const mtf::LockGuard guard(abandoned().lock);
+  *left = 0;
+  for (mtf_kernel_result** link = &abandoned().first; *link != nullptr; link = &(*link)->next) {
+    mtf_kernel_result* const result = *link;
+    if (result->site->executor->is_foreign()) continue;  // it goes on in the parent
+    if (is_done(result)) {
+      *link = result->next;
+      return result;
+    }
+    if (result->site->executor == executor) ++*left;
+  }
+  return nullptr;
+}
 
 // The last result of this thread whose kernel failed and keeps inputs, for who lent them.
 thread_local mtf_kernel_result* failed = nullptr;
@@ -192,6 +222,15 @@ void keep_failed(std::unique_ptr<mtf_kernel_result> result) {
 }
 
 }  // namespace
+
+int64_t mtf::end_abandoned_executions(const mtf_executor* executor) {
+  int64_t left = 0;
+  while (mtf_kernel_result* result = take_done(executor, &left)) {
+    mtf::drop(result->finish());  // nobody gets the outputs
+    delete result;
+  }
+  return left;
+}
 
 extern "C" {
 
@@ -273,7 +312,14 @@ uint64_t mtf_kernel_keeper(const mtf_kernel_result* result, int32_t input) {
   return result->inputs[static_cast<size_t>(input)].keeper;
 }
 
-void mtf_kernel_result_free(mtf_kernel_result* result) { delete result; }
+void mtf_kernel_result_free(mtf_kernel_result* result) {
+  if (result == nullptr || result->call == nullptr || result->is_over) return delete result;
+  {
+    const mtf::LockGuard guard(abandoned().lock);
+    result->next = std::exchange(abandoned().first, result);
+  }
+  mtf::end_abandoned_executions(nullptr);
+}
 
 mtf_kernel_variable* mtf_kernel_variable_new(void) { return kernel_host().new_variable(); }
 
@@ -291,7 +337,7 @@ mtf_error* mtf_kernel_variable_set(mtf_kernel_variable* variable, mtf_kernel_sit
   }
   try {
     kernel_host().set_variable(variable, &site->place, address, size, memory, type, dims, rank);
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
     if (memory != nullptr) site->place.free(&site->place, memory, nullptr);
     throw;
   }

@@ -1,4 +1,5 @@
 // Kernels that do what no kernel may: the attribute `case` says what.
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -12,6 +13,10 @@
 #include "modular_tf/ops.h"
 #include "modular_tf/status.h"
 #include "modular_tf/tensor.h"
+
+// Of the cases `slow` and `held`; the test sets it to 0 to let the latter go.
+extern "C" __attribute__((visibility("default"))) std::atomic<int> hostile_kernels_running;
+std::atomic<int> hostile_kernels_running{0};
 
 namespace {
 
@@ -306,6 +311,29 @@ const std::map<std::string, ComputeAsync> kAsyncCases = {
        double_it(context);
        TF_RunAsyncOpKernelDoneCallback(done);
        throw std::runtime_error("thrown by the kernel");
+     }},
+    {"slow",
+     [](auto* context, auto* done) {
+       ++hostile_kernels_running;
+       in_thread(1000, [=] {
+         double_it(context);
+         write_to_input(context, 0);
+         --hostile_kernels_running;
+         TF_RunAsyncOpKernelDoneCallback(done);
+       });
+     }},
+    {"held",
+     [](auto* context, auto* done) {
+       double_it(context);
+       TF_Tensor* x = input(context);
+       ++hostile_kernels_running;
+       std::thread([=] {
+         while (hostile_kernels_running != 0) std::this_thread::yield();
+         static_cast<float*>(TF_TensorData(x))[0] = 99;
+         TF_DeleteTensor(x);
+         TF_RunAsyncOpKernelDoneCallback(done);
+         hostile_kernels_running = -1;
+       }).detach();
      }},
     {"never", [](auto*, auto* done) { kept_done = done; }},
     {"run that of a call that is over",

@@ -215,6 +215,7 @@ extern "C" void TF_RunAsyncOpKernelDoneCallback(TF_AsyncOpKernelDoneCallback* do
     return report_misuse_text(kRuleDoneOnce, "TF_RunAsyncOpKernelDoneCallback: `done` was run before, or never given");
   }
   end_context(call);
+  call->locks.clear();  // also of a call that nobody waits for
   {
     const mtf::LockGuard guard(call->lock);
     call->is_over = true;

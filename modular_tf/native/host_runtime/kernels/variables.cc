@@ -1,9 +1,11 @@
 #include "variables.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "call.h"
@@ -49,6 +51,9 @@ int read_variable(mtf_kernel_variable* variable, mtf_kernel_output* output, int6
 }
 
 namespace {
+
+constexpr std::chrono::seconds kMostWaitOutOfOrder(5);
+constexpr std::chrono::milliseconds kBetweenTries(1);
 
 // The variable of an input; NULL and a status where it is none.
 mtf_kernel_variable* variable_of(const mtf_kernel_call* call, int index, TF_Status* status) {
@@ -145,16 +150,49 @@ bool refer_to(mtf_kernel_call* call, size_t output, mtf_kernel_variable* variabl
   return true;
 }
 
-// The lock of a variable, unless the call has it already.
-UniqueLock lock_unless_held(const mtf_kernel_call* call, mtf_kernel_variable* variable) {
-  return is_locked_by(call, variable) ? UniqueLock() : UniqueLock(variable->lock);
+// Whether the call holds the lock of a variable that is to be locked after this one.
+bool has_later_lock(const mtf_kernel_call* call, const mtf_kernel_variable* variable) {
+  return std::any_of(call->locks.begin(), call->locks.end(), [&](const auto& held) {
+    return std::any_of(held->locked.begin(), held->locked.end(),
+                       [&](const mtf_kernel_variable* other) { return other > variable; });
+  });
+}
+
+// Takes the lock of a variable that the call does not hold. Calls that lock several one after the other
+// may wait for each other for ever: false and a status where this one has waited too long.
+bool take_lock(const mtf_kernel_call* call, mtf_kernel_variable* variable, TF_Status* status) {
+  if (!has_later_lock(call, variable)) {
+    variable->lock.lock();
+    return true;
+  }
+  const auto end = std::chrono::steady_clock::now() + kMostWaitOutOfOrder;
+  while (!variable->lock.try_lock()) {
+    if (std::chrono::steady_clock::now() > end) {
+      fail(status, TF_ABORTED,
+           "another kernel holds the lock of a variable and this one holds locks that it may wait for; "
+           "lock all variables of a call at once");
+      return false;
+    }
+    std::this_thread::sleep_for(kBetweenTries);
+  }
+  return true;
+}
+
+// The same as a guard; nothing is to be done where the call has the lock already.
+bool lock_unless_held(const mtf_kernel_call* call, mtf_kernel_variable* variable, UniqueLock* guard,
+                      TF_Status* status) {
+  if (is_locked_by(call, variable)) return true;
+  if (!take_lock(call, variable, status)) return false;
+  *guard = UniqueLock(variable->lock, std::adopt_lock);
+  return true;
 }
 
 void assign(TF_OpKernelContext* context, mtf_kernel_call* call, mtf_kernel_variable* variable,
             int value_index, bool validate_shape, TF_TensorCopy copy, TF_Status* status) {
   const Tensor* value = value_of(call, value_index, status);
   if (value == nullptr) return;
-  const UniqueLock guard = lock_unless_held(call, variable);
+  UniqueLock guard;
+  if (!lock_unless_held(call, variable, &guard, status)) return;
   if (validate_shape && variable->is_initialized && !(variable->tensor.dims == value->dims)) {
     return fail(status, TF_INVALID_ARGUMENT,
                 "the variable has shape %s, and the value has shape %s",
@@ -172,7 +210,8 @@ void update(TF_OpKernelContext* context, mtf_kernel_call* call, mtf_kernel_varia
             TF_Status* status) {
   const Tensor* value = value_of(call, value_index, status);
   if (value == nullptr) return;
-  const UniqueLock guard = lock_unless_held(call, variable);
+  UniqueLock guard;
+  if (!lock_unless_held(call, variable, &guard, status)) return;
   if (!variable->is_initialized) {
     return fail(status, TF_FAILED_PRECONDITION, "the variable has no value yet");
   }
@@ -247,7 +286,8 @@ void TF_GetInputTensorFromVariable(TF_OpKernelContext* context, int input_index,
                                    TF_Status* status) {
   *tensor = nullptr;
   on_variable(context, input_index, __func__, status, [&](auto* call, auto* variable) {
-    const mtf::UniqueLock guard = lock_unless_held(call, variable);
+    mtf::UniqueLock guard;
+    if (!lock_unless_held(call, variable, &guard, status)) return;
     if (!variable->is_initialized) {
       return fail(status, TF_FAILED_PRECONDITION, "the variable has no value yet");
     }
@@ -277,7 +317,7 @@ void TF_MaybeLockVariableInputMutexesInOrder(TF_OpKernelContext* context, bool, 
     auto locks = std::make_unique<VariableLocks>();
     locks->locked.reserve(wanted.size());
     for (mtf_kernel_variable* variable : wanted) {
-      variable->lock.lock();
+      if (!take_lock(call, variable, status)) return;
       locks->locked.push_back(variable);
     }
     locks->handle = new_handle(HandleKind::kVariableLocks, locks.get());
@@ -327,16 +367,20 @@ void TF_DestroyTemporaryVariable(TF_OpKernelContext* context, int index, TF_Stri
   mtf_kernel_call* call = call_of(context, __func__, status);
   if (call == nullptr) return;
   with_status(status, [&] {
-    const mtf_kernel_variable* given = variable_of(call, index, status);
+    mtf_kernel_variable* given = variable_of(call, index, status);
     if (given == nullptr) return;
-    const mtf::LockGuard guard(temporaries().lock);
-    const auto found = temporaries().by_name.find({call->place, text_of(name)});
-    if (found == temporaries().by_name.end() || found->second.get() != given) {
-      return fail(status, TF_NOT_FOUND, "no temporary variable '%s'", text_of(name).c_str());
-    }
     if (call->outputs.empty()) return fail(status, TF_INVALID_ARGUMENT, "there is no output");
-    call->outputs[0] = {found->second->tensor, true, {}};
-    temporaries().by_name.erase(found);
+    {
+      const mtf::LockGuard guard(temporaries().lock);
+      const auto found = temporaries().by_name.find({call->place, text_of(name)});
+      if (found == temporaries().by_name.end() || found->second.get() != given) {
+        return fail(status, TF_NOT_FOUND, "no temporary variable '%s'", text_of(name).c_str());
+      }
+      temporaries().by_name.erase(found);  // the input keeps the variable
+    }
+    mtf::UniqueLock guard;
+    if (!lock_unless_held(call, given, &guard, status)) return;
+    call->outputs[0] = {given->tensor, true, {}};
     succeed(status);
   });
 }
