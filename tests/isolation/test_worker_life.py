@@ -20,6 +20,7 @@ from modular_tf.errors import (
     DeadlineExceededError,
     FailedPreconditionError,
     NotFoundError,
+    ResourceExhaustedError,
     UnavailableError,
 )
 from modular_tf.filesystem.configuration import Option
@@ -240,6 +241,35 @@ def test_too_many_faults_give_the_plugin_a_rest() -> None:
 
         with pytest.raises(UnavailableError, match="ended 2 times within 5 minutes"):
             local.path_exists("/")
+
+
+def test_a_process_that_can_serve_no_more_calls_goes_on_with_those_it_has() -> None:
+    with _service(plugin_dirs=(str(hostile_plugin()),)) as service:
+        hostile = service.filesystem("hostile")
+        hostile.new_writable_file("hostile://h/data").close()
+        reader = hostile.new_random_access_file("hostile://h/data")
+        hostile.path_exists("hostile://h/deed/no-descriptors")  # nor for the next channel
+        told: list[object] = []
+        for call in (lambda: hostile.path_exists("hostile://h/data"), lambda: reader.read(0, 1)):
+            busy = threading.Thread(
+                target=lambda: told.append(hostile.path_exists("hostile://h/deed/sleep"))
+            )
+            busy.start()
+            while not any(found.in_flight for found in service.workers()):
+                time.sleep(0.01)
+            told.append(call())
+            busy.join()
+        assert told == [True, True, True, b""]
+        assert [found.restarts for found in service.workers() if found.calls] == [0]
+
+
+def test_a_writer_tells_of_the_part_that_the_plugin_has_taken() -> None:
+    with _service(plugin_dirs=(str(hostile_plugin()),)) as service:
+        writer = service.filesystem("hostile").new_writable_file("hostile://h/full-after/1")
+        with pytest.raises(ResourceExhaustedError, match="the disk is full"):
+            writer.append(bytes(9 << 20))
+        assert writer.appended() == writer.tell() == 8 << 20
+        writer.discard()
 
 
 def test_other_plugins_go_on(service: PluginService) -> None:

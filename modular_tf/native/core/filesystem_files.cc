@@ -275,10 +275,17 @@ extern "C" mtf_error* mtf_writer_open(mtf_filesystem* filesystem, const char* pa
 extern "C" mtf_error* mtf_writer_append(mtf_writer* writer, const char* data, size_t size) {
   if (writer->owner->tables->writer.append == nullptr) return mtf::missing_operation("append");
   return writer->locked("append", [&](const TF_WritableFileOps& table, TF_Status* status) {
-    table.append(&writer->handle, data, size, status);
-    if (status->code != 0) return;
-    writer->appended += size;
-    mtf::CallUnderWay::add_bytes(size);
+    const mtf::SlotsInWorker* const in_worker = writer->owner->in_worker;
+    const size_t most = in_worker != nullptr ? in_worker->most_appended : size;
+    size_t done = 0;
+    do {
+      const size_t part = size - done < most ? size - done : most;
+      table.append(&writer->handle, data + done, part, status);
+      if (status->code != 0) return;
+      done += part;
+      writer->appended += part;
+      mtf::CallUnderWay::add_bytes(part);
+    } while (done < size);
   });
 }
 

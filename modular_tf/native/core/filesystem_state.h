@@ -58,6 +58,7 @@ struct SlotsInWorker {
   // The cleanup of open files, which fails by an interrupt alone.
   void (*release_reader)(TF_RandomAccessFile*, TF_Status*);
   void (*release_writer)(TF_WritableFile*, TF_Status*);
+  size_t most_appended;  // by one call; longer writes go in parts
 };
 
 Error closed_filesystem_error();

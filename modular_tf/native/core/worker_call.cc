@@ -28,6 +28,7 @@ constexpr int kFailedPrecondition = 9;
 constexpr int kInternal = 13;
 constexpr int kMostCode = 16;
 constexpr int64_t kFirstLookMs = 10;  // sooner than the next tick would cost a timer of its own
+constexpr int kTimeToEndMs = 200;
 constexpr uint64_t kBlock = 512;  // of st_blocks
 
 int64_t now_ms() {
@@ -123,8 +124,12 @@ bool WorkerCall::perform(wire::Request request) {
   if (size_ > 0) request.size = size_;
   request.first = static_cast<uint32_t>(first_size_);
   const auto ask = [&] {
-    const Way sent = send(request);
-    return sent == Way::kDone ? receive() : sent;
+    for (;;) {
+      Way way = send(request);
+      if (way == Way::kDone) way = receive();
+      if (way != Way::kRefused) return way;
+      if (!acquire_other()) return Way::kFailed;
+    }
   };
   Way way = ask();
   // Nothing has begun in a process that had ended before: another one may do it.
@@ -138,6 +143,7 @@ bool WorkerCall::perform(wire::Request request) {
 }
 
 bool WorkerCall::begin(const wire::Request& request) {
+  begun_ = request;
   is_begun_ = without_process(send(request)) == Way::kDone;
   return is_begun_;
 }
@@ -150,7 +156,12 @@ void WorkerCall::bring_room(size_t size) {
 
 bool WorkerCall::finish() {
   is_begun_ = false;
-  return without_process(receive()) == Way::kDone && check_reply();
+  Way way = receive();
+  while (way == Way::kRefused) {
+    way = acquire_other() ? send(begun_) : Way::kFailed;
+    if (way == Way::kDone) way = receive();
+  }
+  return without_process(way) == Way::kDone && check_reply();
 }
 
 // Of a file that is open in a process which has ended.
@@ -234,6 +245,20 @@ bool WorkerCall::has_ended() {
   return poll(ends, 2, 0) > 0;
 }
 
+// Of a channel that has ended: whether the process goes on, with others that it serves. Its control
+// socket may end a little later than the channel.
+bool WorkerCall::is_refused() {
+  pollfd control = {-1, 0, 0};
+  {
+    const LockGuard lock(worker_->lock);
+    if (channel_->run != worker_->run || worker_->control < 0 || worker_->channels < 2) return false;
+    control.fd = fcntl(worker_->control, F_DUPFD_CLOEXEC, 0);  // another thread may close it
+  }
+  const bool lives = control.fd >= 0 && poll(&control, 1, kTimeToEndMs) == 0;
+  close_file(control.fd);
+  return lives;
+}
+
 // Whether to wait on.
 WorkerCall::Way WorkerCall::look(int64_t waited_ms) {
   if (has_ended()) return ended();
@@ -260,7 +285,9 @@ WorkerCall::Way WorkerCall::look(int64_t waited_ms) {
 // Nothing begins after the host has left: either side writes first, then reads what the other one wrote.
 WorkerCall::Way WorkerCall::ended() {
   if (channel_->line->turn.exchange(kLeft) != kOfWorker) return Way::kDone;  // and answered before
-  if (channel_->line->taken.load() != channel_->serial) return Way::kNoProcess;
+  if (channel_->line->taken.load() != channel_->serial) {
+    return is_refused() ? Way::kRefused : Way::kNoProcess;
+  }
   lost(false);
   return Way::kFailed;
 }

@@ -68,18 +68,21 @@ class WorkerCall {
   char* copy_payload(uint64_t most);
 
  private:
-  // Where a request has come to. With kNoProcess nothing has begun.
-  enum class Way { kDone, kNoProcess, kFailed };
+  // Where a request has come to. With kNoProcess nothing has begun, nor with kRefused, which is the
+  // channel's: the process lives, and had no thread or no descriptor for another one.
+  enum class Way { kDone, kNoProcess, kRefused, kFailed };
   Way send(const wire::Request& request);
   Way send_files(wire::Request& request);
   Way receive();
   Way look(int64_t waited_ms);
   bool has_ended();
+  bool is_refused();
   Way ended();
   Way without_process(Way way);
   void take_reply();
   void take_file();
   bool acquire_again();
+  bool acquire_other();
   void give_back();
   bool add_directory(const char* path);
   bool check_reply();
@@ -101,6 +104,7 @@ class WorkerCall {
   bool is_starting_ = false;  // it starts a process
   bool is_begun_ = false;
   bool is_answered_ = false;
+  wire::Request begun_ = {};
   size_t room_ = 0;
   Channel* channel_ = nullptr;
   const char* data_ = nullptr;  // the payload of the request

@@ -60,6 +60,7 @@ void disconnect(mtf_worker& worker) {
   for (Channel* channel = worker.idle; channel != nullptr; channel = channel->next) --worker.channels;
   drop_channels(worker);
   close_file(worker.control);
+  worker.most_channels = kMostChannels;
 }
 
 void forget_parents(mtf_worker& worker) {

@@ -16,6 +16,8 @@
 
 namespace mtf {
 
+constexpr int kMostChannels = 64;
+
 // One socket and its memory. Used by one call at a time.
 struct Channel {
   int socket = -1;
@@ -79,6 +81,7 @@ struct mtf_worker {
   mtf::Signal changed;
   mtf::Channel* idle = nullptr;
   int channels = 0;  // idle and in use
+  int most_channels = mtf::kMostChannels;  // fewer where the process of now has refused one
   int in_flight = 0;
   int waiting = 0;  // for a change
   int given_up = 0;

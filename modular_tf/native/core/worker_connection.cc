@@ -14,7 +14,6 @@
 namespace mtf {
 namespace {
 
-constexpr int kMostChannels = 64;
 constexpr int kCancelled = 1;
 constexpr int kResourceExhausted = 8;
 constexpr int kFailedPrecondition = 9;
@@ -45,7 +44,7 @@ bool WorkerCall::acquire() {
       channel_ = channel;
       break;
     }
-    if (worker_->channels < kMostChannels) {
+    if (worker_->channels < worker_->most_channels) {
       channel_ = new_channel();
       if (channel_ != nullptr) {
         ++worker_->channels;
@@ -70,7 +69,7 @@ bool WorkerCall::acquire() {
     ++worker_->waiting;
     const bool is_free = worker_->changed.wait_for(
         lock, std::chrono::milliseconds(kLookForSignalsMs),
-        [&] { return worker_->idle != nullptr || worker_->channels < kMostChannels; });
+        [&] { return worker_->idle != nullptr || worker_->channels < worker_->most_channels; });
     --worker_->waiting;
     if (!is_free) {
       lock.unlock();
@@ -149,6 +148,18 @@ bool WorkerCall::acquire_again() {
   if (is_interrupted()) return false;
   mtf_status_clear(status_);
   give_back();
+  return acquire() && room(room_);
+}
+
+// A process that has refused a channel goes on with those that it has: the call waits for one of them.
+bool WorkerCall::acquire_other() {
+  give_up();
+  give_back();
+  {
+    const LockGuard lock(worker_->lock);
+    worker_->most_channels = worker_->channels > 1 ? worker_->channels : 1;
+  }
+  if (!waits_) return failed(kResourceExhausted, 0, "the process of the plugin has no room for this call");
   return acquire() && room(room_);
 }
 

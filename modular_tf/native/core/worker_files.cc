@@ -269,14 +269,8 @@ void on_writer(const TF_WritableFile* handle, TF_Status* status) {
 
 void append(const TF_WritableFile* handle, const char* data, size_t size, TF_Status* status) {
   RemoteFile& file = file_of(handle->plugin_file);
-  size_t done = 0;
-  do {
-    FileCall call(file, status);
-    const size_t part = size - done < kMostAppended ? size - done : kMostAppended;
-    if (!call || !call.bytes(data + done, part)) return;
-    if (!call.perform(kAppend)) return;
-    done += part;
-  } while (done < size);
+  FileCall call(file, status);
+  if (call && call.bytes(data, size)) call.perform(kAppend);
 }
 
 int64_t tell(const TF_WritableFile* handle, TF_Status* status) {

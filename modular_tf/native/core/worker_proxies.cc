@@ -99,7 +99,7 @@ void flush_caches(const TF_Filesystem* filesystem, TF_Status* status) {
 }
 
 const mtf::SlotsInWorker with_status = {translate_name, flush_caches, mtf::decode_in_worker,
-                                        mtf::release_in_worker, mtf::release_in_worker};
+                                        mtf::release_in_worker, mtf::release_in_worker, kMostAppended};
 
 // In the table in the place of these: the plugin has the operation.
 char* has_translate_name(const TF_Filesystem*, const char*) { return nullptr; }

@@ -121,7 +121,10 @@ static void jump(void) {
   if (mark() == 1) longjmp(gone, 1);
 }
 
+static void sleep_a_second(void) { sleep_ms(1000); }
+
 const deed ending_deeds[] = {
+    {"sleep", sleep_a_second},
     {"segv", segv},
     {"call-null", call_null},
     {"illegal", illegal},

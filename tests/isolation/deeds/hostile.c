@@ -22,6 +22,7 @@ static const deed* const all_deeds[] = {ending_deeds,     signal_deeds,  resourc
 static const deed* deed_at_read;
 static const deed* deed_at_append;
 static const deed* deed_at_release;
+static int appends_left = -1; /* of a file `/full-after/N`, the disk is full then; -1: no end */
 static TF_RandomAccessFileOps good_reader;
 static TF_WritableFileOps good_writer;
 
@@ -103,6 +104,9 @@ static void open_writer(const TF_Filesystem* filesystem, const char* path, TF_Wr
                         TF_Status* status) {
   const char* name = after(path, "/deed/append/");
   if (name != NULL) deed_at_append = find_deed(name);
+  const char* full_after = after(path, "/full-after/");
+  appends_left = full_after == NULL ? -1 : atoi(full_after);
+  if (full_after != NULL) name = full_after;
   good_filesystem_ops.new_writable_file(filesystem, name == NULL ? path : "/written", file, status);
 }
 
@@ -110,6 +114,8 @@ static void append(const TF_WritableFile* file, const char* data, size_t n, TF_S
   const deed* due = deed_at_append;
   deed_at_append = NULL;
   if (due != NULL) due->act();
+  if (appends_left == 0) return TF_SetStatus(status, TF_RESOURCE_EXHAUSTED, "the disk is full");
+  if (appends_left > 0) --appends_left;
   good_writer.append(file, data, n, status);
 }
 
