@@ -18,7 +18,12 @@ import numpy as np
 import pytest
 
 from modular_tf import PluginService
-from modular_tf.errors import InternalError, InvalidArgumentError, ModularTFError
+from modular_tf.errors import (
+    DeadlineExceededError,
+    InternalError,
+    InvalidArgumentError,
+    ModularTFError,
+)
 from modular_tf.native.ffi import lib
 
 if TYPE_CHECKING:
@@ -118,7 +123,8 @@ def abandoned(device: Device, plugin: _Plugin) -> None:
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         device.op("MtfNeverDone")(_FLOATS)
-    _service.close()
+    with pytest.raises(DeadlineExceededError, match="is not done"):
+        _service.close()
     gc.collect()
     assert plugin.mtf_test_live_objects() == 1
     assert plugin.mtf_test_use_and_end() != 0
