@@ -17,7 +17,7 @@ import numpy as np
 
 from modular_tf.device.memory.arena import Arena
 from modular_tf.device.memory.arena_source import HostMemory
-from modular_tf.errors import ModularTFError
+from modular_tf.errors import InternalError, ModularTFError
 from modular_tf.native.ffi import lib
 from modular_tf.native.library import Library
 from modular_tf.native.readonly_memory import ReadOnlyCopy
@@ -106,6 +106,34 @@ def filesystem_steps(plugin: str) -> Iterator[tuple[str, Step]]:
     yield "open a closed one", (lambda: closed(plugin), lambda fs: fs.stat(file))
     yield "init", (lambda: loaded(plugin), lambda service: service.filesystem("fixture"))
     yield "close", (lambda: opened(plugin), lambda service: service.close())
+
+
+def worker_steps(plugin: str) -> Iterator[tuple[str, Step]]:
+    """Yield what can be done with a plugin in a worker, which is blamed for nothing."""
+    service = PluginService(isolation="process", plugin_paths=[plugin], bundled=False)
+    service.load()
+    fs = service.filesystem("fixture")
+    file, missing = "fixture://h/file", "fixture://h/missing"
+    with fs.new_writable_file(file) as writer:
+        writer.append(b"content")
+    for name, call in {
+        "open": lambda uri: fs.new_random_access_file(uri).close(),
+        "write": lambda uri: fs.new_writable_file(uri + "2").close(),
+        "region": lambda uri: fs.new_read_only_memory_region_from_file(uri).close(),
+        "stat": fs.stat,
+        "path_exists": fs.path_exists,
+        "delete_dir": fs.delete_dir,
+    }.items():
+        for uri in (file, missing):
+            yield name, (lambda uri=uri: uri, partial(without_blame, call))
+
+
+def without_blame(call: Callable[[object], object], given: object) -> None:
+    """Call it; an error that says that the plugin threw is none of the package."""
+    try:
+        call(given)
+    except InternalError as error:
+        raise AssertionError(error) from error
 
 
 def loaded(plugin: str) -> PluginService:
@@ -266,6 +294,7 @@ def first_call(service: PluginService) -> None:
 
 _PARTS = {
     "filesystem": filesystem_steps,
+    "worker": worker_steps,
     "device": device_steps,
     "kernels": kernel_steps,
     "library": library_steps,

@@ -18,7 +18,7 @@ def failing_allocator():
     return link_library("libfailing_allocator.so", [compiled])
 
 
-@pytest.mark.parametrize("part", ["filesystem", "device", "library", "ops"])
+@pytest.mark.parametrize("part", ["filesystem", "worker", "device", "library", "ops"])
 def test_an_allocation_that_fails_is_an_error(part, failing_allocator, fixture_plugin, run_python):
     done = run_python(
         _FOLDER / "failing_allocations.py",

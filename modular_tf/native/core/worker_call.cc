@@ -12,7 +12,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string>
+#include <memory>
+#include <new>
 
 #include "uri.h"
 #include "worker_upcalls.h"
@@ -334,7 +335,11 @@ bool WorkerCall::check_reply() {
   if ((reply.flags & wire::kClosed) != 0 && !is_closed()) return lost(false);
   const size_t size = reply.place == wire::kBeside ? static_cast<size_t>(reply.size) : 0;
   // A copy, which the worker does not change.
-  mtf_status_set(status_, reply.code, std::string(channel_->line->beside, size).c_str());
+  const std::unique_ptr<char[]> text(new (std::nothrow) char[size + 1]);
+  if (text == nullptr) return failed(kResourceExhausted, 0, "no memory for the error of the plugin");
+  std::memcpy(text.get(), channel_->line->beside, size);
+  text[size] = '\0';
+  mtf_status_set(status_, reply.code, text.get());
   status_->mark = (reply.flags & wire::kThrown) != 0   ? kThrownInWorker
                   : (reply.flags & wire::kClosed) != 0 ? kClosedInWorker
                                                        : 0;

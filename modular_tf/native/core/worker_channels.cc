@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <new>
 
 #include "shared_memory.h"
 #include "worker_call.h"
@@ -110,7 +111,7 @@ bool Channel::bring_huge_page(size_t size) {
   return true;
 }
 
-void SeenFiles::keep(const char* path, const SeenFile& seen) {
+void SeenFiles::keep(const char* path, const SeenFile& seen) try {
   for (Entry& entry : entries_) {
     if (entry.path == path) {
       entry.seen = seen;
@@ -122,6 +123,7 @@ void SeenFiles::keep(const char* path, const SeenFile& seen) {
   } else {
     entries_[next_++ % kMost] = {path, seen};
   }
+} catch (const std::bad_alloc&) {  // it is looked up again
 }
 
 bool SeenFiles::find(const char* path, SeenFile* seen) const {

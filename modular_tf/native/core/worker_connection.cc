@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <new>
 
 #include "shared_memory.h"
 #include "worker_call.h"
@@ -84,7 +85,11 @@ bool WorkerCall::acquire() {
 
 // Called with the lock, under which nothing waits: sending a message to a socket with room does not.
 Channel* WorkerCall::new_channel() {
-  auto made = std::make_unique<Channel>();
+  std::unique_ptr<Channel> made(new (std::nothrow) Channel);
+  if (made == nullptr) {
+    errno = ENOMEM;
+    return nullptr;
+  }
   made->forks = fork_generation();
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return nullptr;

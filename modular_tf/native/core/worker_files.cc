@@ -2,11 +2,13 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <string>
+#include <new>
 #include <utility>
 
+#include "copied_text.h"
 #include "worker_proxies.h"
 
 using mtf::call_on;
@@ -18,6 +20,7 @@ using namespace mtf::wire;
 
 namespace {
 
+constexpr int kResourceExhausted = 8;
 constexpr int kOutOfRange = 11;
 constexpr int kUnavailable = 14;
 
@@ -29,9 +32,8 @@ struct OpenThere {
 
 // What is behind the handle of an open file.
 struct RemoteFile {
-  RemoteFile(const mtf::RemoteFilesystem& there, const WorkerCall& call)
+  explicit RemoteFile(const mtf::RemoteFilesystem& there)
       : worker(there.worker), filesystem(there.index), is_local(there.looks) {
-    take(call);
     worker->retain();
   }
   ~RemoteFile() { worker->release(); }
@@ -54,7 +56,7 @@ struct RemoteFile {
   const uint32_t filesystem;
   const bool is_local;
   // Of a file that is open for reading, so that another process can open it again.
-  std::string path;
+  std::unique_ptr<char, void (*)(void*)> path{nullptr, std::free};
   std::atomic<bool> is_seen{false};
   mtf::SeenFile seen = {};
 
@@ -92,11 +94,23 @@ class FileCall : public WorkerCall {
 
 // -- open files -----------------------------------------------------------------------------------
 
+// What is made before the plugin is called, so that nothing is open there that nobody has. Where there is no
+// memory for it that is no fault of the plugin's, as an exception in its slot would be.
+template <class Object, class... Arguments>
+std::unique_ptr<Object> new_object(TF_Status* status, Arguments&&... arguments) {
+  std::unique_ptr<Object> made(new (std::nothrow) Object(std::forward<Arguments>(arguments)...));
+  if (made == nullptr) mtf_status_set(status, kResourceExhausted, "no memory for a file");
+  return made;
+}
+
 template <Operation operation>
 void open_writer(const TF_Filesystem* filesystem, const char* path, TF_WritableFile* handle,
                  TF_Status* status) {
+  auto made = new_object<RemoteFile>(status, remote(filesystem));
+  if (made == nullptr) return;
   call_on(filesystem, operation, path, nullptr, status, [&](WorkerCall& call) {
-    handle->plugin_file = new RemoteFile(remote(filesystem), call);
+    made->take(call);
+    handle->plugin_file = made.release();
   });
 }
 
@@ -104,9 +118,12 @@ void open_reader(const TF_Filesystem* filesystem, const char* path, TF_RandomAcc
                  TF_Status* status) {
   const mtf::RemoteFilesystem& there = remote(filesystem);
   const Operation operation = there.looks ? kLookAndOpenReader : kOpenReader;
+  auto made = new_object<RemoteFile>(status, there);
+  if (made == nullptr) return;
+  made->path.reset(mtf_copied_text(path));
+  if (made->path == nullptr) return mtf_status_set(status, kResourceExhausted, "no memory for a path");
   call_on(filesystem, operation, path, nullptr, status, [&](WorkerCall& call) {
-    auto made = std::make_unique<RemoteFile>(there, call);
-    made->path = path;
+    made->take(call);
     const auto& numbers = call.reply().numbers;
     if (there.looks) {
       made->is_seen = numbers[1] >= 0;
@@ -143,7 +160,7 @@ bool reopen(RemoteFile& file, TF_Status* status) {
   }
   WorkerCall call(file.worker, status);
   if (!call || call.run() == file.there().run) return static_cast<bool>(call);  // by another thread
-  if (!call.texts(file.path.c_str(), nullptr)) return false;
+  if (!call.texts(file.path.get(), nullptr)) return false;
   if (!call.perform(request_of(kLookAndOpenReader, file.filesystem))) return false;
   const auto& numbers = call.reply().numbers;
   const bool is_same = mtf::SeenFile{numbers[1], numbers[2]} == file.seen;
@@ -283,15 +300,16 @@ int64_t tell(const TF_WritableFile* handle, TF_Status* status) {
 
 // Sealed memory of the worker's, mapped here.
 struct RemoteRegion {
-  const char* data;
-  uint64_t length;
+  const char* data = nullptr;
+  uint64_t length = 0;
 };
 
 void open_region(const TF_Filesystem* filesystem, const char* path, TF_ReadOnlyMemoryRegion* handle,
                  TF_Status* status) {
+  auto made = new_object<RemoteRegion>(status);
+  if (made == nullptr) return;
   call_on(filesystem, kOpenRegion, path, nullptr, status, [&](WorkerCall& call) {
     const Reply& reply = call.reply();
-    auto made = std::make_unique<RemoteRegion>(RemoteRegion{nullptr, 0});
     bool mapped = false;
     const char* data = call.map(UINT64_MAX, &mapped);
     if (data == nullptr) return;
@@ -299,7 +317,10 @@ void open_region(const TF_Filesystem* filesystem, const char* path, TF_ReadOnlyM
       call.disbelieve("a memory region without memory");
       return;
     }
-    if (mapped) *made = {data, reply.size};
+    if (mapped) {
+      made->data = data;
+      made->length = reply.size;
+    }
     handle->plugin_memory_region = made.release();
   });
 }

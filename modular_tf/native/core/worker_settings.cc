@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -18,6 +19,7 @@ using namespace mtf::wire;
 namespace {
 
 constexpr int kInvalidArgument = 3;
+constexpr int kResourceExhausted = 8;
 constexpr int kUnavailable = 14;
 constexpr uint64_t kMostOfADescription = uint64_t{16} << 20;
 
@@ -131,7 +133,7 @@ void get_option(const TF_Filesystem* filesystem, const char* key, TF_Filesystem_
 }
 
 void send_options(const TF_Filesystem* filesystem, Operation operation,
-                  const TF_Filesystem_Option* options, int count, TF_Status* status) {
+                  const TF_Filesystem_Option* options, int count, TF_Status* status) try {
   const mtf::RemoteFilesystem& there = remote(filesystem);
   std::string bytes;
   if (!mtf::write_options(reinterpret_cast<const mtf_option*>(options), count, bytes)) {
@@ -142,6 +144,8 @@ void send_options(const TF_Filesystem* filesystem, Operation operation,
   Request request = request_of(operation, there.index);
   request.count = static_cast<uint32_t>(count);
   call.perform(request);
+} catch (const std::bad_alloc&) {  // ours, and no exception of the plugin's
+  mtf_status_set(status, kResourceExhausted, "no memory for options");
 }
 
 void set_options(const TF_Filesystem* filesystem, const TF_Filesystem_Option* options, int count,
