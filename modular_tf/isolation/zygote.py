@@ -20,7 +20,8 @@ def serve(**own: Any) -> NoReturn:
     Args:
         own: What `Zygotes` adds.
     """
-    serve_zygote(**own, warm_up=_warm_up, watch=watch_over_worker, idle_s=_IDLE_S)
+    watch = watch_over_worker
+    serve_zygote(**own, warm_up=_warm_up, watch=watch, idle_s=_IDLE_S, is_lasting=True)
 
 
 def _warm_up() -> None:

@@ -15,10 +15,13 @@ from modular_tf.processes.descendants import children, end_all, signal_child
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Enter = Callable[[Callable[[], None], Callable[[int], None]], NoReturn]
+
 _READY = b"r"
 _LOOK_FOR_PARENT_S = 1.0
 _TIME_TO_LEAVE_S = 0.5  # for watchers, which end with those that they work for
 _LOOK_EVERY_S = 0.0005
+_LONGEST_NUMBER = 32
 
 
 class ForkServer:
@@ -31,6 +34,8 @@ class ForkServer:
         watch: What a watcher does with the descriptor of its socket.
         idle_s: After how many seconds without a watcher it ends; None for never.
         ready: The byte that tells the parent that this process is ready.
+        enter: Has a watcher's work done by another process, and ends the one that was forked: it is
+            given the work, and what takes the other one's number.
     """
 
     def __init__(
@@ -40,11 +45,13 @@ class ForkServer:
         *,
         idle_s: float | None = None,
         ready: bytes = _READY,
+        enter: Enter | None = None,
     ) -> None:
         self._control = socket.socket(fileno=control)
         self._watch = watch
         self._idle_s = idle_s
         self._ready = ready
+        self._enter = enter
         self._watchers: set[int] = set()
 
     def serve(self, parent: int) -> NoReturn:
@@ -90,13 +97,36 @@ class ForkServer:
 
     def _fork(self, descriptor: int) -> int:
         me = os.getpid()
+        reads, writes = os.pipe()
         pid = os.fork()
-        if pid != 0:
-            return pid
+        if pid == 0:
+            try:
+                os.close(reads)
+                die_with_parent(me)
+                self._control.close()
+                os.setsid()
+                self._begin(descriptor, writes)
+            finally:
+                os._exit(0)
+        os.close(writes)
         try:
-            die_with_parent(me)
-            self._control.close()
-            os.setsid()
-            self._watch(descriptor)
+            # It is told before the kernel makes the other one a child of this process.
+            return int(os.read(reads, _LONGEST_NUMBER) or pid)
         finally:
-            os._exit(0)
+            os.close(reads)
+
+    def _begin(self, descriptor: int, told: int) -> None:
+        if self._enter is None:
+            os.close(told)
+            self._watch(descriptor)
+            return
+
+        def work() -> None:
+            os.close(told)
+            self._watch(descriptor)
+
+        self._enter(work, lambda number: _write_number(told, number))
+
+
+def _write_number(told: int, number: int) -> None:
+    os.write(told, b"%d" % number)

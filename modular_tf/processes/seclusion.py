@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.native.ffi import ffi
@@ -26,6 +27,7 @@ SECLUDED, OPEN = b"s", b"o"
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
 _MS_NOSUID_NODEV_NOEXEC, _MS_REC_SLAVE = 0x2 | 0x4 | 0x8, 0x4000 | 0x80000
 _CAP_SYS_ADMIN = 21
+_LOOK_EVERY_S = 0.0005
 _CAPABILITY_VERSION_3 = 0x20080522
 
 
@@ -55,6 +57,44 @@ def run_secluded(work: Callable[[], None]) -> NoReturn:
         os._exit(0 if os.waitpid(pid, 0)[1] == 0 else 1)
     except BaseException:  # noqa: BLE001  (the exit status tells)
         os._exit(1)
+
+
+def run_as_first(work: Callable[[], None], tell: Callable[[int], None]) -> NoReturn:
+    """Do some work in the first process with numbers of its own, and end this one at once.
+
+    The kernel lets nobody in there end or stop the first process. Its parent is the reaper of this
+    one (`adopt_orphans`), with which it ends. To be called in a process that was forked for this.
+
+    Args:
+        work: What it does.
+        tell: Is given its number as it is here, before this process ends.
+    """
+    try:
+        rights = _capabilities()
+        enter_namespaces()
+        here, reaper = os.getpid(), os.getppid()
+        pid = os.fork()
+        if pid == 0:
+            # The kernel would end this process with the one that has forked it.
+            while (parent := _parent_outside()) == here:
+                time.sleep(_LOOK_EVERY_S)
+            die_with_parent(0)  # whose number means nothing here
+            if parent != reaper or _parent_outside() != reaper:
+                os._exit(1)
+            show_own_processes()
+            if rights == 0:
+                _give_up_rights()
+            work()
+        else:
+            tell(pid)
+    finally:
+        os._exit(0)
+
+
+def _parent_outside() -> int:
+    """Return the number of the parent, as whoever has mounted /proc sees it."""
+    with open("/proc/self/stat", "rb") as stat:
+        return int(stat.read().rpartition(b")")[2].split()[1])
 
 
 def enter_namespaces() -> None:

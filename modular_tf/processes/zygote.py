@@ -16,7 +16,13 @@ from modular_tf.native.preloading import forget_preload
 from modular_tf.native.runtime_library import load_runtime
 from modular_tf.processes.descendants import adopt_orphans
 from modular_tf.processes.fork_server import ForkServer
-from modular_tf.processes.seclusion import OPEN, SECLUDED, can_be_secluded, run_secluded
+from modular_tf.processes.seclusion import (
+    OPEN,
+    SECLUDED,
+    can_be_secluded,
+    run_as_first,
+    run_secluded,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +36,7 @@ def serve_zygote(
     warm_up: Callable[[], None],
     watch: Callable[[int], None],
     idle_s: float | None = None,
+    is_lasting: bool = False,
 ) -> NoReturn:
     """Fork a watcher for each socket that arrives, then end the process.
 
@@ -43,6 +50,8 @@ def serve_zygote(
         warm_up: Imports and computes what watchers and their children would each do again.
         watch: What a watcher does with the descriptor of its socket.
         idle_s: After how many seconds without a watcher it ends; None for never.
+        is_lasting: There are many watchers, for long: a secluded one is then the first process of
+            its namespaces, which what it watches cannot end, and not one of three.
     """
     _reset_signals()
     forget_preload()
@@ -60,9 +69,10 @@ def serve_zygote(
 
     ForkServer(
         control,
-        watch_secluded if is_secluded else watch,
+        watch_secluded if is_secluded and not is_lasting else watch,
         idle_s=idle_s,
         ready=SECLUDED if is_secluded else OPEN,
+        enter=run_as_first if is_secluded and is_lasting else None,
     ).serve(parent)
 
 
