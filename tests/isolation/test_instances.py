@@ -235,3 +235,36 @@ def test_tenants_leave_nothing_behind(run_python: PythonRunner) -> None:
         """,
         timeout=90,
     )
+
+
+def test_an_instance_takes_two_processes(run_python: PythonRunner) -> None:
+    """Where it has process numbers of its own, and where it has not."""
+    run_python(
+        """
+        import os, time
+        from modular_tf.service.service import PluginService
+
+        def below(pid):
+            found = []
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/children") as children:
+                    for child in map(int, children.read().split()):
+                        found += [child, *below(child)]
+            return found
+
+        def count():
+            try:
+                return len(below(os.getpid()))
+            except OSError:  # one ends just now
+                return -1
+
+        with PluginService() as service:
+            service.load()
+            for number in range(3):
+                service.instance("ram", name=f"n{number}", environment={}).path_exists("ram://x")
+            deadline = time.monotonic() + 30
+            while (found := count()) != 1 + 3 * 2:  # the zygote has yet to wait for some
+                assert time.monotonic() < deadline, found
+                time.sleep(0.05)
+        """
+    )
