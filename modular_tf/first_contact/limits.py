@@ -9,7 +9,7 @@ from modular_tf.rules import first_contact as rules
 ACCEPTABLE = frozenset(
     {
         rules.MEMORY_BOUNDED,
-        rules.OUTPUT_UNUSED,
+        rules.OUTPUT_UNUSED,  # a warning by itself; configurations name it
         rules.SIGNAL_HANDLERS_KEPT,
         rules.LOCALE_KEPT,
         rules.NO_PROCESSES_LEFT,

@@ -92,6 +92,8 @@ def watcher_lost() -> Finding:
 
 
 def _as_note(violation: Violation) -> Violation:
+    if violation.rule == rules.OUTPUT_UNUSED:
+        return noted(Violation(rules.OUTPUT_UNUSED, f"{violation.message}, {_AT}", "load"))
     is_own = violation.rule == rules.PROCESS_STATE_KEPT
     accepted = "" if is_own else f" ({violation.rule}, accepted)"
     message = f"{violation.message}, {_AT}{accepted}"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from modular_tf.rules import Rule, Severity
 
-_ACCEPT = "if the application can live with it, name the rule in `first_contact_accept`."
+
+def _accept(rule_id: str) -> str:
+    """Return how a user takes a rule as a warning: the file, and the line to write."""
+    return (
+        f'if the application can live with it, write `first_contact_accept = ["{rule_id}"]` into '
+        "the file that MODULAR_TF_CONFIG names, or ~/.config/modular_tf/modular-tf.toml."
+    )
+
 
 PROCESS_SURVIVES = Rule(
     "LD-060",
@@ -44,30 +51,33 @@ MEMORY_BOUNDED = Rule(
     "The plugin is quarantined: it has done no work yet, and the application might run out of "
     "memory.",
     "If the plugin needs that much, raise `first_contact_memory_mib` in the configuration and "
-    "`modular-tf quarantine retry` it; or " + _ACCEPT,
+    "`modular-tf quarantine retry` it; or " + _accept("LD-064"),
     "host limit",
 )
 OUTPUT_UNUSED = Rule(
     "LD-065",
     "A plugin writes nothing to standard output.",
-    "The plugin is quarantined: standard output belongs to the application, and its readers "
-    "would take the plugin's text for the application's.",
-    "Tell the plugin's author to use TF_Log, or standard error; " + _ACCEPT,
+    "The plugin is loaded. Standard output belongs to the application, whose readers would take "
+    "the plugin's text for the application's: while its library is mapped and its init functions "
+    "run, what it writes goes to standard error, in a process without other threads.",
+    "Tell the plugin's author to use TF_Log, or standard error.",
     "host limit",
+    Severity.WARNING,
 )
 SIGNAL_HANDLERS_KEPT = Rule(
     "LD-066",
     "A plugin leaves the signal handlers of the application in place.",
     "The plugin is quarantined: Ctrl-C would not reach the application, or a closed pipe would "
     "end it.",
-    "Tell the plugin's author which signal it is; " + _ACCEPT,
+    "Tell the plugin's author which signal it is; " + _accept("LD-066"),
     "signal(7)",
 )
 LOCALE_KEPT = Rule(
     "LD-067",
     "A plugin leaves the process's locale as it is.",
     "The plugin is quarantined: numbers and text of the application would change their form.",
-    "Tell the plugin's author to use newlocale() and the functions that take a locale; " + _ACCEPT,
+    "Tell the plugin's author to use newlocale() and the functions that take a locale; "
+    + _accept("LD-067"),
     "setlocale(3)",
 )
 NO_PROCESSES_LEFT = Rule(
@@ -76,7 +86,7 @@ NO_PROCESSES_LEFT = Rule(
     "The plugin is quarantined: the application would have children that it knows nothing of. "
     "They were ended here.",
     "Tell the plugin's author to start processes when work is asked for, and to end them; "
-    + _ACCEPT,
+    + _accept("LD-068"),
     "host limit",
 )
 PROCESS_STATE_KEPT = Rule(
@@ -101,7 +111,7 @@ RIGHTS_KEPT = Rule(
     "A plugin takes no rights, limits or view of the system from the process that loads it.",
     "The plugin is quarantined: other code of the application would fail, and other plugins "
     "could not be loaded.",
-    "Tell the plugin's author what was changed; " + _ACCEPT,
+    "Tell the plugin's author what was changed; " + _accept("LD-120"),
     "setrlimit(2), credentials(7), namespaces(7), seccomp(2), ptrace(2), prctl(2)",
 )
 NO_FATAL_TIMER = Rule(
@@ -109,7 +119,7 @@ NO_FATAL_TIMER = Rule(
     "A plugin leaves no timer running whose signal would end the process.",
     "The plugin is quarantined: the timer would end the application later.",
     "Tell the plugin's author to use a timer that wakes a thread (timerfd_create), or to "
-    "handle the signal; " + _ACCEPT,
+    "handle the signal; " + _accept("LD-121"),
     "alarm(2), setitimer(2), timer_create(2)",
 )
 PROCESS_USABLE = Rule(

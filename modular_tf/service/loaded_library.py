@@ -6,6 +6,7 @@ a forked child in the middle of it.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,7 @@ from modular_tf.device.factory import HOST_CPU_PRIORITY, PLUGIN_PRIORITY
 from modular_tf.discovery.kinds import Kind
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer, noted
+from modular_tf.processes.plugin_output import output_to_standard_error
 from modular_tf.rules import Violation
 from modular_tf.rules.filesystem import SCHEME_INIT_SUCCEEDS
 from modular_tf.rules.shortage import ShortageError, raise_shortage
@@ -78,7 +80,8 @@ def load_library(
     """
     loading = _Loading(plugin, config, trust, why_taken)
     try:
-        return loading.run()
+        with nullcontext() if plugin.is_bundled else output_to_standard_error():
+            return loading.run()
     except BaseException as error:  # an interrupt or a shortage: nobody gets what was opened
         close_served(loading.filesystems, loading.platform, [], at_exit=False)
         raise_shortage(error)

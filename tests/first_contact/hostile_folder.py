@@ -44,8 +44,6 @@ _MISDEEDS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     ("ALLOCATE", "LD-064", _BOTH_INITS),
     ("TOUCH_AND_FREE", "LD-064", _BOTH_INITS),
     ("ALLOCATE_ALL", "LD-064", _BOTH_INITS),
-    ("NOISE", "LD-065", _BOTH_INITS),
-    ("UNFLUSHED", "LD-065", _BOTH_INITS),
     ("CATCH_INTERRUPT", "LD-066", _BOTH_INITS),
     ("DEFAULT_PIPE", "LD-066", _BOTH_INITS),
     ("BLOCK_INTERRUPT", "LD-066", _BOTH_INITS),

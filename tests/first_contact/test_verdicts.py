@@ -163,8 +163,6 @@ def test_a_private_copy_is_known_in_its_constructors_already(fixture_plugin):
 @pytest.mark.parametrize(
     ("deed", "rule", "said"),
     [
-        ("NOISE", "LD-065", 'wrote to standard output: \'{"lost"'),
-        ("UNFLUSHED", "LD-065", 'wrote to standard output: "no line\'s end"'),
         ("FORK", "LD-068", "left a process behind"),
         ("DAEMON", "LD-068", "left a process behind"),
         ("CATCH_INTERRUPT", "LD-066", "handles SIGINT"),
@@ -184,6 +182,24 @@ def test_what_is_left_changed_is_found_at_the_end(deed, rule, said, kind, place,
     assert found.incident.violation.rule_id == rule
     assert found.incident.violation.message.startswith(said)
     assert (found.incident.signal, found.incident.last_call) == (None, None)
+    assert found.offer == _offer_of(kind)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("deed", "said"), [("NOISE", '\'{"lost"'), ("UNFLUSHED", '"no line\'s end"')]
+)
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [("device", "INIT"), ("device", "CONSTRUCTOR"), ("filesystem", "SCHEME_INIT")],
+)
+def test_what_it_prints_is_a_warning(deed, said, kind, place, capfd):
+    found = find_one(deed, place, kind)
+    (note,) = found.notes
+
+    assert found.incident is None
+    assert note.rule == "LD-065"
+    assert note.message.startswith(f"wrote to standard output: {said}")
     assert found.offer == _offer_of(kind)
     assert capfd.readouterr() == ("", "")
 
@@ -297,10 +313,9 @@ def test_nobody_excuses_itself_with_a_rule_that_only_the_watcher_judges_by():
     assert incident.violation.message.startswith("ended the process with exit status 0")
 
 
-@pytest.mark.parametrize("rule", ["LD-065", "LD-066", "LD-067", "LD-068"])
+@pytest.mark.parametrize("rule", ["LD-066", "LD-067", "LD-068"])
 def test_a_user_can_take_it_as_a_warning(rule):
     deed = {
-        "LD-065": "NOISE",
         "LD-066": "CATCH_INTERRUPT",
         "LD-067": "CHANGE_LOCALE",
         "LD-068": "FORK",

@@ -62,8 +62,6 @@ _ENDS_THE_TRIAL = {
     "THROW": "throws a C++ exception",
     "CLOSE_ALL": "closes all descriptors",
     "CLOSE_OUTPUT": "closes standard output",
-    "NOISE": "writes megabytes to standard output",
-    "UNFLUSHED": "leaves half a line in the buffer of standard output",
     "ALLOCATE": "keeps a gibibyte of memory",
     "TOUCH_AND_FREE": "takes a gibibyte of memory for a moment",
     "ALLOCATE_ALL": "asks for all memory",
@@ -100,6 +98,8 @@ _ENDS_THE_TRIAL = {
     "CRASH_AT_FORK": "crashes at each later fork",
 }
 _LEAVES_A_TRACE = {
+    "NOISE": "writes megabytes to standard output",
+    "UNFLUSHED": "leaves half a line in the buffer of standard output",
     "CHAIN_INTERRUPT": "handles SIGINT and calls who did before",
     "CATCH_FPE": "handles SIGFPE",
     "CHANGE_DIRECTORY": "changes the working directory",

@@ -129,11 +129,12 @@ def test_what_ends_its_process_is_quarantined(deed, rule, build):
     assert "TF_InitKernel" in record.reason.message
 
 
-def test_what_prints_to_standard_output_is_quarantined(build):
+def test_what_prints_to_standard_output_is_loaded_with_a_warning(build):
     with open_service(build("PRINTS")) as service:
         (record,) = service.load().plugins
 
-    assert (record.state, record.reason.rule) == (State.QUARANTINED, "LD-065")
+    assert (record.state, record.reasons) == (State.LOADED, ())
+    assert [warning.rule for warning in record.warnings] == ["LD-065"]
 
 
 def test_what_runs_python_code_that_exits_loads(build):

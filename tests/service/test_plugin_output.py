@@ -1,0 +1,29 @@
+"""What plugins print while they are loaded, and what the application prints."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.first_contact.conftest import build_misdeed
+
+_LOAD = """
+import sys
+from modular_tf.service.service import PluginService
+
+print("application: before", flush=True)
+with PluginService(plugin_paths=[sys.argv[1]], bundled=False) as service:
+    (record,) = service.load().plugins
+    assert record.state.value == "loaded", record.reasons
+print("application: after")
+"""
+
+
+@pytest.mark.parametrize(("kind", "place"), [("device", "INIT"), ("device", "CONSTRUCTOR"),
+                                              ("filesystem", "SCHEME_INIT")])  # fmt: skip
+@pytest.mark.parametrize("first_contact", ["never", "always"])
+def test_it_goes_to_standard_error(kind, place, first_contact, run_python):
+    library = build_misdeed("UNFLUSHED", place, kind)
+    ended = run_python(_LOAD, library, env={"MODULAR_TF_FIRST_CONTACT": first_contact})
+
+    assert ended.stdout.splitlines() == ["application: before", "application: after"]
+    assert "no line's end" in ended.stderr
