@@ -173,10 +173,54 @@ def test_missing_symbols_by_family(compile_library: LibraryCompiler, prober: Pro
     assert kernels.endswith(" and 3 more")
     assert messages[kernels] == SymbolFamily.KERNEL_API.remedy
     cxx = next(message for message in messages if "C++" in message)
-    assert cxx.endswith(
-        "needs 1 symbol of TensorFlow's C++ libraries that no library defines: "
-        "tsl::mutex::unlock (_ZN3tsl5mutex6unlockEv)"
+    assert cxx == "libneedy.so needs 1 C++ function of TensorFlow itself: tsl 1"
+
+
+def test_functions_of_tensorflow_itself_are_counted_by_their_origins(
+    compile_library: LibraryCompiler, prober: Prober
+) -> None:
+    absl = [f"_ZN4absl{len(name)}{name}Ev" for name in ("One", "Two", "Three")]
+    names = [*absl, "AbslInternalSleepFor_x", "_ZN6google8protobuf3OneEv", "_ZN3tsl3OneEv"]
+    path = compile_library("libneedy.so", calls(*names))
+
+    result = prober.probe(make_candidate(path))
+
+    (problem,) = result.problems
+    assert problem.rule == "LD-014"
+    assert problem.message == (
+        "libneedy.so needs 6 C++ functions of TensorFlow itself: absl 4, protobuf 1, tsl 1"
     )
+    assert {symbol.name for symbol in result.missing_symbols} == set(names)
+
+
+def test_names_of_other_libraries_are_shown_as_people_write_them(
+    compile_library: LibraryCompiler, prober: Prober
+) -> None:
+    path = compile_library("libneedy.so", calls("_ZN6vendor4openEi"))
+
+    (problem,) = prober.probe(make_candidate(path)).problems
+
+    assert problem.message.endswith(" that no library defines: vendor::open")
+
+
+def test_missing_libraries_are_one_sentence(
+    compile_library: LibraryCompiler, prober: Prober
+) -> None:
+    gone = [
+        compile_library(f"libgone{n}.so", f"int gone{n}(void) {{ return 1; }}",
+                        f"-Wl,-soname,libgone{n}.so")
+        for n in range(7)
+    ]  # fmt: skip
+    called = calls(*(f"gone{n}" for n in range(7)))
+    path = compile_library("libx.so", called, *map(str, gone))
+    for library in gone:
+        library.unlink()
+
+    (problem,) = prober.probe(make_candidate(path)).problems
+
+    shown = ", ".join(f"libgone{n}.so" for n in range(5))
+    expected = f"libx.so needs 7 libraries that are not found: {shown} and 2 more"
+    assert (problem.rule, problem.message) == ("LD-013", expected)
 
 
 def test_a_device_plugin_may_ask_for_functions_for_kernels(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import parse_glibc
@@ -11,7 +11,12 @@ from modular_tf.discovery.library_bounds import MOST_BYTES
 from modular_tf.discovery.linking.library_search import LinkedLibrary
 from modular_tf.discovery.linking.link_scope import LinkScope, MissingLibrary, ProcessScope
 from modular_tf.discovery.linking.opened_by_name import libraries_opened_by_name
-from modular_tf.discovery.linking.symbol_families import SymbolFamily, family_of, readable_name
+from modular_tf.discovery.linking.symbol_families import (
+    SymbolFamily,
+    family_of,
+    origin_of,
+    readable_name,
+)
 from modular_tf.errors import ElfError
 from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
@@ -35,7 +40,7 @@ _ABSOLUTE_SYMBOLS_SINCE = (2, 28)
 _MAX_LOOK_UPS = 2_000_000  # 20 000 symbols in each of a hundred libraries
 _KERNEL_API = frozenset((SymbolFamily.KERNEL_API,))
 _C_API = _KERNEL_API | {SymbolFamily.PLUGIN_API}
-_SHOWN = 5  # symbols named in a message; the probe keeps them all
+_SHOWN = 5  # symbols or libraries named in a message; the probe keeps them all
 
 
 class MissingSymbol(NamedTuple):
@@ -243,8 +248,16 @@ def running_glibc() -> str | None:
 
 
 def _library_problems(missing: Iterable[MissingLibrary]) -> Iterator[Violation]:
+    groups: defaultdict[str, list[str]] = defaultdict(list)
     for library in missing:
-        message = f"{library.needed_by} needs {library.name}, which is not found"
+        groups[library.needed_by].append(library.name)
+    for needed_by, names in groups.items():
+        if len(names) == 1:
+            message = f"{needed_by} needs {names[0]}, which is not found"
+        else:
+            message = (
+                f"{needed_by} needs {len(names)} libraries that are not found: {_listed(names)}"
+            )
         yield Violation(rules.LIBRARIES_FOUND, message)
 
 
@@ -326,10 +339,16 @@ def _symbol_problems(
     for symbol in missing:
         groups[symbol.needed_by, symbol.family].append(symbol)
     for (needed_by, family), group in groups.items():
-        count = f"{len(group)} symbol{'s' if len(group) > 1 else ''}"
-        names = ", ".join(_shown(symbol) for symbol in group[:_SHOWN])
-        more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
-        message = f"{needed_by} needs {count} {family.words} that no library defines: {names}{more}"
+        plural = "s" if len(group) > 1 else ""
+        if family is SymbolFamily.TENSORFLOW_CXX:
+            counts = Counter(origin_of(symbol.name) for symbol in group)
+            by_count = sorted(counts.items(), key=lambda share: (-share[1], share[0]))
+            shares = ", ".join(f"{origin} {count}" for origin, count in by_count)
+            what = f"{len(group)} C++ function{plural} of TensorFlow itself: {shares}"
+        else:
+            names = _listed([symbol.readable for symbol in group])
+            what = f"{len(group)} symbol{plural} {family.words} that no library defines: {names}"
+        message = f"{needed_by} needs {what}"
         if family in replaced and _can_define_stand_ins():
             yield Violation(rules.KERNEL_FUNCTIONS_OFFERED, message)
         else:
@@ -341,7 +360,8 @@ def _can_define_stand_ins() -> bool:
     return (parse_glibc(f"GLIBC_{running_glibc()}") or ()) >= _ABSOLUTE_SYMBOLS_SINCE
 
 
-def _shown(symbol: MissingSymbol) -> str:
-    if symbol.readable == symbol.name:
-        return symbol.name
-    return f"{symbol.readable} ({symbol.name})"
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many there are besides; `why` lists all."""
+    different = list(dict.fromkeys(names))
+    more = f" and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
+    return ", ".join(different[:_SHOWN]) + more

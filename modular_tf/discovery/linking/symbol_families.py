@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modular_tf.discovery.elf import UndefinedSymbol
 
-__all__ = ["SymbolFamily", "family_of", "readable_name"]
+__all__ = ["SymbolFamily", "family_of", "origin_of", "readable_name"]
 
 
 class SymbolFamily(Enum):
@@ -81,6 +81,7 @@ _PLUGIN_API = (
 _TENSORFLOW_NAMESPACES = frozenset(
     ("tensorflow", "tsl", "xla", "absl", "stream_executor", "mlir", "google", "Eigen")
 )
+_ABSL_IN_C = "AbslInternal"  # what Abseil defines without a mangled name
 _PYTHON = r"_?Py[A-Z_]"
 _CXX_RUNTIME = r"_ZN?K?S[a-z]|_ZT[VISTh][A-Z0-9]*S[a-z]|_Z(?:nw|na|dl|da)|__cxa_|__gxx_"
 _CXX_VERSIONS = ("GLIBCXX_", "CXXABI_")
@@ -108,9 +109,21 @@ def family_of(symbol: UndefinedSymbol) -> SymbolFamily:
         return SymbolFamily.C_LIBRARY
     if version.startswith(_CXX_VERSIONS) or re.match(_CXX_RUNTIME, name):
         return SymbolFamily.CXX_LIBRARY
-    if readable_name(name).partition("::")[0] in _TENSORFLOW_NAMESPACES:
+    if name.startswith(_ABSL_IN_C) or _namespace_of(name) in _TENSORFLOW_NAMESPACES:
         return SymbolFamily.TENSORFLOW_CXX
     return SymbolFamily.OTHER
+
+
+def origin_of(name: str) -> str:
+    """Return which part of TensorFlow a symbol of its C++ libraries is of, such as "absl"."""
+    if name.startswith(_ABSL_IN_C):
+        return "absl"
+    namespace = _namespace_of(name)
+    return "protobuf" if namespace == "google" else namespace
+
+
+def _namespace_of(name: str) -> str:
+    return readable_name(name).partition("::")[0]
 
 
 def readable_name(name: str) -> str:
