@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.errors import InvalidArgumentError
+from modular_tf.discovery.kinds import Kind
+from modular_tf.errors import InvalidArgumentError, NotFoundError
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.service.instances import shared_name
+from modular_tf.service.report import State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from modular_tf.service.plugin import Plugin
     from modular_tf.service.plugins import KnownPlugins
     from modular_tf.service.registries import Registries
+
+_KEPT_OUT = frozenset((State.QUARANTINED, State.REJECTED, State.FAILED, State.DISABLED))
 
 
 class Served:
@@ -55,12 +59,33 @@ class Served:
         """Return the device of that name, in any of TensorFlow's forms.
 
         Raises:
-            NotFoundError: No visible device has it.
+            NotFoundError: No visible device has it; the message names the device plugins that are
+                not loaded, such as those in quarantine.
             InvalidArgumentError: It is no device name.
             ClosedError: The service is closed.
         """
         self._lock.check_open()
-        return self._registries.devices.device(name)
+        try:
+            return self._registries.devices.device(name)
+        except NotFoundError as error:
+            if not (kept_out := self._kept_out()):
+                raise
+            text = f"{error.message}; not loaded: {kept_out}; see modular-tf why PLUGIN"
+            raise NotFoundError(text, path=name) from error
+
+    def _kept_out(self) -> str:
+        """Return the device plugins that were found and are not loaded, each with its state."""
+        with self._lock:
+            records = self._known.records(self._registries.schemes.view)
+        kept_out = [
+            (record.name, record.state.value, record.reason.rule if record.reason else None)
+            for record in records
+            if Kind.DEVICE.value in record.kinds and record.state in _KEPT_OUT
+        ]
+        return ", ".join(
+            f"{name} ({state}, {rule})" if rule else f"{name} ({state})"
+            for name, state, rule in kept_out
+        )
 
     def platform(self, name: str) -> RegisteredPlatform:
         """Return the device platform of that name, in any case, whether it serves or not.
