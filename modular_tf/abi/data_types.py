@@ -23,6 +23,7 @@ __all__ = [
     "by_name",
     "by_number",
     "data_type",
+    "quantized_number",
     "split_ref",
 ]
 
@@ -144,6 +145,11 @@ def by_number(number: int) -> DataType:
     if 1 <= number <= len(DATA_TYPES):
         return DATA_TYPES[number - 1]
     raise ValueError(f"TF_DataType has no type {number}; it has 1 to {len(DATA_TYPES)}")
+
+
+def quantized_number(kind: DataType) -> int:
+    """Return the number of a quantized type; 0 for others, which an array's elements tell."""
+    return kind.number if kind.is_quantized else 0
 
 
 def split_ref(number: int) -> tuple[DataType, bool]:

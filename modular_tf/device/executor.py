@@ -61,8 +61,8 @@ class Executor:
     """The executor of one device. [any thread]; calls run in parallel.
 
     The owner of the device closes it. That closes everything that it created, in this order:
-    timers, events, streams, device memory. Host and unified memory that is still viewed stays
-    valid, and keeps the device.
+    timers, events, streams, device memory. Memory of the host that is still viewed stays valid, and
+    keeps the device: host and unified memory, and all memory of a host device.
 
     Attributes:
         name: The device's, for messages.
@@ -85,6 +85,7 @@ class Executor:
         allocator: PluginAllocator | None = None,
         arenas: Callable[[Executor], ExecutorArenas] | None = None,
         copy_streams: int = 1,
+        is_host: bool = False,
     ) -> None:
         """Create an executor; the plugin is not called yet.
 
@@ -99,6 +100,7 @@ class Executor:
             allocator: The plugin's own, instead of the functions of the table.
             arenas: Creates the arenas; None to let the plugin allocate each piece.
             copy_streams: How many streams share the copies to other devices, 1 to 4.
+            is_host: Whether device memory is the host's.
         """
         self.name = name
         self.plugin = plugin
@@ -112,9 +114,10 @@ class Executor:
         self.context = DeviceContext(self, copy_streams)
         structs = ffi.cast("void *", table), ffi.cast("void *", device)
         new, free = lib.mtf_executor_new, lib.mtf_executor_free
-        arguments = *structs, named(plugin), encode(name)
+        arguments = *structs, named(plugin), encode(name), is_host
         self.native = owned(new, free, arguments, self, "the executor")
         self.device_address = device
+        self._free_device_memory = host_memory_end(self) if is_host else _free_memory
         self._allocator = allocator  # has the struct that the plugin gets with each call
         if allocator is not None:
             self.check(allocator.attach_to(self.native), "the allocator")
@@ -131,7 +134,9 @@ class Executor:
             InvalidArgumentError: The size is negative or impossible.
             ClosedError: The device was closed.
         """
-        return DeviceMemory(self, new_memory(self, _DEVICE, n_bytes, _free_memory), n_bytes)
+        return DeviceMemory(
+            self, new_memory(self, _DEVICE, n_bytes, self._free_device_memory), n_bytes
+        )
 
     def allocate_host(self, n_bytes: int) -> HostMemory:
         """Return new host memory that the device can copy from and to; errors as in `allocate`."""
@@ -281,7 +286,7 @@ class Executor:
 
     @property
     def host_memories(self) -> int:
-        """The number of host and unified memories that are still viewed."""
+        """The number of memories of the host that are still in use."""
         return int(lib.mtf_executor_host_memories(self.native))
 
     @property

@@ -29,6 +29,16 @@ if TYPE_CHECKING:
     from modular_tf.rules import Violation
 
 
+_still_viewed: set[DevicePlatform] = set()
+"""Closed platforms whose host memory was in use then. Memory that native code frees, as that of a
+kernel's output, tells nobody: the next platform that is loaded or closed looks."""
+
+
+def _close_unviewed() -> None:
+    for platform in list(_still_viewed):
+        platform.release_if_unviewed()
+
+
 def load_device_platform(
     library: ExportingLibrary,
     *,
@@ -57,6 +67,7 @@ def load_device_platform(
         RefusedDevicePluginError: The plugin broke rules (SE-001 to SE-032), or
             one of its functions failed, whose `code` it then has. What it had set up is torn down.
     """
+    _close_unviewed()
     holder = object()
     live = hold_platform(library, plugin=plugin_name, holder=holder, survives_fork=survives_fork)
     if isinstance(live, RefusedDeviceTables):
@@ -200,6 +211,7 @@ class DevicePlatform:
             allocator=allocator,
             arenas=self._arenas() if self._wants_arenas(allocator) else None,
             copy_streams=self.copy_streams,
+            is_host=self.is_host_memory,
         )
 
     def _wants_arenas(self, allocator: PluginAllocator | None) -> bool:
@@ -229,6 +241,7 @@ class DevicePlatform:
         """
         for executor in list(self._executors.values()):
             executor.refuse_in_dependent_callback("close")
+        _close_unviewed()
         with self._lock:
             self._closed = True
             executors = dict(self._executors)
@@ -245,10 +258,17 @@ class DevicePlatform:
         if not viewed:
             return self._release_now()
         self._viewed = set(viewed)  # each is asked for below, also beside another close
+        _still_viewed.add(self)
         # All at once: later the collector may have freed the native part of one.
         for ordinal, executor in viewed.items():
             executor.call_when_unused(partial(self._host_memory_ended, ordinal))
         return []
+
+    def release_if_unviewed(self) -> None:
+        """Release the closed platform if no memory of the host is in use any more."""
+        if not any(executor.host_memories for executor in self._executors.values()):
+            self._viewed.clear()
+            self._release_now()
 
     def _host_memory_ended(self, ordinal: int) -> None:
         self._viewed.discard(ordinal)
@@ -256,6 +276,7 @@ class DevicePlatform:
             self._release_now()
 
     def _release_now(self) -> list[ModularTFError]:
+        _still_viewed.discard(self)
         failures = release_platform(self._live, self._holder)
         if not failures:
             return []
@@ -272,6 +293,7 @@ class DevicePlatform:
         """Drop the parent's objects without destroying them."""
         self._inherited.append(self._executors)  # nothing of it is freed here
         self._executors, self._viewed = {}, set()
+        _still_viewed.discard(self)
 
     def _open(self) -> LivePlatform:
         if self._closed:

@@ -346,6 +346,8 @@ class DeviceRegistry:
         from modular_tf.device.device import Device  # noqa: PLC0415  (brings the native core)
 
         factory = registration.factory
+        is_host = getattr(factory, "is_host_memory", False)
+        own_type = DeviceType.CPU if is_host else DeviceType.EXT_DEV
         key = id(factory), ordinal, index
         device = self._devices.get(key)
         if device is None:
@@ -355,7 +357,7 @@ class DeviceRegistry:
                 index=index,
                 plugin=registration.plugin,
                 priority=registration.priority,
-                dlpack_type=self._dlpack_types.get(factory.platform, DeviceType.EXT_DEV),
+                dlpack_type=self._dlpack_types.get(factory.platform, own_type),
                 name_prefix=self._name_prefix,
                 operations=self.operations,
             )

@@ -18,7 +18,7 @@ NOTHING_DONATED: Sequence[DeviceArray] = ()
 
 
 def donated_inputs(op: str, flat: Sequence[Given], donate: Sequence[DeviceArray]) -> frozenset[int]:
-    """Return the indices of donated inputs.
+    """Return the indices of donated inputs, but of those that others view: they stay as they are.
 
     Raises:
         InvalidArgumentError: What is donated is no list, or one of it no input, or two of them.
@@ -32,7 +32,8 @@ def donated_inputs(op: str, flat: Sequence[Given], donate: Sequence[DeviceArray]
         at = [index for index, each in enumerate(flat) if each.source is array]
         if len(at) != 1:
             raise _undonatable(op, array, len(at))
-        indices += at
+        if not array._n_exports:  # else others see the memory, and must see it unchanged  # noqa: SLF001
+            indices += at
     return frozenset(indices)
 
 

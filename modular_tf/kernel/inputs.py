@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.abi.data_types import DataType, by_name, data_type
+from modular_tf.abi.data_types import DataType, by_name
 from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.device.arrays.array_content import ArrayContent, content_of
 from modular_tf.errors import InvalidArgumentError
@@ -110,14 +110,15 @@ def given_tensor(op: str, arg: ArgDefinition, value: Any, expected: DataType | N
         op: The operation, for messages.
         arg: Which input it is.
         value: An array on a device, of numpy, of another library, a number, or text.
-        expected: The type that a number is to have; None where nothing says that.
+        expected: The type that a number, or an array of plain integers for a quantized type, is to
+            have; None where nothing says that.
 
     Raises:
         InvalidArgumentError: A number does not fit, or elements are of no type.
         TypeError: It is none of these.
     """
     if isinstance(value, DeviceArray):
-        return Given(data_type(value.dtype), value.shape, value)
+        return Given(_type_of_array(value, expected), value.shape, value)
     if isinstance(value, Variable):
         return Given(value.type if arg.is_ref else by_name("resource"), (), value)
     if is_text(value, expected):
@@ -132,10 +133,19 @@ def given_tensor(op: str, arg: ArgDefinition, value: Any, expected: DataType | N
             f"{op}: input {arg.name!r} ({arg.type_text}): expected an array or a number,"
             f" found {type(value).__name__!r}"
         ) from error
-    kind = _type_of(content.dtype)
-    if expected is not None and expected.dlpack == content.dtype:
-        kind = expected  # qint8 is int8 for numpy
-    return Given(kind, content.shape, content)
+    return Given(_expected_or_own(content.dtype, expected), content.shape, content)
+
+
+def _type_of_array(array: DeviceArray, expected: DataType | None) -> DataType:
+    if array._data_type:  # noqa: SLF001  (kernels set it)
+        return array.data_type
+    return _expected_or_own(array.dlpack_dtype, expected)
+
+
+def _expected_or_own(dlpack: tuple[int, int, int], expected: DataType | None) -> DataType:
+    if expected is not None and expected.dlpack == dlpack:
+        return expected  # qint8 is int8 for numpy
+    return _type_of(dlpack)
 
 
 def _type_of(dlpack: tuple[int, int, int]) -> DataType:

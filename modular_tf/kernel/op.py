@@ -114,8 +114,8 @@ class Op:
         Args:
             inputs: The inputs, in the order of the definition.
             donate: Inputs, arrays of the device, that are not needed any more: their memory may
-                become that of an output. They are closed once a kernel was called, whether it
-                fails or not.
+                become that of an output, unless another library views it. They are closed once a
+                kernel was called, whether it fails or not.
             stream: Where the work is queued; by default the compute stream of the device.
             named: Inputs and attributes by name.
 
@@ -158,7 +158,11 @@ class Op:
             name_both(error, self.name)
             raise
         if all(map(_may_be_prepared, inputs)):
-            self._prepare_calls(kernel, attrs, moment)
+            stands_for = [
+                each._data_type if isinstance(each, DeviceArray) else 0  # noqa: SLF001
+                for each in inputs
+            ]
+            self._prepare_calls(kernel, attrs, moment, stands_for)
         return self._result(kernel.node, outputs)
 
     def explain(self, *inputs: Any, **named: Any) -> tuple[KernelCandidate, ...]:
@@ -283,7 +287,11 @@ class Op:
         return found
 
     def _prepare_calls(
-        self, kernel: PreparedKernel, attrs: Mapping[str, Any], moment: object
+        self,
+        kernel: PreparedKernel,
+        attrs: Mapping[str, Any],
+        moment: object,
+        stands_for: Sequence[int],
     ) -> None:
         """Have later calls with such inputs and attributes run in C, where they can."""
         key = attr_key(attrs)
@@ -292,7 +300,7 @@ class Op:
             return
         is_plain = self._has_one_output and len(kernel.node.output_types) <= 1
         made = prepared_call(
-            kernel, self._runner.registry, moment,
+            kernel, self._runner.registry, moment, stands_for,
             finish=None if is_plain else partial(self._result, kernel.node),
             default_device=None if self._device else partial(self._default_device, self.name),
         )  # fmt: skip

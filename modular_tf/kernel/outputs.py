@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.abi.data_types import by_number
+from modular_tf.abi.data_types import by_number, quantized_number
 from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory
 from modular_tf.device.native_object import call_and_own
@@ -94,7 +94,12 @@ def _taken(result: Any, index: int, output: Any, site: KernelSite) -> DeviceArra
     else:
         hold = call_and_own(lib.mtf_kernel_take_buffer, (result, index), lib.mtf_kernel_buffer_free)
         memory = _borrowed(site, address, output, _Lent(hold))
-    return DeviceArray(site.device, memory, shape, dtype, is_padded=_is_padded(kind))
+    return _typed(DeviceArray(site.device, memory, shape, dtype, is_padded=_is_padded(kind)), kind)
+
+
+def _typed(array: DeviceArray, kind: DataType) -> DeviceArray:
+    array._data_type = quantized_number(kind)  # noqa: SLF001  (kernels set it)
+    return array
 
 
 def _borrowed(
@@ -114,7 +119,8 @@ def _of_input(output: Any, source: KernelInput, site: KernelSite, *, is_given: b
     if is_given and dtype is not None:
         address, size = source.address, source.n_bytes
         given = DeviceMemory.borrow(site.executor, address, size, owner=source.kept)
-        return DeviceArray(site.device, given, shape, dtype, is_padded=_is_padded(source.type))
+        array = DeviceArray(site.device, given, shape, dtype, is_padded=_is_padded(source.type))
+        return _typed(array, source.type)
     array = site.device.empty(shape, source.type.element_name)
     memory: Any = array.device_memory
     if source.is_on_host:
@@ -125,7 +131,7 @@ def _of_input(output: Any, source: KernelInput, site: KernelSite, *, is_given: b
             site.executor, source.address, source.n_bytes, owner=source.kept
         )
         site.executor.context.copy_on_device(memory, from_)
-    return array
+    return _typed(array, source.type)
 
 
 def _is_padded(kind: DataType) -> bool:

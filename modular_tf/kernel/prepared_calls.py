@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.abi.data_types import by_number, quantized_number
 from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.device.arrays.dlpack_numbers import dlpack_device
 from modular_tf.device.arrays.work_streams import note_device
@@ -47,6 +48,7 @@ def prepared_call(
     kernel: PreparedKernel,
     registry: KernelRegistry,
     moment: object,
+    given: Sequence[int],
     *,
     finish: Callable[[list[DeviceArray]], Any] | None,
     default_device: Callable[[], Any] | None,
@@ -57,6 +59,7 @@ def prepared_call(
         kernel: The kernel object.
         registry: Where it was looked up.
         moment: Of the registry before that.
+        given: What the elements of each input stand for, its `_data_type`; 0 for arrays of numpy.
         finish: Returns the result of a list of arrays; None where that is the only one, or None.
         default_device: Returns the device of calls without inputs on one; None if it is fixed.
     """
@@ -70,7 +73,9 @@ def prepared_call(
     return PreparedCall(
         kernel=weakref.ref(kernel), native=_address(kernel.native),
         executor=site.executor, native_executor=_address(site.executor.native),
-        device=device, place=place, inputs=inputs, outputs=outputs,
+        device=device, place=place,
+        inputs=tuple([(*one, stands_for) for one, stands_for in zip(inputs, given, strict=True)]),
+        outputs=tuple([(*each[:3], quantized_number(by_number(each[3]))) for each in outputs]),
         registry=registry, moment=moment, finish=finish, default_device=default_device,
     )  # fmt: skip
 

@@ -21,6 +21,9 @@ class Tensor:
     devices. A subclass that can be
     closed calls `_end_memory` then: who uses the memory keeps it, exports under way included.
 
+    `_data_type` is a number of a subclass for what elements stand for besides their DLPack type, as
+    quantized integers do; 0 for nothing.
+
     A tensor that is made of another one by DLPack keeps that one, so that a tensor which comes back
     again and again keeps one other and no chain.
 
@@ -42,6 +45,7 @@ class Tensor:
 
     __dlpack_c_exchange_api__: Any
     _needs_sync: bool
+    _data_type: int
 
     def __init__(
         self,
@@ -218,8 +222,10 @@ class PreparedCall:
         native_executor: The address of its native part.
         device: Of the outputs, which the kernel keeps.
         place: DLPack's type and number of their memory.
-        inputs: Code, bits and lanes of DLPack, and TensorFlow's number, of each input.
-        outputs: The same of each output; elements are whole bytes.
+        inputs: Code, bits and lanes of DLPack, and TensorFlow's number, of each input; then the
+            `_data_type` that arrays must have for it.
+        outputs: Code, bits and lanes of each output, whose elements are whole bytes, and the
+            `_data_type` of the array.
         registry: An object with an attribute `moment`.
         moment: What that was before the kernel was looked up.
         finish: Returns the result of a list of arrays; None where that is the only one, or None.
@@ -238,7 +244,7 @@ class PreparedCall:
         native_executor: int,
         device: object,
         place: tuple[int, int],
-        inputs: tuple[tuple[int, int, int, int], ...],
+        inputs: tuple[tuple[int, int, int, int, int], ...],
         outputs: tuple[tuple[int, int, int, int], ...],
         registry: object,
         moment: object,

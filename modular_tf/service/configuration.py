@@ -50,7 +50,8 @@ class Config:
         priorities: Priority of device factories, by `TYPE` or `TYPE:PLATFORM`.
         scheme_pins: Name of the plugin that alone may serve a scheme.
         dlpack_types: What the device memory of a platform is to other libraries, as `CUDA` or
-            `ONE_API` (`modular_tf.abi.dlpack_devices.DeviceType`); `EXT_DEV` where nothing is said.
+            `ONE_API` (`modular_tf.abi.dlpack_devices.DeviceType`). Where nothing is said
+            it is `CPU` for the bundled host device, and `EXT_DEV` for others.
         visible_devices: Devices to list, `TYPE:ordinal` in the order wanted; empty for all.
         device_count: The most devices of a type that are listed, by device type, as in TensorFlow's
             `ConfigProto`; of types that are not named, all are.

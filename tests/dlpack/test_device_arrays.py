@@ -34,6 +34,14 @@ def host_device(**config):
 
 @pytest.fixture(scope="module")
 def device():
+    """A device whose memory other libraries cannot read."""
+    service, device = host_device(dlpack_types={"HOST_CPU": "EXT_DEV"})
+    with service:
+        yield device
+
+
+@pytest.fixture(scope="module")
+def cpu():
     service, device = host_device()
     with service:
         yield device
@@ -71,6 +79,73 @@ def test_consumers_keep_the_memory_of_arrays(device, consumer, memory):
     device.put(VALUES * 0, memory=memory)
 
     np.testing.assert_array_equal(np.from_dlpack(from_dlpack(taken)), VALUES)
+
+
+def test_arrays_of_a_host_device_are_seen_where_they_lie(cpu, consumer):
+    array = cpu.put(VALUES)
+    taken = consumer.take(array)
+
+    assert array.__dlpack_device__() == CPU
+    assert consumer.address(taken) == array.address
+    np.testing.assert_array_equal(np.from_dlpack(from_dlpack(taken)), VALUES)
+    del taken
+    assert released(array)
+
+
+def test_work_on_a_host_device_is_done_before_others_see_its_memory(cpu, consumer):
+    array = cpu.put(VALUES * 0)
+    source = np.array(VALUES)
+    stream = cpu.create_stream()
+    stream.add_callback(lambda: time.sleep(0.05))
+    stream.memcpy_htod(array.memory, source)
+    taken = consumer.take(array)
+
+    np.testing.assert_array_equal(np.from_dlpack(from_dlpack(taken)), VALUES)
+
+
+def test_what_others_view_outlives_the_service(consumer):
+    service, device = host_device()
+    platform = device.factory
+    with service:
+        array = device.put(VALUES)
+        taken = consumer.take(array)
+    del array
+    with pytest.raises(ClosedError):
+        device.put(VALUES)
+    other, again = host_device()
+    with other:
+        again.put(VALUES * 0)
+
+    np.testing.assert_array_equal(np.from_dlpack(from_dlpack(taken)), VALUES)
+    assert executors_of(platform)[0].host_memories == 1
+    del taken
+    gc.collect()
+    assert executors_of(platform)[0].host_memories == 0
+    await_end(platform)
+
+
+def test_arrays_are_closed_with_the_service_whoever_views_them():
+    service, device = host_device()
+    with service:
+        array = device.put(VALUES)
+        view = np.from_dlpack(array)
+
+    assert array.closed
+    with pytest.raises(ClosedError, match="closed"):
+        np.from_dlpack(array)
+    np.testing.assert_array_equal(view, VALUES)
+
+
+def executors_of(platform):
+    return list(platform._executors.values())
+
+
+def await_end(platform):
+    """Wait until a closed platform that others viewed memory of is released."""
+    end = time.monotonic() + 60
+    while platform._holder in platform._live.holders:
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_device_memory_is_refused_or_a_handle(device, consumer):
@@ -120,10 +195,12 @@ def test_torch_sees_device_memory_once_it_knows_such_devices(run_python):
     """Registering one is for a whole process and cannot be undone."""
     code = """
         import types, numpy, torch
+        from modular_tf.service.configuration import Config
         from modular_tf.service.service import PluginService
         torch.utils.rename_privateuse1_backend("plugins")
         torch._register_device_module("plugins", types.ModuleType("plugins"))
-        with PluginService() as service:
+        config = Config(dlpack_types={"HOST_CPU": "EXT_DEV"})
+        with PluginService(config=config) as service:
             service.load("host_device")
             array = service.device("CPU:0").put(numpy.ones(2))
             taken = torch.from_dlpack(array)

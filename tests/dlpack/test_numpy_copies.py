@@ -9,6 +9,7 @@ from modular_tf.abi.dlpack_devices import HOST
 from modular_tf.abi.dlpack_elements import ELEMENT_TYPES, by_name
 from modular_tf.errors import ClosedError
 from modular_tf.native.tensor import Tensor
+from modular_tf.service.configuration import Config
 from modular_tf.service.service import PluginService
 
 OF_NUMPY = [element for element in ELEMENT_TYPES if element.module is not None]
@@ -18,6 +19,15 @@ VALUES = np.arange(6, dtype="f4").reshape(2, 3)
 @pytest.fixture(scope="module")
 def cpu():
     with PluginService() as service:
+        service.load("host_device")
+        yield service.device("CPU:0")
+
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    """A device whose memory other libraries cannot read."""
+    config = Config(dlpack_types={"HOST_CPU": "EXT_DEV"})
+    with PluginService(config=config) as service:
         service.load("host_device")
         yield service.device("CPU:0")
 
@@ -53,23 +63,24 @@ def test_packed_elements_with_gaps_and_in_the_other_order_are_copied():
     assert np.asarray(backwards).view(np.uint16).tolist() == [5, 3, 1]
 
 
-def test_a_copy_is_writable_and_of_its_own(cpu):
-    there = cpu.put(VALUES)
+def test_a_copy_is_writable_and_of_its_own(elsewhere):
+    there = elsewhere.put(VALUES)
     np.asarray(there)[:] = 7
 
     assert (there.to_numpy() == VALUES).all()
 
 
-def test_host_readable_arrays_stay_views(cpu):
-    there = cpu.put(VALUES, memory="host")
+@pytest.mark.parametrize("memory", ["device", "host"])
+def test_host_readable_arrays_stay_views(cpu, memory):
+    there = cpu.put(VALUES, memory=memory)
     np.asarray(there, copy=False)[0, 0] = 7
 
     assert there.to_numpy()[0, 0] == 7
 
 
-def test_what_must_be_copied_is_refused_where_a_view_is_asked_for(cpu):
+def test_what_must_be_copied_is_refused_where_a_view_is_asked_for(elsewhere):
     with pytest.raises(ValueError, match=r"float32 .* as a copy only"):
-        np.asarray(cpu.put(VALUES), copy=False)
+        np.asarray(elsewhere.put(VALUES), copy=False)
 
 
 def test_shape_and_dtype_are_what_was_asked_for(cpu):

@@ -52,6 +52,16 @@ def test_what_is_donated_stays_open_where_no_kernel_was_called(device: Device) -
     assert given.to_numpy().tolist() == [1, 2, 3]
 
 
+def test_what_others_view_is_not_overwritten(device: Device) -> None:
+    given = put(device)
+    view = np.from_dlpack(given)
+    result = device.op("MtfHostile")(given, case="none", donate=[given])
+
+    assert given.closed
+    assert result.address != view.ctypes.data
+    assert view.tolist() == [1, 2, 3]
+
+
 def test_what_cannot_be_donated_is_told(device: Device) -> None:
     given, other = put(device), put(device)
     values = given.to_numpy()

@@ -83,7 +83,7 @@ struct Devices {
     const SP_StreamExecutor table = device_table();
     for (int number = 0; number < 2; ++number) {
       structs[number].device_handle = &devices[one_device ? 0 : number];
-      executors.push_back(mtf_executor_new(&table, &structs[one_device ? 0 : number], nullptr, ""));
+      executors.push_back(mtf_executor_new(&table, &structs[one_device ? 0 : number], nullptr, "", 0));
       mtf_executor_set_timer(executors[number], reinterpret_cast<void*>(nanoseconds));
       mtf_executor_memory* source = mtf_executor_memory_new(executors[number], MTF_DEVICE_MEMORY);
       const mtf_arena_options options = {"arena",
@@ -366,7 +366,7 @@ void misuse() {
   Device device;
   SP_Device handed = {};
   handed.device_handle = &device;
-  mtf_executor* executor = mtf_executor_new(&table, &handed, nullptr, "");
+  mtf_executor* executor = mtf_executor_new(&table, &handed, nullptr, "", 0);
   const void* fns[10] = {};  // an SP_AllocatorFns
   std::thread other([&] {
     mtf_allocator_stats stats;

@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.abi.data_types import DataType, by_name, by_number
 from modular_tf.abi.dlpack_devices import HOST
 from modular_tf.abi.dlpack_elements import by_dtype
 from modular_tf.device.arrays import array_memory
@@ -42,12 +43,14 @@ class DeviceArray(Tensor):
     in elements, `ndim`, `size`, `nbytes`, `dlpack_dtype`, `dlpack_device`) stay readable when it
     is closed.
 
-    Other libraries take it by DLPack. Device memory is of type kDLExtDev there, which few of them
-    know, unless `dlpack_types` of the configuration says better; `to_host()` and
-    `numpy.from_dlpack(array, device="cpu")` make copies that all take. Pinned and unified memory
-    is the host's: they view it as it is. A consumer of the array keeps it and its memory; closing
-    the service ends device memory nevertheless, and only that: arrays in pinned and unified memory
-    stay readable until they are closed themselves.
+    Other libraries take it by DLPack. Memory of the host is kDLCPU, and they view it as it is: all
+    memory of a host device (CPU:0), and pinned and unified memory of others. Other device memory is
+    of type kDLExtDev, which few of them know, unless `dlpack_types` of the configuration says
+    better; `to_host()` and `numpy.from_dlpack(array, device="cpu")` make copies that all take.
+
+    A consumer of the array keeps its memory. Closing the service closes arrays in device memory,
+    but what others view on a host device stays until they let it go; other device memory ends with
+    the service. Arrays in pinned and unified memory stay readable until they are closed themselves.
     """
 
     # Kernels' outputs are made in C (native/kernel_calls), without a memory until one is needed.
@@ -112,6 +115,18 @@ class DeviceArray(Tensor):
     def dtype(self) -> str:
         """The name of its elements, as numpy or ml_dtypes call them."""
         return by_dtype(self.dlpack_dtype).name
+
+    @property
+    def data_type(self) -> DataType:
+        """TensorFlow's type of its elements, which kernels ask for.
+
+        It says more than `dtype` for the output of a kernel that is quantized: "qint8", and not
+        "int8". Copies on devices keep it; numpy and DLPack have no such types.
+
+        Raises:
+            ValueError: TensorFlow has no type for them.
+        """
+        return by_number(self._data_type) if self._data_type else by_name(self.dtype)
 
     @property
     def address(self) -> int:
@@ -213,13 +228,15 @@ class DeviceArray(Tensor):
         target = device.allocate(self.nbytes)
         try:
             array_memory.copy(self._executor, source, device.executor, target)
-            return DeviceArray(
+            copied = DeviceArray(
                 device, target, self.shape, self.dlpack_dtype,
                 is_padded=self.is_padded, is_copied=is_copied,
             )  # fmt: skip
         except BaseException:
             target.close()
             raise
+        copied._data_type = self._data_type
+        return copied
 
     def to_host(self) -> Tensor:
         """Return a copy in host memory, which every DLPack consumer takes.
@@ -396,5 +413,8 @@ def _numpy_dtype(dtype: tuple[int, int, int]) -> Any:
 
 
 def _summary(described: DeviceArray | ArrayContent) -> str:
-    dtype = described.dlpack_dtype if isinstance(described, DeviceArray) else described.dtype
-    return f"{by_dtype(dtype).name} {described.shape}"
+    if isinstance(described, ArrayContent):
+        return f"{by_dtype(described.dtype).name} {described.shape}"
+    number = described._data_type  # noqa: SLF001  (of this module's class)
+    name = by_number(number).name if number else described.dtype
+    return f"{name} {described.shape}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.abi.dlpack_devices import DeviceType
+from modular_tf.abi.dlpack_devices import HOST, DeviceType
 from modular_tf.concurrency.live_objects import LiveObjects
 from modular_tf.device.native_object import usable
 from modular_tf.native.ffi import lib
@@ -19,6 +19,8 @@ _EXECUTORS: dict[tuple[int, int], LiveObjects[Executor]] = {}
 
 def note_device(place: tuple[int, int], executor: Executor) -> None:
     """Remember that memory of a DLPack device is an executor's. [any thread]"""
+    if place == HOST:  # has no streams, and is waited for
+        return
     known = _EXECUTORS.get(place)
     if known is None:
         known = _EXECUTORS.setdefault(place, LiveObjects())

@@ -118,7 +118,7 @@ void mtf_executor::forget_users() {
 extern "C" {
 
 mtf_executor* mtf_executor_new(const void* table, const void* device, const mtf_plugin* plugin,
-                               const char* name) {
+                               const char* name, int32_t is_host) {
   auto* executor = new (std::nothrow) mtf_executor;
   if (executor == nullptr || !mtf::watches_forks()) {
     delete executor;
@@ -132,6 +132,7 @@ mtf_executor* mtf_executor_new(const void* table, const void* device, const mtf_
   }
   executor->device = static_cast<const SP_Device*>(device);
   executor->plugin = plugin;
+  executor->is_host = is_host != 0;
   std::snprintf(executor->name, sizeof executor->name, "%s", name);
   return executor;
 }

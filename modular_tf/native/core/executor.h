@@ -36,9 +36,10 @@ typedef struct mtf_timer mtf_timer;
 
 /* `table` is an SP_StreamExecutor of the newest layout, which is copied; `device` an SP_Device that
  * outlives the executor's last plugin call. `plugin`, which may be NULL, and `name`, of the device, are
- * for messages. */
+ * for messages. `is_host` says that device memory is the host's, which others may look at: then it stays
+ * until its owner frees it, as host and unified memory do. */
 mtf_executor* mtf_executor_new(const void* table, const void* device, const mtf_plugin* plugin,
-                               const char* name);
+                               const char* name, int32_t is_host);
 /* Gives the executor the slot `nanoseconds` of SP_TimerFns, or NULL. */
 void mtf_executor_set_timer(mtf_executor* executor, void* nanoseconds);
 /* The RFC's two kinds of allocator: memory that an arena of the host's cuts, or used as it is. */

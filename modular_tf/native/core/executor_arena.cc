@@ -91,7 +91,7 @@ void* mtf_executor_memory_allocate(void* context, uint64_t bytes) {
   mtf_memory* region = mtf::make_object<mtf_memory>(
       memory->executor,
       [&](mtf_memory* made) { return allocate_region(memory, made, bytes); },
-      mtf::kind_of(memory->source));
+      mtf::kind_of(memory->executor, memory->source));
   return region == nullptr ? refuse() : region->base.opaque;
 }
 
@@ -132,7 +132,7 @@ mtf_memory* mtf_arena_memory_new(mtf_executor* executor, mtf_arena* arena, int32
     memory->base.size = size;
     return nullptr;
   };
-  return mtf::make_object<mtf_memory>(executor, create, mtf::kind_of(source));
+  return mtf::make_object<mtf_memory>(executor, create, mtf::kind_of(executor, source));
 }
 
 }  // extern "C"

@@ -87,7 +87,7 @@ mtf_memory* mtf_memory_new(mtf_executor* executor, int32_t source, uint64_t size
   const auto create = [&](mtf_memory* memory) -> mtf::Error {
     return size == 0 ? nullptr : mtf::allocate(memory, source, size);
   };
-  return make_object<mtf_memory>(executor, create, mtf::kind_of(source));
+  return make_object<mtf_memory>(executor, create, mtf::kind_of(executor, source));
 }
 
 mtf_memory* mtf_memory_borrow(mtf_executor* executor, void* address, uint64_t size,

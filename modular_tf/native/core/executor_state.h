@@ -53,6 +53,7 @@ struct mtf_executor {
   SP_StreamExecutor table = {};
   std::unique_ptr<mtf::Allocator> allocator;
   const SP_Device* device = nullptr;
+  bool is_host = false;  // device memory is the host's
   std::atomic<uint64_t (*)(SP_Timer)> nanoseconds{nullptr};
   const unsigned generation = mtf::fork_generation();  // objects of another belong to the parent
 
@@ -134,8 +135,9 @@ namespace mtf {
 // Has the plugin give memory of a kind, MTF_*_MEMORY, to an object that is not listed yet.
 Error allocate(mtf_memory* memory, int32_t source, uint64_t size);
 
-inline Kind kind_of(int32_t source) {
-  return source == MTF_DEVICE_MEMORY ? Kind::kMemory : Kind::kHostMemory;
+inline Kind kind_of(const mtf_executor* executor, int32_t source) {
+  const bool is_devices_own = source == MTF_DEVICE_MEMORY && !executor->is_host;
+  return is_devices_own ? Kind::kMemory : Kind::kHostMemory;
 }
 
 }  // namespace mtf

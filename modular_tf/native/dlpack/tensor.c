@@ -98,6 +98,20 @@ static PyObject* get(PyObject* object, void* which) {
   }
 }
 
+static PyObject* get_data_type(PyObject* object, void* unused) {
+  (void)unused;
+  return PyLong_FromLong(((Tensor*)object)->data_type);
+}
+
+static int set_data_type(PyObject* object, PyObject* value, void* unused) {
+  (void)unused;
+  if (value == NULL) return PyErr_SetString(PyExc_AttributeError, "_data_type stays"), -1;
+  const long number = PyLong_AsLong(value);
+  if (number == -1 && PyErr_Occurred()) return -1;
+  ((Tensor*)object)->data_type = (int32_t)number;
+  return 0;
+}
+
 static PyObject* get_needs_sync(PyObject* object, void* unused) {
   (void)unused;
   return PyBool_FromLong(((Tensor*)object)->needs_sync);
@@ -134,6 +148,7 @@ static PyGetSetDef getters[] = {
     GETTER("_n_exports", EXPORTS),
     GETTER("_is_ended", ENDED),
     {"_needs_sync", get_needs_sync, set_needs_sync, NULL, NULL},
+    {"_data_type", get_data_type, set_data_type, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -26,6 +26,7 @@ typedef struct {
   Py_ssize_t n_exports;   /* uses of the memory, see lifetime.h */
   int64_t* extents_on_heap; /* where there are more than MTF_INLINE_NDIM dimensions */
   int64_t extents[2 * MTF_INLINE_NDIM];
+  int32_t data_type; /* of a subclass: what elements stand for, by its own number; 0: themselves */
   bool is_described;
   bool needs_sync;             /* _before_export must be called first */
   bool is_mutability_unknown;  /* from a legacy struct, which cannot say: treated as read-only */

@@ -64,6 +64,7 @@ static int read_array(PyObject* object, Operand* operand, mtf_kernel_input* inpu
   Py_XINCREF(tensor->owner);
   operand->hold = tensor->owner;
   operand->dtype = tensor->dl.dtype;
+  operand->data_type = tensor->data_type;
   input->data = tensor->dl.data;
   input->size = (uint64_t)tensor->n_bytes;
   input->dims = tensor->dl.shape;

@@ -9,6 +9,7 @@ enum { MTF_MOST_TENSORS = 8 };
 /* Of one input. References are the operand's own. */
 typedef struct {
   DLDataType dtype;
+  int32_t data_type;  /* of an array: what its elements stand for; 0: themselves */
   PyObject* executor; /* of an array's device; NULL for numpy's */
   PyObject* hold;     /* keeps the memory, whoever closes the array meanwhile */
   void* copy;         /* aligned memory that stands for it; or NULL */

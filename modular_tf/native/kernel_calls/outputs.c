@@ -34,7 +34,7 @@ static int set_attributes(PyObject* array, const ArrayPlace* place) {
 }
 
 PyObject* mtf_output_array(mtf_kernel_result* result, int32_t index, DLDataType dtype,
-                           const ArrayPlace* place) {
+                           int32_t data_type, const ArrayPlace* place) {
   const mtf_kernel_output* output = mtf_calls.core.outputs(result) + index;
   PyObject* owner = take_owner(result, index, output);
   if (owner == NULL && PyErr_Occurred()) return NULL;
@@ -49,5 +49,6 @@ PyObject* mtf_output_array(mtf_kernel_result* result, int32_t index, DLDataType 
   }
   ((Tensor*)array)->owner = owner;
   ((Tensor*)array)->needs_sync = true;
+  ((Tensor*)array)->data_type = data_type;
   return array;
 }

@@ -10,8 +10,8 @@ typedef struct {
   PyObject *device, *executor;
 } ArrayPlace;
 
-/* Output `index` of a call that is over; NULL with an exception. */
+/* Output `index` of a call that is over, whose elements stand for `data_type`; NULL with an exception. */
 PyObject* mtf_output_array(mtf_kernel_result* result, int32_t index, DLDataType dtype,
-                           const ArrayPlace* place);
+                           int32_t data_type, const ArrayPlace* place);
 
 #endif

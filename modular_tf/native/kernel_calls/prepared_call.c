@@ -19,20 +19,21 @@ typedef struct {
   int32_t n_inputs, n_outputs;
   DLDataType input_dtypes[MTF_MOST_TENSORS], output_dtypes[MTF_MOST_TENSORS];
   int32_t input_types[MTF_MOST_TENSORS]; /* TF_DataType */
+  int32_t given_types[MTF_MOST_TENSORS], output_types[MTF_MOST_TENSORS]; /* Tensor.data_type */
 } PreparedCall;
 
 static PyTypeObject* prepared_call_type;
 
 /* -- made from Python -- */
 
-static int read_dtypes(PyObject* tuple, DLDataType* dtypes, int32_t* types) {
+static int read_dtypes(PyObject* tuple, DLDataType* dtypes, int32_t* types, int32_t* given) {
   const Py_ssize_t count = PyTuple_Size(tuple);
   if (count > MTF_MOST_TENSORS) PyErr_SetString(PyExc_ValueError, "there are too many tensors");
   for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); ++i) {
-    int code = 0, bits = 0, lanes = 0, type = 0;
-    if (PyArg_ParseTuple(PyTuple_GetItem(tuple, i), "iiii", &code, &bits, &lanes, &type)) {
+    int code = 0, bits = 0, lanes = 0;
+    if (PyArg_ParseTuple(PyTuple_GetItem(tuple, i), given == NULL ? "iiii" : "iiiii", &code, &bits,
+                         &lanes, &types[i], given == NULL ? NULL : &given[i])) {
       dtypes[i] = (DLDataType){(uint8_t)code, (uint8_t)bits, (uint16_t)lanes};
-      if (types != NULL) types[i] = type;
     }
   }
   return PyErr_Occurred() ? -1 : (int)count;
@@ -64,8 +65,10 @@ static PyObject* new_call(PyTypeObject* type, PyObject* arguments, PyObject* key
   read.native = (mtf_kernel*)(uintptr_t)native;
   read.native_executor = (const mtf_executor*)(uintptr_t)native_executor;
   read.place.place = (DLDevice){(DLDeviceType)device_type, device_id};
-  read.n_inputs = read_dtypes(inputs, read.input_dtypes, read.input_types);
-  read.n_outputs = read.n_inputs < 0 ? -1 : read_dtypes(outputs, read.output_dtypes, NULL);
+  read.n_inputs = read_dtypes(inputs, read.input_dtypes, read.input_types, read.given_types);
+  read.n_outputs = read.n_inputs < 0
+                       ? -1
+                       : read_dtypes(outputs, read.output_dtypes, read.output_types, NULL);
   if (read.n_outputs < 0) return NULL;
   PreparedCall* self = (PreparedCall*)PyType_GenericAlloc(type, 0);
   if (self == NULL) return NULL;
@@ -138,6 +141,7 @@ static bool fits(const PreparedCall* self, const Operands* operands) {
   for (int32_t i = 0; i < self->n_inputs; ++i) {
     const Operand* operand = &operands->all[i];
     if (!is_same(operand->dtype, self->input_dtypes[i])) return false;
+    if (operand->data_type != self->given_types[i]) return false;
     if (operand->executor != NULL && operand->executor != self->place.executor) return false;
   }
   return true;
@@ -210,7 +214,8 @@ static int keep_retained(mtf_kernel_result* result, Operands* operands) {
 static PyObject* list_of_outputs(const PreparedCall* self, mtf_kernel_result* result) {
   PyObject* list = PyList_New(self->n_outputs);
   for (int32_t i = 0; list != NULL && i < self->n_outputs; ++i) {
-    PyObject* array = mtf_output_array(result, i, self->output_dtypes[i], &self->place);
+    PyObject* array = mtf_output_array(result, i, self->output_dtypes[i],
+                                       self->output_types[i], &self->place);
     if (array == NULL) {
       Py_CLEAR(list);
     } else {
@@ -223,7 +228,7 @@ static PyObject* list_of_outputs(const PreparedCall* self, mtf_kernel_result* re
 static PyObject* take_outputs(const PreparedCall* self, mtf_kernel_result* result) {
   if (self->finish == Py_None) {
     if (self->n_outputs == 0) Py_RETURN_NONE;
-    return mtf_output_array(result, 0, self->output_dtypes[0], &self->place);
+    return mtf_output_array(result, 0, self->output_dtypes[0], self->output_types[0], &self->place);
   }
   PyObject* list = list_of_outputs(self, result);
   PyObject* made = list == NULL ? NULL : PyObject_CallFunctionObjArgs(self->finish, list, NULL);
