@@ -6,9 +6,13 @@ import signal
 
 from hypothesis import settings
 
-# A shell has what it starts in the background ignore interrupts, which tests send.
+# A shell has what it starts in the background ignore interrupts, and `nohup` the end of a terminal:
+# tests send these signals to processes that they start, which inherit what is ignored here.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 # On top of Hypothesis' own profile, which repeats the same examples where CI is set.
 settings.register_profile("untimed", settings.default, deadline=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
@@ -111,12 +112,26 @@ def call_and_own(
     return next(map(ffi.gc, starmap(new, (arguments,)), (free,)))
 
 
+def whole_number(found: Any, what: str) -> int:
+    """Return a size, an offset or an ordinal as a number; floats are not cut off.
+
+    Raises:
+        InvalidArgumentError: It is no whole number.
+    """
+    try:
+        return operator.index(found)
+    except TypeError:
+        kind = type(found).__name__
+        text = f"{what}: expected a whole number, found {found!r} ({kind})"
+        raise InvalidArgumentError(text) from None
+
+
 def check_natural(*numbers: int) -> None:
     """Raise if a size or an offset is negative, before they become unsigned.
 
     Raises:
-        InvalidArgumentError: One is negative.
+        InvalidArgumentError: One is negative, or no whole number.
     """
     for number in numbers:
-        if number < 0:
+        if whole_number(number, "a size or an offset") < 0:
             raise InvalidArgumentError(f"{number}: sizes and offsets are not negative")

@@ -38,7 +38,8 @@ def donated_inputs(op: str, flat: Sequence[Given], donate: Sequence[DeviceArray]
 
 
 def _undonatable(op: str, array: Any, times: int) -> InvalidArgumentError:
-    found = f"{array!r} is {f'{times} inputs' if times else 'no input'} of this call"
+    shown = repr(array) if isinstance(array, DeviceArray) else f"{type(array).__name__!r} object"
+    found = f"{shown} is {f'{times} inputs' if times else 'no input'} of this call"
     hint = "" if isinstance(array, DeviceArray) else "; an array is put there by device.put(array)"
     text = f"{op}: a donated array must be one input, an array of the device; {found}{hint}"
     return InvalidArgumentError(text, operation=op)

@@ -257,7 +257,7 @@ class Op:
             for each, on_host in zip(flat, kernel.host_inputs, strict=True)
         ]
         donated = donated_inputs(self.name, flat, donate)
-        if stream is not None and not kernel.site.is_host:
+        if stream is not None:  # on a host device too, where it would not be used
             kernel.site.checked_stream(stream)
         try:
             return self._runner.run(kernel, placed, donated, stream)

@@ -144,8 +144,12 @@ def _none_matches(of_op: list[KernelRegistration], node: Node, device_type: str)
     listed = "\n".join(f"  {each.where}" for each in of_op) or "  <no registered kernels>"
     has_label = any(each.label == node.label for each in of_op)
     rule = LABEL_REGISTERED if node.label and not has_label else KERNEL_MATCHES
+    # Where there is no kernel at all, no other input and no other device would help.
+    remedy = (
+        rule.remedy if of_op else "Install or load a plugin that has kernels of this operation."
+    )
     return Violation(rule, text + with_types).error(
-        NotFoundError, operation=node.op, hint=f". {rule.remedy} Registered:\n{listed}"
+        NotFoundError, operation=node.op, hint=f". {remedy} Registered:\n{listed}"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.device.native_object import owned
+from modular_tf.device.native_object import owned, usable
 from modular_tf.device.streams.stream import Stream
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.ffi import ffi, lib
@@ -56,6 +56,7 @@ class KernelSite:
         Raises:
             InvalidArgumentError: It is of another device.
             TypeError: It is no stream.
+            ClosedError: It was closed.
         """
         if not isinstance(stream, Stream):
             raise TypeError(f"stream: expected a Stream of {self.device.name}, found {stream!r}")
@@ -64,4 +65,5 @@ class KernelSite:
                 f"stream: expected one of {self.device.name}, found {stream!r} of another device"
                 " or service; device.create_stream() makes one"
             )
+        usable(stream)
         return stream

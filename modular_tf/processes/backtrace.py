@@ -56,6 +56,8 @@ def is_host_library(path: str) -> bool:
 
 
 def _text(digits: Any) -> str:
+    if not isinstance(digits, str):  # a dictionary has slices as keys from Python 3.12 on
+        raise TypeError
     return os.fsdecode(bytes.fromhex(digits[:_MOST_DIGITS]))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from modular_tf import PluginService
-from modular_tf.errors import InvalidArgumentError, ModularTFError
+from modular_tf.errors import ClosedError, InvalidArgumentError, ModularTFError
 from tests.fixtures.compiler import compile_object, link_library
 from tests.kernel.test_hostile_kernels import SOURCE
 
@@ -70,7 +70,10 @@ def test_what_cannot_be_donated_is_told(device: Device) -> None:
     for donate, told in (
         (given, r"takes a list of arrays; found one array: give donate=\[array\]"),
         ([other], "<DeviceArray .*> is no input of this call"),
-        ([values], r"array\(.* is no input of this call; an array is put there by device.put"),
+        (
+            [values],
+            r"'ndarray' object is no input of this call; an array is put there by device.put",
+        ),
         (values, "takes a list"),
         (7, "takes a list"),
     ):
@@ -78,3 +81,19 @@ def test_what_cannot_be_donated_is_told(device: Device) -> None:
             hostile(given, donate=donate)
     assert not given.closed
     assert not other.closed
+
+
+def test_a_large_array_is_not_printed(device: Device) -> None:
+    with pytest.raises(InvalidArgumentError) as raised:
+        device.op("MtfHostile")(put(device), donate=[np.zeros(1000)])  # type: ignore[list-item]
+    assert "array(" not in str(raised.value)
+
+
+def test_the_stream_of_a_call_is_one_of_the_device(device: Device) -> None:
+    given = put(device)
+    stream = device.create_stream()
+    stream.close()
+    with pytest.raises(ClosedError, match="the Stream was closed"):
+        device.op("MtfHostile")(given, case="none", stream=stream)
+    with pytest.raises(TypeError, match="expected a Stream of CPU:0, found 5"):
+        device.op("MtfHostile")(given, case="none", stream=5)  # type: ignore[arg-type]

@@ -312,3 +312,12 @@ def test_candidates_agree_with_the_selection(kernels, call):
     found = outcome(kernels, call)
     assert selected == ([] if isinstance(found, tuple) else [found])
     assert all(each.reason for each in judged)
+
+
+def test_where_no_kernel_is_registered_other_inputs_are_not_advised():
+    none = refusal(NotFoundError, [], matmul_node(FLOAT)).message
+    other = refusal(NotFoundError, [kernel("MatMul", "CPU", ON_DOUBLE)], matmul_node(FLOAT)).message
+
+    assert "Convert the inputs" not in none
+    assert "a plugin that has kernels of this operation" in none
+    assert "Convert the inputs" in other

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +21,14 @@ def checked_shape(shape: Sequence[int] | int) -> tuple[int, ...]:
     """Return a shape as a tuple; a number is one dimension.
 
     Raises:
-        InvalidArgumentError: A size is negative, or there are more than 64.
+        InvalidArgumentError: A size is no whole number, or negative, or there are more than 64.
     """
-    sizes = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
+    try:
+        sizes = tuple(map(operator.index, shape if isinstance(shape, Iterable) else (shape,)))
+    except TypeError:
+        raise InvalidArgumentError(
+            f"shape: expected a whole number, or a sequence of them, found {shape!r}"
+        ) from None
     if any(size < 0 for size in sizes) or len(sizes) > _MOST_DIMENSIONS:
         raise InvalidArgumentError(
             f"shape {sizes}: expected at most {_MOST_DIMENSIONS} sizes, none below 0"

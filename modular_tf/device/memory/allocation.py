@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.device.memory.allocator_stats import AllocatorStats, MemoryUsage
-from modular_tf.device.native_object import call_and_own
+from modular_tf.device.native_object import call_and_own, whole_number
 from modular_tf.errors import (
     InvalidArgumentError,
     ModularTFError,
@@ -43,9 +43,10 @@ def new_memory(executor: Executor, kind: int, n_bytes: int, free: Callable[[Any]
 
     Raises:
         OutOfMemoryError: The plugin or the arena has no such block.
-        InvalidArgumentError: The size is negative or too large for any device.
+        InvalidArgumentError: The size is no whole number, negative, or too large for any device.
         ModularTFError: The plugin's own status.
     """
+    n_bytes = whole_number(n_bytes, f"{executor.name}: bytes to allocate")
     if not 0 <= n_bytes <= _MAX_BYTES:
         raise InvalidArgumentError(f"{executor.name}: {n_bytes} bytes cannot be allocated")
     native = _try_allocate(executor, kind, n_bytes, free)

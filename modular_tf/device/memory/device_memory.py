@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.device.native_object import NativeObject, usable
+from modular_tf.device.native_object import NativeObject, check_natural, usable
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.ffi import ffi, lib
 
@@ -75,7 +75,8 @@ class DeviceMemory(NativeObject):
             InvalidArgumentError: It reaches outside.
             ClosedError: The memory was closed.
         """
-        if offset < 0 or size < 0 or offset + size > self.size:
+        check_natural(offset, size)
+        if offset + size > self.size:
             raise InvalidArgumentError(
                 f"{size} bytes at offset {offset} reach outside of a memory of {self.size} bytes"
             )

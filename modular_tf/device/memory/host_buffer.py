@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from modular_tf.device.memory.device_memory import HostMemory
+from modular_tf.device.native_object import whole_number
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.ffi import ffi
 
@@ -63,6 +64,6 @@ def checked_size(n_bytes: int | None, data: Any) -> int:
     available = len(data)
     if n_bytes is None:
         return available
-    if not 0 <= n_bytes <= available:
+    if not 0 <= whole_number(n_bytes, "bytes to copy") <= available:
         raise InvalidArgumentError(f"{n_bytes} bytes of a host buffer of {available} bytes")
     return n_bytes

@@ -74,8 +74,13 @@ class Stream(StreamCopies):
         Raises:
             ModularTFError: The plugin failed or refused.
             ClosedError: The stream was closed.
+            TypeError: It is no function.
         """
         native = usable(self)
+        if not callable(function):
+            raise TypeError(
+                f"add_callback: expected a function without arguments, found {function!r}"
+            )
         if self._callbacks is None:
             self._callbacks = HostCallbacks(self._executor)
         self._callbacks.add(native, function)

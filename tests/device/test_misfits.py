@@ -1,0 +1,93 @@
+"""Sizes, shapes, offsets, callbacks, streams that cannot be: told at once, with what was found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from modular_tf import PluginService
+from modular_tf.errors import ClosedError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.device.device import Device
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[Device]:
+    with PluginService() as service:
+        service.load("host_device")
+        yield service.device("CPU:0")
+
+
+@pytest.mark.parametrize("wrong", ["8", 1.5, None, [8]])
+@pytest.mark.parametrize("allocate", ["allocate", "allocate_host", "allocate_unified"])
+def test_a_size_is_a_whole_number(device: Device, allocate: str, wrong: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="expected a whole number, found") as raised:
+        getattr(device, allocate)(wrong)
+    assert repr(wrong) in str(raised.value)
+
+
+@pytest.mark.parametrize("shape", [(2.9,), 2.9, "8", ("2",), (2, None), np.float32(2)])
+def test_a_shape_has_whole_numbers(device: Device, shape: Any) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match="expected a whole number, or a sequence"
+    ) as told:
+        device.empty(shape, "float32")
+    assert repr(shape) in str(told.value)
+
+
+def test_numbers_of_numpy_are_whole_numbers(device: Device) -> None:
+    assert len(device.allocate(np.int64(8))) == 8
+    assert device.empty((np.int32(2), 3), "float32").shape == (2, 3)
+    assert device.empty(np.int64(2), "float32").shape == (2,)
+
+
+@pytest.mark.parametrize("wrong", ["1", 1.5])
+def test_offsets_and_sizes_of_copies_are_whole_numbers(device: Device, wrong: Any) -> None:
+    memory, data = device.allocate(8), bytearray(8)
+    with device.create_stream() as stream:
+        for call in (
+            lambda: memory.part(wrong, 2),
+            lambda: memory.part(0, wrong),
+            lambda: stream.memcpy_htod(memory, data, wrong),
+            lambda: stream.memcpy_htod(memory, data, 4, offset=wrong),
+            lambda: stream.memcpy_dtoh(data, memory, 4, offset=wrong),
+            lambda: stream.memcpy_dtod(memory, memory, wrong),
+            lambda: stream.mem_zero(memory, wrong),
+            lambda: stream.mem_zero(memory, offset=wrong),
+            lambda: device.memcpy_htod(memory, data, wrong),
+            lambda: device.memcpy_dtoh(data, memory, 4, wrong),
+            lambda: device.memcpy_dtod(memory, memory, 4, source_offset=wrong),
+        ):
+            with pytest.raises(InvalidArgumentError, match="expected a whole number, found"):
+                call()
+
+
+@pytest.mark.parametrize("wrong", [5, None, "function"])
+def test_a_callback_is_a_function(device: Device, wrong: Any) -> None:
+    with device.create_stream() as stream:
+        with pytest.raises(TypeError, match="add_callback: expected a function"):
+            stream.add_callback(wrong)
+        stream.block_until_done()
+
+
+def test_a_closed_stream_is_told_at_once(device: Device) -> None:
+    memory, data = device.allocate(8), bytearray(8)
+    stream, other = device.create_stream(), device.create_stream()
+    stream.close()
+    for call in (
+        lambda: stream.memcpy_htod(memory, data),
+        lambda: stream.mem_zero(memory),
+        lambda: stream.memset(memory, 1),
+        lambda: stream.add_callback(lambda: None),
+        stream.record_event,
+        stream.block_until_done,
+        lambda: stream.wait_for(other),
+        lambda: other.wait_for(stream),
+    ):
+        with pytest.raises(ClosedError, match="the Stream was closed"):
+            call()
