@@ -5,14 +5,67 @@ A name that is empty, `.`, `..` or holds a slash would lead a walk in circles or
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf.errors import InternalError
+from modular_tf.errors import DataLossError, InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from modular_tf.filesystem.filesystem import Filesystem
+
+
+class Listing(NamedTuple):
+    """What is in a directory, as far as paths can name it.
+
+    Attributes:
+        names: The names in it, sorted, each once.
+        left_out: What else is there, a sentence each: keys of a store that no path leads to.
+    """
+
+    names: list[str]
+    left_out: list[str]
+
+
+def store_listing(names: Iterable[str]) -> Listing:
+    """Return the listing of a directory of a store, whose keys may be no paths.
+
+    Args:
+        names: As the store lists them. One that it lists twice is an object and a directory.
+    """
+    good: set[str] = set()
+    left_out: set[str] = set()
+    for name in names:
+        child = name.removesuffix("/")
+        if not child or child in (".", "..") or "/" in child:
+            left_out.add(f"{child!r} was left out: no path leads to keys with such a part")
+        elif child in good:
+            left_out.add(f"{child!r} is a file and a directory, one of which was left out")
+        else:
+            good.add(child)
+    return Listing(sorted(good), sorted(left_out))
+
+
+def complete_children(fs: Filesystem, uri: str) -> list[str]:
+    """Return the names of the children of a directory that has no others.
+
+    Raises:
+        DataLossError: Something in it has no path.
+    """
+    names, left_out = fs.listing(uri)
+    if left_out:
+        raise incomplete(fs, uri, left_out)
+    return names
+
+
+def incomplete(fs: Filesystem, uri: str, left_out: list[str]) -> DataLossError:
+    """Return the error that says what of a directory was left out."""
+    return DataLossError(
+        f"get_children {uri!r}: {'; '.join(left_out)}",
+        plugin=fs.plugin,
+        path=uri,
+        operation="get_children",
+    )
 
 
 def clean_names(names: Iterable[str], *, plugin: str, uri: str) -> list[str]:
@@ -40,3 +93,9 @@ def clean_names(names: Iterable[str], *, plugin: str, uri: str) -> list[str]:
 def checked_children(fs: Filesystem, uri: str) -> list[str]:
     """Return the validated names of the children of a directory, for any filesystem."""
     return clean_names(fs.get_children(uri), plugin=fs.plugin, uri=uri)
+
+
+def checked_listing(fs: Filesystem, uri: str) -> Listing:
+    """Return the validated listing of a directory, for any filesystem."""
+    names, left_out = fs.listing(uri)
+    return Listing(clean_names(names, plugin=fs.plugin, uri=uri), left_out)

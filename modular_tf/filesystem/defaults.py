@@ -18,7 +18,7 @@ from modular_tf.errors import (
     NotFoundError,
     PermissionDeniedError,
 )
-from modular_tf.filesystem.child_names import checked_children
+from modular_tf.filesystem.child_names import checked_listing, incomplete
 from modular_tf.filesystem.overlap import Overlap, is_link, overlap
 from modular_tf.filesystem.statistics import DeletedCounts
 from modular_tf.filesystem.uri import join_path, parse_uri, split_last
@@ -132,10 +132,12 @@ class _Deletion:
         directories = [root]
         for directory in directories:  # grows while it is walked
             try:
-                children = checked_children(self._fs, directory)
+                children, left_out = checked_listing(self._fs, directory)
             except ModularTFError as error:
                 self._note(error)
                 continue
+            if left_out:
+                self._note(incomplete(self._fs, directory, left_out))
             self._delete_children([join_path(directory, name) for name in children], directories)
         for directory in reversed(directories):
             self._delete_dir(directory)

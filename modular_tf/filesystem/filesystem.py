@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from modular_tf.errors import UnimplementedError
 from modular_tf.filesystem import defaults
+from modular_tf.filesystem.child_names import Listing
 from modular_tf.filesystem.copying import copy_through
 from modular_tf.filesystem.fetch_times import FetchTimes
 from modular_tf.filesystem.same_file import TWO_PATH_OPERATIONS, skip_same_file
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from modular_tf.errors import NotFoundError
     from modular_tf.filesystem.configuration import Option
     from modular_tf.filesystem.files import (
         RandomAccessFile,
@@ -220,6 +222,13 @@ class Filesystem:
         """Return the names in a directory, sorted, without `/`."""
         raise self._unimplemented("get_children", uri)
 
+    def listing(self, uri: str) -> Listing:
+        """Return the names in a directory, and what else is there that no path leads to.
+
+        What copies, moves or removes a tree asks for this, and tells what it leaves out.
+        """
+        return Listing(self.get_children(uri), [])
+
     def get_matching_paths(self, pattern: str) -> list[str]:
         r"""Return the URIs that match a glob pattern, sorted.
 
@@ -266,6 +275,13 @@ class Filesystem:
         Two schemes of one plugin may be two names for one store, as plain paths and `file://` are.
         """
         return other is self
+
+    def is_missing_store(self, error: NotFoundError) -> bool:
+        """Return whether an error means that the whole bucket or container is not there.
+
+        Nothing can be written there, so that is another thing than a directory without files.
+        """
+        return False
 
     # -- caches, transactions, configuration --------------------------------------------------
 

@@ -46,6 +46,7 @@ def matching_paths(fs: Filesystem, pattern: str) -> list[str]:
 
     Raises:
         InvalidArgumentError: A glob character stands in the scheme or host.
+        NotFoundError: The bucket of the pattern does not exist.
     """
     require_plain_host(fs, pattern)
     scheme, host, path = parse_uri(pattern)
@@ -72,8 +73,12 @@ def _expand(fs: Filesystem, parent: str, level: str, *, last: bool) -> Iterator[
     matches = compile_level(level).fullmatch
     try:
         names = checked_children(fs, parent)
-    except (NotFoundError, FailedPreconditionError):
-        return  # not there, or not a directory
+    except NotFoundError as error:
+        if fs.is_missing_store(error):
+            raise
+        return
+    except FailedPreconditionError:
+        return
     for name in names:
         if matches(name):
             child = join_path(parent, name)

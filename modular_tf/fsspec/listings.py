@@ -8,11 +8,18 @@ are asked at once, those of several directories together, and only where kind or
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.concurrency.crew import results_at_once
-from modular_tf.errors import FailedPreconditionError, NotFoundError
+from modular_tf.errors import (
+    FailedPreconditionError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
+from modular_tf.filesystem.child_names import incomplete
 from modular_tf.filesystem.overlap import Identity, identity, is_link
 from modular_tf.fsspec import entries, paths
 from modular_tf.fsspec.queries import Queries
@@ -21,6 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     _ByName = dict[str, entries.Entry]
+
+REFUSALS = (PermissionDeniedError, UnauthenticatedError)
+"""Errors that mean that there may be files which may not be seen."""
 
 _DIRECTORIES_TOGETHER = 64  # so that a walk goes on before all that lie side by side are listed
 
@@ -45,10 +55,16 @@ class Listings(Queries):
         known = None if refresh else self._cached_listing(path)
         return self._names(path) if known is None else [entry["name"] for entry in known]
 
-    def _names(self, path: str) -> list[str]:
-        """Return the paths in the directory `path`; a file is listed as itself."""
+    def _names(self, path: str, *, is_whole: bool = False) -> list[str]:
+        """Return the paths in the directory `path`; a file is listed as itself.
+
+        Raises:
+            DataLossError: It is wanted whole, and something in it has no path.
+        """
         try:
-            names = self.filesystem.get_children(self.uri(path))
+            names, left_out = self.filesystem.listing(self.uri(path))
+            if left_out and is_whole:
+                raise incomplete(self.filesystem, self.uri(path), left_out)
         except (NotFoundError, FailedPreconditionError):
             if self._asked_info(path)["type"] == "directory":
                 raise
@@ -59,15 +75,22 @@ class Listings(Queries):
         return [paths.join(path, name) for name in names]
 
     def _listings(
-        self, directories: Sequence[str], *, refresh: bool = False
+        self, directories: Sequence[str], *, refresh: bool = False, are_whole: bool = False
     ) -> list[list[entries.Entry] | OSError]:
-        """Return the entries of each directory, or the error why there are none."""
+        """Return the entries of each directory, or the error why there are none.
+
+        Args:
+            directories: The directories.
+            refresh: Ask the plugin also for what is in the listings cache.
+            are_whole: A directory that holds something which has no path is an error.
+        """
         found: dict[str, Any] = {
             path: None if refresh else self._cached_listing(path) for path in directories
         }
         asked = [path for path, known in found.items() if known is None]
         change = self._last_change
-        names = results_at_once(self._names_or_error, asked, self._at_once())
+        names_of = partial(self._names_or_error, is_whole=are_whole)
+        names = results_at_once(names_of, asked, self._at_once())
         every = [name for listed in names if isinstance(listed, list) for name in listed]
         described = iter(entries.describe_all(self._asked_info, every, self._at_once()))
         for path, listed in zip(asked, names, strict=True):
@@ -80,9 +103,9 @@ class Listings(Queries):
                 self._keep_listing(path, found[path], change)
         return [found[path] for path in directories]
 
-    def _names_or_error(self, path: str) -> list[str] | OSError:
+    def _names_or_error(self, path: str, *, is_whole: bool) -> list[str] | OSError:
         try:
-            return self._names(path)
+            return self._names(path, is_whole=is_whole)
         except OSError as error:
             return error
 
@@ -169,7 +192,8 @@ class Listings(Queries):
             detail: Return entries.
             refresh: Ask the plugin also for what is in the listings cache.
             on_error: "omit" what cannot be listed, or "raise" the error. What vanishes meanwhile
-                is omitted. A link that leads back to a directory above it cannot be listed.
+                is omitted, but not a root that the store refuses to list, or whose bucket is
+                missing. A link that leads back to a directory above it cannot be listed.
             follow_links: Go through links to directories too.
         """
         _require_depth(maxdepth)
@@ -191,9 +215,11 @@ class Listings(Queries):
         while level and maxdepth != 0:
             below: dict[str, tuple[Identity, ...]] = {}
             for some in _slices(list(level)):
-                listings = self._listings(some, refresh=refresh)
+                are_whole = on_error == "raise"
+                listings = self._listings(some, refresh=refresh, are_whole=are_whole)
                 for directory, listing in zip(some, listings, strict=True):
-                    found = self._known_entries(listing, on_error)
+                    is_refused = directory == root and isinstance(listing, REFUSALS)
+                    found = self._known_entries(listing, "raise" if is_refused else on_error)
                     yield from found
                     if maxdepth == 1:
                         continue
@@ -242,7 +268,7 @@ class Listings(Queries):
     ) -> list[entries.Entry]:
         """Return the entries of a listing; raise, if that is wanted, where it is not complete."""
         if isinstance(listing, OSError):
-            if on_error == "raise" and not isinstance(listing, NotFoundError):
+            if self._is_told(listing, on_error):
                 raise listing
             return []
         if on_error == "raise":
@@ -250,6 +276,15 @@ class Listings(Queries):
                 if entry["type"] == "other":  # may be a directory; asking again tells the error
                     listing[number] = self._asked_info(entry["name"])
         return listing
+
+    def _is_told(self, error: OSError, on_error: str) -> bool:
+        """Return whether a directory that cannot be listed ends what lists it.
+
+        Where not even its bucket is there it always does.
+        """
+        if isinstance(error, NotFoundError):
+            return self.filesystem.is_missing_store(error)
+        return on_error == "raise"
 
     def du(
         self,

@@ -14,7 +14,7 @@ from fsspec.utils import glob_translate  # type: ignore[import-untyped]
 from modular_tf.concurrency.crew import results_at_once
 from modular_tf.errors import NotFoundError
 from modular_tf.fsspec import paths
-from modular_tf.fsspec.listings import Listings
+from modular_tf.fsspec.listings import REFUSALS, Listings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,8 @@ class Patterns(Listings):
             try:
                 return self.ls(path, detail=False)
             except OSError as error:
-                if on_error == "raise" and not isinstance(error, NotFoundError):
+                is_refused = len(directories) == 1 and isinstance(error, REFUSALS)
+                if is_refused or self._is_told(error, on_error):
                     raise
             return []
 

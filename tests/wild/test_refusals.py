@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import os
 import socket
 from textwrap import dedent
 from urllib.parse import urlsplit
@@ -325,3 +326,72 @@ def test_s3_ignores_the_endpoint_of_the_profile(distant_s3, run_subject, tmp_pat
         f"'s3': endpoint_url of the profile 'other' in {folder}/config is not read by the plugin;"
         " set S3_ENDPOINT to its value"
     )
+
+
+_ASKED = """
+    import modular_tf.fsspec
+    from modular_tf import gfile
+
+    path, kind = sys.argv[1], getattr(errors, sys.argv[2])
+    files = mtf.fsspec.filesystem_class("s3")(service=service)
+    functions = gfile.using(service)
+    for name in ("info", "ls", "find", "du"):
+        expect_error(kind, getattr(files, name), path)
+    expect_error(kind, files.glob, f"{path}/*")
+    expect_error(kind, files.glob, f"{path}/**")
+    for name in ("stat", "listdir"):
+        expect_error(kind, getattr(functions, name), f"s3://{path}")
+    expect_error(kind, functions.glob, f"s3://{path}/*")
+    if kind is errors.PermissionDeniedError:
+        expect_error(kind, files.exists, path)
+        expect_error(kind, functions.exists, f"s3://{path}")
+    else:
+        expect([files.exists(path), functions.exists(f"s3://{path}")], [False, False])
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "path", "error"),
+    [
+        ({}, "nobucket", "NotFoundError"),
+        ({}, "nobucket/x", "NotFoundError"),
+        ({"deny": "list"}, "fixture", "PermissionDeniedError"),
+        ({"deny": "list"}, "fixture/d", "PermissionDeniedError"),
+    ],
+)
+def test_every_face_tells_a_missing_bucket_and_a_refused_listing(
+    refusing, run_subject, settings, path, error
+):
+    run_subject(refusing(**settings), "import sys\n" + dedent(_ASKED), path, error)
+
+
+@pytest.fixture
+def fs_command(run_python, wild_plugins):
+    """Run `modular-tf fs ...` against a store, and return what it says on standard error."""
+
+    def run(store, *arguments):
+        places = [*filter(None, [os.environ.get("PYTHONPATH")]), str(wild_plugins.site_dir)]
+        environment = {**store.environment, "PYTHONPATH": os.pathsep.join(places)}
+        code = "import sys; from modular_tf.cli.main import run; sys.exit(run())"
+        return run_python(code, "fs", *arguments, env=environment, status=1).stderr
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "words", ["ls s3://B", "du s3://B/x", "glob s3://B/*", "sync -n F s3://B/t", "cp -r F s3://B/t"]
+)
+def test_a_command_tells_a_missing_bucket_once(distant_s3, fs_command, tmp_path, words):
+    for name in ("a", "b", "c"):
+        (tmp_path / name).touch()
+    names = {"s3://B": "s3://nobucket", "F": str(tmp_path)}
+    said = fs_command(
+        distant_s3,
+        *(
+            word.replace("s3://B", "s3://nobucket") if word not in names else names[word]
+            for word in words.split()
+        ),
+    )
+
+    assert said.count("the bucket does not exist") == 1
+    assert len([line for line in said.splitlines() if line.startswith("modular-tf: ")]) == 1

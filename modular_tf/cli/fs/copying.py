@@ -166,7 +166,8 @@ class Copying:
         root, above = item.entered()
         if overlap(item.source.pair, item.target.pair) is Overlap.SAME:
             raise FailedPreconditionError(f"{item.target.uri} is the same directory")
-        names = item.source.filesystem.get_children(item.source.uri)
+        names, left_out = item.source.filesystem.listing(item.source.uri)
+        self._transfers.tell_left_out(item.source.uri, left_out)
         if not self._rules.is_rehearsal and (names or not self._rules.selection):
             make_directory(item.target, is_root=not item.path, is_empty=not names)
         self._transfers.totals.find(len(names) - 1)

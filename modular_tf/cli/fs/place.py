@@ -58,10 +58,16 @@ class Place:
         return self.filesystem.stat(self.uri)
 
     def is_directory(self) -> bool:
-        """Return whether it is a directory; False if nothing exists."""
+        """Return whether it is a directory; False if nothing exists.
+
+        Raises:
+            NotFoundError: Not even its bucket exists.
+        """
         try:
             return self.filesystem.is_directory(self.uri)
-        except NotFoundError:
+        except NotFoundError as error:
+            if self.filesystem.is_missing_store(error):
+                raise
             return False
 
     def children(self) -> list[Place]:

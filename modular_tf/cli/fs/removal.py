@@ -126,7 +126,8 @@ class Removal:
             return
         with self._lock:
             self._directories.append(place)
-        names = place.filesystem.get_children(place.uri)
+        names, left_out = place.filesystem.listing(place.uri)
+        self._transfers.tell_left_out(place.uri, left_out)
         self._transfers.totals.find(len(names) - 1)
         prefix = f"{item.path}/" if item.path else ""
         self._transfers.add(RemovalItem(place.child(name), f"{prefix}{name}") for name in names)

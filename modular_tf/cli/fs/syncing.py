@@ -114,7 +114,8 @@ class Syncing:
         if not item.path:
             refuse_overlap(item.source, item.target)
         root, above = item.entered()
-        names = item.source.filesystem.get_children(item.source.uri)
+        names, left_out = item.source.filesystem.listing(item.source.uri)
+        self._transfers.tell_left_out(item.source.uri, left_out)
         there = _names_in(item.target) if item.is_there else set()
         if not item.path:
             self.is_source_empty = not names
@@ -144,8 +145,10 @@ class Syncing:
 
 
 def _names_in(directory: Place) -> set[str]:
-    """Return the names in a directory; none where nothing is there."""
+    """Return the names in a directory; none where nothing is there, but its bucket."""
     try:
         return set(directory.filesystem.get_children(directory.uri))
-    except NotFoundError:
+    except NotFoundError as error:
+        if directory.filesystem.is_missing_store(error):
+            raise
         return set()

@@ -67,6 +67,11 @@ class Totals:
             self._sized += 1
             self._sized_bytes += length
 
+    def count_failure(self) -> None:
+        """Count a failure that is told while others are worked on."""
+        with self._lock:
+            self.failed += 1
+
     def add_bytes(self, count: int) -> None:
         """Count bytes that were accepted, or with a negative number take them back."""
         with self._lock:

@@ -128,6 +128,12 @@ class Transfers(Generic[_Item]):
             call()
         self.totals.failed += self.failures.count - before
 
+    def tell_left_out(self, uri: str, left_out: Iterable[str]) -> None:
+        """Count as failures what of a directory no path leads to. [any thread]"""
+        for what in left_out:
+            self.failures.add(what, uri)
+            self.totals.count_failure()
+
     def tell(self, done: str) -> None:
         """Write the summary: to a person always, otherwise of more than one file."""
         self._progress.clear()

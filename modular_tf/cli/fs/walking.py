@@ -108,7 +108,9 @@ class Walk:
         for outcome in Crew(self._at_once).run(_children, directories):
             outcome.item.children = []
             with self._failures.about(outcome.item.place.uri):
-                outcome.item.children = outcome.get()
+                outcome.item.children, left_out = outcome.get()
+                for what in left_out:
+                    self._failures.add(what, outcome.item.place.uri)
         if self._with_facts:
             listed = [child for one in directories for child in one.children or ()]
             facts = stat_all_listed([child.place for child in listed], self._at_once)
@@ -116,15 +118,22 @@ class Walk:
                 child.facts = fact
 
 
-def _children(entry: Entry) -> list[Entry]:
-    """Return what is in a directory; raise where a link leads back to a directory above it."""
+def _children(entry: Entry) -> tuple[list[Entry], list[str]]:
+    """Return what is in a directory, and what of it no path leads to.
+
+    Raises:
+        FailedPreconditionError: A link leads back to a directory above it.
+    """
     known = identity(*entry.place.pair)
     if known is not None and known in entry.above:
         raise FailedPreconditionError(
             "leads back to a directory above it, and was left out", path=entry.place.uri
         )
     above = entry.above if known is None else (*entry.above, known)
-    return [Entry(one, None, entry.depth + 1, None, above) for one in entry.place.children()]
+    place = entry.place
+    names, left_out = place.filesystem.listing(place.uri)
+    depth = entry.depth + 1
+    return [Entry(place.child(name), None, depth, None, above) for name in names], left_out
 
 
 def _look_to_list(place: Place) -> FileStatistics:

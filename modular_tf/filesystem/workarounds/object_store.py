@@ -20,6 +20,7 @@ from modular_tf.errors import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
+from modular_tf.filesystem.child_names import complete_children
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.overlap import Overlap, overlap
 from modular_tf.filesystem.uri import basename, dirname, join_path
@@ -56,14 +57,15 @@ class ObjectStoreFilesystem(StoreQueries):
 
     def create_dir(self, uri: str) -> None:
         """Create one directory, as an empty object where the plugin creates none."""
-        if self._kind(uri) is not None:
+        is_inside = depth_of(uri) > self.workarounds.root_depth
+        is_there = self._kind(uri) is not None if is_inside else self.path_exists(uri)
+        if is_there:
             raise AlreadyExistsError(
                 f"create_dir {uri!r}: it exists",
                 plugin=self.plugin,
                 path=uri,
                 operation="create_dir",
             )
-        is_inside = depth_of(uri) > self.workarounds.root_depth
         if is_inside and self.workarounds.directory_marker:
             super().new_writable_file(f"{store_uri(uri)}/").close()
         else:
@@ -150,7 +152,7 @@ class ObjectStoreFilesystem(StoreQueries):
 
     def _tree(self, directory: str) -> Iterator[tuple[str, FileStatistics]]:
         """Yield the files below a directory and the empty directories."""
-        names = self.get_children(directory)
+        names = complete_children(self, directory)
         if not names:
             yield directory, DIRECTORY
         for name in names:

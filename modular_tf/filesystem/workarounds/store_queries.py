@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from modular_tf.errors import FailedPreconditionError, ModularTFError, NotFoundError
-from modular_tf.filesystem.child_names import clean_names
+from modular_tf.filesystem.child_names import Listing, store_listing
 from modular_tf.filesystem.uri import dirname
 from modular_tf.filesystem.workarounds.filesystem import NO_MESSAGE, WorkaroundFilesystem
 from modular_tf.filesystem.workarounds.long_files import LongFiles
@@ -83,14 +83,18 @@ class StoreQueries(WorkaroundFilesystem):
             if above_root == 0 and self.workarounds.confirm_missing:
                 plain.listed_names(store_uri(uri))  # whose error says why
             raise
-        if found is None and above_root and self.workarounds.confirm_missing:
-            self._confirm_missing(operation, store_uri(uri))
+        if found is None and self.workarounds.confirm_missing:
+            if above_root:
+                self._confirm_missing(operation, store_uri(uri))
+            else:
+                plain.listed_names(store_uri(uri))  # whose error says that there is no bucket
         return found
 
     def _confirm_missing(self, operation: str, uri: str) -> None:
         """Return if nothing is there, or raise why the store does not tell.
 
-        Nothing is asked twice in a directory whose files may be read.
+        A directory is there if a listing says so, which the store may refuse. Nothing is asked
+        twice in a directory whose files may be read.
         """
         until = self._readable_until.get(dirname(uri), 0.0)
         if self._needs_length() or time.monotonic() < until:
@@ -99,15 +103,21 @@ class StoreQueries(WorkaroundFilesystem):
             with self._plain_reader(uri) as file:
                 self._checked_call(operation, uri, lambda: file.read(0, 1))
         except NotFoundError as error:
+            if not self.is_missing_store(error):
+                cast("PluginFilesystem", super()).listed_names(uri)
             self._note_missing(error, uri)
 
     def _note_missing(self, error: NotFoundError, uri: str) -> None:
         """Note that the files beside a missing one may be read; raise if there is no bucket."""
-        if self._missing_store_message.search(error.message):
+        if self.is_missing_store(error):
             raise error
         if len(self._readable_until) >= _MAX_DIRECTORIES:
             self._readable_until.clear()
         self._readable_until[dirname(uri)] = time.monotonic() + _READABLE_FOR_SECONDS
+
+    def is_missing_store(self, error: NotFoundError) -> bool:
+        """Return whether an error means that the whole bucket or container is not there."""
+        return self._missing_store_message.search(error.message) is not None
 
     def _found(self, operation: str, uri: str) -> FileStatistics:
         return self._required(operation, uri, self._look(uri, operation))
@@ -183,8 +193,22 @@ class StoreQueries(WorkaroundFilesystem):
 
     def get_children(self, uri: str) -> list[str]:
         """Return the names in a directory, without its own marker object."""
-        listed = super().listed_names(store_uri(uri))
-        names = clean_names(filter(None, listed), plugin=self.plugin, uri=uri)
-        if not listed:
-            self._require_directory("get_children", uri)
-        return names
+        return self.listing(uri).names
+
+    def listing(self, uri: str) -> Listing:
+        """Return the names in a directory, and what else is there that no path leads to.
+
+        In a directory that has no names otherwise, keys with a doubled slash are looked for.
+        """
+        plain = cast("PluginFilesystem", super())
+        listed = plain.listed_names(store_uri(uri))
+        found = store_listing(filter(None, listed))
+        if listed:
+            return found
+        self._require_directory("get_children", uri)
+        if depth_of(uri) <= self.workarounds.root_depth:
+            return found
+        with suppress(NotFoundError):
+            if any(plain.listed_names(f"{store_uri(uri)}//")):
+                return Listing([], ["'' was left out: no path leads to keys with '//'"])
+        return found
