@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.trust.judge import TrustJudge
@@ -150,7 +151,9 @@ class Admission:
         # Who wants no first contact does not want its verdicts either.
         is_wanted = self._config.first_contact != "never" or rule in _SEEN_IN_PROCESS
         if is_wanted and rule not in self._limits.accept:
-            entry.change(Plugin.quarantined, found.incident, found.time)
+            is_of_trial = rule not in _SEEN_IN_PROCESS  # of the others the message says when
+            incident = _dated(found.incident, found.time) if is_of_trial else found.incident
+            entry.change(Plugin.quarantined, incident, found.time)
 
     def _suspicion(self, entry: PluginEntry) -> Incident | None:
         """Return the end of a process that loaded these bytes, as it was told since they did."""
@@ -361,3 +364,11 @@ def _task_of(plugin: Plugin) -> Task:
         kinds=tuple(kind.value for kind in plugin.facts.kinds),
         checked=plugin.checked,
     )
+
+
+def _dated(incident: Incident, found: float) -> Incident:
+    """Return an incident of an earlier trial, whose message says when that was."""
+    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(found))
+    violation = incident.violation
+    message = f"{violation.message}; this was found on {when}"
+    return incident._replace(violation=replace(violation, message=message))

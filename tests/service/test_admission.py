@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -63,7 +64,11 @@ def test_what_crashed_is_not_tried_again(plugin_file, trials):
 
     assert trials.tried == ["crasher"]
     assert first.state is second.state is State.QUARANTINED
-    assert second.reason == first.reason
+    assert first.reason.message == "it did something"
+    assert re.fullmatch(
+        r"it did something; this was found on \d{4}-\d\d-\d\d \d\d:\d\d UTC", second.reason.message
+    )
+    assert second.reason.rule == first.reason.rule
     assert [decision.stage for decision in second.decisions if not decision.passed] == [
         "first-contact"
     ]
