@@ -206,7 +206,7 @@ _FACE = "mtf.fsspec.ModularFileSystem('s3', service=service)"
         ("", [True, {}]),
         ("s3.invalidate_cache()", [True, {"HEAD": 1, "list": 1}]),
         ("s3.pipe_file(path, b'short')", [True, {"HEAD": 1, "list": 1}]),
-        ("s3.rm(path)", [False, {"HEAD": 1, "list": 1, "GET range": 1}]),
+        ("s3.rm(path)", [False, {"HEAD": 1, "list": 2, "GET range": 1}]),
         ("s3.mv(path, uri('moved'))", [False, {"HEAD": 1, "list": 1}]),
     ],
 )
