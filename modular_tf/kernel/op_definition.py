@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from keyword import iskeyword
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -102,7 +102,7 @@ class ArgDefinition:
         return f"{self.name}: {self.type_text}"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class AttrDefinition:
     """One attribute of an operation.
 
@@ -124,6 +124,17 @@ class AttrDefinition:
     minimum: int | None = None
     default: AttrDefault = None
     has_default: bool = False
+
+    def _key(self) -> tuple[Any, ...]:
+        # A tuple finds a default that is no number equal to itself; from Python 3.13 on the
+        # comparison that a dataclass makes does not.
+        return tuple([getattr(self, each.name) for each in fields(self)])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AttrDefinition) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
 
     @property
     def may_be_absent(self) -> bool:

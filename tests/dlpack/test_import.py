@@ -37,7 +37,8 @@ def test_the_collector_may_consume_the_capsule_first():
 
     class Thief:
         def __del__(self):
-            taken.append(consume(producer.capsule))
+            with suppress(ValueError):  # from Python 3.12 on the collector comes after the call
+                taken.append(consume(producer.capsule))
 
     def leave_a_cycle():
         thief = Thief()
