@@ -203,3 +203,33 @@ def test_the_process_ends_cleanly(run_intel, way):
             sys.exit(0)
     """)
     assert told.splitlines()[-1] == "done"
+
+
+def test_results_of_quantized_kernels_go_into_others(run_intel):
+    run_intel("""
+        quantize, dequantize = device.op("QuantizeV2"), device.op("Dequantize")
+        image, weights = abs(floats(1, 4, 4, 3)), floats(1, 1, 3, 2)
+        conv = device.op("QuantizedConv2D")
+        for _ in range(3):  # the first calls are not prepared ones
+            qi, *range_i = quantize(image, 0.0, 1.0, T="quint8", mode="SCALED")
+            qw, *range_w = quantize(weights, -1.0, 1.0, T="qint8", mode="SCALED")
+            restored = dequantize(qw, *range_w, mode="SCALED").to_numpy()
+            assert np.allclose(restored, weights, atol=0.01)
+            product, low, high = conv(
+                qi, qw, *range_i, *range_w, strides=[1, 1, 1, 1], padding="SAME"
+            )
+            numbers = product.to_numpy() * (high.to_numpy() / 2**31)
+            assert product.data_type.name == "qint32"
+            assert np.allclose(numbers, np.einsum("bhwi,xyio->bhwo", image, weights), atol=0.05)
+
+        a, b, bias = abs(floats(4, 5)), floats(5, 3), np.zeros(3, "int32")
+        matmul = device.op("_ITEXQuantizedMatMulWithBiasAndDequantize")
+        for _ in range(3):
+            qa, *range_a = quantize(a, 0.0, 1.0, T="quint8", mode="SCALED")
+            qb, *range_b = quantize(b, -1.0, 1.0, T="qint8", mode="SCALED")
+            product = matmul(
+                qa, qb, bias, *range_a, *range_b, -5.0, 5.0,
+                Toutput="float32", Tbias="qint32", input_quant_mode="SCALED",
+            )
+            assert np.allclose(product.to_numpy(), a @ b, atol=0.05)
+    """)
