@@ -34,6 +34,7 @@ bool mtf_executor::await_calls() {
 
 mtf::Error mtf_executor::leave_all() {
   const mtf::LockGuard lock(mutex_);
+  is_left = true;
   stage_ = mtf::Stage::kEnded;
   changed_.notify_all();
   return mtf::make_error(kDeadlineExceeded,
@@ -147,7 +148,7 @@ extern "C" void mtf_executors_close(mtf_executor* const* executors, mtf_error** 
   });
   const auto each_idle = [&](auto&& step) {
     each([&](mtf_executor* executor, mtf_error** error) {
-      if (executor->calls.load() == 0) step(executor, error);
+      if (!executor->is_left) step(executor, error);
     });
   };
   each_idle([](mtf_executor* executor, mtf_error** error) {
