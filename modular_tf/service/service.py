@@ -329,7 +329,9 @@ class PluginService(Served):
         and the end of the process until it is done.
 
         Raises:
-            DeadlineExceededError: Plugins, which it names, were not closed in time.
+            DeadlineExceededError: Plugins, which it names, were not closed in time; or an
+                asynchronous kernel whose call was interrupted was not done two seconds later: what
+                it may use of its device is never freed then.
             ModularTFError: The first failure; the rest was closed all the same.
         """
         timeout = self.config.close_timeout_s
