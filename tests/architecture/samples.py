@@ -48,7 +48,9 @@ def run_samples(markdown: str, folder: Path, wild_plugins: WildPlugins, s3_store
         if _INSTALLATION in block.text:  # the fixture has installed what is told here
             _install(wild_plugins.site_dir, environment)
         elif _INSTALLATION_OF_KERNELS in block.text:
-            _install(cached_folder(f"wild/{KERNELS}", install_kernels), environment)
+            site = folder / "site-packages"  # by its name a place of `tensorflow-plugins`
+            site.symlink_to(cached_folder(f"wild/{KERNELS}", install_kernels))
+            _install(site, environment)
             environment["ITEX_CPP_MIN_LOG_LEVEL"] = "2"  # as the document says
         elif _INSTALLATION_OF_CLIENTS in block.text:
             _install(client_libraries(), environment)
