@@ -229,6 +229,10 @@ class Filesystem:
         """
         return Listing(self.get_children(uri), [])
 
+    def is_also_directory(self, uri: str) -> bool:
+        """Return whether a file is a directory too, as an object of a store may be."""
+        return False
+
     def get_matching_paths(self, pattern: str) -> list[str]:
         r"""Return the URIs that match a glob pattern, sorted.
 

@@ -19,7 +19,7 @@ from modular_tf.errors import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
-from modular_tf.filesystem.child_names import incomplete
+from modular_tf.filesystem.child_names import Listing, incomplete
 from modular_tf.filesystem.overlap import Identity, identity, is_link
 from modular_tf.fsspec import entries, paths
 from modular_tf.fsspec.queries import Queries
@@ -62,9 +62,14 @@ class Listings(Queries):
             DataLossError: It is wanted whole, and something in it has no path.
         """
         try:
-            names, left_out = self.filesystem.listing(self.uri(path))
-            if left_out and is_whole:
-                raise incomplete(self.filesystem, self.uri(path), left_out)
+            uri = self.uri(path)
+            names, left_out = (
+                self.filesystem.listing(uri)
+                if is_whole
+                else Listing(self.filesystem.get_children(uri), [])
+            )
+            if left_out:
+                raise incomplete(self.filesystem, uri, left_out)
         except (NotFoundError, FailedPreconditionError):
             if self._asked_info(path)["type"] == "directory":
                 raise

@@ -11,11 +11,17 @@ from tests.emulators.conversation import ask
 
 pytestmark = [pytest.mark.wild, pytest.mark.emulator]
 
-KEYS = ("both/two", "both/two/child", "both/plain", "dots/x/../y", "dots/ok", "slashes/a//b")
+KEYS = (
+    *("both/two", "both/two/child", "both/plain"),
+    *("dots/x/../y", "dots/ok"),
+    "slashes/a//b",
+    *("beside/a", "beside//b"),
+)
 WORDS = {
     "both": "'two' is a file and a directory",
     "dots": "'..' was left out",
     "slashes": "'//'",
+    "beside": "'//'",
 }
 
 
@@ -77,3 +83,28 @@ def test_no_face_loses_what_it_cannot_name(store, run_subject, tmp_path, folder)
 
 def test_a_folder_with_such_a_key_can_be_listed(store, run_subject):
     run_subject(store, "expect(fs.get_children(uri('dots')), ['ok', 'x'])")
+
+
+@pytest.mark.parametrize("verb", ["cp -r", "mv"])
+def test_the_directory_of_a_file_that_was_named_is_not_left_out_in_silence(
+    store, fs_command, tmp_path, verb
+):
+    said = fs_command(store, *verb.split(), store.uri("both/two"), str(tmp_path / "copy"))
+
+    assert "directory" in said
+    left = ask("GET", f"{store.endpoint}/fixture/both/two/child")
+    assert left.body == b"both/two/child"
+
+
+def test_in_usual_directories_of_each_store_nothing_is_left_out(object_store, run_subject):
+    run_subject(
+        object_store,
+        """
+        for name in ("ff", "ff2", "folder/a", "folder/deep/b"):
+            put(name, b"x")
+        for folder, names in (("folder", ["a", "deep"]), ("folder/deep", ["b"])):
+            expect(tuple(fs.listing(uri(folder))), (names, []))
+        expect(fs.listing(base).left_out, [])
+        expect([fs.is_also_directory(uri(name)) for name in ("ff", "folder/a")], [False, False])
+        """,
+    )

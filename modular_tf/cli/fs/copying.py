@@ -145,6 +145,9 @@ class Copying:
             if facts is not None or not item.source.is_directory():
                 raise
             self._enter(item)
+        else:
+            if self._rules.recursive and not item.path:  # of others a listing has told it
+                refuse_directory(item.source)
 
     def copy_file(self, item: CopyItem, facts: FileStatistics | None) -> None:
         """Copy one file."""
@@ -201,6 +204,18 @@ def make_directory(target: Place, *, is_root: bool, is_empty: bool) -> None:
         return
     with suppress(AlreadyExistsError):
         filesystem.create_dir(target.uri)
+
+
+def refuse_directory(file: Place) -> None:
+    """Raise, after a file was copied or moved, if its name is that of a directory too.
+
+    Raises:
+        FailedPreconditionError: What is in the directory was left out.
+    """
+    if file.filesystem.is_also_directory(file.uri):
+        raise FailedPreconditionError(
+            "is a file and a directory; what is in the directory was left out", path=file.uri
+        )
 
 
 def copy_file(source: Place, target: Place, watch: CopyWatch) -> bool | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.cli.fs.copying import Copying, CopyItem, CopyRules, copy_file
+from modular_tf.cli.fs.copying import Copying, CopyItem, CopyRules, copy_file, refuse_directory
 from modular_tf.cli.fs.removal import Removal, RemovalItem, RemovalRules
 from modular_tf.cli.fs.selection import EVERYTHING, Selection
 from modular_tf.cli.fs.stream import refuse_overlap
@@ -59,6 +59,8 @@ def move_all(
             with watched(transfers, item.target) as watch:
                 move_file(item.source, item.target, watch)
         moved(item)
+        if not is_directory:
+            refuse_directory(item.source)
 
     transfers.totals.find(len(items))
     transfers.run(step, items, lambda item: item.uri)

@@ -193,22 +193,29 @@ class StoreQueries(WorkaroundFilesystem):
 
     def get_children(self, uri: str) -> list[str]:
         """Return the names in a directory, without its own marker object."""
-        return self.listing(uri).names
+        return self._plain_listing(uri).names
 
     def listing(self, uri: str) -> Listing:
         """Return the names in a directory, and what else is there that no path leads to.
 
-        In a directory that has no names otherwise, keys with a doubled slash are looked for.
+        The plugin tells no keys with a doubled slash, so these take a request of their own.
         """
+        found = self._plain_listing(uri)
         plain = cast("PluginFilesystem", super())
-        listed = plain.listed_names(store_uri(uri))
-        found = store_listing(filter(None, listed))
-        if listed:
-            return found
-        self._require_directory("get_children", uri)
-        if depth_of(uri) <= self.workarounds.root_depth:
-            return found
-        with suppress(NotFoundError):
-            if any(plain.listed_names(f"{store_uri(uri)}//")):
-                return Listing([], ["'' was left out: no path leads to keys with '//'"])
+        if depth_of(uri) >= self.workarounds.root_depth:
+            with suppress(NotFoundError):
+                if any(plain.listed_names(f"{store_uri(uri).rstrip('/')}//")):
+                    found.left_out.append("'' was left out: no path leads to keys with '//'")
         return found
+
+    def is_also_directory(self, uri: str) -> bool:
+        """Return whether something lies below the name of a file, which makes it a directory."""
+        with suppress(NotFoundError):
+            return any(cast("PluginFilesystem", super()).listed_names(f"{store_uri(uri)}/"))
+        return False
+
+    def _plain_listing(self, uri: str) -> Listing:
+        listed = cast("PluginFilesystem", super()).listed_names(store_uri(uri))
+        if not listed:
+            self._require_directory("get_children", uri)
+        return store_listing(filter(None, listed))
