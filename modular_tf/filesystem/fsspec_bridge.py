@@ -11,6 +11,7 @@ from glob import has_magic
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import FailedPreconditionError, NotFoundError
+from modular_tf.filesystem.child_names import Listing, store_listing
 from modular_tf.filesystem.fsspec_files import (
     FsspecMemoryRegion,
     FsspecRandomAccessFile,
@@ -127,7 +128,24 @@ class FsspecOps:
         """Return the names in a directory."""
         path = self._directory(uri, "get_children")
         with translated_errors("get_children", uri):
-            return self._names.children(path, self.fs.ls(path, detail=False))
+            return store_listing(self._names.children(path, self.fs.ls(path, detail=False))).names
+
+    def listing(self, uri: str) -> Listing:
+        """Return the names in a directory, and what else is there that no path leads to."""
+        path = self._directory(uri, "get_children")
+        with translated_errors("get_children", uri):
+            found = self._names.kinds(path, self.fs.ls(path, detail=True))
+        return store_listing(name for name, _ in sorted(found))
+
+    def is_also_directory(self, uri: str) -> bool:
+        """Return whether something lies below the name of a file, which makes it a directory."""
+        if self._names.are_urls:  # a page may be any file, which would be read to list it
+            return False
+        path = self.translate_name(uri).rstrip("/")
+        try:
+            return any(one.startswith(f"{path}/") for one in self.fs.ls(path, detail=False))
+        except Exception:  # noqa: BLE001  (of any implementation: most list no file)
+            return False
 
     # -- changes ------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ class FsspecNames:
         self._serves_all = "generic" in self._protocols
         self._are_unstripped = "data" in self._protocols  # its `info` takes nothing else
         kept = [one for one in self._protocols if one == "data" or _keeps_urls(fs, one)]
-        self._are_urls = self._serves_all or bool(kept)
+        self.are_urls = self._serves_all or bool(kept)
         if kept:
             self._protocols = kept
 
@@ -44,7 +44,7 @@ class FsspecNames:
         """Return the part of a URI that fsspec can read."""
         match = _URL.fullmatch(uri)
         scheme, rest = match.groups() if match else ("", uri)
-        if not self._are_urls:
+        if not self.are_urls:
             return uri if scheme in self._protocols else rest
         if _URL.match(rest):
             return rest
@@ -57,9 +57,20 @@ class FsspecNames:
         # Some stores list the directory's own marker along with what is in it.
         found = {one.rstrip("/") for one in listed} - {path.rstrip("/")}
         names = {_name_below(path.rstrip("/") + "/", one) for one in found}
-        if self._are_urls:
+        if self.are_urls:
             names = {name for name in names if name and not name.startswith(_OF_THE_PAGE)}
         return sorted(names)
+
+    def kinds(self, path: str, entries: Iterable[dict[str, Any]]) -> set[tuple[str, bool]]:
+        """Return the names in a directory, each with whether it is a directory.
+
+        An object of a store may be both. A page may link to a directory with and without a slash.
+        """
+        return {
+            (name, not self.are_urls and entry["type"] == "directory")
+            for entry in entries
+            for name in self.children(path, [entry["name"]])
+        }
 
 
 def is_directory_url(url: object) -> bool:

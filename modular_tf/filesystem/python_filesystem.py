@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.filesystem.child_names import clean_names
+from modular_tf.filesystem.child_names import Listing, clean_names
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_fsspec_filesystem
 from modular_tf.filesystem.python_errors import error_for
@@ -13,6 +13,8 @@ from modular_tf.filesystem.same_file import TWO_PATH_OPERATIONS, skip_same_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from modular_tf.errors import NotFoundError
 
 OPERATIONS = (
     "new_random_access_file",
@@ -81,6 +83,29 @@ class PythonFilesystem(Filesystem):
         if isinstance(self.implementation, (FsspecOps, Filesystem)):
             return self.implementation.disk_path(uri)
         return super().disk_path(uri)
+
+    def listing(self, uri: str) -> Listing:
+        """Return the names in a directory, and what else is there that no path leads to."""
+        if not isinstance(self.implementation, (FsspecOps, Filesystem)):
+            return super().listing(uri)
+        try:
+            names, left_out = self.implementation.listing(uri)
+        except Exception as error:
+            known = error_for(error, plugin=self.plugin, path=uri, operation="get_children")
+            if known is error:
+                raise
+            raise known from error
+        return Listing(clean_names(names, plugin=self.plugin, uri=uri), left_out)
+
+    def is_also_directory(self, uri: str) -> bool:
+        """Return whether a file is a directory too, as an object of a store may be."""
+        is_known = isinstance(self.implementation, (FsspecOps, Filesystem))
+        return is_known and self.implementation.is_also_directory(uri)
+
+    def is_missing_store(self, error: NotFoundError) -> bool:
+        """Return whether an error means that the whole bucket or container is not there."""
+        is_ours = isinstance(self.implementation, Filesystem)
+        return is_ours and self.implementation.is_missing_store(error)
 
     @property
     def store(self) -> object:

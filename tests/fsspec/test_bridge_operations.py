@@ -9,7 +9,7 @@ import pyarrow.fs
 import pytest
 from fsspec.implementations.arrow import ArrowFSWrapper
 from fsspec.implementations.local import LocalFileSystem
-from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
 from modular_tf import errors
 from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_fsspec_filesystem
@@ -365,3 +365,56 @@ def test_a_bare_filesystem_of_pyarrow_is_refused_with_what_to_register():
         pytest.raises(TypeError, match=r"'mine': .*LocalFileSystem of pyarrow.*ArrowFSWrapper"),
     ):
         service.register_filesystem("mine", pyarrow.fs.LocalFileSystem())
+
+
+@pytest.fixture
+def served_keys():
+    """A service of a store whose keys are names of files and of directories, and parts of both."""
+    memory = MemoryFileSystem(global_store=False, skip_instance_cache=True)
+    for key in ("/both/two", "/both/two/child", "/both/plain", "/dots/../y", "/dots/ok"):
+        memory.store[key] = MemoryFile(memory, key, key.encode())
+    with PluginService(bundled=False) as service:
+        service.register_filesystem("zz", memory)
+        yield service
+
+
+def test_a_listing_tells_what_no_path_leads_to(served_keys):
+    fs = served_keys.filesystem_for("zz://both")
+
+    names, left_out = fs.listing("zz://both")
+    assert names == ["plain", "two"]
+    assert len(left_out) == 1
+    assert "'two' is a file and a directory" in left_out[0]
+    assert fs.get_children("zz://dots") == ["ok"]
+    assert "'..'" in fs.listing("zz://dots").left_out[0]
+
+
+def test_usual_directories_have_nothing_that_no_path_leads_to(ops):
+    bridge, base = ops
+    for name in ("a", "b"):
+        write(bridge, f"{base}/{name}", b"x")
+    bridge.create_dir(f"{base}/folder")
+
+    assert tuple(bridge.listing(base)) == (["a", "b", "folder"], [])
+    assert not bridge.is_also_directory(f"{base}/a")
+
+
+class _ListsBelow(MemoryFileSystem):
+    """Lists what lies below the name of an object, as clients of stores do."""
+
+    def ls(self, path, detail=True, **options):
+        below = f"{self._strip_protocol(path)}/"
+        found = {key for key in self.store if key.startswith(below)}
+        return sorted(found) if found and not detail else super().ls(path, detail, **options)
+
+
+def test_a_file_of_a_store_may_be_a_directory_too():
+    memory = _ListsBelow(global_store=False, skip_instance_cache=True)
+    for key in ("/both/two", "/both/two/child", "/both/plain"):
+        memory.store[key] = MemoryFile(memory, key, key.encode())
+    with PluginService(bundled=False) as service:
+        service.register_filesystem("zz", memory)
+        fs = service.filesystem_for("zz://both")
+
+        of_files = {name: fs.is_also_directory(f"zz://both/{name}") for name in ("plain", "two")}
+        assert of_files == {"plain": False, "two": True}
