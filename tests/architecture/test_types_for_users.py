@@ -51,7 +51,7 @@ def use(
 
 # Inner parts that a few public methods hand to each other, and details of a library's bytes.
 INNER = {
-    "DeviceContext", "DeviceRegistry", "Executor", "FilesystemRegistry", "KernelRegistry",
+    "DeviceContext", "DeviceRegistry", "Executor", "FilesystemRegistry", "KernelRegistry", "Listing",
     "Operation", "Operations", "PluginEntry", "Registries", "SearchPaths", "StreamWriter",
     "TextWriter",
     "ElfFacts", "Kind", "MissingSymbol", "ResolvedLibrary",
