@@ -16,6 +16,7 @@ from modular_tf.errors import (
 from modular_tf.filesystem.copy_watch import CopyWatch
 from modular_tf.filesystem.files import discard, known_length
 from modular_tf.filesystem.overlap import Overlap, overlap
+from modular_tf.filesystem.python_errors import error_for
 from modular_tf.filesystem.readahead import LARGEST_BLOCK
 from modular_tf.filesystem.scheme import is_of_this_machine
 from modular_tf.filesystem.unchanged import UnchangedSource
@@ -273,8 +274,7 @@ def _replace(fs: Filesystem, target: str, contents: _Contents) -> None:
     try:  # begins before the file exists: an interrupt may come between any two steps
         try:
             if paths is not None:  # its mode stays; until then nobody else reads what arrives
-                flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
-                os.close(os.open(paths[0], flags, 0o600))
+                _create_private(paths[0], unfinished)
             writer = fs.new_writable_file(unfinished)
         except PermissionError:
             return _write_new(fs, target, contents)
@@ -289,6 +289,18 @@ def _replace(fs: Filesystem, target: str, contents: _Contents) -> None:
         raise
     finally:
         contents.watch.unfinished(None)
+
+
+def _create_private(path: str, uri: str) -> None:
+    """Create a file that nobody else reads.
+
+    Raises:
+        ModularTFError: The system does not, as where no descriptor is left.
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise error_for(error, path=uri, operation="new_writable_file") from error
 
 
 def _local_paths(fs: Filesystem, *uris: str) -> list[str] | None:

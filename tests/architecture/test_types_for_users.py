@@ -51,9 +51,9 @@ def use(
 
 # Inner parts that a few public methods hand to each other, and details of a library's bytes.
 INNER = {
-    "DeviceContext", "DeviceRegistry", "Executor", "FilesystemRegistry", "KernelRegistry", "Listing",
-    "Operation", "Operations", "PluginEntry", "Registries", "SearchPaths", "StreamWriter",
-    "TextWriter",
+    "DeviceContext", "DeviceRegistry", "Executor", "FilesystemRegistry", "KernelRegistry",
+    "Listing", "Operation", "Operations", "PluginEntry", "Registries", "SearchPaths",
+    "StreamWriter", "TextWriter",
     "ElfFacts", "Kind", "MissingSymbol", "ResolvedLibrary",
 }  # fmt: skip
 

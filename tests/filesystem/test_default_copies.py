@@ -425,3 +425,50 @@ def test_a_file_that_is_replaced_keeps_its_mode(service, tmp_path):
         file.append(b"new")
     copy_through(ram, "ram://script", service.filesystem(""), str(target), is_landing=True)
     assert target.stat().st_mode & 0o777 == 0o754
+
+
+_NO_DESCRIPTOR = """
+import os, resource, sys
+from modular_tf.errors import ResourceExhaustedError
+from modular_tf.filesystem.copying import copy_through
+from modular_tf.filesystem.workarounds.held_writer import HeldWriter
+from modular_tf.service.service import PluginService
+
+target = sys.argv[1]
+with PluginService() as service:
+    service.load()
+    ram, disk = service.filesystem_for("ram://new"), service.filesystem_for(target)
+    with ram.new_writable_file("ram://new") as file:
+        file.append(b"new")
+    copy_through(ram, "ram://new", disk, target)  # loads what it needs
+    with open(target, "w") as file:
+        file.write("old")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    taken = []
+    try:
+        while True:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass
+    for work in (
+        lambda: copy_through(ram, "ram://new", disk, target),
+        lambda: HeldWriter("zz://new", lambda: None),
+    ):
+        try:
+            work()
+        except ResourceExhaustedError as error:
+            print(error.operation)
+    for descriptor in taken:
+        os.close(descriptor)
+"""
+
+
+def test_a_shortage_of_descriptors_is_told_by_an_error_of_this_package(run_python, tmp_path):
+    target = tmp_path / "target"
+    target.write_text("old")
+
+    done = run_python(_NO_DESCRIPTOR, str(target))
+
+    assert done.stdout.split() == ["new_writable_file"] * 2
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]

@@ -8,7 +8,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.threads import TimedWork
-from modular_tf.errors import ClosedError, ModularTFError
+from modular_tf.errors import ClosedError, ModularTFError, ResourceExhaustedError
 from modular_tf.filesystem.files import WritableFile
 from modular_tf.filesystem.plugin_files import store_aside
 from modular_tf.filesystem.python_errors import error_for
@@ -60,7 +60,7 @@ class HeldWriter(WritableFile):
         self._storing = TimedWork()
         self._kept: list[object] = []
         # Its thread closes it where it is released while it is being stored.
-        self._file: FileIO | None = TemporaryFile(buffering=0)  # noqa: SIM115
+        self._file: FileIO | None = _temporary_file(uri)
         self._is_storing = False
 
     def begin_with_held(self) -> None:
@@ -163,3 +163,20 @@ class HeldWriter(WritableFile):
             if self._file is None and file is not None:
                 file.close()
             self._kept.clear()
+
+
+def _temporary_file(uri: str) -> FileIO:
+    """Return a file without a name.
+
+    Raises:
+        ResourceExhaustedError: There is none, as where no descriptor is left. Python tells that by
+            `FileNotFoundError` where it looks for a directory first.
+    """
+    try:
+        return TemporaryFile(buffering=0)
+    except OSError as error:
+        raise ResourceExhaustedError(
+            f"new_writable_file {uri!r}: no temporary file holds what is written: {error}",
+            path=uri,
+            operation="new_writable_file",
+        ) from error
