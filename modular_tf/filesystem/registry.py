@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import (
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.filesystem import Filesystem
 
-    Registered = Filesystem | DeferredFilesystem
+    Registered: TypeAlias = Filesystem | DeferredFilesystem
 
 
 class SchemeRegistration:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.errors import AlreadyExistsError, ModularTFError, collected
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from modular_tf.service.configuration import Config
     from modular_tf.service.registries import Registries
 
-    _Served = PluginFilesystem | DeferredFilesystem
+    _Served: TypeAlias = PluginFilesystem | DeferredFilesystem
 
 
 _OF_BUNDLED_PLUGINS = {"": "posix_filesystem", "file": "posix_filesystem", "ram": "ram_filesystem"}
