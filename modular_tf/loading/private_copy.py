@@ -39,7 +39,7 @@ _DT_VERSYM, _DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFF0, 0x6FFFFFFE, 0x6FFFFFFF
 _DT_UNUSED = 0x6FFF0000
 _ENTRY = struct.Struct("<qQ")
 _HALF, _WORD = struct.Struct("<H"), struct.Struct("<I")
-_TO_NEXT_RECORD = 12
+_TO_NEXT_RECORD, _MOST_TO_NEXT = 12, (1 << 32) - 1
 _ANY_VERSION = 1
 
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
@@ -155,7 +155,7 @@ def _version_patches(
         unused: set[int] = set()
     else:
         instead, unused = {}, {_DT_VERNEED, _DT_VERNEEDNUM}
-        if not elf.dynamic.version_definitions[0]:
+        if not elf.dynamic.version_definitions_address:
             # The dynamic linker reads the indices without a look at whether it made the versions.
             unused.add(_DT_VERSYM)
     for at, tag, _ in entries:
@@ -165,6 +165,8 @@ def _version_patches(
             yield at, _ENTRY.pack(tag, instead[tag])
     for record, following in zip(kept, [*kept, None][1:], strict=True):
         distance = following.address - record.address if following else 0
+        if distance > _MOST_TO_NEXT:
+            raise elf.image.source.damaged("its records of symbol versions are too far apart")
         place = record.address + _TO_NEXT_RECORD
         yield elf.image.offset_of(place, _WORD.size, "a symbol version"), _WORD.pack(distance)
     place = elf.dynamic.version_indices_address

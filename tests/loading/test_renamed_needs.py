@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import shutil
+import struct
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -161,3 +163,36 @@ def test_a_function_that_is_absent_may_have_a_version(tmp_path):
 
     assert call(library, "absent") == 0
     assert call(library, "ask", 7) == 7 + 1
+
+
+@pytest.mark.parametrize(
+    "oddity", ["no records counted", "no versions counted", "a hidden version", "far numbers"]
+)
+def test_the_versions_are_found_as_the_linker_finds_them(oddity, tmp_path):
+    """It counts none of them, and takes no mark on a version for a part of its number."""
+    path = build(tmp_path, framework_stub("libtensorflow_cc.so.2", version="tensorflow"))
+    data = bytearray(path.read_bytes())
+    with ElfFile(str(path)) as elf:
+        (record,) = [each for each in elf.version_records() if "tensorflow" in each.library]
+        at = elf.image.offset_of(record.address, 16, "")
+        need = at + struct.unpack_from("<I", data, at + 8)[0]
+        indices = elf.image.offset_of(elf.dynamic.version_indices_address, 0, "")
+        of_symbols = elf.version_indices()
+        assert elf.image.dynamic is not None
+        begin, size = elf.image.dynamic
+    number = 30_000 if oddity in {"a hidden version", "far numbers"} else record.needs[0].number
+    for index, found in enumerate(of_symbols):
+        if found == record.needs[0].number:
+            struct.pack_into("<H", data, indices + 2 * index, number)
+    mark = 0x8000 if oddity == "a hidden version" else 0
+    struct.pack_into("<H", data, need + 6, number | mark)
+    if oddity == "no versions counted":
+        struct.pack_into("<H", data, at + 2, 0)
+    if oddity == "no records counted":
+        for entry in range(begin, begin + size, 16):
+            if struct.unpack_from("<q", data, entry) == (0x6FFFFFFF,):
+                struct.pack_into("<Q", data, entry + 8, 0)
+    path.write_bytes(data)
+
+    assert call(load(path), "ask", 5) == 5 + 1
+    assert hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(data).digest()

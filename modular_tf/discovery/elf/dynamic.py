@@ -16,7 +16,7 @@ _INIT, _SONAME, _RPATH, _BIND_NOW, _INIT_ARRAY = 12, 14, 15, 24, 25
 _RELA, _RELASZ, _PLTRELSZ, _JMPREL = 7, 8, 2, 23
 _RUNPATH, _FLAGS, _PREINIT_ARRAY = 29, 30, 32
 _GNU_HASH, _VERSYM, _FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFB
-_VERDEF, _VERDEFNUM, _VERNEED, _VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
+_VERDEF, _VERNEED = 0x6FFFFFFC, 0x6FFFFFFE
 _AUXILIARY, _FILTER = 0x7FFFFFFD, 0x7FFFFFFF
 _LINKING = (_NEEDED, _AUXILIARY, _FILTER)
 _DF_BIND_NOW = 0x8
@@ -47,8 +47,8 @@ class DynamicSection:
         gnu_hash_address: Address of the GNU hash table, or 0.
         symbols_address: Address of the symbol table, or 0.
         version_indices_address: Address of the symbols' version indices, or 0.
-        version_needs: Address and count of the version requirements.
-        version_definitions: Address and count of the version definitions.
+        version_needs_address: Address of the version requirements, or 0.
+        version_definitions_address: Address of the version definitions, or 0.
         relocations: Address and bytes of the tables of relocations, in the order of the linker.
     """
 
@@ -60,9 +60,9 @@ class DynamicSection:
         "relocations",
         "strings",
         "symbols_address",
-        "version_definitions",
+        "version_definitions_address",
         "version_indices_address",
-        "version_needs",
+        "version_needs_address",
     )
 
     def __init__(self, image: Image) -> None:
@@ -81,8 +81,8 @@ class DynamicSection:
         self.gnu_hash_address = self._one(_GNU_HASH)
         self.symbols_address = self._one(_SYMTAB)
         self.version_indices_address = self._one(_VERSYM)
-        self.version_needs = (self._one(_VERNEED), self._one(_VERNEEDNUM))
-        self.version_definitions = (self._one(_VERDEF), self._one(_VERDEFNUM))
+        self.version_needs_address = self._one(_VERNEED)
+        self.version_definitions_address = self._one(_VERDEF)
         self.relocations = (
             (self._one(_RELA), self._one(_RELASZ)),
             (self._one(_JMPREL), self._one(_PLTRELSZ)),

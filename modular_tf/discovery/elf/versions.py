@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 _WEAK = 2
+_HIDDEN = 0x8000  # a mark on the number, no part of it
 # A library needs some ten versions; glibc itself defines about fifty.
 _MAX_RECORDS = 16_384
 
@@ -72,19 +73,19 @@ def version_records(image: Image, dynamic: DynamicSection) -> tuple[VersionRecor
     Raises:
         ElfError: The table is damaged.
     """
-    address, count = dynamic.version_needs
+    address = dynamic.version_needs_address
     if not address:
         return ()
     order = image.layout.order
     records = []
     n_needs = 0
-    for at, (_, n_aux, file, aux, _) in _linked(image, address, Struct(order + "HHIII"), count):
+    for at, (_, _, file, aux, _) in _linked(image, address, Struct(order + "HHIII")):
         library = dynamic.strings.text(file)
         needs = []
-        for _, need in _linked(image, at + aux, Struct(order + "IHHII"), n_aux):
-            _, flags, index, name, _ = need
+        for _, need in _linked(image, at + aux, Struct(order + "IHHII")):
+            _, flags, number, name, _ = need
             version = dynamic.strings.text(name)
-            needs.append(VersionNeed(library, version, bool(flags & _WEAK), index))
+            needs.append(VersionNeed(library, version, bool(flags & _WEAK), number & ~_HIDDEN))
             n_needs += 1
             if n_needs > _MAX_RECORDS:
                 raise image.source.damaged(f"it needs more than {_MAX_RECORDS} symbol versions")
@@ -98,12 +99,12 @@ def version_definitions(image: Image, dynamic: DynamicSection) -> frozenset[str]
     Raises:
         ElfError: The table is damaged.
     """
-    address, count = dynamic.version_definitions
+    address = dynamic.version_definitions_address
     if not address:
         return frozenset()
     order = image.layout.order
     names = set()
-    for at, fields in _linked(image, address, Struct(order + "HHHHIII"), count):
+    for at, fields in _linked(image, address, Struct(order + "HHHHIII")):
         # The first of the linked names is the version's own, the rest are its parents.
         data = image.read_at(at + fields[5], 8, "a version definition")
         names.add(dynamic.strings.text(Struct(order + "II").unpack(data)[0]))
@@ -126,13 +127,15 @@ def glibc_floor(needs: tuple[VersionNeed, ...]) -> str | None:
     return max(found)[1] if found else None
 
 
-def _linked(
-    image: Image, address: int, record: Struct, count: int
-) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield address and fields of records that each end in the distance to the next."""
-    for _ in range(min(count, _MAX_RECORDS)):
+def _linked(image: Image, address: int, record: Struct) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield address and fields of records that each end in the distance to the next.
+
+    The dynamic linker looks at no count of them, so none is believed here.
+    """
+    for _ in range(_MAX_RECORDS):
         fields = record.unpack(image.read_at(address, record.size, "a symbol version"))
         yield address, fields
         if fields[-1] == 0:
             return
         address += fields[-1]
+    raise image.source.damaged(f"it has more than {_MAX_RECORDS} records of symbol versions")
