@@ -197,6 +197,8 @@ class _WorkersOfXdist:
         if self._prefix:
             lock = self._lock.enter_context(open(f"{self._prefix}.lock", "ab"))
             fcntl.flock(lock, fcntl.LOCK_EX)
+            # Closing it would not do: what a plugin leaves running has the descriptor too.
+            self._lock.callback(fcntl.flock, lock, fcntl.LOCK_UN)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -212,7 +214,9 @@ class _WorkersOfXdist:
         if path.exists():
             return [Outcome.from_dict(value) for value in json.loads(path.read_text())]
         outcomes = run()
-        path.write_text(json.dumps([outcome.as_dict() for outcome in outcomes]))
+        part = path.with_suffix(".part")  # a worker may end at any time, and another take its place
+        part.write_text(json.dumps([outcome.as_dict() for outcome in outcomes]))
+        part.replace(path)
         return outcomes
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from modular_tf.check.pytest_plugin import _WorkersOfXdist
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
 _BY_CLASS = """
@@ -143,6 +146,27 @@ def test_workers_of_xdist_check_one_after_the_other(author, tmp_path):
 
     assert code == 0, said
     assert (tmp_path / "runs.txt").read_text() == "begun ended begun ended "
+
+
+def test_a_process_that_a_plugin_leaves_running_keeps_no_worker_of_xdist_waiting(
+    tmp_path_factory,
+):
+    config = SimpleNamespace(workerinput={"testrunuid": "left"})
+    lock = tmp_path_factory.getbasetemp().parent / "modular-tf-check-left.lock"
+    reader, writer = os.pipe()
+    with _WorkersOfXdist(SimpleNamespace(config=config), tmp_path_factory):
+        left = os.fork()
+        if left == 0:
+            os.close(writer)
+            os.read(reader, 1)
+            os._exit(0)
+    try:
+        with lock.open("ab") as mine:
+            fcntl.flock(mine, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(writer)
+        os.close(reader)
+        os.waitpid(left, 0)
 
 
 def test_a_library_that_is_not_there_is_an_error(author):
