@@ -376,6 +376,11 @@ class PluginFilesystem(PluginSettings):
         """The number of open files and regions."""
         return int(lib.mtf_filesystem_open_count(self._handle))
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether a call is under way, or something is open, or is just being opened."""
+        return bool(lib.mtf_filesystem_is_in_use(self._handle))
+
     def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
         """Drop the parent's open files and locks.
 

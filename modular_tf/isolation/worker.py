@@ -247,13 +247,10 @@ class Worker:
         Returns:
             A function that waits for its end. None, and it goes on, where it is used again.
         """
-        with self._lock:
-            process, run = self._process, self._run
-        if not lib.mtf_worker_rest(self.handle, calls):
-            return None
-        with self._lock:
-            if (self._process, self._run) != (process, run):
+        with self._lock:  # so that a call which starts another one sees that this one has no fault
+            if not lib.mtf_worker_rest(self.handle, calls):
                 return None
+            process, run = self._process, self._run
             self._process = None
         if process is None:
             return lambda: None

@@ -77,7 +77,7 @@ class _Shared:
     def idle_s(self, filesystem: PluginFilesystem) -> float:
         """Return for how long nobody has used it, as far as was looked."""
         calls, in_flight = _worker(filesystem).calls()
-        if calls != self._calls or in_flight or filesystem.open_count:
+        if calls != self._calls or in_flight or filesystem.is_in_use:
             self._calls = calls
             self.use(filesystem)
         return time.monotonic() - self._used
@@ -86,7 +86,7 @@ class _Shared:
         """Let its process end; None where it is in use. As of `Worker.begin_rest`."""
         worker = _worker(filesystem)
         calls, _ = worker.calls()
-        if filesystem.open_count:
+        if filesystem.is_in_use:  # a file that is just opened is in no list yet
             return None
         ended = worker.begin_rest(calls)
         if ended is not None:
@@ -110,7 +110,7 @@ class Instances:
         self._lock = ForkLock()
         self._named: dict[str, PluginFilesystem | None] = {}  # None while it is made
         self._shared: dict[str, _Shared] = {}
-        self._being_made = 0  # of the shared ones
+        self._being_made: set[object] = set()  # one for each of the shared ones
         # A lock lives while a thread refers to it.
         self._making: weakref.WeakValueDictionary[str, ForkLock] = weakref.WeakValueDictionary()
         self._thread = WorkingThread()
@@ -174,9 +174,9 @@ class Instances:
         environment: Environment,
         rested: PluginFilesystem | None,
     ) -> PluginFilesystem:
-        self._make_room(plugin.name)
-        made = None
+        made, making = None, object()
         try:
+            self._make_room(plugin.name, making)
             if rested is None:
                 made = _opened(plugin, self._config, scheme, name, environment)
             found = rested or made
@@ -190,11 +190,10 @@ class Instances:
                 made.close()
             raise
         finally:
-            with self._lock:
-                self._being_made -= 1
+            self._being_made.discard(making)
         return found
 
-    def _make_room(self, plugin: str) -> None:
+    def _make_room(self, plugin: str, making: object) -> None:
         """Count one more that is being made; end processes of others where there are too many.
 
         Raises:
@@ -203,22 +202,24 @@ class Instances:
         most = self._config.most_instances
         ended: list[Callable[[], object]] = []
         with self._lock:
-            excess = len(self._running()) + self._being_made + 1 - most
+            excess = len(self._running()) + len(self._being_made) + 1 - most
             for _, shared, filesystem in sorted(self._running(), key=lambda one: -one[0]):
                 if len(ended) >= excess:
                     break
                 if (wait := shared.begin_rest(filesystem)) is not None:
                     ended.append(wait)
-            if len(ended) < excess:
-                raise ResourceExhaustedError(
-                    f"{most} instances for storage options run, and all have calls under way or"
-                    f" open files; try again when some have ended, or raise `most_instances` in"
-                    f" {self._config.origin}",
-                    plugin=plugin,
-                )
-            self._being_made += 1
+            is_full = len(ended) < excess
+            if not is_full:
+                self._being_made.add(making)
         for wait in ended:
             wait()
+        if is_full:
+            raise ResourceExhaustedError(
+                f"{most} instances for storage options run, and all have calls under way or"
+                f" open files; try again when some have ended, or raise `most_instances` in"
+                f" {self._config.origin}",
+                plugin=plugin,
+            )
 
     def _running(self) -> list[tuple[float, _Shared, PluginFilesystem]]:
         """Return the shared ones that have a process, each with how long it has been idle."""
@@ -308,7 +309,7 @@ class Instances:
         """Make what the parent had usable in a forked child, or give it up."""
         for name in [name for name, found in list(self._named.items()) if found is None]:
             self._named.pop(name, None)  # the thread that made it stayed in the parent
-        self._being_made = 0
+        self._being_made.clear()
         self._wakes = SimpleQueue()
         shared = [one.find() for one in list(self._shared.values())]
         for filesystem in (*list(self._named.values()), *shared):

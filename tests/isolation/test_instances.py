@@ -15,6 +15,7 @@ import pytest
 
 from modular_tf.errors import AlreadyExistsError, ConfigError, ResourceExhaustedError
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+from modular_tf.isolation import worker as worker_module
 from modular_tf.service.configuration import Config, load_config
 from modular_tf.service.service import PluginService
 
@@ -152,6 +153,60 @@ def test_calls_go_on_while_processes_end_and_start() -> None:
         with ThreadPoolExecutor(4) as pool:
             assert list(pool.map(use, range(4))) == [0, 1, 2, 3]
         assert all(not worker.restarts for worker in service.workers())
+
+
+class _Core:
+    """The native core, one of whose functions is watched."""
+
+    def __init__(self, core: object, name: str, after: Callable[[], None]) -> None:
+        self._core, self._name, self._after = core, name, after
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._core, name)
+        if name != self._name:
+            return found
+
+        def call(*arguments: object) -> object:
+            result = found(*arguments)
+            self._after()
+            return result
+
+        return call
+
+
+def test_a_call_that_follows_the_end_at_once_is_told_of_no_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with _service(most_instances=1) as service:
+        held = _tenant(service, 1)
+        assert not held.path_exists("ram://x")
+        follower = threading.Thread(target=held.path_exists, args=("ram://x",))
+
+        def follow() -> None:
+            follower.start()
+            follower.join(0.5)
+
+        core = _Core(worker_module.lib, "mtf_worker_rest", follow)
+        monkeypatch.setattr(worker_module, "lib", core)
+        _tenant(service, 2)
+        monkeypatch.undo()
+        follower.join()
+
+        assert {worker.restarts for worker in service.workers()} == {0}
+
+
+def test_an_interrupt_while_room_is_made_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with _service(most_instances=1) as service:
+        _tenant(service, 1)
+        monkeypatch.setattr(worker_module, "_end_left", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            _tenant(service, 2)
+        monkeypatch.undo()
+
+        assert not _tenant(service, 3).path_exists("ram://x")
 
 
 def test_instances_are_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

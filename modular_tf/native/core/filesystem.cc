@@ -103,6 +103,10 @@ extern "C" int mtf_filesystem_shares_store(const mtf_filesystem* filesystem,
              : 0;
 }
 
+extern "C" int mtf_filesystem_is_in_use(const mtf_filesystem* filesystem) {
+  return filesystem->gate.is_in_use() ? 1 : 0;
+}
+
 extern "C" int64_t mtf_filesystem_open_count(mtf_filesystem* filesystem) {
   const mtf::LockGuard lock(filesystem->open_lock);
   auto count = static_cast<int64_t>(filesystem->gate.resting());

@@ -70,6 +70,8 @@ mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int reinitialis
 
 /* How many readers, writers and regions are open. */
 int64_t mtf_filesystem_open_count(mtf_filesystem* filesystem);
+/* 1: a call is under way, or something is open, or being opened. */
+int mtf_filesystem_is_in_use(const mtf_filesystem* filesystem);
 
 mtf_error* mtf_translate_name(mtf_filesystem* filesystem, const char* path, char** name);
 

@@ -37,6 +37,7 @@ class Gate {
     } while (!state_.compare_exchange_weak(state, state - kResting));
     return true;
   }
+  bool is_in_use() const { return uses(state_.load()) != 0; }
   uint64_t resting() const { return state_.load() / kResting; }
   // Of a closed object: true where all uses are at rest; the caller ends the object now.
   bool end_in_spite_of_resting() {
