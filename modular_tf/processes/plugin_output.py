@@ -33,5 +33,7 @@ def output_to_standard_error() -> Iterator[None]:
 
 
 def _restore(kept: int) -> None:
-    flush_output()
-    os.dup2(kept, _STDOUT)
+    try:
+        flush_output()
+    finally:  # also where it is interrupted
+        os.dup2(kept, _STDOUT)

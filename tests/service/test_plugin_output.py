@@ -27,3 +27,28 @@ def test_it_goes_to_standard_error(kind, place, first_contact, run_python):
 
     assert ended.stdout.splitlines() == ["application: before", "application: after"]
     assert "no line's end" in ended.stderr
+
+
+_INTERRUPTED = """
+from modular_tf.processes import plugin_output
+
+def flush():
+    if flushed:
+        raise KeyboardInterrupt
+    flushed.append(True)
+
+flushed = []
+plugin_output.flush_output = flush
+try:
+    with plugin_output.output_to_standard_error():
+        print("of the plugin", flush=True)
+except KeyboardInterrupt:
+    print("of the application")
+"""
+
+
+def test_an_interrupt_leaves_standard_output_to_the_application(run_python):
+    ended = run_python(_INTERRUPTED)
+
+    assert ended.stdout == "of the application\n"
+    assert ended.stderr == "of the plugin\n"
