@@ -5,9 +5,9 @@
 
 #include <atomic>
 #include <cstring>
-#include <mutex>
 
 #include "call_under_way.h"
+#include "fork_lock.h"
 #include "signal_place.h"
 
 namespace {
@@ -24,7 +24,7 @@ struct Segment {
 
 Segment segments[kMostSegments];
 std::atomic<size_t> segment_count{0};  // what lies below it does not change any more
-std::mutex adding;
+mtf::Lock adding;
 
 struct Search {
   uintptr_t base;
@@ -150,7 +150,7 @@ const mtf_plugin* plugin_that_cancels() noexcept {
 }  // namespace mtf
 
 extern "C" int mtf_plugin_has_code(const mtf_plugin* plugin, uintptr_t base) {
-  const std::lock_guard<std::mutex> lock(adding);
+  const mtf::LockGuard lock(adding);
   Search search = {base, plugin, true};
   dl_iterate_phdr(add_segments, &search);
   return search.has_room ? 0 : -1;
