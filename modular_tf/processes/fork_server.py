@@ -83,7 +83,10 @@ class ForkServer:
                 _, descriptors, _, _ = socket.recv_fds(self._control, 1, 1)
                 if not descriptors:
                     return
-                self._watchers.add(self._fork(descriptors[0]))
+                # Where there can be no more processes now, the others go on: who has asked for one
+                # sees that its socket ends.
+                with suppress(OSError):
+                    self._watchers.add(self._fork(descriptors[0]))
                 os.close(descriptors[0])
 
     def _sweep(self) -> None:
@@ -98,7 +101,12 @@ class ForkServer:
     def _fork(self, descriptor: int) -> int:
         me = os.getpid()
         reads, writes = os.pipe()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(reads)
+            os.close(writes)
+            raise
         if pid == 0:
             try:
                 os.close(reads)
