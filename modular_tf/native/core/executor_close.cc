@@ -146,14 +146,13 @@ extern "C" void mtf_executors_close(mtf_executor* const* executors, mtf_error** 
   each([](mtf_executor* executor, mtf_error** error) {
     if (!executor->await_calls()) *error = executor->leave_all();
   });
-  const auto each_idle = [&](auto&& step) {
+  // `calls` does not tell which those are: calls that are refused count for a moment.
+  const auto each_other = [&](auto&& step) {
     each([&](mtf_executor* executor, mtf_error** error) {
       if (!executor->is_left) step(executor, error);
     });
   };
-  each_idle([](mtf_executor* executor, mtf_error** error) {
-    if (*error == nullptr) *error = executor->finish_work();
-  });
-  each_idle([](mtf_executor* executor, mtf_error**) { executor->await_users(); });
-  each_idle([](mtf_executor* executor, mtf_error**) { executor->destroy_all(); });
+  each_other([](mtf_executor* executor, mtf_error** error) { *error = executor->finish_work(); });
+  each_other([](mtf_executor* executor, mtf_error**) { executor->await_users(); });
+  each_other([](mtf_executor* executor, mtf_error**) { executor->destroy_all(); });
 }

@@ -54,12 +54,12 @@ struct mtf_executor {
   std::unique_ptr<mtf::Allocator> allocator;
   const SP_Device* device = nullptr;
   bool is_host = false;  // device memory is the host's
-  std::atomic<bool> is_left{false};  // closed while a kernel ran that nobody waits for
   std::atomic<uint64_t (*)(SP_Timer)> nanoseconds{nullptr};
   const unsigned generation = mtf::fork_generation();  // objects of another belong to the parent
 
   std::atomic<int64_t> calls{0};
   std::atomic<bool> closed{false};
+  std::atomic<bool> is_left{false};  // as it is, for good, since executions of kernels go on
   std::atomic<int> references{1};
 
   bool is_foreign() const { return generation != mtf::fork_generation(); }

@@ -67,6 +67,11 @@ bool WorkerCall::acquire() {
                     std::strerror(number));
     }
     if (!waits_) return false;
+    if (of_this_thread(worker_) >= worker_->channels) {
+      return failed(kFailedPrecondition, 0,
+                    "a signal handler has interrupted the only call that the process of the plugin has room "
+                    "for; call it when the handler has returned");
+    }
     ++worker_->waiting;
     const bool is_free = worker_->changed.wait_for(
         lock, std::chrono::milliseconds(kLookForSignalsMs),
