@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
 
 _still_viewed: set[DevicePlatform] = set()
-"""Closed platforms whose host memory was in use then. Memory that native code frees, as that of a
-kernel's output, tells nobody: the next platform that is loaded or closed looks."""
+"""Closed platforms of host devices whose memory was in use then.
+
+Memory that native code frees, as that of a kernel's output, tells nobody: the next platform that is
+loaded or closed looks."""
 
 
 def _close_unviewed() -> None:
@@ -258,7 +260,8 @@ class DevicePlatform:
         if not viewed:
             return self._release_now()
         self._viewed = set(viewed)  # each is asked for below, also beside another close
-        _still_viewed.add(self)
+        if self.is_host_memory:
+            _still_viewed.add(self)
         # All at once: later the collector may have freed the native part of one.
         for ordinal, executor in viewed.items():
             executor.call_when_unused(partial(self._host_memory_ended, ordinal))

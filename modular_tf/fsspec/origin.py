@@ -148,7 +148,11 @@ def _start(
     from modular_tf.service.default import LoadedOnce  # noqa: PLC0415  (the native core)
     from modular_tf.service.service import PluginService  # noqa: PLC0415  (likewise)
 
-    once = LoadedOnce(lambda: PluginService(config=config, plugin_paths=paths), load)
+    # Who names a plugin gets its schemes, also those that the bundled plugins have otherwise.
+    is_bundled = plugin is None or (isinstance(plugin, PluginFile) and plugin.is_bundled)
+    once = LoadedOnce(
+        lambda: PluginService(config=config, plugin_paths=paths, bundled=is_bundled), load
+    )
     return _started.setdefault((plugin, repr(config)), once).get()
 
 

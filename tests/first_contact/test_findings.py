@@ -96,7 +96,9 @@ def test_what_may_be_accepted_lets_the_process_live():
 
     assert letting_live == ACCEPTABLE
     assert not Violation("LD-069", "").is_error
-    assert all("first_contact_accept" in rule(rule_id).remedy for rule_id in ACCEPTABLE)
+    assert not Violation("LD-065", "").is_error  # configurations may still name it
+    letting_live.remove("LD-065")
+    assert all("first_contact_accept" in rule(rule_id).remedy for rule_id in letting_live)
 
 
 def _opened_row(path="/p/libmore.so", size=3):

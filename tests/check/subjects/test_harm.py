@@ -71,7 +71,9 @@ def test_checks_of_the_library_are_about_other_things(outcomes_of):
 def test_who_wants_no_allocator_has_none(outcomes_of):
     (found,) = outcomes_of("overrun", "FS-257", preload=False)
 
-    assert found.verdict is Verdict.PASSED
+    # The system's allocator sees it or not, by what lies beside the block.
+    assert found.verdict in {Verdict.PASSED, Verdict.CRASHED}
+    assert "heap block" not in found.found
 
 
 @pytest.mark.parametrize("reached", [Pass.RAW, Pass.HOST])
