@@ -403,6 +403,7 @@ def test_a_copy_that_comes_during_a_wait_keeps_its_buffer(host_device, monkeypat
 
 
 def test_a_stream_that_is_dropped_finishes_first(host_device):
+    before = host_device.allocator_stats().bytes_in_use  # of arrays that other tests have left
     memory, out = host_device.allocate(1 << 20), bytearray(1 << 20)
     stream = host_device.create_stream()
     for _ in range(20):
@@ -411,7 +412,7 @@ def test_a_stream_that_is_dropped_finishes_first(host_device):
     memory.close()
     del stream, memory
     assert out == b"d" * (1 << 20)
-    assert host_device.allocator_stats().bytes_in_use == 0
+    assert host_device.allocator_stats().bytes_in_use <= before
 
 
 def test_a_stream_that_is_never_waited_for_keeps_little(device):
