@@ -68,6 +68,7 @@ class PluginService(Served):
     Raises:
         ConfigError: The configuration file is not usable.
         ClosedError: The process ends, and this is a thread that it does not wait for.
+        ImportError: This is not the main interpreter of the process.
     """
 
     def __init__(
@@ -82,6 +83,9 @@ class PluginService(Served):
         isolation: str | Mapping[str, str] | None = None,
         call_timeout_s: float | None = None,
     ) -> None:
+        # Refuses interpreters within the interpreter, which share what all of them would close.
+        from modular_tf.native import _dlpack  # noqa: F401, PLC0415  (for what its import does)
+
         follow_environment()
         self.config = (config or load_config(privileged=is_privileged())).with_given(
             statistics=statistics, isolation=isolation, call_timeout_s=call_timeout_s

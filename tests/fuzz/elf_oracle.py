@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MOST_SYMBOLS = 100_000
 _MOST_RECORDS = 16_384
+_NUMBER = 0x7FFF  # of a version; the bit above marks it as hidden
 _WIDE_HASHES = (22, 0x9026)  # s390x and Alpha
 _BINDINGS = ("STB_GLOBAL", "STB_WEAK", "STB_LOOS")
 # pyelftools reads three bits, as Solaris does, where the linker reads two.
@@ -126,24 +127,29 @@ class Oracle:
 
     def version_needs(self) -> list[tuple[str, str, bool, int]]:
         """Return library, version, weakness and number of each version that it needs."""
-        records = self._records(GNUVerNeedSection, "DT_VERNEED", "DT_VERNEEDNUM", "vn_next")
+        records = self._records(_VersionNeeds, "DT_VERNEED", "vn_next")
         return [
-            (self._string(need["vn_file"]), aux.name, bool(aux["vna_flags"] & 2), aux["vna_other"])
+            (
+                self._string(need["vn_file"]),
+                aux.name,
+                bool(aux["vna_flags"] & 2),
+                aux["vna_other"] & _NUMBER,
+            )
             for need, auxes in records
             for aux in _until_last(auxes, "vna_next", lambda aux: aux.entry)
         ]
 
     def version_definitions(self) -> set[str]:
         """Return the names of the versions that it defines."""
-        records = self._records(GNUVerDefSection, "DT_VERDEF", "DT_VERDEFNUM", "vd_next")
+        records = self._records(_VersionDefinitions, "DT_VERDEF", "vd_next")
         return {next(iter(auxes)).name for _, auxes in records}
 
-    def _records(self, kind: Any, tag: str, count_tag: str, next_field: str) -> Iterator[Any]:
+    def _records(self, kind: Any, tag: str, next_field: str) -> Iterator[Any]:
         if not self._last(tag):
             return iter(())
         head = Container(
             sh_offset=self._offset(self._last(tag)),
-            sh_info=self._last(count_tag),
+            sh_info=_MOST_RECORDS + 1,
             sh_size=0,
             sh_flags=0,
             sh_type="",
@@ -230,7 +236,7 @@ class Oracle:
         if not address:
             return 0
         start = self._offset(address) + 2 * index
-        return struct_parse(self.elf.structs.Elf_half(""), self._stream, start) & 0x7FFF
+        return struct_parse(self.elf.structs.Elf_half(""), self._stream, start) & _NUMBER
 
     @cached_property
     def _gnu_hash(self) -> GNUHashTable:
@@ -243,6 +249,24 @@ class Oracle:
             raise UnclearError("pyelftools reads every hash table by four bytes")
         start = self._offset(self._last("DT_HASH"))
         return ELFHashTable(self.elf, start, None, self)  # type: ignore[arg-type]
+
+
+class _LinkedRecords:
+    """Records of versions up to the last link, since the linker looks at no count of them."""
+
+    def _iter_version_auxiliaries(self, entry_offset: int, count: int) -> Iterator[Any]:
+        del count
+        return super()._iter_version_auxiliaries(  # type: ignore[misc]
+            entry_offset, _MOST_RECORDS + 1
+        )
+
+
+class _VersionNeeds(_LinkedRecords, GNUVerNeedSection):
+    pass
+
+
+class _VersionDefinitions(_LinkedRecords, GNUVerDefSection):
+    pass
 
 
 class _Strings:
