@@ -25,6 +25,9 @@ NATIVE = re.compile(r"\bkRule\w+ = ([1-9]\d*)")
 """A rule of kernels by its number, as the host runtime has it."""
 RULES = all_rules()
 
+_HIGHEST = {"FS": 356, "KN": 103, "LD": 144, "SE": 329}
+"""The highest number that was ever given, by letters: a new rule has the next one."""
+
 _TABLES = ("modular_tf.rules", "modular_tf.check.rules")
 """The packages that state rules."""
 
@@ -118,6 +121,13 @@ def test_an_id_is_not_given_twice():
 
     with pytest.raises(RuntimeError, match=f"{first.id} is used twice"):
         rules_by_id([first, second], [first])
+
+
+def test_a_new_rule_has_the_number_after_the_highest_that_was_ever_given():
+    """A rule that went keeps its number, so the highest number in use says nothing."""
+    over = [rule_id for rule_id in RULES if int(rule_id[3:]) > _HIGHEST[rule_id[:2]]]
+
+    assert over == [], f"raise _HIGHEST, by one for each new rule: {_HIGHEST}"
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)

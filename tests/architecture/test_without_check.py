@@ -33,6 +33,13 @@ SUBJECT = """
     named = [name for name in sys.modules if name.startswith("modular_tf.check")]
     print(json.dumps([states, read.decode(), copied == bytes(range(64)), named]))
 """
+# The finder of an editable install comes before the path on which the copy lies.
+WITHOUT_EDITABLE_INSTALL = dedent("""
+    import sys
+    sys.meta_path = [
+        finder for finder in sys.meta_path if not type(finder).__module__.startswith("_editable_")
+    ]
+""")
 COMMAND = """
     import sys
     from modular_tf.cli.main import run
@@ -67,7 +74,9 @@ def run_host(run_python, host_alone):
     path = os.pathsep.join([str(host_alone), *([others] if others else [])])
 
     def run(code, *arguments, **options):
-        return run_python(code, *arguments, env={"PYTHONPATH": path}, **options)
+        return run_python(
+            WITHOUT_EDITABLE_INSTALL + dedent(code), *arguments, env={"PYTHONPATH": path}, **options
+        )
 
     return run
 

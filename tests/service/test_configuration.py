@@ -20,7 +20,7 @@ from modular_tf.service.configuration import (
     parse_config,
     trust_of,
 )
-from modular_tf.service.configuration_keys import LISTS
+from modular_tf.service.configuration_keys import KEYS, LISTS
 from modular_tf.service.service import PluginService
 from tests.device.dialects.building import Build
 
@@ -46,8 +46,80 @@ fraction = 0.5
 ONE_CHIP = "ONE_API"
 """
 
+# For each key: a right value as TOML and as Python has it, none of them the default, and a wrong one.
+_VALUES = {
+    "plugin_dirs": ('["/p"]', ("/p",), "5"),
+    "enable": ('["a*"]', ("a*",), '"a"'),
+    "disable": ('["b"]', ("b",), "[5]"),
+    "visible_devices": ('["NPU:0"]', ("NPU:0",), "[true]"),
+    "first_contact_accept": ('["LD-064"]', ("LD-064",), '["LD-001"]'),
+    "calls_at_once": ("7", 7, "257"),
+    "copy_streams": ("4", 4, "5"),
+    "isolation": ('{"s3*" = "process"}', {"s3*": "process"}, '"thread"'),
+    "call_timeout_s": ("1.5", 1.5, "0"),
+    "most_worker_faults": ("0", 0, "-1"),
+    "instance_idle_s": ("2", 2, "true"),
+    "most_instances": ("1", 1, "0"),
+    "first_contact": ('"always"', "always", '"sometimes"'),
+    "first_contact_timeout_s": ("5", 5, "1e300"),
+    "first_contact_memory_mib": ("64", 64, "1.5"),
+    "load": ('"eager"', "eager", '"late"'),
+    "name_prefix": ('"/job:a/replica:0/task:1"', "/job:a/replica:0/task:1", '"/job:a"'),
+    "statistics": ("true", True, "1"),
+    "tell_ended_calls": ("false", False, "0"),
+    "close_timeout_s": ("9", 9, '"9"'),
+    "watch_polling": ("true", True, '"yes"'),
+    "watch_poll_interval_s": ("1", 1, "0"),
+    "priorities": ("{NPU = 300}", {"NPU": 300}, "{NPU = true}"),
+    "scheme_pins": ('{s3 = "mine"}', {"s3": "mine"}, "{s3 = 5}"),
+    "dlpack_types": ('{CHIP = "ONE_API"}', {"CHIP": "ONE_API"}, "{CHIP = 14}"),
+    "worker_directories": ('{"s3*" = ["/d"]}', {"s3*": ["/d"]}, '{"s3*" = ["d"]}'),
+    "device_count": ("{NPU = 1}", {"NPU": 1}, "{NPU = -1}"),
+    "memory.limit_bytes": ("1024", 1024, "-1"),
+    "memory.fraction": ("0.5", 0.5, "1.5"),
+    "memory.growth": ("true", True, "1"),
+    "memory.garbage_collection": ("true", True, '"yes"'),
+    "memory.host_limit_bytes": ("1024", 1024, "1.5"),
+    "trust.owners": ('["me", 7]', ("me", 7), "[1.5]"),
+    "trust.groups": ('["us"]', ("us",), '"us"'),
+    "trust.allow_writable": ('["/shared/*"]', ("/shared/*",), "[5]"),
+    "trust.allow_executable_stack": ('["/x.so"]', ("/x.so",), '[""]'),
+    "trust.require_record": ("true", True, "1"),
+    "trust.frozen": ("true", True, '"yes"'),
+    "trust.lock": ('"/l"', "/l", "5"),
+}
 
-def test_every_key_is_read(tmp_path, monkeypatch):
+
+def test_every_key_has_a_right_and_a_wrong_value_here():
+    assert _VALUES.keys() == KEYS.keys()
+
+
+@pytest.mark.parametrize("key", _VALUES)
+def test_a_value_of_the_file_arrives_in_the_configuration(key):
+    text, expected, _ = _VALUES[key]
+    config = parse_config(f"{key} = {text}", "/etc/c.toml")
+
+    assert _value_of(config, key) == expected != _value_of(Config(), key)
+
+
+def _value_of(config: Config, key: str) -> object:
+    table, _, name = key.rpartition(".")
+    holder = getattr(config, table) if table else config
+    if table == "memory":
+        holder = holder.get("", MemorySettings())
+    return getattr(holder, name)
+
+
+@pytest.mark.parametrize("key", _VALUES)
+def test_a_wrong_value_is_named_with_key_and_file(key):
+    *_, wrong = _VALUES[key]
+
+    with pytest.raises(ConfigError, match=rf"/etc/c\.toml: .*{key}: expected ") as failure:
+        parse_config(f"{key} = {wrong}", "/etc/c.toml")
+    assert "found" in failure.value.message
+
+
+def test_a_whole_file_is_read(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", "/home/x")
     config = parse_config(_FULL, str(tmp_path / "c.toml"))
 
