@@ -19,6 +19,7 @@ settings.register_profile("untimed", settings.default, deadline=None)
 settings.load_profile("untimed")
 
 pytest_plugins = [
+    "tests.fixtures.core_run",
     "tests.fixtures.machine",
     "tests.fixtures.children",
     "tests.fixtures.garbage",

@@ -46,7 +46,7 @@ fraction = 0.5
 ONE_CHIP = "ONE_API"
 """
 
-# For each key: a right value as TOML and as Python has it, none of them the default, and a wrong one.
+# Of each key a right value, as TOML and as Python has it, other than the default, and a wrong one.
 _VALUES = {
     "plugin_dirs": ('["/p"]', ("/p",), "5"),
     "enable": ('["a*"]', ("a*",), '"a"'),
