@@ -184,6 +184,30 @@ void a_wait_ends_with_its_time() {
   check(!lock.try_lock());
 }
 
+void a_wait_for_a_lock_ends_with_its_time() {
+  Lock lock;
+  while_taken(lock, [&] { check(!lock.try_lock_for(std::chrono::milliseconds(20))); });
+  check(lock.try_lock_for(std::chrono::milliseconds(0)));
+}
+
+void threads_that_give_up_leave_no_other_asleep() {
+  Lock lock;
+  long count = 0;
+  std::atomic<long> taken{0};
+  std::atomic<int> number{0};
+  on_threads([&] {
+    const bool gives_up = number++ % 2 == 0;
+    for (int i = 0; i < 100000; ++i) {
+      if (!gives_up) lock.lock();
+      if (gives_up && !lock.try_lock_for(std::chrono::microseconds(i % 50))) continue;
+      ++count;
+      ++taken;
+      lock.unlock();
+    }
+  });
+  check(count == taken);
+}
+
 const std::map<std::string, std::function<void()>> cases = {
     {"one_thread_at_a_time", one_thread_at_a_time},
     {"a_taken_lock_is_not_taken_twice", a_taken_lock_is_not_taken_twice},
@@ -195,6 +219,8 @@ const std::map<std::string, std::function<void()>> cases = {
     {"a_child_waits_beside_the_waiters_of_its_parent",
      a_child_waits_beside_the_waiters_of_its_parent},
     {"a_wait_ends_with_its_time", a_wait_ends_with_its_time},
+    {"a_wait_for_a_lock_ends_with_its_time", a_wait_for_a_lock_ends_with_its_time},
+    {"threads_that_give_up_leave_no_other_asleep", threads_that_give_up_leave_no_other_asleep},
 };
 
 }  // namespace

@@ -21,8 +21,11 @@ const int watching_forks = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add
 uint32_t free_here() { return fork_generation() * (kBits + 1); }
 
 // Sleeps while `word` is `seen`; `most` may be NULL.
-void sleep_while(std::atomic<uint32_t>& word, uint32_t seen, const timespec* most) {
-  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, most, nullptr, 0);
+void sleep_while(std::atomic<uint32_t>& word, uint32_t seen, const std::chrono::nanoseconds* most) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  timespec time = {};
+  if (most != nullptr) time = {most->count() / kSecond, most->count() % kSecond};
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, most == nullptr ? nullptr : &time, nullptr, 0);
 }
 
 void wake(std::atomic<uint32_t>& word, int most) {
@@ -46,17 +49,29 @@ bool Lock::try_lock() {
   return false;
 }
 
-void Lock::lock() {
+void Lock::lock() { lock_until(nullptr); }
+
+bool Lock::try_lock_for(std::chrono::nanoseconds most) {
+  const auto end = std::chrono::steady_clock::now() + most;
+  return lock_until(&end);
+}
+
+bool Lock::lock_until(const std::chrono::steady_clock::time_point* end) {
   const uint32_t ours = free_here();
   uint32_t seen = ours;
-  if (state_.compare_exchange_strong(seen, ours | kHeld, std::memory_order_acquire)) return;
+  if (state_.compare_exchange_strong(seen, ours | kHeld, std::memory_order_acquire)) return true;
   uint32_t taken = ours | kHeld;  // how it is taken: other threads may be sleeping too
   for (;;) {
     if ((seen & ~kBits) != ours || (seen & kHeld) == 0) {
       if (!state_.compare_exchange_weak(seen, taken, std::memory_order_acquire)) continue;
-      return note_holder(seen);
+      note_holder(seen);
+      return true;
     } else if ((seen & kWanted) != 0 || state_.compare_exchange_weak(seen, seen | kWanted)) {
-      sleep_while(state_, ours | kBits, nullptr);
+      std::chrono::nanoseconds left{};
+      if (end != nullptr) left = *end - std::chrono::steady_clock::now();
+      // Who gives up leaves it wanted: it may be the one that was woken, and others sleep.
+      if (end != nullptr && left.count() <= 0) return false;
+      sleep_while(state_, ours | kBits, end == nullptr ? nullptr : &left);
       taken = ours | kBits;
       seen = state_.load(std::memory_order_relaxed);
     }
@@ -84,15 +99,9 @@ void Signal::notify_all() {
 }
 
 void Signal::sleep(UniqueLock& lock, const std::chrono::nanoseconds* most) {
-  constexpr int64_t kSecond = 1'000'000'000;
   const uint32_t seen = count_.load();
   lock.unlock();
-  if (most == nullptr) {
-    sleep_while(count_, seen, nullptr);
-  } else {
-    const timespec time = {most->count() / kSecond, most->count() % kSecond};
-    sleep_while(count_, seen, &time);
-  }
+  sleep_while(count_, seen, most);
   lock.lock();
 }
 

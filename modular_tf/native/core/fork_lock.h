@@ -34,12 +34,15 @@ class Lock {
   Lock& operator=(const Lock&) = delete;
   void lock();
   bool try_lock();
+  // False: another thread has held it all the time.
+  bool try_lock_for(std::chrono::nanoseconds most);
   void unlock();
   // Whether another thread held it at a fork, so that what it protects may be half changed here and
   // stays so. Only for the holder.
   bool is_abandoned() const { return is_abandoned_; }
 
  private:
+  bool lock_until(const std::chrono::steady_clock::time_point* end);  // NULL: it waits as long as it takes
   void note_holder(uint32_t seen);
 
   std::atomic<uint32_t> state_{0};  // the generation, and two bits of what is so in it
