@@ -47,6 +47,7 @@ class Variable:
         Raises:
             InvalidArgumentError: It has another element type.
             ClosedError: The variable, or its device, was closed.
+            AbortedError: A kernel whose call was interrupted has kept it locked for 5 seconds.
             ModularTFError: The copy failed.
         """
         native = self.open_native()
@@ -70,6 +71,7 @@ class Variable:
 
         Raises:
             FailedPreconditionError: It has none yet.
+            AbortedError: As `assign`.
             ClosedError: The variable, or its device, was closed.
         """
         arguments = self.open_native(), self._site.native

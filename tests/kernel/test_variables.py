@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -193,6 +194,101 @@ def test_kernels_that_lock_variables_one_by_one_do_not_wait_for_each_other_for_e
     )
 
     assert child.stdout.splitlines() == ["[True, 'locked']", "[0.] [0.]"]
+
+
+_LOCKED = """
+    import faulthandler, signal, sys, threading
+    import numpy as np
+    from modular_tf import PluginService
+    from modular_tf.errors import AbortedError
+
+    faulthandler.dump_traceback_later(60, exit=True)
+    service = PluginService()
+    service.load("host_device")
+    service.load(sys.argv[1])
+    device = service.device("CPU:0")
+    variable, other = device.variable("float32"), device.variable("float32")
+    value = np.ones(1, "float32")
+    for each in (variable, other):
+        each.assign(value)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        device.op("MtfLockUntilLetGo")(variable)
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+def test_a_kernel_that_was_interrupted_and_is_not_done_locks_nobody_out_for_ever(
+    run_python: PythonRunner,
+) -> None:
+    child = run_python(
+        dedent(_LOCKED)
+        + dedent("""
+        found = {}
+
+        def use(name, call):
+            try:
+                call()
+            except AbortedError as error:
+                found[name] = error.rule, "was interrupted" in str(error)
+
+        calls = {
+            "value": variable.value,
+            "assign": lambda: variable.assign(value),
+            "add": lambda: device.op("MtfAdd")(variable, value),
+            "lock": lambda: device.op("MtfAddToBoth")(other, variable, value),
+            "forward": lambda: device.op("MtfForwardReference")(variable),
+        }
+        threads = [threading.Thread(target=use, args=each) for each in calls.items()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for name in calls:
+            print(name, found.get(name))
+        print(other.value().to_numpy())
+        device.op("MtfLetGo")()
+        device.op("MtfAdd")(variable, value)
+        print(variable.value().to_numpy())
+        service.close()
+        """),
+        build_variables(),
+    )
+
+    assert child.stdout.splitlines() == [
+        "interrupted",
+        *(f"{name} ('KN-095', True)" for name in ("value", "assign", "add", "lock", "forward")),
+        "[1.]",
+        "[100.]",
+    ]
+
+
+def test_the_memory_of_a_variable_stays_while_an_interrupted_kernel_has_it_locked(
+    run_python: PythonRunner,
+) -> None:
+    child = run_python(
+        dedent(_LOCKED)
+        + dedent("""
+        from modular_tf.errors import DeadlineExceededError
+
+        variable.close()
+        try:
+            service.close()
+        except DeadlineExceededError as error:
+            print("is not done" in str(error))
+        import ctypes
+        ctypes.CDLL(sys.argv[1]).end_interrupted()
+        """),
+        build_variables(),
+    )
+
+    assert child.stdout.splitlines() == ["interrupted", "True"]
 
 
 def test_a_reference_is_assigned_and_comes_out(device: Device) -> None:

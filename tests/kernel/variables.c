@@ -108,6 +108,40 @@ static void keep_locked(void* kernel, TF_OpKernelContext* context) {
   end(context, status);
 }
 
+static TF_AsyncOpKernelDoneCallback* kept_done;
+static TF_Tensor* kept_value;
+
+/* Locks, and is not done until `let_go` runs. */
+static void lock_until_let_go(void* kernel, TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* done) {
+  (void)kernel;
+  TF_Status* status = TF_NewStatus();
+  TF_VariableInputLockHolder* holder = NULL;
+  const int inputs[] = {0};
+  TF_MaybeLockVariableInputMutexesInOrder(context, true, false, inputs, 1, copy, &holder, status);
+  TF_GetInputTensorFromVariable(context, 0, true, false, false, copy, &kept_value, status);
+  TF_DeleteStatus(status);
+  kept_done = done;
+}
+
+/* Writes to the variable that `lock_until_let_go` keeps locked, and ends that kernel. */
+__attribute__((visibility("default"))) void end_interrupted(void);
+void end_interrupted(void) {
+  *(float*)TF_TensorData(kept_value) = 99;
+  TF_DeleteTensor(kept_value);
+  TF_RunAsyncOpKernelDoneCallback(kept_done);
+}
+
+static void let_go(void* kernel, TF_OpKernelContext* context) {
+  (void)kernel;
+  (void)context;
+  end_interrupted();
+}
+
+static void forward_reference(void* kernel, TF_OpKernelContext* context) {
+  (void)kernel;
+  TF_OpKernelContext_ForwardRefInputToRefOutput(context, 0, 0);
+}
+
 static void assign_reference(void* kernel, TF_OpKernelContext* context) {
   (void)kernel;
   TF_Status* status = TF_NewStatus();
@@ -164,6 +198,14 @@ static void offer(const char* name, const char* const* inputs, const char* outpu
   TF_DeleteStatus(status);
 }
 
+static void offer_asynchronous(const char* name, const char* const* inputs,
+                               void (*compute)(void*, TF_OpKernelContext*, TF_AsyncOpKernelDoneCallback*)) {
+  define(name, inputs, NULL);
+  TF_Status* status = TF_NewStatus();
+  TF_RegisterKernelBuilder(name, TF_NewAsyncKernelBuilder(name, "CPU", NULL, compute, NULL), status);
+  TF_DeleteStatus(status);
+}
+
 void TF_InitKernel(void) {
   const char* const with_value[] = {"variable: resource", "value: float", NULL};
   const char* const alone[] = {"variable: resource", NULL};
@@ -179,6 +221,9 @@ void TF_InitKernel(void) {
   offer("MtfAddToBoth", two, NULL, add_to_both);
   offer("MtfKeepLocked", alone, NULL, keep_locked);
   offer("MtfLockApart", two, NULL, lock_apart);
+  offer_asynchronous("MtfLockUntilLetGo", alone, lock_until_let_go);
+  offer("MtfLetGo", nothing, NULL, let_go);
+  offer("MtfForwardReference", just_reference, "output: Ref(float)", forward_reference);
   offer("MtfAssignReference", reference, "output: Ref(float)", assign_reference);
   offer("MtfTemporary", nothing, "output: Ref(float)", temporary);
   offer("MtfEndTemporary", just_reference, "output: float", end_temporary);

@@ -314,6 +314,7 @@ uint64_t mtf_kernel_keeper(const mtf_kernel_result* result, int32_t input) {
 
 void mtf_kernel_result_free(mtf_kernel_result* result) {
   if (result == nullptr || result->call == nullptr || result->is_over) return delete result;
+  kernel_host().abandon(result->call);
   {
     const mtf::LockGuard guard(abandoned().lock);
     result->next = std::exchange(abandoned().first, result);
@@ -335,22 +336,23 @@ mtf_error* mtf_kernel_variable_set(mtf_kernel_variable* variable, mtf_kernel_sit
     size = memory->base.size;
     site->retain();  // until the memory is given back
   }
+  mtf_kernel_failure failure = {};
   try {
-    kernel_host().set_variable(variable, &site->place, address, size, memory, type, dims, rank);
+    kernel_host().set_variable(variable, &site->place, address, size, memory, type, dims, rank, &failure);
   } catch (...) {
     if (memory != nullptr) site->place.free(&site->place, memory, nullptr);
     throw;
   }
-  return nullptr;
+  return error_of(&failure).release();
 }
 
 mtf_kernel_result* mtf_kernel_variable_read(mtf_kernel_variable* variable, mtf_kernel_site* site) {
   auto result = std::make_unique<mtf_kernel_result>(site);
   result->dims.resize(MTF_MOST_DIMENSIONS);
-  if (!kernel_host().read_variable(variable, result->outputs.data(), result->dims.data())) {
-    return mtf::fail_with(mtf::make_error(9, "the variable has no value yet").release());
-  }
-  return result.release();
+  mtf_kernel_failure failure = {};
+  kernel_host().read_variable(variable, result->outputs.data(), result->dims.data(), &failure);
+  mtf::Error error = error_of(&failure);
+  return error ? mtf::fail_with(error.release()) : result.release();
 }
 
 int32_t mtf_kernel_take_released(uint64_t* keepers, int32_t most) {

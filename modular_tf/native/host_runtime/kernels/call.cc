@@ -46,12 +46,20 @@ bool has_only_empty_inputs(const mtf_kernel_call* call) {
                      [](const CallInput& input) { return input.tensor.size() == 0; });
 }
 
+// Counts the call among those of its variables that nobody waits for.
+void count_abandoned(mtf_kernel_call* call, int change) {
+  for (const CallInput& input : call->inputs) {
+    if (input.variable != nullptr) input.variable->abandoned_calls.fetch_add(change);
+  }
+}
+
 // Outputs that are references get the values of their variables.
 void set_reference_outputs(mtf_kernel_call* call) {
   for (size_t index = 0; index < call->outputs.size(); ++index) {
     CallOutput& output = call->outputs[index];
     if (!is_reference(call->node->outputs[index].type) || output.variable == nullptr) continue;
-    const LockGuard guard(output.variable->lock);
+    if (!lock_variable(output.variable.get(), &call->failure)) return;
+    const LockGuard guard(output.variable->lock, std::adopt_lock);
     output.tensor = output.variable->tensor;
     output.is_set = true;
   }
@@ -194,6 +202,13 @@ void finish(mtf_kernel_call* call, mtf_kernel_input* inputs, mtf_kernel_output* 
   keep_retained(call, inputs);
 }
 
+void abandon(mtf_kernel_call* call) {
+  const LockGuard guard(call->lock);
+  if (call->is_over) return;
+  call->is_abandoned = true;
+  count_abandoned(call, 1);
+}
+
 void free_call(mtf_kernel_call* call) {
   if (call != nullptr) give_up(call);
 }
@@ -219,6 +234,7 @@ extern "C" void TF_RunAsyncOpKernelDoneCallback(TF_AsyncOpKernelDoneCallback* do
   {
     const mtf::LockGuard guard(call->lock);
     call->is_over = true;
+    if (call->is_abandoned) count_abandoned(call, -1);
     call->ended.notify_all();
   }
   give_up(call);

@@ -44,6 +44,7 @@ struct mtf_kernel_call {
   mtf::Lock lock;  // of what follows, and of `failure` of asynchronous kernels
   mtf::Signal ended;
   bool is_over = false;
+  bool is_abandoned = false;
 
   ~mtf_kernel_call();
 };
@@ -57,6 +58,7 @@ int wait(mtf_kernel_call* call, uint64_t nanoseconds);
 void take_failure(mtf_kernel_call* call, mtf_kernel_failure* failure);
 void finish(mtf_kernel_call* call, mtf_kernel_input* inputs, mtf_kernel_output* outputs,
             mtf_kernel_failure* failure);
+void abandon(mtf_kernel_call* call);
 void free_call(mtf_kernel_call* call);
 void drop_buffer(void* buffer);
 

@@ -46,6 +46,7 @@ const mtf_kernel_host mtf_kernel_host_table = {
     wait,
     take_failure,
     finish,
+    abandon,
     free_call,
     drop_buffer,
     new_variable,

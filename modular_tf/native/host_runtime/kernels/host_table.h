@@ -78,14 +78,18 @@ typedef struct mtf_kernel_host {
   /* The result of a call that is over; outputs as many as the node has. */
   void (*finish)(mtf_kernel_call* call, mtf_kernel_input* inputs, mtf_kernel_output* outputs,
                  mtf_kernel_failure* failure);
+  /* The caller was interrupted, and waits no more for a call that may be under way. */
+  void (*abandon)(mtf_kernel_call* call);
   void (*free_call)(mtf_kernel_call* call);
   void (*drop_buffer)(void* buffer);
   mtf_kernel_variable* (*new_variable)(void);
   void (*free_variable)(mtf_kernel_variable* variable);
   void (*set_variable)(mtf_kernel_variable* variable, const mtf_kernel_place* place, void* data,
-                       uint64_t size, void* owner, int32_t type, const int64_t* dims, int32_t rank);
+                       uint64_t size, void* owner, int32_t type, const int64_t* dims, int32_t rank,
+                       mtf_kernel_failure* failure);
   /* `dims` has room for MTF_MOST_DIMENSIONS. */
-  int (*read_variable)(mtf_kernel_variable* variable, mtf_kernel_output* output, int64_t* dims);
+  void (*read_variable)(mtf_kernel_variable* variable, mtf_kernel_output* output, int64_t* dims,
+                        mtf_kernel_failure* failure);
   /* Ends the temporary variables that kernels have left on a device. */
   void (*drop_temporaries)(const mtf_kernel_place* place);
   int32_t (*take_released)(uint64_t* keepers, int32_t most);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "call.h"
@@ -15,6 +15,23 @@
 #include "modular_tf/kernels_experimental.h"
 
 namespace mtf::kernels {
+namespace {
+
+constexpr std::chrono::seconds kMostWait(5);  // for kernels that may never end
+constexpr char kNoValue[] = "the variable has no value yet";
+
+}  // namespace
+
+bool lock_variable(mtf_kernel_variable* variable, mtf_kernel_failure* failure) {
+  while (!variable->lock.try_lock_for(kMostWait)) {
+    if (variable->abandoned_calls == 0) continue;
+    set_failure(failure, TF_ABORTED, kRuleDoneOnce,
+                "a kernel whose call was interrupted is not done, and the variable stays locked; use another "
+                "variable, or try again when the kernel is done");
+    return false;
+  }
+  return true;
+}
 
 mtf_kernel_variable* new_variable() { return new mtf_kernel_variable; }
 
@@ -23,21 +40,27 @@ void free_variable(mtf_kernel_variable* variable) {
 }
 
 void set_variable(mtf_kernel_variable* variable, const mtf_kernel_place* place, void* data,
-                  uint64_t size, void* owner, int32_t type, const int64_t* dims, int32_t rank) {
+                  uint64_t size, void* owner, int32_t type, const int64_t* dims, int32_t rank,
+                  mtf_kernel_failure* failure) {
   Tensor tensor{{}, type, Dims(dims, rank)};
   if (owner != nullptr) {
     tensor.buffer = new_device_buffer(data, size, owner, place);
     if (!tensor.buffer) throw std::bad_alloc();
   }
-  const LockGuard guard(variable->lock);
+  if (!lock_variable(variable, failure)) return;
+  const LockGuard guard(variable->lock, std::adopt_lock);
   variable->tensor = std::move(tensor);
   variable->is_initialized = true;
 }
 
-int read_variable(mtf_kernel_variable* variable, mtf_kernel_output* output, int64_t* dims) {
-  const LockGuard guard(variable->lock);
+void read_variable(mtf_kernel_variable* variable, mtf_kernel_output* output, int64_t* dims,
+                   mtf_kernel_failure* failure) {
+  if (!lock_variable(variable, failure)) return;
+  const LockGuard guard(variable->lock, std::adopt_lock);
   const Tensor& tensor = variable->tensor;
-  if (!variable->is_initialized) return 0;
+  if (!variable->is_initialized) {
+    return set_failure(failure, TF_FAILED_PRECONDITION, kRuleNone, kNoValue);
+  }
   *output = {};
   output->data = tensor.data();
   output->size = tensor.size();
@@ -47,13 +70,9 @@ int read_variable(mtf_kernel_variable* variable, mtf_kernel_output* output, int6
   output->is_set = 1;
   output->from_input = -1;
   output->buffer = BufferRef(tensor.buffer).release();
-  return 1;
 }
 
 namespace {
-
-constexpr std::chrono::seconds kMostWaitOutOfOrder(5);
-constexpr std::chrono::milliseconds kBetweenTries(1);
 
 // The variable of an input; NULL and a status where it is none.
 mtf_kernel_variable* variable_of(const mtf_kernel_call* call, int index, TF_Status* status) {
@@ -160,26 +179,25 @@ bool has_later_lock(const mtf_kernel_call* call, const mtf_kernel_variable* vari
 
 // Takes the lock of a variable that the call does not hold. Calls that lock several one after the other
 // may wait for each other for ever: false and a status where this one has waited too long.
-bool take_lock(const mtf_kernel_call* call, mtf_kernel_variable* variable, TF_Status* status) {
-  if (!has_later_lock(call, variable)) {
-    variable->lock.lock();
-    return true;
+bool take_lock(mtf_kernel_call* call, mtf_kernel_variable* variable, TF_Status* status) {
+  if (has_later_lock(call, variable)) {
+    if (variable->lock.try_lock_for(kMostWait)) return true;
+    fail(status, TF_ABORTED,
+         "another kernel holds the lock of a variable and this one holds locks that it may wait for; "
+         "lock all variables of a call at once");
+    return false;
   }
-  const auto end = std::chrono::steady_clock::now() + kMostWaitOutOfOrder;
-  while (!variable->lock.try_lock()) {
-    if (std::chrono::steady_clock::now() > end) {
-      fail(status, TF_ABORTED,
-           "another kernel holds the lock of a variable and this one holds locks that it may wait for; "
-           "lock all variables of a call at once");
-      return false;
-    }
-    std::this_thread::sleep_for(kBetweenTries);
-  }
-  return true;
+  mtf_kernel_failure failure = {};
+  if (lock_variable(variable, &failure)) return true;
+  fail(status, static_cast<TF_Code>(failure.code), "%s", failure.message);
+  const LockGuard guard(call->lock);
+  set_failure(&call->failure, failure.code, failure.rule, failure.message);
+  std::free(failure.message);
+  return false;
 }
 
 // The same as a guard; nothing is to be done where the call has the lock already.
-bool lock_unless_held(const mtf_kernel_call* call, mtf_kernel_variable* variable, UniqueLock* guard,
+bool lock_unless_held(mtf_kernel_call* call, mtf_kernel_variable* variable, UniqueLock* guard,
                       TF_Status* status) {
   if (is_locked_by(call, variable)) return true;
   if (!take_lock(call, variable, status)) return false;
@@ -213,7 +231,7 @@ void update(TF_OpKernelContext* context, mtf_kernel_call* call, mtf_kernel_varia
   UniqueLock guard;
   if (!lock_unless_held(call, variable, &guard, status)) return;
   if (!variable->is_initialized) {
-    return fail(status, TF_FAILED_PRECONDITION, "the variable has no value yet");
+    return fail(status, TF_FAILED_PRECONDITION, "%s", kNoValue);
   }
   if (!(variable->tensor.dims == value->dims)) {
     return fail(status, TF_INVALID_ARGUMENT, "the variable has shape %s, and the value has shape %s",
@@ -289,7 +307,7 @@ void TF_GetInputTensorFromVariable(TF_OpKernelContext* context, int input_index,
     mtf::UniqueLock guard;
     if (!lock_unless_held(call, variable, &guard, status)) return;
     if (!variable->is_initialized) {
-      return fail(status, TF_FAILED_PRECONDITION, "the variable has no value yet");
+      return fail(status, TF_FAILED_PRECONDITION, "%s", kNoValue);
     }
     if (!make_exclusive(context, call, variable, copy, status)) return;
     *tensor = new_tensor_handle(variable->tensor);
@@ -370,6 +388,8 @@ void TF_DestroyTemporaryVariable(TF_OpKernelContext* context, int index, TF_Stri
     mtf_kernel_variable* given = variable_of(call, index, status);
     if (given == nullptr) return;
     if (call->outputs.empty()) return fail(status, TF_INVALID_ARGUMENT, "there is no output");
+    mtf::UniqueLock locked;
+    if (!lock_unless_held(call, given, &locked, status)) return;
     {
       const mtf::LockGuard guard(temporaries().lock);
       const auto found = temporaries().by_name.find({call->place, text_of(name)});
@@ -378,8 +398,6 @@ void TF_DestroyTemporaryVariable(TF_OpKernelContext* context, int index, TF_Stri
       }
       temporaries().by_name.erase(found);  // the input keeps the variable
     }
-    mtf::UniqueLock guard;
-    if (!lock_unless_held(call, given, &guard, status)) return;
     call->outputs[0] = {given->tensor, true, {}};
     succeed(status);
   });

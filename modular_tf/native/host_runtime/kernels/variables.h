@@ -15,6 +15,7 @@
 
 struct mtf_kernel_variable {
   std::atomic<int> references{1};
+  std::atomic<int> abandoned_calls{0};  // that are not over, and whose callers were interrupted
   mtf::Lock lock;  // of what follows
   mtf::kernels::Tensor tensor;
   bool is_initialized = false;
@@ -47,14 +48,20 @@ struct VariableLocks {
   }
 };
 
+// Takes the lock of a variable. A kernel may hold it as long as it runs; but one that nobody waits for
+// any more may never end. False and a failure: such a call of the variable was waited for in vain.
+bool lock_variable(mtf_kernel_variable* variable, mtf_kernel_failure* failure);
+
 mtf_kernel_variable* new_variable();
 void free_variable(mtf_kernel_variable* variable);
 // Gives a variable memory of a device, which is its own from now on: `owner` is for the place's `free`.
+// With a failure the memory is free.
 void set_variable(mtf_kernel_variable* variable, const mtf_kernel_place* place, void* data,
-                  uint64_t size, void* owner, int32_t type, const int64_t* dims, int32_t rank);
-// Describes the value as an output with a hold on the memory, whose sizes are written to `dims`. 0: it
-// has none.
-int read_variable(mtf_kernel_variable* variable, mtf_kernel_output* output, int64_t* dims);
+                  uint64_t size, void* owner, int32_t type, const int64_t* dims, int32_t rank,
+                  mtf_kernel_failure* failure);
+// Describes the value as an output with a hold on the memory, whose sizes are written to `dims`.
+void read_variable(mtf_kernel_variable* variable, mtf_kernel_output* output, int64_t* dims,
+                   mtf_kernel_failure* failure);
 // Ends the temporary variables that kernels have left on a device.
 void drop_temporaries(const mtf_kernel_place* place);
 
