@@ -263,6 +263,39 @@ def test_a_process_that_can_serve_no_more_calls_goes_on_with_those_it_has() -> N
         assert [found.restarts for found in service.workers() if found.calls] == [0]
 
 
+def test_a_process_that_had_no_descriptors_for_a_while_serves_as_many_calls_as_before() -> None:
+    with _service(plugin_dirs=(str(hostile_plugin()),)) as service:
+        hostile = service.filesystem("hostile")
+        hostile.path_exists("hostile://h/deed/no-descriptors")
+        busy = threading.Thread(target=lambda: hostile.path_exists("hostile://h/deed/sleep"))
+        busy.start()
+        while not any(found.in_flight for found in service.workers()):
+            time.sleep(0.01)
+        hostile.path_exists("hostile://h/data")  # another channel is refused
+        busy.join()
+        hostile.path_exists("hostile://h/deed/descriptors-again")
+        enough = threading.Event()
+
+        def work() -> None:
+            while not enough.is_set():
+                hostile.path_exists("hostile://h/deed/sleep")
+
+        def in_flight() -> int:
+            return max(found.in_flight for found in service.workers())
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        end = time.monotonic() + 60
+        while (found := in_flight()) < 4 and time.monotonic() < end:
+            time.sleep(0.05)
+        enough.set()
+        for thread in threads:
+            thread.join()
+        assert found == 4
+        assert [found.restarts for found in service.workers() if found.calls] == [0]
+
+
 def test_a_writer_tells_of_the_part_that_the_plugin_has_taken() -> None:
     with _service(plugin_dirs=(str(hostile_plugin()),)) as service:
         writer = service.filesystem("hostile").new_writable_file("hostile://h/full-after/1")

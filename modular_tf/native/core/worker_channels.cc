@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -62,6 +63,15 @@ void disconnect(mtf_worker& worker) {
   drop_channels(worker);
   close_file(worker.control);
   worker.most_channels = kMostChannels;
+}
+
+bool may_try_more_channels(mtf_worker& worker) {
+  const auto now = std::chrono::steady_clock::now();
+  if (worker.most_channels == kMostChannels || now < worker.tries_more_at) return false;
+  worker.most_channels = std::min(worker.channels + worker.more_channels, kMostChannels);
+  worker.more_channels *= 2;
+  worker.tries_more_at = now + kBetweenTries;
+  return true;
 }
 
 void forget_parents(mtf_worker& worker) {

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 namespace mtf {
 
 constexpr int kMostChannels = 64;
+constexpr std::chrono::seconds kBetweenTries(5);  // for more channels than the process has had room for
 
 // One socket and its memory. Used by one call at a time.
 struct Channel {
@@ -81,7 +83,9 @@ struct mtf_worker {
   mtf::Signal changed;
   mtf::Channel* idle = nullptr;
   int channels = 0;  // idle and in use
-  int most_channels = mtf::kMostChannels;  // fewer where the process of now has refused one
+  int most_channels = mtf::kMostChannels;  // fewer after the process of now has refused one
+  int more_channels = 0;  // how many more calls may try to have one at `tries_more_at`
+  std::chrono::steady_clock::time_point tries_more_at;
   int in_flight = 0;
   int waiting = 0;  // for a change
   int given_up = 0;
@@ -107,6 +111,10 @@ ssize_t send_with(int socket, iovec* parts, size_t count, const int* files, size
 
 // Forgets the connection of a process that is gone. Called with the lock, as is the next one.
 void disconnect(mtf_worker& worker);
+
+// After a channel was refused: lets calls try for more from time to time, each time for twice as many as
+// the time before. Whether one may now. Called with the lock.
+bool may_try_more_channels(mtf_worker& worker);
 
 // In a forked child: forgets the connection of its parent.
 void forget_parents(mtf_worker& worker);

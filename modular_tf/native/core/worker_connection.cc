@@ -66,6 +66,7 @@ bool WorkerCall::acquire() {
       return failed(kResourceExhausted, 0, "no channel to the process of the plugin: %s",
                     std::strerror(number));
     }
+    if (may_try_more_channels(*worker_)) continue;
     if (!waits_) return false;
     if (of_this_thread(worker_) >= worker_->channels) {
       return failed(kFailedPrecondition, 0,
@@ -161,13 +162,16 @@ bool WorkerCall::acquire_again() {
   return acquire() && room(room_);
 }
 
-// A process that has refused a channel goes on with those that it has: the call waits for one of them.
+// A process that has refused a channel goes on with those that it has: the call waits for one of them, or
+// until others may be tried for.
 bool WorkerCall::acquire_other() {
   give_up();
   give_back();
   {
     const LockGuard lock(worker_->lock);
     worker_->most_channels = worker_->channels > 1 ? worker_->channels : 1;
+    worker_->more_channels = 1;
+    worker_->tries_more_at = std::chrono::steady_clock::now() + kBetweenTries;
   }
   if (!waits_) return failed(kResourceExhausted, 0, "the process of the plugin has no room for this call");
   return acquire() && room(room_);

@@ -99,7 +99,13 @@ static void no_processor(void) {
   limit(RLIMIT_CPU, 0);
   for (volatile int on = 1; on;) on = 1;
 }
-static void no_descriptors(void) { limit(RLIMIT_NOFILE, 0); }
+static struct rlimit most_descriptors;
+static void no_descriptors(void) {
+  getrlimit(RLIMIT_NOFILE, &most_descriptors);
+  const struct rlimit none = {0, most_descriptors.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+}
+static void descriptors_again(void) { setrlimit(RLIMIT_NOFILE, &most_descriptors); }
 static void no_file_size(void) {
   signal(SIGXFSZ, SIG_DFL);
   limit(RLIMIT_FSIZE, 0);
@@ -154,6 +160,7 @@ const deed resource_deeds[] = {
     {"limits-zero", limits_zero},
     {"no-processor", no_processor},
     {"no-descriptors", no_descriptors},
+    {"descriptors-again", descriptors_again},
     {"no-file-size", no_file_size},
     {"unmap-shared", unmap_shared},
     {"protect-shared", protect_shared},
