@@ -54,6 +54,8 @@ class Worker:
         limits: What its process was restricted to (`isolation.rights.ALL`).
         restarts: How many processes ended while they were used.
         last_fault: How the last of these ended; "" for none.
+        before_restart: Called before each process but the first is started; what it raises ends the
+            call that needs the process.
 
     Args:
         job: What each process loads.
@@ -79,6 +81,7 @@ class Worker:
         self.limits: tuple[str, ...] = ()
         self.restarts = 0
         self.last_fault = ""
+        self.before_restart: Callable[[], object] | None = None
         self._job = job
         self._call_timeout_s = call_timeout_s
         self._start_timeout_s = start_timeout_s
@@ -143,6 +146,8 @@ class Worker:
         if control is None:
             self.ended(self._run, is_late=False)  # the call that it failed may not have told it yet
             self._require_rest()
+            if self.before_restart is not None:
+                self.before_restart()
             self.load()
             control = self._take_control(run)
         assert control is not None  # noqa: S101  (load has set it)

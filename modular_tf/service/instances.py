@@ -11,6 +11,7 @@ import re
 import time
 import weakref
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NoReturn
 
@@ -108,11 +109,12 @@ class Instances:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._lock = ForkLock()
-        self._named: dict[str, PluginFilesystem | None] = {}  # None while it is made
+        self._named: dict[str, PluginFilesystem] = {}
         self._shared: dict[str, _Shared] = {}
-        self._being_made: set[object] = set()  # one for each of the shared ones
-        # A lock lives while a thread refers to it.
+        # A lock for each that is being made lives while the thread that makes it refers to it. So
+        # nothing is left of one whose thread was interrupted.
         self._making: weakref.WeakValueDictionary[str, ForkLock] = weakref.WeakValueDictionary()
+        self._being_made: weakref.WeakSet[ForkLock] = weakref.WeakSet()  # of the shared ones
         self._thread = WorkingThread()
         self._wakes: SimpleQueue[None] = SimpleQueue()
         self._is_closed = False
@@ -125,27 +127,29 @@ class Instances:
             text = f"instance {name!r}: expected 1 to 64 letters, digits, '.', '_' and '-'"
             raise InvalidArgumentError(text, plugin=plugin.name)
         _check_environment(name, environment)
-        with self._lock:
-            for other in [n for n, f in self._named.items() if f is not None and not _is_open(f)]:
-                del self._named[other]
-            if name in self._named:
-                text = f"instance {name!r}: this service has one of that name; choose another name"
-                raise AlreadyExistsError(text, plugin=plugin.name)
-            self._require_open()
-            self._named[name] = None
-        made = None
+        made, making = None, ForkLock()
         try:
+            with self._lock:
+                for other in [n for n, found in self._named.items() if not _is_open(found)]:
+                    del self._named[other]
+                if name in self._named or name in self._making:
+                    text = f"instance {name!r}: this service has one of that name; choose another"
+                    raise AlreadyExistsError(text, plugin=plugin.name)  # noqa: TRY301
+                self._require_open()
+                self._making[name] = making
             made = _opened(plugin, self._config, scheme, name, environment)
             with self._lock:
                 self._require_open()
                 self._named[name] = made
+                del self._making[name]
+            return made  # noqa: TRY300  (behind the block an interrupt would lose it)
         except BaseException:
             with self._lock:
-                self._named.pop(name, None)
+                if self._making.get(name) is making:
+                    del self._making[name]
             if made is not None:
                 made.close()
             raise
-        return made
 
     def shared(self, plugin: Plugin, scheme: str, environment: Environment) -> PluginFilesystem:
         """Return the instance with this environment, opened when it is first asked for."""
@@ -164,7 +168,7 @@ class Instances:
                     shared.use(found)
                     self._watch_idle()
                     return found
-            return self._share(plugin, scheme, name, environment, found)
+            return self._share(plugin, scheme, name, environment, found, making)
 
     def _share(
         self,
@@ -173,12 +177,14 @@ class Instances:
         name: str,
         environment: Environment,
         rested: PluginFilesystem | None,
+        making: ForkLock,
     ) -> PluginFilesystem:
-        made, making = None, object()
+        made = None
         try:
             self._make_room(plugin.name, making)
             if rested is None:
                 made = _opened(plugin, self._config, scheme, name, environment)
+                _worker(made).before_restart = partial(_make_room_again, weakref.ref(self), name)
             found = rested or made
             assert found is not None  # noqa: S101
             with self._lock:
@@ -193,8 +199,20 @@ class Instances:
             self._being_made.discard(making)
         return found
 
-    def _make_room(self, plugin: str, making: object) -> None:
-        """Count one more that is being made; end processes of others where there are too many.
+    def make_room_again(self, name: str) -> None:
+        """Make room for a shared one whose process ended, and is started again; as `_make_room`."""
+        with self._lock:
+            shared = self._shared.get(name)
+            filesystem = None if shared is None else shared.find()
+        if shared is not None and filesystem is not None:
+            self._make_room(filesystem.plugin, shared)
+
+    def _make_room(self, plugin: str, wanted: ForkLock | _Shared) -> None:
+        """End processes of others where there are too many with one more, and count that.
+
+        Args:
+            plugin: Its plugin.
+            wanted: The lock of one that is made, or one whose process is started again.
 
         Raises:
             ResourceExhaustedError: All are in use.
@@ -202,15 +220,21 @@ class Instances:
         most = self._config.most_instances
         ended: list[Callable[[], object]] = []
         with self._lock:
-            excess = len(self._running()) + len(self._being_made) + 1 - most
-            for _, shared, filesystem in sorted(self._running(), key=lambda one: -one[0]):
+            running = [one for one in self._running() if one[1] is not wanted]
+            excess = len(running) + 1 - most
+            if isinstance(wanted, ForkLock):  # one that is in use waits for none that is made
+                excess += len(self._being_made)
+            for _, shared, filesystem in sorted(running, key=lambda one: -one[0]):
                 if len(ended) >= excess:
                     break
                 if (wait := shared.begin_rest(filesystem)) is not None:
                     ended.append(wait)
             is_full = len(ended) < excess
             if not is_full:
-                self._being_made.add(making)
+                if isinstance(wanted, ForkLock):
+                    self._being_made.add(wanted)
+                elif (again := wanted.find()) is not None:
+                    wanted.use(again)
         for wait in ended:
             wait()
         if is_full:
@@ -260,8 +284,11 @@ class Instances:
         most = self._config.instance_idle_s
         next_look = most
         ended: list[Callable[[], object]] = []
-        for idle_s, shared, filesystem in self._running():
-            wait = shared.begin_rest(filesystem) if idle_s >= most else None
+        running = sorted(self._running(), key=lambda one: -one[0])
+        excess = len(running) - self._config.most_instances
+        for idle_s, shared, filesystem in running:
+            ends = idle_s >= most or len(ended) < excess
+            wait = shared.begin_rest(filesystem) if ends else None
             if wait is not None:
                 ended.append(wait)
             else:
@@ -307,8 +334,7 @@ class Instances:
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child, or give it up."""
-        for name in [name for name, found in list(self._named.items()) if found is None]:
-            self._named.pop(name, None)  # the thread that made it stayed in the parent
+        self._making.clear()  # the threads that made them stayed in the parent
         self._being_made.clear()
         self._wakes = SimpleQueue()
         shared = [one.find() for one in list(self._shared.values())]
@@ -316,6 +342,12 @@ class Instances:
             if filesystem is not None:
                 with collected([]):
                     filesystem.after_fork_in_child()
+
+
+def _make_room_again(instances: Callable[[], Instances | None], name: str) -> None:
+    """Make room in the instances that a weak reference gives."""
+    if (found := instances()) is not None:
+        found.make_room_again(name)
 
 
 def _worker(filesystem: PluginFilesystem) -> Worker:

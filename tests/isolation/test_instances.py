@@ -7,17 +7,26 @@ import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from modular_tf.errors import AlreadyExistsError, ConfigError, ResourceExhaustedError
+from modular_tf.errors import (
+    AlreadyExistsError,
+    ConfigError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.isolation import worker as worker_module
+from modular_tf.service import instances as instances_module
 from modular_tf.service.configuration import Config, load_config
 from modular_tf.service.service import PluginService
+from tests.fixtures.interrupts import interrupt, points
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,6 +34,10 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.filesystem import Filesystem
     from tests.fixtures.children import PythonRunner
     from tests.fixtures.compiled import FilesystemPluginBuilder
+
+_INTERRUPTS_IN_FINALIZERS = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 
 
 @contextmanager
@@ -207,6 +220,75 @@ def test_an_interrupt_while_room_is_made_takes_no_room(monkeypatch: pytest.Monke
         monkeypatch.undo()
 
         assert not _tenant(service, 3).path_exists("ram://x")
+
+
+@_INTERRUPTS_IN_FINALIZERS
+def test_an_interrupted_instance_leaves_its_name_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    with _service() as service:
+        spare = service.instance("ram", name="spare", environment={})
+        opened: list[SimpleNamespace] = []
+
+        def open_another(*_: object) -> SimpleNamespace:
+            opened.append(made := SimpleNamespace(plugin="ram_filesystem", is_open=True))
+            made.close = lambda **_: setattr(made, "is_open", False)
+            return made
+
+        def is_open(filesystem: SimpleNamespace) -> bool:
+            return filesystem is spare or filesystem.is_open
+
+        monkeypatch.setattr(instances_module, "_opened", open_another)
+        monkeypatch.setattr(instances_module, "_is_open", is_open)
+        add = partial(service.instance, "ram", name="one", environment={})
+        for point in points():
+            returned: list[Filesystem] = []  # also where a finalizer was interrupted
+            more = interrupt(lambda: returned.append(add()), point=point)  # noqa: B023
+            for made in returned:
+                made.close()
+            assert not any(made.is_open for made in opened), point
+            if not more:
+                break
+        assert point > 10
+        add().close()
+        assert list(service.instances()) == ["spare"]
+        monkeypatch.undo()
+        service._instances._named.pop("one")  # a stand-in
+
+
+@_INTERRUPTS_IN_FINALIZERS
+def test_an_interrupt_takes_no_room_of_shared_instances(monkeypatch: pytest.MonkeyPatch) -> None:
+    with _service(most_instances=1) as service:
+        monkeypatch.setattr(instances_module, "_opened", _refuse)
+        for point in points():
+            more = False
+            with suppress(UnavailableError):
+                more = interrupt(partial(_tenant, service, point), point=point)
+            if not more:
+                break
+        assert point > 10
+        monkeypatch.undo()
+        assert not _tenant(service, 1).path_exists("ram://x")
+
+
+def _refuse(*_: object) -> NoReturn:
+    raise UnavailableError("it cannot be opened")
+
+
+def test_users_of_instances_that_rest_start_no_more_than_may_run() -> None:
+    with _service(most_instances=1) as service:
+        rested = _tenant(service, 1)
+        assert not rested.path_exists("ram://x")
+        other = _tenant(service, 2)
+        assert not other.path_exists("ram://x")
+        for one in (rested, other, rested):
+            assert not one.path_exists("ram://x")
+            assert sum(bool(worker.pid) for worker in service.workers()) == 1
+            assert len(service.instances()) == 1
+        file = rested.new_writable_file("ram://file")
+        with pytest.raises(UnavailableError, match="`most_instances`"):
+            other.path_exists("ram://x")
+        file.close()
+        assert not other.path_exists("ram://x")
+        assert {worker.restarts for worker in service.workers()} == {0}
 
 
 def test_instances_are_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
