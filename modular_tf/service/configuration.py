@@ -93,6 +93,7 @@ class Config:
         close_timeout_s: Seconds that `PluginService.close` waits for plugins, such as one that
             sends what was written to a store, and that exit handlers and destructors of plugins
             may take at the end of the process, which then ends at once; None as long as it takes.
+            Of several services in a process the longest time counts for the latter.
         watch_polling: Whether directories are watched by looking at them again and again: "auto",
             where the file system tells nothing of itself; or True or False.
         watch_poll_interval_s: Seconds between two looks.

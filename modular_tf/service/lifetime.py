@@ -58,7 +58,7 @@ _live: LiveObjects[LiveService] = LiveObjects()
 _ending = threading.Event()
 
 
-_exit_timeouts_s: list[float] = [0.0]  # the longest that a service of this process asked for
+_exit_timeouts_s: set[float | None] = set()  # what the services of this process asked for
 
 
 def close_with_process(service: LiveService, exit_timeout_s: float | None = None) -> None:
@@ -71,8 +71,8 @@ def close_with_process(service: LiveService, exit_timeout_s: float | None = None
     Args:
         service: The service.
         exit_timeout_s: How many seconds exit handlers and destructors of plugins may take, which
-            the process cannot leave out; None as long as they take. Of several services the longest
-            time counts.
+            the process cannot leave out; None as long as they take. Of several services, also of
+            those that were closed, the longest time counts.
 
     Raises:
         ClosedError: The process ends, and this is not the thread that runs exit handlers. Others
@@ -85,7 +85,7 @@ def close_with_process(service: LiveService, exit_timeout_s: float | None = None
             f" {thread.name!r} before, or let the process wait for it (daemon=False)"
         )
     _live.add(service)
-    _exit_timeouts_s[0] = max(_exit_timeouts_s[0], exit_timeout_s or 0.0)
+    _exit_timeouts_s.add(exit_timeout_s)
 
 
 def is_awaited() -> bool:
@@ -129,7 +129,9 @@ def _close_all() -> None:
             failures.append(interrupt)
     listener.stop()  # after the cleanups, which may log as well
     if (native := sys.modules.get("modular_tf.native.ffi")) is not None:  # plugins may be mapped
-        native.lib.mtf_process_exits(round(_exit_timeouts_s[0] * 1000))
+        bounds = [seconds for seconds in _exit_timeouts_s if seconds is not None]
+        is_bounded = len(bounds) == len(_exit_timeouts_s)
+        native.lib.mtf_process_exits(round(max(bounds) * 1000) if bounds and is_bounded else 0)
     if failures:
         raise failures[0]
 

@@ -10,11 +10,13 @@ from modular_tf import Config, PluginService
 from modular_tf.errors import ClosedError, ConfigError, DeadlineExceededError
 from modular_tf.service.configuration import load_config, parse_config
 from tests.filesystem.ending import ending_plugin
+from tests.fixtures.compiler import compile_object, link_library
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from modular_tf.filesystem.files import WritableFile
+    from tests.fixtures.children import PythonRunner
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +88,49 @@ def test_the_bound_is_a_key_of_the_configuration(tmp_path):
     assert parse_config("close_timeout_s = 30", "here.toml").close_timeout_s == 30
     with pytest.raises(ConfigError, match="close_timeout_s: expected a number of seconds"):
         parse_config("close_timeout_s = 0", "here.toml")
+
+
+_EXIT_HANDLER = """
+    #define _GNU_SOURCE
+    #include <stdlib.h>
+    #include <time.h>
+    #include <unistd.h>
+
+    static void end(void) {
+      struct timespec left = {1, 0};
+      while (nanosleep(&left, &left) != 0) continue;
+      if (write(1, "done\\n", 5) < 0) abort();
+    }
+
+    __attribute__((constructor)) static void begin(void) { atexit(end); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [((0.05, None), "done\n"), ((None, 0.05), "done\n"), ((0.05,), ""), ((30, 0.05), "done\n")],
+)
+def test_the_longest_bound_of_several_services_counts_at_exit(
+    run_python: PythonRunner, tmp_path: Path, bounds: tuple[float | None, ...], said: str
+) -> None:
+    source = tmp_path / "exit_handler.c"
+    source.write_text(_EXIT_HANDLER)
+    library = link_library("libmtf_exit_handler.so", [compile_object(source)])
+
+    child = run_python(
+        f"""
+        import ctypes, sys
+        from modular_tf.service.configuration import Config
+        from modular_tf.service.service import PluginService
+
+        for bound in {bounds}:
+            service = PluginService(config=Config(close_timeout_s=bound))
+            service.load()
+            service.filesystem("ram").path_exists("ram://x")
+            del service
+        ctypes.CDLL(sys.argv[1])
+        """,
+        library,
+    )
+
+    assert child.stdout == said
