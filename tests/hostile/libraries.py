@@ -125,11 +125,6 @@ _ENDS_LATER = {
     "CRASH_LATER": ("crashes in a thread of its own", "SIGSEGV", _OWN_THREAD),
     "ABORT_LATER": ("aborts in a thread of its own", "SIGABRT", _OWN_THREAD),
     "EXIT_LATER": ("ends the process in a thread of its own", "exit(0)", _OWN_THREAD),
-    "CANCEL_LATER": (
-        "cancels the main thread",
-        "pthread_cancel() or pthread_exit() of the main thread",
-        _OWN_THREAD,
-    ),
     "CRASH_AT_EXIT": ("crashes in an exit handler", "SIGSEGV", _AT_EXIT),
     "HANG_AT_EXIT": ("hangs in an exit handler", "exit() hangs", _AT_EXIT),
     "CRASH_WHEN_UNLOADED": ("crashes in its destructor", "SIGSEGV", _AT_EXIT),
@@ -167,6 +162,11 @@ def _misdeeds(kind: str) -> Iterator[HostileLibrary]:
     for deed, (about, how, where) in _ENDS_LATER.items():
         library = _misdeed(kind, "INIT", deed, about, frozenset(("named",)))
         yield library._replace(ends=f"{how} in plugin {_name_of(deed, kind)}, {where} (")
+    # Nothing says which plugin has done it.
+    states = frozenset(("known to nobody",))
+    library = _misdeed(kind, "INIT", "CANCEL_LATER", "cancels the main thread", states)
+    name = _name_of("CANCEL_LATER", kind)
+    yield library._replace(ends=f"main thread: the process ends; possibly by plugin {name} (")
 
 
 def _misdeed(

@@ -260,3 +260,28 @@ def test_a_note_of_another_machine_is_left_to_that_one(own_state):
     assert [call.note for call in ended_calls()] == ["here.ended"]
     forget_ended_calls(ended_calls())
     assert [path.name for path in own_state.rglob("*.ended")] == ["elsewhere.ended"]
+
+
+CANCELLED_BY_ANOTHER = """
+    import ctypes, sys, threading, time
+    from modular_tf.service.service import PluginService
+    libc = ctypes.CDLL(None)
+    libc.pthread_self.restype = ctypes.c_ulong
+    libc.pthread_cancel.argtypes = [ctypes.c_ulong]
+    with PluginService(plugin_paths=[sys.argv[1]]) as service:
+        service.load()
+        service.filesystem("ending").new_random_access_file("ending://h/x")
+        main = libc.pthread_self()
+        threading.Thread(target=lambda: libc.pthread_cancel(main), daemon=True).start()
+        while True:
+            time.sleep(1)
+"""
+
+
+def test_who_only_may_have_cancelled_the_main_thread_is_not_blamed(run_python, library):
+    ended = run_python(CANCELLED_BY_ANOTHER, library, status=None)
+    assert (
+        "modular_tf: pthread_cancel() or pthread_exit() of the main thread: the process ends;"
+        f" possibly by plugin ending ({library}) [LD-130]"
+    ) in ended.stderr.splitlines()
+    assert not list(Path(os.environ["XDG_STATE_HOME"]).rglob("*.ended"))

@@ -164,17 +164,22 @@ void on_exit_called(int status, void*) {
 
 constexpr char kMainThreadEnds[] = "pthread_cancel() or pthread_exit() of the main thread";
 
-// A value of the main thread's, which is destroyed where that ends before the process.
+constexpr size_t kMostCandidates = 8;
+
+// Nothing tells which thread has cancelled this one, or whose code that was: nobody is blamed, and no note
+// is left. A value of the main thread's, which is destroyed where that ends before the process.
 void on_main_thread_end(void*) {
   if (getpid() != owner) return;
-  const mtf_plugin* plugin = mtf::plugin_that_cancels();
-  if (plugin != nullptr) {
-    tell_of_end({plugin, "a thread of its own", nullptr}, kMainThreadEnds, kCancelled, 0);
-  } else if (!is_told.exchange(true)) {
-    Text& line = end_line.start();
-    line.add("modular_tf: ").add(kMainThreadEnds).add(", perhaps by a plugin\n");
-    line.write_to(STDERR_FILENO);
+  if (is_told.exchange(true)) return;
+  const mtf_plugin* found[kMostCandidates];
+  const size_t count = mtf::plugins_that_may_cancel(found, kMostCandidates);
+  Text& line = end_line.start();
+  line.add("modular_tf: ").add(kMainThreadEnds).add(": the process ends");
+  for (size_t i = 0; i < count; ++i) {
+    line.add(i == 0 ? "; possibly by plugin " : ", or plugin ").shown(found[i]->name);
+    line.add(" (").shown(found[i]->path).add(")");
   }
+  line.add(" [LD-130]\n").write_to(STDERR_FILENO);
 }
 
 // -- an exit that hangs ----------------------------------------------------------------------------

@@ -27,8 +27,8 @@ extern "C" {
 int mtf_tell_of_ended_calls(const char* directory);
 
 /* From now on the end of the main thread outside of calls is told, too: by pthread_cancel, since its
- * program, which is Python's, does not end it by pthread_exit. The plugin is named, and its note left,
- * if it is the only one that imports pthread_cancel. To be called by the main thread. 0 on success. */
+ * program, which is Python's, does not end it by pthread_exit. Nothing says who has done it: plugins that
+ * can do it are named as possible, and no note is left. To be called by the main thread. 0 on success. */
 int mtf_watch_main_thread(void);
 
 /* Says that the process is about to call exit(). Where `most_milliseconds` is not 0, it ends so much

@@ -3,6 +3,7 @@
 #include <execinfo.h>
 #include <link.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -19,7 +20,7 @@ struct Segment {
   uintptr_t begin;
   uintptr_t end;
   const mtf_plugin* plugin;
-  bool cancels;
+  bool may_cancel;  // the main thread
 };
 
 Segment segments[kMostSegments];
@@ -32,53 +33,87 @@ struct Search {
   bool has_room;
 };
 
-// The parts of a mapped object's dynamic section that name what it imports.
-struct Imports {
-  const ElfW(Sym)* symbols = nullptr;
-  const char* names = nullptr;
-  const ElfW(Rela)* relocations[2] = {};
-  size_t sizes[2] = {};
+// Memory of a mapped object from some place on, as far as its program headers say that there is some.
+template <class Item>
+struct Part {
+  const Item* items = nullptr;
+  size_t size = 0;  // bytes
 
-  explicit Imports(const struct dl_phdr_info* info) {
-    const ElfW(Dyn)* entry = nullptr;
-    for (int i = 0; i < info->dlpi_phnum; ++i) {
-      const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+  size_t count() const { return size / sizeof(Item); }
+};
+
+template <class Item>
+Part<Item> part_of(const struct dl_phdr_info& object, uintptr_t place, size_t most) {
+  for (int i = 0; i < object.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = object.dlpi_phdr[i];
+    const size_t offset = place - (object.dlpi_addr + segment.p_vaddr);
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_R) == 0 || offset >= segment.p_memsz) continue;
+    return {reinterpret_cast<const Item*>(place), std::min<size_t>(segment.p_memsz - offset, most)};
+  }
+  return {};
+}
+
+// What a mapped object imports, as its dynamic section says. That may be damaged: nothing is read where
+// the object has no memory.
+class Imports {
+ public:
+  explicit Imports(const struct dl_phdr_info& object) {
+    for (int i = 0; i < object.dlpi_phnum; ++i) {
+      const ElfW(Phdr)& segment = object.dlpi_phdr[i];
       if (segment.p_type != PT_DYNAMIC) continue;
-      entry = reinterpret_cast<const ElfW(Dyn)*>(info->dlpi_addr + segment.p_vaddr);
+      take(object, part_of<ElfW(Dyn)>(object, object.dlpi_addr + segment.p_vaddr, segment.p_memsz));
     }
-    for (; entry != nullptr && entry->d_tag != DT_NULL; ++entry) take(*entry, info->dlpi_addr);
   }
 
-  bool have(const char* name) const {
-    if (symbols == nullptr || names == nullptr) return false;
-    for (int part = 0; part < 2; ++part) {
-      const size_t count = relocations[part] == nullptr ? 0 : sizes[part] / sizeof(ElfW(Rela));
-      for (size_t i = 0; i < count; ++i) {
-        const size_t at = ELF64_R_SYM(relocations[part][i].r_info);
-        if (at != 0 && std::strcmp(names + symbols[at].st_name, name) == 0) return true;
-      }
+  template <size_t N>
+  bool have(const char (&name)[N]) const {
+    return has(plt_, name, N) || has(others_, name, N);
+  }
+
+ private:
+  void take(const struct dl_phdr_info& object, Part<ElfW(Dyn)> dynamic) {
+    constexpr size_t kAll = SIZE_MAX;
+    uintptr_t symbols = 0, names = 0, plt = 0, others = 0;
+    size_t plt_size = 0, others_size = 0;
+    for (size_t i = 0; i < dynamic.count() && dynamic.items[i].d_tag != DT_NULL; ++i) {
+      const ElfW(Dyn)& entry = dynamic.items[i];
+      // The dynamic linker has added the base to most of them already.
+      const uintptr_t value = entry.d_un.d_ptr;
+      const uintptr_t place = value < object.dlpi_addr ? object.dlpi_addr + value : value;
+      if (entry.d_tag == DT_SYMTAB) symbols = place;
+      if (entry.d_tag == DT_STRTAB) names = place;
+      if (entry.d_tag == DT_JMPREL) plt = place;
+      if (entry.d_tag == DT_RELA) others = place;
+      if (entry.d_tag == DT_PLTRELSZ) plt_size = value;
+      if (entry.d_tag == DT_RELASZ) others_size = value;
+    }
+    symbols_ = part_of<ElfW(Sym)>(object, symbols, kAll);
+    names_ = part_of<char>(object, names, kAll);
+    plt_ = part_of<ElfW(Rela)>(object, plt, plt_size);
+    others_ = part_of<ElfW(Rela)>(object, others, others_size);
+  }
+
+  bool has(Part<ElfW(Rela)> relocations, const char* name, size_t size) const {
+    for (size_t i = 0; i < relocations.count(); ++i) {
+      const size_t at = ELF64_R_SYM(relocations.items[i].r_info);
+      if (at == 0 || at >= symbols_.count()) continue;
+      const size_t start = symbols_.items[at].st_name;
+      if (start >= names_.size || names_.size - start < size) continue;
+      if (std::memcmp(names_.items + start, name, size) == 0) return true;
     }
     return false;
   }
 
- private:
-  void take(const ElfW(Dyn)& entry, uintptr_t base) {
-    // The dynamic linker has added the base to most of them already.
-    const uintptr_t value = entry.d_un.d_ptr;
-    const uintptr_t place = value < base ? base + value : value;
-    if (entry.d_tag == DT_SYMTAB) symbols = reinterpret_cast<const ElfW(Sym)*>(place);
-    if (entry.d_tag == DT_STRTAB) names = reinterpret_cast<const char*>(place);
-    if (entry.d_tag == DT_JMPREL) relocations[0] = reinterpret_cast<const ElfW(Rela)*>(place);
-    if (entry.d_tag == DT_PLTRELSZ) sizes[0] = entry.d_un.d_val;
-    if (entry.d_tag == DT_RELA) relocations[1] = reinterpret_cast<const ElfW(Rela)*>(place);
-    if (entry.d_tag == DT_RELASZ) sizes[1] = entry.d_un.d_val;
-  }
+  Part<ElfW(Sym)> symbols_;
+  Part<char> names_;
+  Part<ElfW(Rela)> plt_, others_;
 };
 
 int add_segments(struct dl_phdr_info* info, size_t, void* data) {
   auto* search = static_cast<Search*>(data);
   if (info->dlpi_addr != search->base) return 0;
-  const bool cancels = Imports(info).have("pthread_cancel");
+  const Imports imports(*info);
+  const bool may_cancel = imports.have("pthread_cancel") || imports.have("dlsym") || imports.have("dlvsym");
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = info->dlpi_phdr[i];
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
@@ -89,7 +124,7 @@ int add_segments(struct dl_phdr_info* info, size_t, void* data) {
     }
     const uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
     if (mtf::plugin_at(begin) != nullptr) continue;
-    segments[at] = {begin, begin + segment.p_memsz, search->plugin, cancels};
+    segments[at] = {begin, begin + segment.p_memsz, search->plugin, may_cancel};
     segment_count.store(at + 1, std::memory_order_release);
   }
   return 1;
@@ -135,16 +170,15 @@ const mtf_plugin* plugin_on_stack(const void* context) noexcept {
   return nullptr;
 }
 
-const mtf_plugin* plugin_that_cancels() noexcept {
-  const mtf_plugin* found = nullptr;
+size_t plugins_that_may_cancel(const mtf_plugin** found, size_t most) noexcept {
+  size_t number = 0;
   const size_t count = segment_count.load(std::memory_order_acquire);
-  for (size_t i = 0; i < count; ++i) {
-    const mtf_plugin* plugin = segments[i].plugin;
-    if (!segments[i].cancels || plugin == found) continue;
-    if (found != nullptr) return nullptr;
-    found = plugin;
+  for (size_t i = 0; i < count && number < most; ++i) {
+    const mtf_plugin* const plugin = segments[i].plugin;
+    if (!segments[i].may_cancel || std::find(found, found + number, plugin) != found + number) continue;
+    found[number++] = plugin;
   }
-  return found;
+  return number;
 }
 
 }  // namespace mtf

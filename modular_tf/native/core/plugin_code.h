@@ -2,6 +2,7 @@
 #ifndef MODULAR_TF_CORE_PLUGIN_CODE_H_
 #define MODULAR_TF_CORE_PLUGIN_CODE_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "plugin_call.h"
@@ -19,9 +20,9 @@ void prepare_stack_traces() noexcept;
 // that could wait for a lock. [signal handlers]
 const mtf_plugin* plugin_on_stack(const void* context) noexcept;
 
-// The only plugin whose code imports pthread_cancel; NULL where there are several, or none.
-// [signal handlers]
-const mtf_plugin* plugin_that_cancels() noexcept;
+// Plugins whose code can cancel threads: it imports pthread_cancel, or a function that finds it. `found`
+// gets the first ones, at most as many as it has room for; returns how many. [signal handlers]
+size_t plugins_that_may_cancel(const mtf_plugin** found, size_t most) noexcept;
 
 }  // namespace mtf
 #endif
