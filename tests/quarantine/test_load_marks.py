@@ -55,10 +55,11 @@ def files(own_state: Path) -> list[Path]:
 
 def leave_mark(own_state: Path, **changes: Any) -> Path:
     """Leave the mark of this process, as if it had been another."""
+    before = set(files(own_state))
     with marks().around("plug", "/where/plug.so", "loading", SHA256):
-        (mark,) = files(own_state)
+        (mark,) = set(files(own_state)) - before
         value = json.loads(mark.read_bytes()) | changes
-    left = mark.with_name("left.mark")
+    left = mark.with_name(f"left{len(before)}.mark")
     left.write_text(json.dumps(value))
     left.chmod(0o600)
     return left
@@ -80,6 +81,13 @@ def test_a_trial_that_nobody_outlived_names_the_culprit(own_state, changes, is_c
 
     assert [entry.sha256 for entry in memory.entries()] == [SHA256] * is_certain
     assert (memory.suspicion(SHA256) is None) is is_certain
+
+
+def test_trials_of_processes_that_one_of_them_may_have_ended_make_suspects(own_state):
+    for number, what in ((1, "trying /where/a.so"), (2, "trying /where/b.so")):
+        leave_mark(own_state, what=what, start="1", pid=number, sha256=f"{number}" * 64)
+
+    assert [culprit.is_certain for culprit in take()] == [False, False]
 
 
 def test_a_trial_whose_watcher_outlived_the_application_makes_a_suspect(own_state):

@@ -52,7 +52,8 @@ class Culprit(NamedTuple):
         pid: The process that ended.
         time: When it had begun, in seconds since 1970.
         is_certain: Whether nothing else can have ended the process: it was a trial, whose watchers
-            ended as well, while the machine went on.
+            ended as well, while the machine went on; and no other process has left a mark, whose
+            plugin may have ended this one too.
         was_suspect: Whether an earlier end of a process was laid on the plugin already, when it
             began.
         mark: The name of the file that says so.
@@ -139,7 +140,10 @@ class LoadMarks:
             ShortageError: They cannot be read now; all of them stay.
         """
         self._wait_for_watchers()
-        return sorted(self._collected(), key=lambda culprit: culprit.time)
+        found = sorted(self._collected(), key=lambda culprit: culprit.time)
+        if len({culprit.pid for culprit in found}) > 1:
+            found = [culprit._replace(is_certain=False) for culprit in found]
+        return found
 
     def forget(self, culprits: Iterable[Culprit]) -> None:
         """Remove the marks of culprits, which are known elsewhere from now on. [any thread]"""
