@@ -274,6 +274,18 @@ class ConfigError(ModularTFError, ValueError):
     default_code = Code.INVALID_ARGUMENT
 
 
+def unexpected(found: object, what: str, expected: str) -> InvalidArgumentError:
+    """Return the error for an argument of the wrong type (not raised here).
+
+    Args:
+        found: The argument.
+        what: What it is for, as "a timeout".
+        expected: What it should be, as "a number of seconds".
+    """
+    kind = type(found).__name__
+    return InvalidArgumentError(f"{what}: expected {expected}, found {found!r:.200} ({kind})")
+
+
 _CLASSES: dict[Code, type[ModularTFError]] = {
     cls.default_code: cls
     for cls in (

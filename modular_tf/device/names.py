@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from modular_tf.errors import InvalidArgumentError
+from modular_tf.errors import InvalidArgumentError, unexpected
 
 _FORMS = "TYPE:n, /device:TYPE:n, /physical_device:TYPE:n"
 _JOB = "[A-Za-z][A-Za-z0-9_]{0,999}"
@@ -72,6 +72,8 @@ def parse_device_name(name: str) -> DeviceName:
     Raises:
         InvalidArgumentError: `name` has none of these forms.
     """
+    if not isinstance(name, str):
+        raise unexpected(name, "a device's name", f"one of {_FORMS}")
     match = re.fullmatch(_NAME, name)
     if match is None:
         raise InvalidArgumentError(f"{name!r} is no device name; expected one of {_FORMS}")

@@ -6,7 +6,7 @@ import operator
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.errors import ClosedError, InvalidArgumentError
+from modular_tf.errors import ClosedError, InvalidArgumentError, unexpected
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
@@ -121,9 +121,7 @@ def whole_number(found: Any, what: str) -> int:
     try:
         return operator.index(found)
     except TypeError:
-        kind = type(found).__name__
-        text = f"{what}: expected a whole number, found {found!r} ({kind})"
-        raise InvalidArgumentError(text) from None
+        raise unexpected(found, what, "a whole number") from None
 
 
 def check_natural(*numbers: int) -> None:

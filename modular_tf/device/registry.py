@@ -313,7 +313,7 @@ class DeviceRegistry:
             status.registration
             for status in self.factories()
             if status.state is FactoryState.SERVING
-            and device_type in {None, status.registration.factory.device_type}
+            and (device_type is None or device_type == status.registration.factory.device_type)
         ]
         return sorted(serving, key=lambda entry: entry.factory.device_type != CPU)
 

@@ -11,6 +11,7 @@ from modular_tf.errors import (
     ClosedError,
     InvalidArgumentError,
     UnimplementedError,
+    unexpected,
 )
 from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.filesystem.scheme import match_scheme, scheme_of
@@ -187,10 +188,14 @@ class FilesystemRegistry:
             found = self._by_scheme[scheme]
         except KeyError:
             raise self._unknown(scheme, None) from None
+        except TypeError:
+            raise unexpected(scheme, "a scheme", "a text") from None
         return self._open(found) if isinstance(found, DeferredFilesystem) else found
 
     def for_uri(self, uri: str) -> Filesystem:
         """Return the filesystem of a URI's scheme; errors as in `get`."""
+        if not isinstance(uri, str):
+            raise unexpected(uri, "a URI", "a text")
         match = match_scheme(uri) if "://" in uri else None  # plain paths are the most
         try:
             found = self._by_scheme[match.group() if match else ""]

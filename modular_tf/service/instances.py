@@ -10,6 +10,7 @@ import os
 import re
 import time
 import weakref
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -31,7 +32,7 @@ from modular_tf.redaction import hide, show_again
 from modular_tf.rules.worker import WORKER_STARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.isolation.worker import Worker
@@ -123,7 +124,7 @@ class Instances:
         self, plugin: Plugin, scheme: str, name: str, environment: Environment
     ) -> PluginFilesystem:
         """Open an instance; see `PluginService.instance`."""
-        if not re.fullmatch(_NAME, name):
+        if not (isinstance(name, str) and re.fullmatch(_NAME, name)):
             text = f"instance {name!r}: expected 1 to 64 letters, digits, '.', '_' and '-'"
             raise InvalidArgumentError(text, plugin=plugin.name)
         _check_environment(name, environment)
@@ -153,8 +154,8 @@ class Instances:
 
     def shared(self, plugin: Plugin, scheme: str, environment: Environment) -> PluginFilesystem:
         """Return the instance with this environment, opened when it is first asked for."""
+        _check_environment("options", environment)
         name = shared_name(plugin, scheme, environment)
-        _check_environment(name, environment)
         with self._lock:
             making = self._making.get(name)
             if making is None:
@@ -403,6 +404,9 @@ def _check_environment(name: str, environment: Environment) -> None:
     Raises:
         InvalidArgumentError: It names the variable.
     """
+    if not isinstance(environment, Mapping):
+        text = f"instance {name!r}: environment: expected a mapping of variables to values"
+        raise InvalidArgumentError(f"{text}, found {type(environment).__name__}")
     for variable, value in environment.items():
         if not (isinstance(variable, str) and re.fullmatch(_VARIABLE, variable)):
             text = f"instance {name!r}: expected names of variables, found {variable!r}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.errors import ClosedError, NotFoundError
+from modular_tf.errors import ClosedError, NotFoundError, unexpected
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
@@ -107,6 +107,8 @@ class ServiceOperations:
         from modular_tf.kernel.op import Op  # noqa: PLC0415  (as the class says)
 
         self._check_open()
+        if not isinstance(name, str):
+            raise unexpected(name, "the name of an operation", "a text")
         self.open_promised()
         running = self._running()
         if self._closed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.kinds import Kind
-from modular_tf.errors import InvalidArgumentError, NotFoundError
+from modular_tf.errors import InvalidArgumentError, NotFoundError, unexpected
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.service.instances import shared_name
 from modular_tf.service.report import State
@@ -176,6 +176,8 @@ class Served:
 
     @delivers_at_end
     def _plugin_of(self, scheme: str) -> Plugin:
+        if not isinstance(scheme, str):
+            raise unexpected(scheme, "a scheme", "a text")
         serving = self._registries.schemes.view.get(scheme)
         if serving is None:
             self._registries.schemes.get(scheme)  # which says why

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.concurrency.threads import TimedWork
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.sources.search_paths import python_path
-from modular_tf.errors import FailedPreconditionError
+from modular_tf.errors import FailedPreconditionError, unexpected
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.filesystem.scheme import is_of_this_machine
 from modular_tf.service.configuration import Config, load_config
@@ -145,7 +145,7 @@ class PluginService(Served):
             NotFoundError: There is no such plugin or file, or no library in a directory.
         """
         self._lock.check_open()
-        names = [os.fsdecode(name) for name in names_or_paths]
+        names = [_name_or_path(name) for name in names_or_paths]
         self._search.run_for(names)
         if names:
             wanted = self._named(names)
@@ -231,7 +231,7 @@ class PluginService(Served):
         Raises:
             NotFoundError: There is no such plugin or file, or a directory has several.
         """
-        name = os.fsdecode(name_or_path)
+        name = _name_or_path(name_or_path)
         self._search.run_for([name])
         return self._one_named(name)
 
@@ -273,7 +273,7 @@ class PluginService(Served):
         """Explain a plugin, file, scheme or device type, present or absent."""
         from modular_tf.service.why import explain  # noqa: PLC0415  (it imports this module's types)
 
-        return explain(self, os.fsdecode(name))
+        return explain(self, _name_or_path(name))
 
     # -- what Python brings ---------------------------------------------------------------------
 
@@ -401,7 +401,15 @@ class PluginService(Served):
         self.close()
 
 
+def _name_or_path(found: str | os.PathLike[str]) -> str:
+    """Return the name or the path of a plugin as a text; raises InvalidArgumentError for others."""
+    try:
+        return os.fsdecode(found)
+    except TypeError:
+        raise unexpected(found, "a plugin", "a name or a path") from None
+
+
 def _paths(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
     if isinstance(paths, str | bytes):  # it would count as a list of its letters
         raise TypeError(f"expected a list of paths, found {paths!r}")
-    return [os.fsdecode(path) for path in paths]
+    return [_name_or_path(path) for path in paths]

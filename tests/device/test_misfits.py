@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from modular_tf import PluginService
-from modular_tf.errors import ClosedError, InvalidArgumentError
+from modular_tf.errors import ClosedError, InvalidArgumentError, UnimplementedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,3 +91,81 @@ def test_a_closed_stream_is_told_at_once(device: Device) -> None:
     ):
         with pytest.raises(ClosedError, match="the Stream was closed"):
             call()
+
+
+def test_values_of_fills_are_whole_numbers(device: Device) -> None:
+    memory = device.allocate(8)
+    with device.create_stream() as stream:
+        for call in (
+            lambda value: stream.memset(memory, value),
+            lambda value: stream.memset32(memory, value),
+            lambda value: stream.memset32(memory, 1, value),
+            lambda value: stream.memset32(memory, 1, offset=value),
+            lambda value: device.memcpy_dtod(memory, memory, source_offset=value),
+        ):
+            for wrong in (1.5, "x", [8], b"x", object()):
+                with pytest.raises(InvalidArgumentError, match="expected a whole number, found"):
+                    call(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["x", [8], b"x", float("nan"), float("inf")])
+def test_a_timeout_is_a_number(device: Device, wrong: Any) -> None:
+    with device.create_stream() as stream, device.create_event() as event:
+        event.record(stream)
+        for call in (device.synchronize, stream.block_until_done, event.wait):
+            with pytest.raises(InvalidArgumentError, match="timeout: expected a number of seconds"):
+                call(wrong)
+
+
+@pytest.mark.parametrize("wrong", [5, "x", [8], None])
+def test_what_has_no_bytes_is_no_host_buffer(device: Device, wrong: Any) -> None:
+    memory = device.allocate(8)
+    with device.create_stream() as stream:
+        for call in (
+            lambda: stream.memcpy_htod(memory, wrong),
+            lambda: stream.memcpy_dtoh(wrong, memory),
+            lambda: device.memcpy_htod(memory, wrong),
+            lambda: device.memcpy_dtoh(wrong, memory),
+            lambda: device.context.copy_host_to_device(memory, wrong),
+        ):
+            with pytest.raises(InvalidArgumentError, match="a host buffer: expected an object"):
+                call()
+
+
+@pytest.mark.parametrize("wrong", [5, "CPU:0", [8], None])
+def test_what_is_no_device_takes_no_copy(device: Device, wrong: Any) -> None:
+    array = device.put(np.zeros(2, "float32"))
+    with pytest.raises(InvalidArgumentError, match="copy_to: expected a device"):
+        array.copy_to(wrong)
+    with pytest.raises(InvalidArgumentError, match="expected the context of a device"):
+        device.context.copy_to_device(wrong, device.allocate(8), device.allocate(8))
+    if wrong is not None:
+        with pytest.raises(InvalidArgumentError, match="out: expected a numpy array"):
+            array.to_numpy(out=wrong)
+
+
+@pytest.mark.parametrize("wrong", [5, 1.5, [8], b"x", object()])
+def test_names_are_texts(wrong: Any) -> None:
+    with PluginService() as service:
+        service.load("host_device", "ram_filesystem")
+        device = service.device("CPU:0")
+        for call in (
+            service.device,
+            service.filesystem_for,
+            service.op,
+            device.op,
+            lambda name: service.instance(name, name="x", environment={}),
+            lambda name: service.instance("ram", name=name, environment={}),
+            lambda name: service.instance("ram", name="x", environment=name),
+            lambda name: service.shared_instance("ram", name),
+            lambda name: service.shared_instance(name, {}),
+        ):
+            with pytest.raises(InvalidArgumentError, match="expected"):
+                call(wrong)
+        assert service.devices(wrong) == []
+        if not isinstance(wrong, bytes):
+            for call in (service.load, service.entry, service.why):
+                with pytest.raises(InvalidArgumentError, match="expected a name or a path"):
+                    call(wrong)
+        with pytest.raises((InvalidArgumentError, UnimplementedError)):
+            service.filesystem(wrong)

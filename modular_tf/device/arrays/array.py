@@ -19,7 +19,7 @@ from modular_tf.device.arrays.packed_elements import has_two_layouts, in_other_l
 from modular_tf.device.arrays.work_streams import note_device
 from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory, UnifiedMemory
 from modular_tf.device.streams.stream import Stream
-from modular_tf.errors import InvalidArgumentError
+from modular_tf.errors import InvalidArgumentError, unexpected
 from modular_tf.native.fresh_host_memory import fresh_host_memory
 from modular_tf.native.tensor import Tensor
 
@@ -217,10 +217,13 @@ class DeviceArray(Tensor):
         """Return a copy in device memory, on this device or another; through the host if need be.
 
         Raises:
+            InvalidArgumentError: It is no device.
             OutOfMemoryError: The other device has no room.
             ClosedError: The array, or the other device, was closed.
             ModularTFError: As the operations of `Stream`.
         """
+        if not isinstance(device, type(self._device)):
+            raise unexpected(device, "copy_to", "a device, as of service.device('CPU:0')")
         return self._copy(device, is_copied=False)
 
     def _copy(self, device: Device, *, is_copied: bool) -> DeviceArray:
@@ -282,6 +285,8 @@ class DeviceArray(Tensor):
         dtype = _numpy_dtype(self.dlpack_dtype)
         if out is None:
             out = numpy.empty(self.shape, dtype)
+        elif not isinstance(out, numpy.ndarray):
+            raise unexpected(out, "out", "a numpy array")
         elif out.shape != self.shape or out.dtype != dtype or not out.flags.c_contiguous:
             raise InvalidArgumentError(
                 f"out: expected {dtype} {self.shape} in C order, found {out.dtype} {out.shape}"

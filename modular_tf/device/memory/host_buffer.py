@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from modular_tf.device.memory.device_memory import HostMemory
 from modular_tf.device.native_object import whole_number
-from modular_tf.errors import InvalidArgumentError
+from modular_tf.errors import InvalidArgumentError, unexpected
 from modular_tf.native.ffi import ffi
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ def host_buffer(found: HostBuffer) -> Any:
     """Return the bytes of an object; they stay in place as long as the result lives.
 
     Raises:
-        InvalidArgumentError: They are not contiguous.
-        TypeError: It has none.
+        InvalidArgumentError: They are not contiguous, or it has none.
     """
     return _bytes_of(found, writable=False)
 
@@ -31,8 +30,7 @@ def writable_host_buffer(found: HostBuffer) -> Any:
     """Return the writable bytes of an object; they stay in place as long as the result lives.
 
     Raises:
-        InvalidArgumentError: They are read-only or not contiguous.
-        TypeError: It has none.
+        InvalidArgumentError: They are read-only or not contiguous, or it has none.
     """
     return _bytes_of(found, writable=True)
 
@@ -44,6 +42,9 @@ def _bytes_of(found: Any, *, writable: bool) -> Any:
         return ffi.from_buffer("char[]", found, writable)
     except (BufferError, ValueError) as error:
         raise InvalidArgumentError(f"{type(found).__name__} as a host buffer: {error}") from None
+    except TypeError:
+        expected = "an object with contiguous bytes, such as a bytearray or a numpy array"
+        raise unexpected(found, "a host buffer", expected) from None
 
 
 def release(data: Any) -> None:

@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.errors import InvalidArgumentError
+from modular_tf.errors import InvalidArgumentError, unexpected
 from modular_tf.native.fresh_host_memory import fresh_host_memory
 
 if TYPE_CHECKING:
@@ -167,6 +167,8 @@ class DeviceContext:
         Raises:
             ModularTFError: As the operations of `Stream`.
         """
+        if not isinstance(other, DeviceContext):
+            raise unexpected(other, "copy_to_device", "the context of a device")
         if not self.executor.shares_plugin_with(other.executor):
             return self._copy_through_host(other, target, source, n_bytes)
         self.executor.synchronize_now()

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from modular_tf.device.native_object import NativeObject, usable
-from modular_tf.errors import DeadlineExceededError, InternalError, ModularTFError
+from modular_tf.errors import DeadlineExceededError, InternalError, ModularTFError, unexpected
 from modular_tf.native.ffi import lib
 
 if TYPE_CHECKING:
@@ -133,8 +133,17 @@ class Event(NativeObject):
 
 
 def end_of(timeout: float | None) -> int | None:
-    """Return when a wait of so many seconds ends, as `time.monotonic_ns` counts; None for never."""
-    return None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
+    """Return when a wait of so many seconds ends, as `time.monotonic_ns` counts; None for never.
+
+    Raises:
+        InvalidArgumentError: It is no number of seconds.
+    """
+    if timeout is None:
+        return None
+    try:
+        return time.monotonic_ns() + int(timeout * 1e9)
+    except (TypeError, ValueError, OverflowError):
+        raise unexpected(timeout, "timeout", "a number of seconds, or None") from None
 
 
 def slice_ns(end: int | None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.device.memory.device_memory import DeviceMemory
+from modular_tf.device.memory.device_memory import DeviceMemory, held
 from modular_tf.device.memory.host_buffer import (
     checked_size,
     host_buffer,
@@ -12,7 +12,7 @@ from modular_tf.device.memory.host_buffer import (
     writable_host_buffer,
 )
 from modular_tf.device.memory.memory_fill import MEM_ZERO, MEMSET, MEMSET32, Fill, fill_by_copies
-from modular_tf.device.native_object import NativeObject, check_natural, usable
+from modular_tf.device.native_object import NativeObject, check_natural, usable, whole_number
 from modular_tf.device.streams.event import Event
 from modular_tf.device.streams.in_flight import COST
 from modular_tf.errors import InvalidArgumentError, ModularTFError, UnimplementedError
@@ -222,7 +222,7 @@ class StreamCopies(NativeObject):
         self, target: DeviceMemory, value: int, n_bytes: int | None = None, offset: int = 0
     ) -> None:
         """Fill with a byte, 0 to 255; otherwise as `mem_zero`."""
-        if not 0 <= value <= _BYTE_MAX:
+        if not 0 <= whole_number(value, "memset: a byte") <= _BYTE_MAX:
             raise InvalidArgumentError(f"memset: {value} is no byte")
         self._fill(MEMSET, target, (value,), n_bytes, offset)
 
@@ -234,9 +234,11 @@ class StreamCopies(NativeObject):
         Raises:
             InvalidArgumentError: `n_bytes` is no multiple of 4, or as `mem_zero`.
         """
-        if not 0 <= value <= _WORD_MAX:
+        if not 0 <= whole_number(value, "memset32: a value") <= _WORD_MAX:
             raise InvalidArgumentError(f"memset32: {value} is no unsigned 32-bit number")
-        size = target.size - offset if n_bytes is None else n_bytes
+        held(target)
+        check_natural(offset)
+        size = whole_number(target.size - offset if n_bytes is None else n_bytes, "memset32: bytes")
         if size % _WORD_BYTES:
             raise InvalidArgumentError(f"memset32: {size} bytes are no multiple of {_WORD_BYTES}")
         self._fill(MEMSET32, target, (value,), size, offset)

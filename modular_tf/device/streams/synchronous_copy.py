@@ -51,8 +51,9 @@ def copy_dtod(
 ) -> None:
     """Copy within the device, through the host where the plugin has no sync_memcpy_dtod."""
     (to, _target), (start, _source) = held(target), held(source)
+    check_natural(target_offset, source_offset)
     size = source.size - source_offset if n_bytes is None else n_bytes
-    check_natural(size, target_offset, source_offset)
+    check_natural(size)
     if not size:
         return
     if lib.mtf_has_operation(executor.native, lib.MTF_SYNC_MEMCPY_DTOD):
