@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from modular_tf.concurrency.fork_lock import ForkLock
@@ -18,7 +17,7 @@ from modular_tf.filesystem.scheme import match_scheme, scheme_of
 from modular_tf.rules.filesystem import scheme_misspelt, scheme_taken
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.filesystem import Filesystem
@@ -77,9 +76,6 @@ class FilesystemRegistry:
 
     A signal handler may use it in the middle of its methods. What they change is therefore computed
     first and put in place by stores without a call between them.
-
-    Attributes:
-        view: What serves now, by scheme, open or not; it follows what is registered.
     """
 
     def __init__(self) -> None:
@@ -88,7 +84,11 @@ class FilesystemRegistry:
         self._registered: dict[str, tuple[SchemeRegistration, ...]] = {}
         self._lock = ForkLock()
         self._closed = False
-        self.view: Mapping[str, Registered] = MappingProxyType(self._by_scheme)
+
+    @property
+    def serving(self) -> dict[str, Registered]:
+        """What serves now, by scheme, open or not: a copy, made in one step."""
+        return dict(self._by_scheme)
 
     def register(self, filesystem: Registered, *, replace: bool = False) -> Callable[[], None]:
         """Let a filesystem serve its scheme; see `SchemeRegistration.enter`.

@@ -116,7 +116,7 @@ class Registrations:
 
     def why_owned(self, scheme: str) -> Violation | None:
         """Return who serves a scheme, None for nobody."""
-        owner = self.registries.schemes.view.get(scheme)
+        owner = self.registries.schemes.serving.get(scheme)
         if owner is None:
             return None
         return scheme_taken(scheme, self.plugin, owner.plugin)

@@ -102,12 +102,19 @@ def lost_schemes(
 ) -> Lost:
     """Return what a plugin has lost of its schemes.
 
+    What another library of the same plugin serves, during a reload or from its first use on, is
+    not lost.
+
     Args:
         name: The plugin's name.
         filesystems: What it registered, by scheme.
         serving: What serves now, by scheme.
     """
-    lost = [scheme for scheme, own in filesystems.items() if serving.get(scheme) is not own]
+    lost = [
+        scheme
+        for scheme, own in filesystems.items()
+        if (winner := serving.get(scheme)) is not own and (winner is None or winner.plugin != name)
+    ]
     if not lost:
         return NOTHING_LOST
     taken = [_taken(scheme, name, serving[scheme]) for scheme in lost if scheme in serving]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from modular_tf.discovery.candidate import Candidate
-    from modular_tf.filesystem.registry import Registered
+    from modular_tf.filesystem.registry import FilesystemRegistry
     from modular_tf.service.configuration import Config
     from modular_tf.service.hooks import Hooks
     from modular_tf.service.lifetime import ServiceLock
@@ -78,13 +78,18 @@ class KnownPlugins:
     def __iter__(self) -> Iterator[PluginEntry]:
         return iter(list(self._entries.values()))
 
-    def records(self, serving: Mapping[str, Registered]) -> list[PluginRecord]:
-        """Return one record per plugin, as it serves now.
+    def records(self, schemes: FilesystemRegistry) -> list[PluginRecord]:
+        """Return one record per plugin, as it serves now. [any thread, without the service's lock]
 
         Args:
-            serving: What serves now, by scheme.
+            schemes: Where plugins register their filesystems.
         """
-        return [_record_of(entry, serving) for entry in self]
+        registered = [(entry.plugin.record(), entry.filesystems) for entry in self]
+        serving = schemes.serving  # after the rest: what was registered by then is in it
+        return [
+            without(record, lost_schemes(record.name, filesystems, serving))
+            for record, filesystems in registered
+        ]
 
     @property
     def was_cut_short(self) -> bool:
@@ -363,11 +368,6 @@ class PluginSearch:
 def _logged(plugin: Plugin) -> Plugin:
     log_step(None, plugin)
     return plugin
-
-
-def _record_of(entry: PluginEntry, serving: Mapping[str, Registered]) -> PluginRecord:
-    record = entry.plugin.record()
-    return without(record, lost_schemes(record.name, entry.filesystems, serving))
 
 
 def _unused_name(name: str, entries: Collection[str], taken: Collection[str]) -> str:

@@ -99,10 +99,11 @@ class PythonContributions:
 
     def records(self) -> list[PluginRecord]:
         """Return one record per contribution, as it serves now."""
-        serving = self._registries.schemes.view
+        contributed = list(self._contributed.items())
+        serving = self._registries.schemes.serving
         return [
             without(made.record(name), lost_schemes(name, made.filesystems, serving))
-            for name, made in list(self._contributed.items())
+            for name, made in contributed
         ]
 
     def add_filesystem(self, scheme: str, filesystem: Any, *, replace: bool) -> Callable[[], None]:

@@ -43,7 +43,7 @@ class Served:
 
     def schemes(self) -> dict[str, str]:
         """Return the name of the plugin that serves each scheme, sorted by scheme."""
-        return {s: fs.plugin for s, fs in sorted(dict(self._registries.schemes.view).items())}
+        return {s: fs.plugin for s, fs in sorted(self._registries.schemes.serving.items())}
 
     def devices(self, device_type: str | None = None) -> list[Device]:
         """Return the visible devices, of one type or all."""
@@ -75,11 +75,9 @@ class Served:
 
     def _kept_out(self) -> str:
         """Return the device plugins that were found and are not loaded, each with its state."""
-        with self._lock:
-            records = self._known.records(self._registries.schemes.view)
         kept_out = [
             (record.name, record.state.value, record.reason.rule if record.reason else None)
-            for record in records
+            for record in self._known.records(self._registries.schemes)
             if Kind.DEVICE.value in record.kinds and record.state in _KEPT_OUT
         ]
         return ", ".join(
@@ -155,7 +153,7 @@ class Served:
         """
         from modular_tf.service.workers import workers_of  # noqa: PLC0415  (the native core)
 
-        return workers_of([*dict(self._registries.schemes.view).values(), *self._instances])
+        return workers_of([*self._registries.schemes.serving.values(), *self._instances])
 
     def shared_instance(self, scheme: str, environment: Mapping[str, str | None]) -> Filesystem:
         """Return the instance with this environment, opened when it is first asked for.
@@ -178,7 +176,7 @@ class Served:
     def _plugin_of(self, scheme: str) -> Plugin:
         if not isinstance(scheme, str):
             raise unexpected(scheme, "a scheme", "a text")
-        serving = self._registries.schemes.view.get(scheme)
+        serving = self._registries.schemes.serving.get(scheme)
         if serving is None:
             self._registries.schemes.get(scheme)  # which says why
         owner = "" if serving is None else serving.plugin

@@ -206,7 +206,7 @@ class PluginService(Served):
     # -- what there is --------------------------------------------------------------------------
 
     def report(self) -> Report:
-        """Return what this service knows now."""
+        """Return what this service knows now; no library that is read or loaded is waited for."""
         found = self._known.found
         return Report(
             plugins=tuple(self.plugins()),
@@ -217,11 +217,13 @@ class PluginService(Served):
         )
 
     def plugins(self) -> list[PluginRecord]:
-        """Return one record per plugin, in order of precedence; Python's own come last."""
-        with self._lock:
-            records = self._known.records(self._registries.schemes.view)
-            records += self._contributions.records()
-        # Without the lock: this asks device factories, some of which are Python code.
+        """Return one record per plugin, in order of precedence; Python's own come last.
+
+        It waits for no library that another thread reads or loads.
+        """
+        # Without the lock, under which libraries are read and loaded. The factories of devices,
+        # some of which are Python code, are asked too.
+        records = self._known.records(self._registries.schemes) + self._contributions.records()
         lost = lost_devices(self._registries.devices)
         return [without(record, lost.get(record.name, NOTHING_LOST)) for record in records]
 

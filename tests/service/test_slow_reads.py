@@ -1,0 +1,84 @@
+"""What a service answers while another of its threads reads a large library."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modular_tf.discovery import file_identity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from modular_tf.service.service import PluginService
+
+ENOUGH_S = 30.0  # what no answer needs
+
+
+class HeldReading:
+    """The hash of every library is held until `end`."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self._may_end = threading.Event()
+
+    def sha256_of(self, fd: int) -> str:
+        self.begun.set()
+        assert self._may_end.wait(2 * ENOUGH_S)
+        return file_sha256(fd)
+
+    def end(self) -> None:
+        self._may_end.set()
+
+
+file_sha256 = file_identity.sha256_of
+
+
+@pytest.fixture
+def held(monkeypatch) -> Iterator[HeldReading]:
+    held = HeldReading()
+    yield held
+    held.end()
+    monkeypatch.undo()
+
+
+READERS: dict[str, Callable[[PluginService, str], object]] = {
+    "load": lambda service, path: service.load(path),
+    "discover": lambda service, _: service.discover(),
+    "refresh": lambda service, _: service.refresh(),
+    "why": lambda service, path: service.entry(path),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_nobody_waits_for_the_reading_of_a_library(
+    make_service, plugin_file, tmp_path, monkeypatch, held, reader
+):
+    service = make_service(tmp_path / "plugins", bundled=True)
+    plugin_file("plugins/old.so", scheme="old")
+    service.load()
+    path = plugin_file("plugins/large.so", scheme="large")
+    monkeypatch.setattr(file_identity, "sha256_of", held.sha256_of)
+    reading = threading.Thread(target=READERS[reader], args=(service, str(path)))
+    reading.start()
+    assert held.begun.wait(ENOUGH_S)
+
+    answers: list[object] = []
+
+    def ask() -> None:
+        answers.append(service.schemes()["old"])
+        answers.append([plugin.name for plugin in service.report().plugins if "old" in plugin.name])
+        answers.append(service.filesystem("ram").path_exists("ram://nothing"))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    asking.join(ENOUGH_S)
+    answers_meanwhile = list(answers)
+    held.end()
+    asking.join(ENOUGH_S)
+    reading.join(ENOUGH_S)
+
+    assert answers_meanwhile == ["old", ["old"], False]
+    assert "large" in [plugin.name for plugin in service.plugins()]
