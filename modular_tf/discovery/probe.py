@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.elf import ElfFile
@@ -22,6 +23,8 @@ from modular_tf.discovery.linking.link_check import (
 )
 from modular_tf.discovery.linking.link_scope import ProcessScope
 from modular_tf.discovery.privileges import linker_variable
+from modular_tf.discovery.sources.installed import required_tensorflow
+from modular_tf.discovery.sources.search_paths import python_path
 from modular_tf.errors import ElfError
 from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
@@ -102,7 +105,7 @@ class Prober:
         found = _Findings()
         try:
             with ElfFile(candidate.path) as elf:
-                self._examine(elf, found, link=link)
+                self._examine(elf, candidate.distribution, found, link=link)
         except ElfError as error:
             found.problems.append(Violation.of_error(error))
         return Probe(
@@ -133,7 +136,9 @@ class Prober:
     ) -> None:
         self.close()
 
-    def _examine(self, elf: ElfFile, found: _Findings, *, link: bool) -> None:
+    def _examine(
+        self, elf: ElfFile, distribution: str | None, found: _Findings, *, link: bool
+    ) -> None:
         process = self._scope()
         found.problems += size_problems([elf])
         found.problems += _target_problems(elf, process)
@@ -144,7 +149,13 @@ class Prober:
         found.problems += _init_symbol_problems(elf, init_symbols)
         if link and not found.problems:
             takes_stand_ins = not found.kinds.isdisjoint((Kind.DEVICE, Kind.KERNEL))
-            found.link = check_link(elf, self._host, process, takes_stand_ins=takes_stand_ins)
+            found.link = check_link(
+                elf,
+                self._host,
+                process,
+                takes_stand_ins=takes_stand_ins,
+                required_tensorflow=partial(required_tensorflow, distribution, python_path()),
+            )
             found.problems += found.link.problems
 
     def _scope(self) -> ProcessScope:

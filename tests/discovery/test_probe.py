@@ -18,6 +18,7 @@ from modular_tf.errors import NotFoundError
 from modular_tf.rules import Severity, rule
 from tests.discovery.conftest import DEVICE, FILESYSTEM, make_candidate
 from tests.discovery.elf_builder import ElfBuilder
+from tests.discovery.site_folder import install
 from tests.fixtures.broken_libraries import BROKEN_LIBRARIES
 
 if TYPE_CHECKING:
@@ -193,6 +194,64 @@ def test_functions_of_tensorflow_itself_are_counted_by_their_origins(
     assert {symbol.name for symbol in result.missing_symbols} == set(names)
 
 
+def test_the_release_of_abseil_in_the_names_is_named(
+    compile_library: LibraryCompiler, prober: Prober
+) -> None:
+    mangled = ["_ZN4absl12lts_202508143OneEv", "AbslInternalSleepFor_lts_20250814"]
+    path = compile_library("libneedy.so", calls(*mangled))
+
+    (problem,) = prober.probe(make_candidate(path)).problems
+
+    assert problem.message == (
+        "libneedy.so needs 2 C++ functions of TensorFlow itself: absl (LTS 20250814) 2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("requires", "named"),
+    [
+        ("tensorflow==2.21.*", " itself (its package requires tensorflow==2.21.*)"),
+        ("numpy", " itself"),
+        (
+            'tensorflow-cpu (<2.17.0,>=2.16.0) ; extra == "cpu"',
+            " itself (its package requires tensorflow-cpu<2.17.0,>=2.16.0)",
+        ),
+        ("tensorflow-io-gcs-filesystem==0.37.1", " itself"),
+        ("tensorflow", " itself"),
+        (f"tensorflow=={'1' * 200}", " itself"),
+    ],
+)
+def test_the_tensorflow_that_a_package_requires_is_named(
+    compile_library: LibraryCompiler,
+    prober: Prober,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    requires: str,
+    named: str,
+) -> None:
+    metadata = install(tmp_path / "site", "needy")
+    with (metadata / "METADATA").open("a") as file:
+        file.write(f"Requires-Dist: six\nRequires-Dist: {requires}\n\n")
+        file.write("Requires-Dist: tensorflow==1\n")  # of the description
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    path = compile_library("libneedy.so", calls("_ZN3tsl3OneEv"))
+    candidate = make_candidate(path)._replace(distribution="needy")
+
+    (problem,) = prober.probe(candidate).problems
+
+    assert problem.message == f"libneedy.so needs 1 C++ function of TensorFlow{named}: tsl 1"
+
+
+def test_a_package_without_metadata_requires_nothing(
+    compile_library: LibraryCompiler, prober: Prober
+) -> None:
+    path = compile_library("libneedy.so", calls("_ZN3tsl3OneEv"))
+
+    (problem,) = prober.probe(make_candidate(path)._replace(distribution="gone")).problems
+
+    assert problem.message == "libneedy.so needs 1 C++ function of TensorFlow itself: tsl 1"
+
+
 def test_names_of_other_libraries_are_shown_as_people_write_them(
     compile_library: LibraryCompiler, prober: Prober
 ) -> None:
@@ -221,6 +280,57 @@ def test_missing_libraries_are_one_sentence(
     shown = ", ".join(f"libgone{n}.so" for n in range(5))
     expected = f"libx.so needs 7 libraries that are not found: {shown} and 2 more"
     assert (problem.rule, problem.message) == ("LD-013", expected)
+
+
+def missing_libraries_message(
+    compile_library: LibraryCompiler, prober: Prober, *sonames: str
+) -> str:
+    """Return what is said of a library that needs others, which are not found."""
+    gone = [
+        compile_library(soname, f"int f{n}(void) {{ return 1; }}", f"-Wl,-soname,{soname}")
+        for n, soname in enumerate(sonames)
+    ]
+    called = calls(*(f"f{n}" for n in range(len(sonames))))
+    path = compile_library("libx.so", called, *map(str, gone))
+    for library in gone:
+        library.unlink()
+    (problem,) = prober.probe(make_candidate(path)).problems
+    assert problem.rule == "LD-013"
+    return problem.message
+
+
+def test_missing_libraries_of_one_family_are_named_by_it(
+    compile_library: LibraryCompiler, prober: Prober
+) -> None:
+    sonames = ("libsycl.so.99", "libmkl_sycl_blas.so.99", "libintlc.so.99")
+
+    message = missing_libraries_message(compile_library, prober, *sonames)
+
+    assert message == (
+        "libx.so needs 3 libraries of Intel's oneAPI runtime, which are not found:"
+        " libsycl.so.99, libmkl_sycl_blas.so.99, libintlc.so.99"
+    )
+
+
+def test_one_missing_library_has_its_family_too(
+    compile_library: LibraryCompiler, prober: Prober
+) -> None:
+    message = missing_libraries_message(compile_library, prober, "libcudart.so.99")
+
+    assert message == "libx.so needs libcudart.so.99 of NVIDIA's CUDA, which is not found"
+
+
+def test_missing_libraries_of_several_families_are_counted(
+    compile_library: LibraryCompiler, prober: Prober
+) -> None:
+    sonames = ("libfoo.so.99", "libsycl.so.99", "libcudart.so.99", "libirng.so.99")
+
+    message = missing_libraries_message(compile_library, prober, *sonames)
+
+    assert message == (
+        "libx.so needs 4 libraries that are not found (2 of Intel's oneAPI runtime, 1 of NVIDIA's"
+        " CUDA): libfoo.so.99, libsycl.so.99, libcudart.so.99, libirng.so.99"
+    )
 
 
 def test_a_device_plugin_may_ask_for_functions_for_kernels(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import parse_glibc
 from modular_tf.discovery.library_bounds import MOST_BYTES
+from modular_tf.discovery.linking.library_families import product_of
 from modular_tf.discovery.linking.library_search import LinkedLibrary
 from modular_tf.discovery.linking.link_scope import LinkScope, MissingLibrary, ProcessScope
 from modular_tf.discovery.linking.opened_by_name import libraries_opened_by_name
@@ -22,7 +23,7 @@ from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from modular_tf.discovery.elf import ElfFile, VersionNeed
     from modular_tf.discovery.linking.host_exports import Exports
@@ -101,7 +102,12 @@ class LinkCheck(NamedTuple):
 
 
 def check_link(
-    elf: ElfFile, host: Exports, process: ProcessScope, *, takes_stand_ins: bool = False
+    elf: ElfFile,
+    host: Exports,
+    process: ProcessScope,
+    *,
+    takes_stand_ins: bool = False,
+    required_tensorflow: Callable[[], str | None] = lambda: None,
 ) -> LinkCheck:
     """Return whether a library can be linked with this process, this system and the host.
 
@@ -114,6 +120,8 @@ def check_link(
         process: What this process and this system offer.
         takes_stand_ins: It brings devices or kernels, which are served also where it asks for
             functions for kernels, operations and graphs that are not defined anywhere.
+        required_tensorflow: Returns the TensorFlow that the package of the library requires, as
+            that writes it; called where functions of TensorFlow itself are missing.
 
     Raises:
         ElfError: The tables of the library or of one that it needs are damaged.
@@ -142,8 +150,10 @@ def check_link(
                 *_library_problems(scope.missing),
                 *size_problems(library.elf for library in scope.others),
                 *_version_problems(own, scope, host),
-                *_symbol_problems(symbols, _KERNEL_API if takes_stand_ins else frozenset()),
-                *_symbol_problems(opened.missing_symbols, _C_API),
+                *_symbol_problems(
+                    symbols, _KERNEL_API if takes_stand_ins else frozenset(), required_tensorflow
+                ),
+                *_symbol_problems(opened.missing_symbols, _C_API, required_tensorflow),
             ),
             passed_over=(*scope.passed_over, *opened.passed_over),
             executable_stacks=(*_executable_stacks(scope), *opened.executable_stacks),
@@ -252,13 +262,22 @@ def _library_problems(missing: Iterable[MissingLibrary]) -> Iterator[Violation]:
     for library in missing:
         groups[library.needed_by].append(library.name)
     for needed_by, names in groups.items():
-        if len(names) == 1:
-            message = f"{needed_by} needs {names[0]}, which is not found"
-        else:
-            message = (
-                f"{needed_by} needs {len(names)} libraries that are not found: {_listed(names)}"
-            )
+        message = f"{needed_by} needs {_missing_libraries_in_words(names)}"
         yield Violation(rules.LIBRARIES_FOUND, message)
+
+
+def _missing_libraries_in_words(names: Sequence[str]) -> str:
+    """Return how many are missing, of which products, and the first names."""
+    counts = Counter(product_of(name) for name in names)
+    known = [(product, count) for product, count in counts.most_common() if product is not None]
+    if len(names) == 1:
+        return f"{names[0]}{f' of {known[0][0]}' if known else ''}, which is not found"
+    if len(known) == 1 and known[0][1] == len(names):
+        of = f" of {known[0][0]}, which are not found"
+    else:
+        shares = ", ".join(f"{count} of {product}" for product, count in known)
+        of = f" that are not found{f' ({shares})' if shares else ''}"
+    return f"{len(names)} libraries{of}: {_listed(names)}"
 
 
 def size_problems(libraries: Iterable[ElfFile]) -> Iterator[Violation]:
@@ -327,13 +346,16 @@ def _is_excused(family: SymbolFamily, scope: LinkScope) -> bool:
 
 
 def _symbol_problems(
-    missing: Sequence[MissingSymbol], replaced: frozenset[SymbolFamily]
+    missing: Sequence[MissingSymbol],
+    replaced: frozenset[SymbolFamily],
+    required_tensorflow: Callable[[], str | None],
 ) -> Iterator[Violation]:
     """Yield one problem for each library and family, which have remedies of their own.
 
     Args:
         missing: The symbols.
         replaced: Families whose missing functions are replaced.
+        required_tensorflow: As of `check_link`.
     """
     groups: defaultdict[tuple[str, SymbolFamily], list[MissingSymbol]] = defaultdict(list)
     for symbol in missing:
@@ -344,7 +366,9 @@ def _symbol_problems(
             counts = Counter(origin_of(symbol.name) for symbol in group)
             by_count = sorted(counts.items(), key=lambda share: (-share[1], share[0]))
             shares = ", ".join(f"{origin} {count}" for origin, count in by_count)
-            what = f"{len(group)} C++ function{plural} of TensorFlow itself: {shares}"
+            required = required_tensorflow()
+            release = f" (its package requires {required})" if required else ""
+            what = f"{len(group)} C++ function{plural} of TensorFlow itself{release}: {shares}"
         else:
             names = _listed([symbol.readable for symbol in group])
             what = f"{len(group)} symbol{plural} {family.words} that no library defines: {names}"

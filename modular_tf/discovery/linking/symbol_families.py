@@ -115,10 +115,13 @@ def family_of(symbol: UndefinedSymbol) -> SymbolFamily:
 
 
 def origin_of(name: str) -> str:
-    """Return which part of TensorFlow a symbol of its C++ libraries is of, such as "absl"."""
-    if name.startswith(_ABSL_IN_C):
-        return "absl"
-    namespace = _namespace_of(name)
+    """Return which part of TensorFlow a symbol of its C++ libraries is of, such as "tsl".
+
+    Of Abseil also the release, where the name has it: each TensorFlow is built with one.
+    """
+    namespace = "absl" if name.startswith(_ABSL_IN_C) else _namespace_of(name)
+    if namespace == "absl" and (release := re.search(r"lts_(\d{8})", name)) is not None:
+        return f"absl (LTS {release[1]})"
     return "protobuf" if namespace == "google" else namespace
 
 

@@ -16,9 +16,18 @@ from modular_tf.rules.shortage import raise_shortage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Installation", "InstalledDistribution", "installed_distributions"]
+__all__ = [
+    "Installation",
+    "InstalledDistribution",
+    "installed_distributions",
+    "required_tensorflow",
+]
 
 _SUFFIXES = (".dist-info", ".egg-info")
+_REQUIRED_TENSORFLOW = (  # of bounded length: it is shown
+    r"Requires-Dist:\s*(tensorflow(?:-cpu|-gpu)?|tf-nightly)"
+    r"\s*\(?([=<>!~][\w.*+=<>!~, ]{1,60}?)\s*\)?\s*(?:;.*)?"
+)
 
 
 class InstalledDistribution(NamedTuple):
@@ -104,6 +113,34 @@ def installed_distributions(python_path: Iterable[str]) -> Iterator[InstalledDis
                 if found.name not in seen:
                     seen.add(found.name)
                     yield found
+
+
+def required_tensorflow(name: str | None, python_path: Iterable[str]) -> str | None:
+    """Return the TensorFlow that a distribution requires, such as "tensorflow==2.21.*".
+
+    Args:
+        name: Its normalised name; None for no distribution.
+        python_path: Where it is installed.
+
+    Returns:
+        None where its metadata name no version, or cannot be read.
+
+    Raises:
+        ShortageError: This process has too few descriptors or too little memory now.
+    """
+    if name is None:
+        return None
+    for distribution in installed_distributions(python_path):
+        if distribution.name == name:
+            try:
+                metadata = distribution.read("METADATA")
+            except OSError as error:
+                raise_shortage(error)
+                return None
+            header = metadata.decode("utf-8", "replace").partition("\n\n")[0]
+            matches = (re.fullmatch(_REQUIRED_TENSORFLOW, line) for line in header.splitlines())
+            return next((found[1] + found[2] for found in matches if found is not None), None)
+    return None
 
 
 def _listed(location: str) -> list[str]:
