@@ -140,6 +140,7 @@ def _loaded_or_raise(report: Report, paths: Iterable[str]) -> None:
     for record in report.plugins:
         if record.path and real_path(record.path) in real and record.reason is not None:
             reason = record.reason
+            remedy = f". {reason.remedy}" if reason.remedy else ""
             raise PluginError(
-                f"{record.path}: {reason.message}", plugin=record.name, rule=reason.rule
+                f"{record.path}: {reason.message}{remedy}", plugin=record.name, rule=reason.rule
             )

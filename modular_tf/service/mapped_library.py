@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -258,13 +257,11 @@ class PluginLibrary:
     ) -> Iterator[Violation]:
         """Register filesystems and a platform; yield why one cannot be, and was closed."""
         for filesystem in filesystems:
-            try:
-                self.registrations.add_filesystem(filesystem)
-            except ModularTFError as error:
-                yield replace(Violation.of_error(error, "register"), scheme=filesystem.scheme)
-            else:
-                if not isinstance(filesystem, DeferredFilesystem):
-                    self._plugin.log.info("scheme.registered", scheme=filesystem.scheme)
+            refused = self.registrations.add_filesystem(filesystem)
+            if refused is not None:
+                yield refused.at("register")
+            elif not isinstance(filesystem, DeferredFilesystem):
+                self._plugin.log.info("scheme.registered", scheme=filesystem.scheme)
         if platform is not None:
             try:
                 self.registrations.add_platform(platform)

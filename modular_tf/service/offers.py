@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from modular_tf.device.deferred import DeferredFactory
-from modular_tf.errors import AlreadyExistsError, ModularTFError, collected
+from modular_tf.errors import ModularTFError, collected
 from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.filesystem.registry import SchemeRegistration
+from modular_tf.rules import Violation
 from modular_tf.rules.filesystem import scheme_pinned, scheme_reserved, scheme_taken
 
 if TYPE_CHECKING:
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from modular_tf.device.ranking import Registration
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.kernel.registry import PluginKernels
-    from modular_tf.rules import Violation
     from modular_tf.service.configuration import Config
     from modular_tf.service.registries import Registries
 
@@ -121,28 +122,29 @@ class Registrations:
             return None
         return scheme_taken(scheme, self.plugin, owner.plugin)
 
-    def add_filesystem(self, filesystem: _Served) -> None:
+    def add_filesystem(self, filesystem: _Served) -> Violation | None:
         """Register a filesystem for its scheme; one that cannot be registered is closed.
 
         It takes the place of a deferred one, and none is taken by a deferred one.
 
-        Raises:
-            AlreadyExistsError: Somebody has it (rule FS-018).
-            InvalidArgumentError: No URI could name it (rule FS-007).
-            ClosedError: The service is closed.
+        Returns:
+            Why it cannot be registered: somebody has the scheme, no URI could name it, or the
+            service is closed; None where it is.
         """
         scheme = filesystem.scheme
+        if (why := self.why_taken(scheme)) is not None:
+            self.give_up(filesystem)
+            return why
         try:
-            if (why := self.why_taken(scheme)) is not None:
-                raise AlreadyExistsError(why.message, plugin=self.plugin, rule=why.rule)
             made = SchemeRegistration(self.registries.schemes, filesystem)
             place = self.scheme_places.setdefault(scheme, made)
             if not isinstance(filesystem, DeferredFilesystem):
                 place.fulfil(filesystem)
             self.enter_scheme(place)
-        except ModularTFError:
+        except ModularTFError as error:
             self.give_up(filesystem)
-            raise
+            return replace(Violation.of_error(error), scheme=scheme)
+        return None
 
     def enter_scheme(self, place: SchemeRegistration) -> None:
         """Let a filesystem serve its scheme from now on; raises as `SchemeRegistration.enter`."""
@@ -157,7 +159,9 @@ class Registrations:
     # -- devices ----------------------------------------------------------------------------------
 
     def add_platform(self, platform: DevicePlatform | DeferredFactory) -> None:
-        """Register a platform, as `add_filesystem` a filesystem.
+        """Register a platform; one that cannot be registered is closed.
+
+        It takes the place of a deferred one, and none is taken by a deferred one.
 
         Raises:
             AlreadyExistsError: Its name is taken (rule SE-050).

@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.kinds import Kind
-from modular_tf.errors import InvalidArgumentError, NotFoundError, unexpected
+from modular_tf.errors import (
+    InvalidArgumentError,
+    NotFoundError,
+    UnimplementedError,
+    unexpected,
+)
 from modular_tf.events.delivery import delivers_at_end
+from modular_tf.filesystem.scheme import scheme_of
 from modular_tf.service.instances import shared_name
 from modular_tf.service.report import State
 
@@ -97,19 +103,41 @@ class Served:
         """Return the filesystem of a scheme, "" for plain paths.
 
         Raises:
-            UnimplementedError: None serves it; the message lists those that are served.
+            UnimplementedError: None serves it; the message lists those that are served, and says
+                of a plugin that does not get the scheme how to give it to that.
             ClosedError: The service is closed.
         """
-        return self._registries.schemes.get(scheme)
+        try:
+            return self._registries.schemes.get(scheme)
+        except UnimplementedError as error:
+            raise self._with_refusals(error, scheme) from None
 
     def filesystem_for(self, uri: str) -> Filesystem:
         """Return the filesystem of a URI's scheme.
 
         Raises:
-            UnimplementedError: None serves it.
+            UnimplementedError: None serves it; the message is as that of `filesystem`.
             ClosedError: The service is closed.
         """
-        return self._registries.schemes.for_uri(uri)
+        try:
+            return self._registries.schemes.for_uri(uri)
+        except UnimplementedError as error:
+            raise self._with_refusals(error, scheme_of(uri)) from None
+
+    def _with_refusals(self, error: UnimplementedError, scheme: str) -> UnimplementedError:
+        """Return the error with the reasons why plugins that offer the scheme do not serve it."""
+        refusals = [
+            f"; {reason.message}" + (f". {reason.remedy}" if reason.remedy else "")
+            for record in self._known.records(self._registries.schemes)
+            for reason in record.reasons
+            if reason.scheme == scheme
+        ]
+        if not refusals:
+            return error
+        text = error.message + "".join(refusals)
+        return UnimplementedError(
+            text, plugin=error.plugin, path=error.path, operation=error.operation, rule=error.rule
+        )
 
     # -- instances ------------------------------------------------------------------------------
 

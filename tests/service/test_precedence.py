@@ -10,6 +10,8 @@ from modular_tf.errors import NotFoundError, UnimplementedError
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 
+TRIED = Config(first_contact="new", load="lazy")
+
 
 def _states(service):
     return {record.name: record.state.value for record in service.plugins()}
@@ -247,6 +249,40 @@ def test_a_plugin_that_is_loaded_alone_takes_no_scheme_of_a_bundled_one(plugin_f
 
     service.load()
     assert service.schemes() == BUNDLED
+
+
+@pytest.mark.parametrize("scheme", ["", "file", "ram"])
+def test_what_names_only_the_file_says_how_to_name_it_for_the_scheme(
+    scheme, plugin_file, make_service
+):
+    """Whoever loads a file may not know that it offers plain local paths too."""
+    mine = plugin_file("libmine.so", scheme=scheme)
+    next_step = f'scheme_pins = {{ "{scheme}" = "mine" }}'
+
+    for _ in range(2):  # the second knows what the trial of the first found
+        service = make_service(bundled=True, config=TRIED)
+        reason = service.load(mine)["mine"].reason
+        with pytest.raises(UnimplementedError) as by_scheme:
+            service.filesystem(scheme)
+        with pytest.raises(UnimplementedError) as by_uri:
+            service.filesystem_for(f"{scheme}://x" if scheme else "/x")
+
+        for told in (reason.remedy, str(by_scheme.value), str(by_uri.value)):
+            assert next_step in told
+
+
+def test_tensorflows_function_says_how_to_name_a_plugin_for_a_scheme(plugin_file, run_python):
+    code = """
+        import sys, modular_tf, modular_tf.errors
+        try:
+            modular_tf.register_filesystem_plugin(sys.argv[1])
+        except modular_tf.errors.PluginError as error:
+            print(error)
+    """
+
+    said = run_python(code, plugin_file("libmine.so", scheme="ram")).stdout
+
+    assert 'scheme_pins = { "ram" = "mine" }' in said
 
 
 @pytest.mark.parametrize("scheme", ["", "file", "ram"])
