@@ -19,7 +19,8 @@ CALLS_SURVIVED = Rule(
     "Neither a call into a plugin nor its threads, exit handlers and destructors end the process, "
     "or keep it from its end for longer than `close_timeout_s` of the configuration.",
     "It is reported on standard error and by `modular-tf why NAME`. The plugin is quarantined "
-    "when the third process ends in its code: no trial would find that.",
+    "when the third process ends in its code: no trial would find that. Where write-protected "
+    "tables of plugins were overwritten in the process, no plugin is blamed.",
     "Tell the plugin's author what was reported, and update the plugin; `modular-tf quarantine "
     "retry NAME` forgets it. `tell_ended_calls = false` in the configuration, or "
     "MODULAR_TF_TELL_ENDED_CALLS=0, switches the reports and records off.",

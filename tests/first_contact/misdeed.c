@@ -39,7 +39,7 @@ enum misdeed {
   FILTER_OPEN, NO_NEW_PRIVILEGES, TRACE_ME, END_WITH_PARENT, ADOPT_ORPHANS, NOT_DUMPABLE, RENAME,
   NICE, AFFINITY, LOCK_MEMORY, SIGNAL_STACK, NON_BLOCKING, AT_FORK, CRASH_AT_FORK,
   CRASH_LATER, ABORT_LATER, EXIT_LATER, CANCEL_LATER, CRASH_AT_EXIT, HANG_AT_EXIT, CRASH_WHEN_UNLOADED,
-  HANG_WHEN_UNLOADED, PRELOAD,
+  HANG_WHEN_UNLOADED, OVERWRITE_TABLES_LATER, PRELOAD,
 };
 
 static const size_t kGibibyte = (size_t)1 << 30;
@@ -417,6 +417,7 @@ static void misbehave(void) {
     case HANG_AT_EXIT: hang_at_exit(); break;
     case CRASH_WHEN_UNLOADED: crash_when_unloaded(); break;
     case HANG_WHEN_UNLOADED: hang_when_unloaded(); break;
+    case OVERWRITE_TABLES_LATER: overwrite_tables_later(); break;
     case PRELOAD: setenv("LD_PRELOAD", "/nowhere/libpreloaded.so", 1); break;
     default: break;
   }

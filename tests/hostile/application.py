@@ -3,7 +3,7 @@
 `python application.py LIBRARY GOOD_BEFORE GOOD_AFTER FOLDER`. The good plugins serve `before` and
 `after`. What is printed last is a JSON object: what became of the library, what is known of it, and
 what still serves. With MISDEED_MOMENT, the path of a file, the library is mapped, and when all was
-used the file is made, at which the library ends the process.
+used the file is made, at which the library ends the process, or has a good plugin end it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,13 @@ def what_serves(service: PluginService, folder: Path) -> list[str]:
     return [*served, "HOST_CPU"]
 
 
+def use_until_the_end(service: PluginService) -> None:
+    """Call a good plugin until the process ends, for a minute at most."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        service.filesystem("before").path_exists("before://host/directory")
+
+
 def main() -> None:
     """Load, use, and tell."""
     library, before, after, folder = sys.argv[1:]
@@ -53,6 +60,9 @@ def main() -> None:
         state = record.state.value
         said = [reason.as_dict() for reason in (*record.reasons, *record.warnings)]
         why = list(service.why(record.name).lines)
+        if _MOMENT and "_tables_" in library:
+            Path(_MOMENT).touch()
+            use_until_the_end(service)
     told = {"state": state, "said": said, "served": served, "why": why}
     if _MOMENT:
         Path(_MOMENT).touch()

@@ -32,8 +32,9 @@ class HostileLibrary(NamedTuple):
         about: What it does.
         states: What may become of it. Where that is `loaded`, a warning has to tell of it.
         make: Builds it, in an empty folder.
-        ends: How it ends the application after all its calls have returned, as the line on standard
-            error says that names it; "" where the application goes on.
+        ends: How it ends the application after all its calls have returned, as a line on standard
+            error says; "" where the application goes on.
+        times: How often it does that before the next application is looked at.
     """
 
     name: str
@@ -41,6 +42,7 @@ class HostileLibrary(NamedTuple):
     states: frozenset[str]
     make: Callable[[Path], Path]
     ends: str = ""
+    times: int = 1
 
 
 _ENDS_THE_TRIAL = {
@@ -130,6 +132,7 @@ _ENDS_LATER = {
     "CRASH_WHEN_UNLOADED": ("crashes in its destructor", "SIGSEGV", _AT_EXIT),
     "HANG_WHEN_UNLOADED": ("hangs in its destructor", "exit() hangs", _AT_EXIT),
 }
+_OVERWRITES = "OVERWRITE_TABLES_LATER"
 _SETTINGS = {
     "device": {"FIXTURE_TYPE": "HOSTILE", "FIXTURE_PLATFORM": "HOSTILE_PLATFORM"},
     "filesystem": {"FIXTURE_SCHEME": "hostile"},
@@ -167,6 +170,9 @@ def _misdeeds(kind: str) -> Iterator[HostileLibrary]:
     library = _misdeed(kind, "INIT", "CANCEL_LATER", "cancels the main thread", states)
     name = _name_of("CANCEL_LATER", kind)
     yield library._replace(ends=f"main thread: the process ends; possibly by plugin {name} (")
+    about = "overwrites the tables of other plugins, which then crash"
+    library = _misdeed(kind, "INIT", _OVERWRITES, about, frozenset(("known to nobody",)))
+    yield library._replace(ends="no plugin is blamed", times=3)
 
 
 def _misdeed(

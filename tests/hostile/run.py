@@ -75,6 +75,9 @@ def _outcome_of(library: HostileLibrary, folder: Path) -> Outcome:
     except subprocess.TimeoutExpired:
         return Outcome(library, f"still running after {_TIMEOUT_S:.0f} s", "", [])
     if library.ends:
+        for _ in range(1, library.times):
+            Path(environment["MISDEED_MOMENT"]).unlink()
+            ended = run_in_group(command, cwd=folder, env=environment, timeout=_TIMEOUT_S)
         return _outcome_of_end(library, command, ended.stderr, folder)
     if ended.returncode != 0:
         return Outcome(library, f"ended with {ended.returncode}", ended.stderr[-_MOST_SAID:], [])

@@ -21,6 +21,7 @@ SAMPLE = [
     "device-exit-later-init",
     "filesystem-cancel-later-init",
     "device-crash-at-exit-init",
+    "device-overwrite-tables-later-init",
     "filesystem-hang-at-exit-init",
     "filesystem-crash-when-unloaded-init",
     "device-hang-when-unloaded-init",

@@ -17,6 +17,7 @@ from modular_tf.rules.shortage import ShortageError, raise_shortage
 from modular_tf.service.kept.ended_calls import ended_calls, forget_ended_calls, record_of
 from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 from tests.filesystem.ending import ending_plugin
+from tests.first_contact.conftest import build_misdeed
 from tests.quarantine.conftest import SHA256
 
 READ = """
@@ -218,6 +219,39 @@ def test_the_next_process_knows_it_and_the_third_end_is_quarantine(run_python, l
     assert known[0] == "quarantined"
     assert any("ended in it by SIGABRT [LD-130]" in line for line in known)
     assert any("the last call was read of 'ending://h/abort'" in line for line in known)
+
+
+OVERWRITTEN = """
+    import os, sys
+    from modular_tf import Config, PluginService
+    with PluginService(config=Config(load="eager"), plugin_paths=sys.argv[1:]) as service:
+        service.load()
+        victim = service.filesystem("ending")
+        open(os.environ["MISDEED_MOMENT"], "w").close()
+        while True:
+            victim.new_random_access_file("ending://h/fine")
+"""
+
+
+def test_nobody_is_blamed_for_calls_by_tables_that_were_overwritten(run_python, library, tmp_path):
+    """Any code of the process may have done that: an innocent plugin was quarantined for it."""
+    moment = tmp_path / "moment"
+    culprit = build_misdeed("OVERWRITE_TABLES_LATER")
+    for _ in range(3):
+        moment.unlink(missing_ok=True)
+        ended = run_python(
+            OVERWRITTEN,
+            *(library, culprit),
+            env={"MISDEED_MOMENT": str(moment)},
+            status=-signal.SIGSEGV,
+        )
+        (line,) = [line for line in ended.stderr.splitlines() if line.startswith("modular_tf:")]
+        assert "no plugin is blamed" in line
+        assert "SIGSEGV in plugin ending, " in line
+        assert "Write-protected tables of plugins were overwritten before" in line
+    known = run_python(STATE, library).stdout
+    assert known.startswith("loaded\n")
+    assert "LD-130" not in known
 
 
 def test_nothing_is_told_or_kept_where_it_is_turned_off(run_python, library):

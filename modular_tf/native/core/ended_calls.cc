@@ -19,6 +19,7 @@
 #include "guard.h"
 #include "handler_text.h"
 #include "plugin_code.h"
+#include "protected_tables.h"
 
 namespace {
 
@@ -113,14 +114,20 @@ bool place_of_end(const void* context, Place* place) {
   return plugin != nullptr;
 }
 
+constexpr char kTablesOverwritten[] =
+    ". Write-protected tables of plugins were overwritten before, by code that is not known: no plugin"
+    " is blamed; isolation = \"process\" in the configuration separates plugins";
+
 void tell_of_end(const Place& place, const char* how, int number, int status) {
   if (is_told.exchange(true)) return;
   Text& line = end_line.start();
   line.add("modular_tf: ").add(how);
   if (number == 0) line.number(static_cast<unsigned char>(status)).add(")");
-  add_call(line.add(" in "), place).add(": the process ends [LD-130]\n");
-  line.write_to(STDERR_FILENO);
-  leave_note(place, number, status);
+  add_call(line.add(" in "), place).add(": the process ends");
+  // A call by an overwritten table ends wherever somebody else wanted.
+  const bool is_blamed = !mtf::tables_were_overwritten();
+  line.add(is_blamed ? "" : kTablesOverwritten).add(" [LD-130]\n").write_to(STDERR_FILENO);
+  if (is_blamed) leave_note(place, number, status);
 }
 
 bool is_own(const siginfo_t& info) { return info.si_code > 0 || info.si_pid == getpid(); }

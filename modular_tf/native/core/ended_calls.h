@@ -19,7 +19,8 @@ extern "C" {
  *
  * The note is a JSON object in a file NAME.ended: what the plugin was recorded with (plugin_call.h),
  * then "call", "subject" in hexadecimal digits, "signal" and "status" (0 for none), "pid" and "time"
- * in seconds since 1970. The end of the main thread is signal 32, by which the C library cancels.
+ * in seconds since 1970. The end of the main thread is signal 32, by which the C library cancels. No
+ * note is left where a write-protected table of a plugin was overwritten: a call by it may end anywhere.
  *
  * A thread whose stack has run out tells nothing, unless it has another one for signals, which the
  * main thread gets here. Calls after the first do nothing but give the directory, where there was none.

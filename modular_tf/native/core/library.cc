@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
-#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -96,11 +95,6 @@ bool try_read_through_pipe(const void* source, void* destination, size_t size) {
   return done == size;
 }
 
-size_t whole_pages(size_t size) {
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  return (size + page - 1) / page * page;
-}
-
 }  // namespace
 
 extern "C" mtf_error* mtf_library_open(const char* path, int flags, void** handle) {
@@ -187,18 +181,3 @@ extern "C" int64_t mtf_try_strlen(const char* source, size_t limit) {
   }
   return -1;
 }
-
-extern "C" mtf_error* mtf_readonly_copy(const void* source, size_t size, void** copy) {
-  const size_t length = whole_pages(size);
-  void* pages = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pages == MAP_FAILED) return mtf::make_error(8, "no memory for a read-only table");
-  std::memcpy(pages, source, size);
-  if (mprotect(pages, length, PROT_READ) != 0) {
-    munmap(pages, length);
-    return mtf::make_error(13, "cannot write-protect a table");
-  }
-  *copy = pages;
-  return nullptr;
-}
-
-extern "C" void mtf_readonly_free(void* copy, size_t size) { munmap(copy, whole_pages(size)); }
