@@ -196,17 +196,14 @@ def _search_path_patches(
 
 
 def _dynamic_entries(elf: ElfFile) -> list[tuple[int, int, int]]:
-    """Return file offset, tag and value of each entry up to the end mark."""
+    """Return file offset, tag and value of each entry of the dynamic section."""
     if elf.image.dynamic is None:
         return []
-    offset, size = elf.image.dynamic
-    data = elf.image.source.read(offset, size - size % _ENTRY.size, "the dynamic section")
-    found = []
-    for index, (tag, value) in enumerate(_ENTRY.iter_unpack(data)):
-        if tag == 0:
-            break
-        found.append((offset + index * _ENTRY.size, tag, value))
-    return found
+    offset, _ = elf.image.dynamic
+    return [
+        (offset + index * _ENTRY.size, tag, value)
+        for index, (tag, value) in enumerate(elf.dynamic.entries)
+    ]
 
 
 def without_relative(search_path: bytes) -> bytes:

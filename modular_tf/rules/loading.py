@@ -37,8 +37,10 @@ IS_ELF = Rule(
 )
 WHOLE_ELF = Rule(
     id="LD-005",
-    requirement="All parts of an ELF file that its headers announce lie inside the file.",
-    consequence="The candidate is rejected; mapping it could kill the process with SIGBUS.",
+    requirement="All parts of an ELF file that its headers announce lie inside the file, and each "
+    "address of its memory comes from one place of the file.",
+    consequence="The candidate is rejected; mapping it could kill the process with SIGBUS, or map "
+    "other bytes than those that were judged.",
     remedy="Copy or install the file again: it is cut off or damaged.",
     source="ELF gABI, chapters 4 and 5",
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from mmap import PAGESIZE
 
 from modular_tf.discovery.elf.gnu_hash import gnu_hash
 from modular_tf.discovery.elf.layout import layout_for
@@ -103,10 +104,10 @@ class ElfBuilder:
 
     def _program_header(self, type_: int, offset: int, address: int, size: int) -> bytes:
         fields = [0] * 8
-        values = (type_, offset, address, size, self.flags)
+        fields[-1] = PAGESIZE if type_ == _PT_LOAD else 0
+        values = (type_, offset, address, size, size, self.flags)  # in memory as in the file
         for at, value in zip(self._layout.program_fields, values, strict=True):
             fields[at] = value
-        fields[self._layout.program_fields[3] + 1] = size  # in memory as in the file
         return self._layout.program_header.pack(*fields)
 
     def _symbols(self) -> tuple[bytes, bytes, bytes]:

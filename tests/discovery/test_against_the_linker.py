@@ -7,27 +7,37 @@ SONAME or neither of what it stands for.
 
 from __future__ import annotations
 
+import mmap
 import os
 import random
 import re
+import struct
 import subprocess
 import sys
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.linking.host_exports import HostExports
 from modular_tf.discovery.linking.library_search import LibrarySearch, LinkedLibrary
-from modular_tf.discovery.linking.link_scope import LinkScope
+from modular_tf.discovery.linking.link_check import check_link
+from modular_tf.discovery.linking.link_scope import LinkScope, ProcessScope
 from modular_tf.discovery.linking.linker_properties import running_linker
+from modular_tf.errors import ElfError
 from tests.discovery.elf_builder import ElfBuilder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
 
 with ElfFile(str(Path(sys.executable).resolve())) as _program:
     _LINKER, _TARGET = str(_program.image.interpreter()), _program.target
+_PAGE = mmap.PAGESIZE
+_DYNAMIC_SIZES = 64 + 56 + 32  # p_filesz and p_memsz of the second program header of 64 bits
 _MACHINE = _TARGET[2]
 _OTHER_MACHINE = next(number for number in (62, 183) if number != _MACHINE)
 _NAMES = ("liba.so", "libb.so", "libc++.so", "libd.so")
@@ -148,15 +158,20 @@ class Listed(NamedTuple):
     fatal: str | None = None
 
 
-def by_linker(tree: Tree, library_path: str) -> Listed:
-    """Return what the linker would map."""
-    done = subprocess.run(
-        [_LINKER, "--list", str(tree.main)],
+def run_linker(library: Path, library_path: str) -> subprocess.CompletedProcess[str]:
+    """Have the linker list what it would map."""
+    return subprocess.run(
+        [_LINKER, "--list", str(library)],
         capture_output=True,
         text=True,
         check=False,
         env={"LD_LIBRARY_PATH": library_path} if library_path else {},
     )
+
+
+def by_linker(library: Path, library_path: str) -> Listed:
+    """Return what the linker would map."""
+    done = run_linker(library, library_path)
     fatal = _FATAL.search(done.stderr)
     assert done.returncode == 0 or fatal, done
     files = _MAPPED.findall(done.stdout)
@@ -190,9 +205,101 @@ def test_we_find_what_the_linker_finds(
     library_path = tree.library_path()
     monkeypatch.chdir(tmp_path)
 
-    listed, found = by_linker(tree, library_path), by_us(tree, library_path)
+    listed, found = by_linker(tree.main, library_path), by_us(tree, library_path)
 
     if listed.fatal is None:
         assert found == listed
     else:
         assert Path(listed.fatal).name in [Path(name).name for name in found.missing]
+
+
+def _made(needed: str, segments: tuple[tuple[int, int, int, int], ...] = ()) -> bytearray:
+    builder = ElfBuilder(
+        machine=_MACHINE, needed=(needed,), exports=("x",), undefined=(), weak=(),
+        hash_style="both", flags=6, soname="", segments=segments,
+    )  # fmt: skip
+    return bytearray(builder.build())
+
+
+def _short_dynamic_segment(needed: str) -> bytes:
+    """The entries of PT_DYNAMIC go on behind its p_filesz, and the first one is DT_NEEDED."""
+    data = _made(needed)
+    struct.pack_into("<QQ", data, _DYNAMIC_SIZES, 8, 8)
+    return bytes(data)
+
+
+def _with_second_segment(needed: str, *, n_bytes: int, page: int) -> bytes:
+    """Two segments share a page of memory; the second one comes from a page of the file.
+
+    The third segment lies behind both: the linker maps no library that ends on a shared page.
+    """
+    last = (1, 4 * _PAGE, 4 * _PAGE, 8)
+    size = len(_made(needed, ((1, 0, 0, 0), last)))
+    second = (1, page * _PAGE + size, size, n_bytes)
+    names = [needed if page == at else "libshown.so" for at in range(2)]
+    data = b"".join(bytes(_made(name, (second, last)).ljust(_PAGE, b"\0")) for name in names)
+    return data.ljust(5 * _PAGE, b"\0")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(_short_dynamic_segment, id="entries behind the dynamic segment"),
+        pytest.param(partial(_with_second_segment, n_bytes=8, page=1), id="other bytes"),
+        pytest.param(partial(_with_second_segment, n_bytes=0, page=1), id="empty segment"),
+        pytest.param(partial(_with_second_segment, n_bytes=8, page=0), id="same bytes"),
+    ],
+)
+def test_the_linker_maps_no_name_that_we_do_not_read(
+    make: Callable[[str], bytes], tmp_path: Path
+) -> None:
+    path, needed = tmp_path / "libmade.so", tmp_path / "libfound.so"
+    path.write_bytes(make(needed.name))
+    needed.write_bytes(_made("libc.so.6"))
+    assert str(needed) in by_linker(path, str(tmp_path)).files
+
+    assert _needed_or_refusal(path) in {
+        needed.name,
+        (
+            "libmade.so is cut off or damaged: two segments have different bytes of the file on one"
+            f" page of memory, at address {len(_made(needed.name, ((1, 0, 0, 0),) * 2)):#x}"
+        ),
+    }
+
+
+def _needed_or_refusal(path: Path) -> str:
+    try:
+        with ElfFile(str(path)) as elf:
+            return " ".join(elf.dynamic.needed)
+    except ElfError as error:
+        return error.message
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(b"no library", id="text"),
+        pytest.param(b"", id="empty"),
+        pytest.param(bytes(_made("libc.so.6")[:-40]), id="cut off"),  # the linker maps it
+    ],
+)
+def test_a_damaged_library_is_passed_over_by_neither(damage: bytes, tmp_path: Path) -> None:
+    for folder, content in (("one", damage), ("two", bytes(_made("libc.so.6")))):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "libfound.so").write_bytes(content)
+    made = tmp_path / "libmade.so"
+    made.write_bytes(_made("libfound.so"))
+    library_path = f"{tmp_path}/one:{tmp_path}/two"
+    listed = run_linker(made, library_path)
+    assert f"{tmp_path}/one/libfound.so" in listed.stdout + listed.stderr
+
+    with (
+        ElfFile(str(made)) as elf,
+        closing(ProcessScope(library_path=library_path)) as process,
+    ):
+        found = check_link(elf, HostExports(), process)
+
+    assert not found.libraries
+    (problem,) = found.problems
+    assert problem.rule_id in {"LD-004", "LD-005"}
+    assert problem.path == f"{tmp_path}/one/libfound.so"

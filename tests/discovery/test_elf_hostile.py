@@ -62,6 +62,13 @@ def _needs(data: bytes) -> ElfBuilder:
     return ElfBuilder(tables={"needs": data}, tags={0x6FFFFFFF: 0xFFFFFFFF})
 
 
+class _WithoutEnd(ElfBuilder):
+    """The last entry of the dynamic section, and the last bytes of the segment, is not DT_NULL."""
+
+    def build(self) -> bytes:
+        return super().build()[:-16] + struct.pack("<QQ", 30, 0)
+
+
 _FAR = 1 << 62
 _LIES: dict[str, Callable[[], ElfBuilder]] = {
     "gnu hash: chain without end": _endless_gnu_chain,
@@ -92,8 +99,10 @@ _LIES: dict[str, Callable[[], ElfBuilder]] = {
     "definitions: outside": lambda: ElfBuilder(tags={0x6FFFFFFC: _FAR, 0x6FFFFFFD: 1}),
     "version indices: outside": lambda: ElfBuilder(tags={0x6FFFFFF0: _FAR}),
     "segment: beyond the file": lambda: ElfBuilder(segments=((1, 0, 1 << 32, _FAR),)),
-    "segment: dynamic section beyond the file": lambda: ElfBuilder(segments=((2, _FAR, 0, 64),)),
-    "segment: dynamic section of a gigabyte": lambda: ElfBuilder(segments=((2, 0, 0, 1 << 30),)),
+    "segment: in the memory of another": lambda: ElfBuilder(segments=((1, 0, 64, 8),)),
+    "segment: at the end of all memory": lambda: ElfBuilder(segments=((1, 0, (1 << 64) - 8, 16),)),
+    "segments: two dynamic sections": lambda: ElfBuilder(segments=((2, 0, 0, 64),)),
+    "dynamic section: without an end": _WithoutEnd,
     "segments: a thousand and more": lambda: ElfBuilder(segments=((4, 0, 0, 0),) * 2000),
 }
 

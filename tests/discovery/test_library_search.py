@@ -17,6 +17,7 @@ from modular_tf.discovery.linking.link_scope import LinkScope, MissingLibrary, P
 from modular_tf.discovery.linking.linker_cache import read_linker_cache
 from modular_tf.discovery.linking.linker_properties import LinkerProperties, running_linker
 from modular_tf.discovery.linking.system_libraries import default_library_directories, is_of_system
+from modular_tf.errors import ElfError
 from tests.discovery.elf_builder import ElfBuilder
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ def test_rpath_is_inherited_and_runpath_is_not(
     assert found(search(), "libdep.so", closed) is None
 
 
-def test_files_for_other_machines_and_damaged_ones_are_passed_over(
+def test_files_for_other_machines_are_passed_over_and_damaged_ones_are_not(
     tmp_path: Path, linked: Callable[..., LinkedLibrary]
 ) -> None:
     library(tmp_path / "a/libdep.so", machine=183)
@@ -218,10 +219,14 @@ def test_files_for_other_machines_and_damaged_ones_are_passed_over(
     (tmp_path / "b/libdep.so").write_text("INPUT(libdep.so.1)")
     good = library(tmp_path / "c/libdep.so")
     root = linked("libroot.so")
-    path = ":".join(str(tmp_path / name) for name in "abc")
+    path = ":".join(str(tmp_path / name) for name in "acb")
+    damaged_first = ":".join(str(tmp_path / name) for name in "abc")
 
     assert found(search(library_path=path), "libdep.so", root) == (str(good), True)
     assert found(search(library_path=path.replace(":", ";")), "libdep.so", root) is not None
+    with pytest.raises(ElfError, match="it is a linker script") as caught:
+        found(search(library_path=damaged_first), "libdep.so", root)
+    assert caught.value.path == str(tmp_path / "b/libdep.so")
 
 
 def test_a_name_with_a_slash_is_a_path(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import cached_property
 from io import BytesIO
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elftools.common.utils import parse_cstring_from_stream, struct_parse
@@ -161,12 +160,13 @@ class Oracle:
     # -- parts ----------------------------------------------------------------------------------
 
     def _all_tags(self) -> dict[str | int, list[int]]:
-        dynamic = [segment for segment in self._segments if segment["p_type"] == "PT_DYNAMIC"]
-        if not dynamic:
+        # The linker wants a segment to map, and takes an empty section for debug information.
+        mapped = any(it["p_type"] == "PT_LOAD" and it["p_filesz"] for it in self._segments)
+        dynamic = [it for it in self._segments if it["p_type"] == "PT_DYNAMIC" and it["p_filesz"]]
+        if not dynamic or not mapped:
             return {}
-        room = dynamic[-1]["p_filesz"] // self.elf.structs.Elf_Dyn.sizeof()
         tags: dict[str | int, list[int]] = {}
-        for tag in islice(dynamic[-1]._iter_tags(), min(room, _MOST_SYMBOLS)):
+        for tag in dynamic[-1]._iter_tags():  # it looks at no size, but for the end mark
             if tag["d_tag"] == "DT_NULL":
                 break
             tags.setdefault(tag["d_tag"], []).append(tag["d_val"])

@@ -15,6 +15,7 @@ from modular_tf.discovery.probe import Prober
 from modular_tf.service.kept.scan_cache import ScanCache, dependencies
 from modular_tf.service.kept.scan_cache import cache as cache_module
 from modular_tf.service.kept.storage import record_file
+from tests.discovery.elf_builder import ElfBuilder
 from tests.scan_cache.conftest import (
     candidate,
     fill,
@@ -143,7 +144,7 @@ def test_what_changed_since_the_pass_began_is_not_relied_on(
         "passed over": with_companion.parent / "first" / "libneeded.so",
     }
     paths["passed over"].parent.mkdir()
-    paths["passed over"].write_bytes(b"no library")
+    paths["passed over"].write_bytes(ElfBuilder(machine=8).build())
     time.sleep(0.03)
     began = time.time_ns()
     monkeypatch.setattr(dependencies, "time_ns", lambda: began)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from modular_tf.discovery.elf.strings import StringTable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from modular_tf.discovery.elf.image import Image
 
 __all__ = ["DynamicSection", "LinkedName"]
@@ -21,7 +23,8 @@ _AUXILIARY, _FILTER = 0x7FFFFFFD, 0x7FFFFFFF
 _LINKING = (_NEEDED, _AUXILIARY, _FILTER)
 _DF_BIND_NOW = 0x8
 _DF_1_NOW, _DF_1_NOOPEN, _DF_1_NODEFLIB, _DF_1_PIE = 0x1, 0x40, 0x800, 0x08000000
-_MAX_BYTES = 1024 * 1024  # a library has about 30 entries of 16 bytes; needs add one each
+# A library has about 30 entries of 16 bytes; each library that it needs adds one.
+_MAX_BYTES, _STEP = 1024 * 1024, 4096
 
 
 class LinkedName(NamedTuple):
@@ -42,6 +45,7 @@ class DynamicSection:
     """The tags of a library's dynamic section, read once.
 
     Attributes:
+        entries: Tag and value of each entry, in order, up to the one that ends them (DT_NULL).
         strings: The string table that names of libraries and symbols come from.
         hash_address: Address of the SysV hash table, 0 if there is none.
         gnu_hash_address: Address of the GNU hash table, or 0.
@@ -55,6 +59,7 @@ class DynamicSection:
     __slots__ = (
         "_linking",
         "_tags",
+        "entries",
         "gnu_hash_address",
         "hash_address",
         "relocations",
@@ -71,10 +76,10 @@ class DynamicSection:
         Raises:
             ElfError: It is damaged.
         """
-        tags = _read_tags(image)
-        self._linking = [(tag, value) for tag, value in tags if tag in _LINKING]
+        self.entries = tuple(_entries(image))
+        self._linking = [(tag, value) for tag, value in self.entries if tag in _LINKING]
         self._tags: dict[int, list[int]] = {}
-        for tag, value in tags:
+        for tag, value in self.entries:
             self._tags.setdefault(tag, []).append(value)
         self.strings = StringTable(image, self._one(_STRTAB), self._one(_STRSZ))
         self.hash_address = self._one(_HASH)
@@ -160,17 +165,19 @@ class DynamicSection:
         return tuple(text.split(":")) if text else ()
 
 
-def _read_tags(image: Image) -> list[tuple[int, int]]:
+def _entries(image: Image) -> Iterator[tuple[int, int]]:
+    """Yield the entries that the linker reads: it looks for the last one, and at no size."""
     if image.dynamic is None:
-        return []
-    offset, size = image.dynamic
-    if size > _MAX_BYTES:
-        raise image.source.damaged(f"the dynamic section claims {size} bytes")
-    record = image.layout.dynamic
-    data = image.source.read(offset, size - size % record.size, "the dynamic section")
-    tags = []
-    for tag, value in record.iter_unpack(data):
-        if tag == _NULL:
-            break
-        tags.append((tag, value))
-    return tags
+        return
+    record, (offset, room) = image.layout.dynamic, image.dynamic
+    end = offset + min(room - room % record.size, _MAX_BYTES)
+    while offset < end:
+        data = image.source.read(offset, min(_STEP, end - offset), "the dynamic section")
+        for tag, value in record.iter_unpack(data):
+            if tag == _NULL:
+                return
+            yield tag, value
+        offset += len(data)
+    if room > _MAX_BYTES:
+        raise image.source.damaged(f"the dynamic section has more than {_MAX_BYTES} bytes")
+    raise image.source.damaged("the dynamic section does not end in its segment")

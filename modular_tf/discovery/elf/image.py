@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf.layout import layout_for
 from modular_tf.discovery.elf.machine import content_description, machine_name
@@ -25,9 +26,31 @@ _PF_X = 1
 _STACKS_ARE_DATA_BY_DEFAULT = frozenset({183, 243, 258})  # AArch64, RISC-V, LoongArch
 _SHT_DYNSYM = 11
 _IDENT_BYTES = 16
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")  # of the linker of this process
 # A library has about ten segments and fifty sections; each look-up costs time in their number.
 _MAX_SEGMENTS = 1024
 _MAX_SECTIONS = 65_280
+
+
+class _MappedSegment(NamedTuple):
+    """A segment that the linker maps.
+
+    Attributes:
+        start: Its address.
+        end: The end of its memory.
+        offset: Its offset in the file.
+        size: How many bytes of the file it has; the rest of its memory is zero.
+    """
+
+    start: int
+    end: int
+    offset: int
+    size: int
+
+    @property
+    def shift(self) -> int:
+        """The distance between a byte in memory and in the file; equal ones map the same bytes."""
+        return self.start - self.offset
 
 
 class Image:
@@ -39,18 +62,20 @@ class Image:
         type: `e_type`, 3 for shared objects.
         machine_number: `e_machine`.
         machine: Its name.
-        loads: For each loaded segment its address, the end of its bytes, its file offset.
-        dynamic: Offset and size of the dynamic section, or None.
+        loads: For each segment with bytes its address, the end of its bytes, its file offset.
+        extent: The addresses at which the memory of all segments begins and ends; 0 and 0 for none.
+        dynamic: File offset of the dynamic section, and the bytes from there to the end of its
+            segment: it has no size that the linker looks at. None if there is no such section.
         wants_executable_stack: Whether the linker lets code be run from the stacks of a process
             that loads it: by its PT_GNU_STACK, or for want of one.
     """
 
     __slots__ = (
-        "_dynamic_address",
         "_interpreter",
         "_sections",
         "_starts",
         "dynamic",
+        "extent",
         "layout",
         "loads",
         "machine",
@@ -150,6 +175,7 @@ class Image:
     def _read_segments(self, *, offset: int, entry_size: int, count: int) -> None:
         record = self.layout.program_header
         self.loads: list[tuple[int, int, int]] = []
+        self.extent = (0, 0)
         self.dynamic: tuple[int, int] | None = None
         self._interpreter: tuple[int, int] | None = None
         self._starts: list[int] = []
@@ -159,37 +185,68 @@ class Image:
         if entry_size < record.size or count > _MAX_SEGMENTS:
             raise self.source.damaged(f"it has {count} segments described in {entry_size} bytes")
         data = self.source.read(offset, entry_size * count, "the segment table")
+        mapped: list[_MappedSegment] = []
+        dynamic: list[tuple[int, int]] = []
         for at in range(0, entry_size * count, entry_size):
-            self._add_segment(record.unpack_from(data, at))
-        self.loads.sort()
-        self._starts = [start for start, _, _ in self.loads]
-        self._require_one_dynamic_section()
+            fields = record.unpack_from(data, at)
+            type_, start, address, size, n_bytes, flags = (
+                fields[at] for at in self.layout.program_fields
+            )
+            if type_ == _PT_GNU_STACK:
+                self.wants_executable_stack = bool(flags & _PF_X)
+            elif type_ == PT_INTERP:
+                self._interpreter = (start, size)
+            elif type_ == PT_DYNAMIC and size:  # the linker knows debug information by an empty one
+                dynamic.append((address, start))
+            elif type_ == PT_LOAD:
+                mapped.append(_MappedSegment(address, address + n_bytes, start, size))
+        self._take_mapped(mapped)
+        self._take_dynamic(dynamic)
 
-    def _require_one_dynamic_section(self) -> None:
-        """Raise unless the section's address, which the linker uses, has its offset in the file."""
-        if self.dynamic is None or not self.loads:
+    def _take_mapped(self, segments: list[_MappedSegment]) -> None:
+        """Check that each address is mapped from one place of the file, as the linker maps it."""
+        for segment in segments:
+            if segment.offset + segment.size > self.source.size and segment.size:
+                raise self.source.damaged(
+                    f"a segment ends at byte {segment.offset + segment.size},"
+                    f" the file has {self.source.size}"
+                )
+            if segment.start + segment.size > segment.end or segment.end > 1 << self.layout.bits:
+                raise self.source.damaged(
+                    f"the segment at address {segment.start:#x} has {segment.size} bytes in the"
+                    f" file, and in memory ends at address {segment.end:#x}"
+                )
+        for one, other in pairwise(segments):
+            if other.start < one.end:
+                raise self.source.damaged(
+                    f"the segment at address {other.start:#x} follows one that ends at"
+                    f" {one.end:#x}: they overlap, or are not in the order of their addresses"
+                )
+            shares_page = other.start - other.start % _PAGE_BYTES < one.end
+            # The linker maps none whose bytes would have to be moved inside of a page.
+            if shares_page and (other.shift - one.shift) and not (other.shift % _PAGE_BYTES):
+                raise self.source.damaged(
+                    "two segments have different bytes of the file on one page of memory, at"
+                    f" address {other.start:#x}"
+                )
+        if segments:
+            self.extent = segments[0].start, segments[-1].end
+        self.loads = [(it.start, it.start + it.size, it.offset) for it in segments if it.size]
+        self._starts = [start for start, _, _ in self.loads]
+
+    def _take_dynamic(self, found: list[tuple[int, int]]) -> None:
+        """Find the dynamic section by its address, as the linker does; its offset must agree."""
+        if not found or not self.loads:
             return
-        offset, _ = self.dynamic
-        mapped = self.offset_of(self._dynamic_address, 0, "the dynamic section")
+        if len(found) > 1:
+            raise self.source.damaged(f"it has {len(found)} dynamic sections")
+        address, offset = found[0]
+        mapped = self.offset_of(address, 0, "the dynamic section")
         if mapped != offset:
             raise self.source.damaged(
                 f"the dynamic section lies at byte {offset}, and in memory comes from byte {mapped}"
             )
-
-    def _add_segment(self, fields: tuple[int, ...]) -> None:
-        type_, offset, address, size, flags = (fields[at] for at in self.layout.program_fields)
-        if type_ == _PT_GNU_STACK:
-            self.wants_executable_stack = bool(flags & _PF_X)
-        elif type_ == PT_DYNAMIC:
-            self.dynamic, self._dynamic_address = (offset, size), address
-        elif type_ == PT_INTERP:
-            self._interpreter = (offset, size)
-        elif type_ == PT_LOAD and size:
-            if offset + size > self.source.size:
-                raise self.source.damaged(
-                    f"a segment ends at byte {offset + size}, the file has {self.source.size}"
-                )
-            self.loads.append((address, address + size, offset))
+        self.dynamic = offset, self.room_at(address, "the dynamic section")
 
     def _segment_of(self, address: int, what: str) -> tuple[int, int, int]:
         at = bisect_right(self._starts, address) - 1

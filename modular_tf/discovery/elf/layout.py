@@ -17,7 +17,7 @@ class Layout(NamedTuple):
         order: "<" for little endian, ">" for big endian.
         header: The file header after its 16 identification bytes.
         program_header: One segment; `program_fields` gives the positions of type, offset,
-            address, size in the file and flags.
+            address, size in the file, size in memory and flags.
         dynamic: Tag and value.
         symbol: One symbol; `symbol_fields` gives the positions of name, info, other, section,
             value and size.
@@ -31,7 +31,7 @@ class Layout(NamedTuple):
     order: str
     header: Struct
     program_header: Struct
-    program_fields: tuple[int, int, int, int, int]
+    program_fields: tuple[int, int, int, int, int, int]
     dynamic: Struct
     symbol: Struct
     symbol_fields: tuple[int, int, int, int, int, int]
@@ -50,7 +50,7 @@ def layout_for(bits: int, order: str) -> Layout:
         order=order,
         header=Struct(order + ("HHIQQQIHHHHHH" if wide else "HHIIIIIHHHHHH")),
         program_header=Struct(order + ("IIQQQQQQ" if wide else "IIIIIIII")),
-        program_fields=(0, 2, 3, 5, 1) if wide else (0, 1, 2, 4, 6),
+        program_fields=(0, 2, 3, 5, 6, 1) if wide else (0, 1, 2, 4, 5, 6),
         dynamic=Struct(order + ("qQ" if wide else "iI")),
         symbol=Struct(order + ("IBBHQQ" if wide else "IIIBBH")),
         symbol_fields=(0, 1, 2, 3, 4, 5) if wide else (0, 3, 4, 5, 1, 2),

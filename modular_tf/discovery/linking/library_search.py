@@ -24,6 +24,7 @@ from modular_tf.discovery.linking.system_libraries import (
     library_folders,
 )
 from modular_tf.errors import ElfError
+from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["LibrarySearch", "LinkedLibrary", "SearchTrail", "expand", "is_relative"]
 
 # `$ORIGIN` or `${ORIGIN}`, but not `$ORIGINAL`.
+_NOT_OPENED = frozenset({rules.REGULAR_FILE, rules.READABLE})
 _TOKEN = re.compile(r"\$(?:(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_])|\{(ORIGIN|LIB|PLATFORM)\})")
 
 
@@ -123,12 +125,15 @@ class LibrarySearch:
     ) -> LinkedLibrary | None:
         """Return the open library that the linker would load for `name`; None if there is none.
 
-        Like the linker it skips files for other machines; damaged ones as well.
+        Like the linker it skips files for other machines, and ends at a damaged one.
 
         Args:
             name: As DT_NEEDED has it.
             needed_by: The library that needs it.
             trail: Records the searched places, and limits their number.
+
+        Raises:
+            ElfError: The file that the linker takes is damaged or no shared object.
         """
         trail = trail or SearchTrail(sys.maxsize)
         trail.places_left -= 1  # a search without places takes its time too
@@ -248,12 +253,21 @@ class LibrarySearch:
     def _open(self, path: str) -> ElfFile | None:
         try:
             elf = ElfFile(os.path.join(os.getcwd(), path) if path[:1] != "/" else path)
-        except (ElfError, FileNotFoundError):  # the current directory may be gone
+        except FileNotFoundError:  # the current directory may be gone
             return None
-        if elf.target == self._target and elf.is_shared_object:
-            return elf
-        elf.close()
-        return None
+        except ElfError as error:
+            if error.rule in _NOT_OPENED:
+                return None
+            raise
+        if elf.target != self._target:
+            elf.close()
+            return None
+        try:
+            elf.require_shared_object()
+        except BaseException:
+            elf.close()
+            raise
+        return elf
 
 
 def _first_absent(directory: str, name: str) -> str | None:

@@ -260,6 +260,9 @@ def running_glibc() -> str | None:
 def _library_problems(missing: Iterable[MissingLibrary]) -> Iterator[Violation]:
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for library in missing:
+        if library.error is not None:
+            yield Violation.of_error(library.error)
+            continue
         groups[library.needed_by].append(library.name)
     for needed_by, names in groups.items():
         message = f"{needed_by} needs {_missing_libraries_in_words(names)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile, SymbolName
@@ -28,10 +29,12 @@ class MissingLibrary(NamedTuple):
     Attributes:
         name: Its SONAME.
         needed_by: The library that needs it.
+        error: What is wrong with the file that the linker takes, None if there is no file.
     """
 
     name: str
     needed_by: str
+    error: ElfError | None = None
 
 
 class LinkScope:
@@ -79,7 +82,8 @@ class LinkScope:
         self._remember(root, root.name)
         try:
             for name in preloaded:
-                self._find(name, root)
+                with suppress(ElfError):
+                    self._find(name, root)
             self._collect(offered)
         except BaseException:
             self.close()
@@ -149,9 +153,13 @@ class LinkScope:
                 return
             if name in missing or (name in offered and not is_filter):
                 continue
-            found = self._find(name, library)
+            found, damage = None, None
+            try:
+                found = self._find(name, library)
+            except ElfError as error:
+                damage = error
             if found is None and not is_optional:
-                missing[name] = MissingLibrary(name, library.name)
+                missing[name] = MissingLibrary(name, library.name, damage)
             if is_filter and found is not None:
                 at += self._put_before(at, found)
             self._note_excess(len(self.libraries) + len(missing))
