@@ -310,6 +310,8 @@ class Admission:
     def _remember(self, entry: PluginEntry, finding: Finding, *, tried: bool) -> None:
         if entry.plugin.known is not None:
             known = entry.plugin.known._replace(tried=tried, finding=finding)
+            if finding.lasting:  # which has all that its code opens
+                known = known._replace(opened_before=())
             entry.change(lambda plugin: plugin._replace(known=known))
             self._cache.remember(known)
 

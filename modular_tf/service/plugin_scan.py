@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from modular_tf.discovery.load_facts import LoadFacts
     from modular_tf.discovery.probe import Prober
     from modular_tf.discovery.trust.verdict import TrustVerdict
-    from modular_tf.first_contact.finding import Finding
     from modular_tf.service.configuration import Config
     from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache
 
@@ -140,7 +139,7 @@ class _Pass:
 
     def judged(self, known: CacheEntry, candidate: Candidate) -> TrustVerdict:
         self._seen = known.seen
-        return self._judged(candidate, known.facts, known.finding)
+        return self._judged(candidate, known.facts, known)
 
     def probed(self, candidate: Candidate) -> Plugin:
         from modular_tf.discovery.load_facts import LoadFacts  # noqa: PLC0415  (as in _the_prober)
@@ -158,7 +157,7 @@ class _Pass:
         known = None if self._seen is None else self._cache.describe(probe, self._seen)
         if known is not None:
             self._cache.remember(known)
-        trust = self._judged(candidate, facts)
+        trust = self._judged(candidate, facts, known)
         return Plugin.of(candidate, facts, trust, known=known, probe=probe, identity=identity)
 
     def _the_prober(self) -> Prober:
@@ -171,7 +170,7 @@ class _Pass:
         return self._prober
 
     def _judged(
-        self, candidate: Candidate, facts: LoadFacts, finding: Finding | None = None
+        self, candidate: Candidate, facts: LoadFacts, known: CacheEntry | None
     ) -> TrustVerdict:
         if self._seen is not None and self._seen.sha256 is None and not facts.loadable:
             return self._judge.judge_unread(candidate)
@@ -182,8 +181,12 @@ class _Pass:
             if facts.executable_stacks:
                 verdict = self._judge.judge_stacks(verdict, facts.executable_stacks)
             verdict = self._judge.judge_environment_libraries(candidate, verdict)
-        if finding is not None and finding.opened and verdict.accepted:
-            return self._judge.judge_opened(candidate, verdict, finding.opened)
+        if known is None or not verdict.accepted:
+            return verdict
+        if known.finding is not None and known.finding.opened:
+            verdict = self._judge.judge_opened(candidate, verdict, known.finding.opened)
+        if known.opened_before and verdict.accepted:
+            verdict = self._judge.judge_opened_before(candidate, verdict, known.opened_before)
         return verdict
 
     def _sha256_of(self, path: str, identity: FileIdentity) -> str | None:

@@ -273,6 +273,45 @@ def test_where_plugins_are_frozen_it_is_in_the_lock_file(
     assert load(plugin, load="eager", frozen=True, lock=lock)[:2] == ["rejected", "LD-098"]
 
 
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("is_copy", [False, True])
+def test_what_it_opened_before_does_not_run_when_it_is_not_the_locked_one_any_more(
+    is_copy, place, plugin, opened, traces, monkeypatch, tmp_path, load, run_python
+):
+    monkeypatch.setenv(place, str(opened))
+    lock = str(tmp_path / "plugins.lock")
+    words = ["lock", "--no-bundled", "--plugin", str(plugin), "--output", lock, "--load"]
+    run_python(_COMMAND, *words)
+    assert load(plugin, frozen=True, lock=lock) == GOOD
+    begun(traces)
+    locked = opened.read_bytes()
+    with opened.open("ab") as stream:
+        stream.write(b"more")
+    found = shutil.copy(plugin, plugin.with_name("libcopy.so")) if is_copy else plugin
+
+    for _ in range(2):
+        state, rule, message = load(found, frozen=True, lock=lock)
+        assert (state, rule) == ("rejected", "LD-098")
+        assert f"{opened}, which its code opens" in message
+    assert begun(traces) == []
+    opened.write_bytes(locked)
+    assert load(found, frozen=True, lock=lock) == GOOD
+
+
+def test_what_it_opened_before_and_strangers_can_change_by_now_does_not_run(
+    plugin, opened, traces, monkeypatch, load
+):
+    monkeypatch.setenv("OPENS_IN_CONSTRUCTOR", str(opened))
+    assert load(plugin) == GOOD
+    begun(traces)
+    with opened.open("ab") as stream:
+        stream.write(b"more")
+    opened.chmod(0o666)
+
+    assert load(plugin)[:2] == ["rejected", "LD-098"]
+    assert begun(traces) == []
+
+
 def test_what_is_locked_does_not_depend_on_what_is_cached(
     plugin, opened, monkeypatch, tmp_path, load, run_python
 ):

@@ -185,6 +185,25 @@ class TrustJudge:
         files = [(it.path, 0 if it.identity is None else it.identity.size) for it in opened]
         return self._judge_others(candidate, verdict, files, "which its code opens")
 
+    def judge_opened_before(
+        self, candidate: Candidate, verdict: TrustVerdict, paths: Sequence[str]
+    ) -> TrustVerdict:
+        """Return the verdict on an accepted candidate with what its code opened before.
+
+        It is judged as it is now, before the candidate is tried: its code may open it again.
+
+        Args:
+            candidate: The candidate.
+            verdict: What was said of it and its companions.
+            paths: The files; those that are gone do not count.
+
+        Returns:
+            The same verdict, or the first refusal.
+        """
+        files = [(path, None) for path in paths if os.path.exists(path)]
+        found = self._judge_others(candidate, verdict, files, "which its code opens")
+        return verdict if found.accepted else found
+
     def judge_environment_libraries(
         self, candidate: Candidate, verdict: TrustVerdict
     ) -> TrustVerdict:

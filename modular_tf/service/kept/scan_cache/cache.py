@@ -123,7 +123,8 @@ class ScanCache:
             or finding is not found.finding
         ):
             tried = found.tried and finding is not None
-            found = CacheEntry(seen, found.facts, dependencies, tried, finding)
+            before = _opened_by(found) if finding is None else found.opened_before
+            found = CacheEntry(seen, found.facts, dependencies, before, tried, finding)
             self._note(found)  # so that the bytes need not be read again
         return found
 
@@ -158,9 +159,19 @@ class ScanCache:
         libraries = [library.path for library in probe.libraries]
         others = [*probe.passed_over, *([LINKER_CACHE] if libraries else [])]
         dependencies = self._dependencies.seen_at(libraries, others)
+        before = self._opened_before(seen)
         if dependencies is None:
-            return CacheEntry(seen, facts, lasting=False)
-        return CacheEntry(seen, facts, dependencies, lasting=lasting)
+            return CacheEntry(seen, facts, opened_before=before, lasting=False)
+        return CacheEntry(seen, facts, dependencies, before, lasting=lasting)
+
+    def _opened_before(self, seen: SeenFile) -> tuple[str, ...]:
+        """Return what the code of these bytes opened from this folder, by any finding."""
+        opened: dict[str, None] = {}
+        for path in self._records.keys_with_digest(seen.sha256 or ""):
+            other = self._noted(path) if _are_neighbours(path, seen.path) else None
+            if other is not None and other.sha256 == seen.sha256:
+                opened.update(dict.fromkeys(_opened_by(other)))
+        return tuple(opened)
 
     def remember(self, remembered: CacheEntry) -> bool:
         """Store a library's entry if it is lasting and still valid; return whether it was stored.
@@ -258,6 +269,12 @@ def _is_still_there(seen: SeenFile) -> bool:
         return see_again(seen) is not None
     except ShortageError:
         return False
+
+
+def _opened_by(entry: CacheEntry) -> tuple[str, ...]:
+    """Return the files that a plugin's code opened, by the finding of an entry or earlier ones."""
+    opened = () if entry.finding is None else entry.finding.opened
+    return tuple(dict.fromkeys((*entry.opened_before, *(seen.path for seen in opened))))
 
 
 def _are_neighbours(one: str, other: str) -> bool:

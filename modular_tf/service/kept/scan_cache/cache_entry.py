@@ -25,9 +25,9 @@ _PROBLEM = ("rule", "message", "remedy", "path", "origin")
 # What `CacheEntry.as_json` writes, with the types that it reads again; the last may be None.
 _VALUES = (
     "seen", "kinds", "problems", "companions", "absent", "executable_stacks", "dependencies",
-    "tried", "finding",
+    "opened_before", "tried", "finding",
 )  # fmt: skip
-_TYPES = [list, list, list, list, list, list, str, bool]
+_TYPES = [list, list, list, list, list, list, str, list, bool]
 _SEEN_TYPES = ([list, str, int, str], [list, type(None), int, str])  # read, or refused unread
 _T = TypeVar("_T")
 
@@ -40,6 +40,8 @@ class CacheEntry(NamedTuple):
         facts: What loading needs of the probe.
         dependencies: What the verdict rests on beside the library: each library that is loaded
             with it, the linker's cache, and places where there was none and one would be taken.
+        opened_before: The files that its code opened when it was tried before, by a finding that no
+            longer holds: they are judged before it is tried again.
         tried: Whether it was tried and did no harm.
         finding: What was found when it was tried, or loaded; None where it was neither.
         lasting: Whether it may be kept. What may become right at any time may not, such as a
@@ -49,6 +51,7 @@ class CacheEntry(NamedTuple):
     seen: SeenFile
     facts: LoadFacts
     dependencies: tuple[SeenFile, ...] = ()
+    opened_before: tuple[str, ...] = ()
     tried: bool = False
     finding: Finding | None = None
     lasting: bool = True
@@ -73,6 +76,7 @@ class CacheEntry(NamedTuple):
             list(facts.absent),
             list(facts.executable_stacks),
             dependencies,
+            list(self.opened_before),
             self.tried,
             None if self.finding is None else self.finding.as_dict(),
         ]
@@ -93,7 +97,7 @@ def entry_from_json(
     """
     if type(value) is not list or _types(value)[:-1] != _TYPES:
         raise ValueError(f"expected a list of {_VALUES}")
-    seen, kinds, problems, companions, absent, stacks, text, tried, finding = value
+    seen, kinds, problems, companions, absent, stacks, text, opened, tried, finding = value
     if _types(seen) not in _SEEN_TYPES:
         raise ValueError("expected other types")
     identity, sha256, seen_ns, boot = seen
@@ -110,6 +114,7 @@ def entry_from_json(
         SeenFile(path, FileIdentity.from_row(identity), sha256, seen_ns, boot),
         facts,
         dependencies(text),
+        _strings(opened),
         tried,
         None if finding is None else Finding.from_dict(finding),
     )
