@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import signal
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
+from modular_tf.native.ffi import ffi
 from modular_tf.native.preloading import forget_preload
 from modular_tf.native.runtime_library import load_runtime
 from modular_tf.processes.descendants import adopt_orphans
@@ -26,6 +28,8 @@ from modular_tf.processes.seclusion import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_ENVIRONMENT_AT = slice(47, 49)  # of /proc/PID/stat behind the name of the command
 
 
 def serve_zygote(
@@ -55,6 +59,7 @@ def serve_zygote(
     """
     _reset_signals()
     forget_preload()
+    _blank_first_environment()
     adopt_orphans()
     logging.disable(logging.CRITICAL)  # reports say what there is to say
     load_runtime()
@@ -74,6 +79,21 @@ def serve_zygote(
         ready=SECLUDED if is_secluded else OPEN,
         enter=run_as_first if is_secluded and is_lasting else None,
     ).serve(parent)
+
+
+def _blank_first_environment() -> None:
+    """Blank the text of the variables that this process was started with.
+
+    The system shows it in `/proc/PID/environ`, also of every process that is forked, whatever
+    variables that has: an instance may lack a secret of the application.
+    """
+    variables = dict(os.environb)
+    os.environb.clear()
+    os.environb.update(variables)  # the C library has copied them by now
+    with open("/proc/self/stat", "rb") as stream:
+        numbers = stream.read().rpartition(b")")[2].split()
+    start, end = map(int, numbers[_ENVIRONMENT_AT])
+    ffi.memmove(ffi.cast("char *", start), bytes(end - start), end - start)
 
 
 def _reset_signals() -> None:

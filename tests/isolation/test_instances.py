@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import threading
@@ -75,6 +76,43 @@ def test_a_closed_instance_gives_its_name_back() -> None:
         again = service.instance("ram", name="one", environment={})
         assert again.get_children("ram://") == []
         assert list(service.instances()) == ["one"]
+
+
+def test_no_process_of_an_instance_shows_the_variables_that_it_lacks(
+    run_python: PythonRunner,
+) -> None:
+    """The system shows the environment with which the first of them was started."""
+    child = run_python(
+        """
+        import json
+        from pathlib import Path
+        from modular_tf.service.service import PluginService
+
+        def below(pid):
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                for child in (task / "children").read_text().split():
+                    yield child
+                    yield from below(child)
+
+        def shown(pid):
+            try:
+                return Path(f"/proc/{pid}/environ").read_text()
+            except ProcessLookupError:  # it has ended, and its parent has not noticed
+                return ""
+
+        with PluginService() as service:
+            service.load()
+            one = service.instance("ram", name="one", environment={"A_KEY": None, "OF_ONE": "1"})
+            assert not one.path_exists("ram://x")
+            processes = list(below("self"))
+            print(json.dumps([shown(pid) for pid in processes]))
+        """,
+        env={"A_KEY": "very-secret"},
+    )
+
+    shown = json.loads(child.stdout)
+    assert len(shown) >= 2, "a zygote and a worker"
+    assert [text.strip("\0") for text in shown] == [""] * len(shown)
 
 
 def test_a_shared_instance_that_was_closed_is_made_anew() -> None:
