@@ -33,7 +33,6 @@ def check_plugins(
     seed: int,
     limits: Limits,
     tell: Callable[[PluginPlan, Outcome], None] | None = None,
-    begin: Callable[[PluginPlan], None] | None = None,
 ) -> Report:
     """Check libraries, one after the other; this process maps none of them.
 
@@ -43,7 +42,6 @@ def check_plugins(
         seed: Of all that is random.
         limits: How long checks may take, and how many processes there may be.
         tell: Is called with each outcome as soon as it is known, as the settings see it.
-        begin: Is called with the plan of each library before its checks begin.
 
     Returns:
         The results; where the user interrupts the run, those that were known by then.
@@ -58,8 +56,6 @@ def check_plugins(
         for candidate in candidates:
             try:
                 plan = plan_of(prober.probe(candidate), settings, seed=seed)
-                if begin is not None:
-                    begin(plan)
                 reports.append(_checked(plan, settings, limits, tell))
             except InterruptedRun as interrupted:
                 seconds = time.monotonic() - begun

@@ -42,7 +42,17 @@ class Unsupported(Exception):  # noqa: N818  (likewise)
 
 
 class Blocked(Exception):  # noqa: N818  (likewise)
-    """What the check needs first did not work; another check is about that."""
+    """What the check needs first did not work; another check is about that.
+
+    The message is the same for all checks that one cause blocks: a report has one line for them.
+
+    Attributes:
+        found: What the plugin did, for this check.
+    """
+
+    def __init__(self, message: str, *, found: str = "") -> None:
+        super().__init__(message)
+        self.found = found
 
 
 def expect(condition: object, message: str, *, expected: str = "", found: str = "") -> None:

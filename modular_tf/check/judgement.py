@@ -51,7 +51,7 @@ def tried(check: Check, stage: Stage, *, subject: str, reached: Pass) -> Outcome
     except Unsupported as unsupported:
         verdict, message = Verdict.SKIPPED, str(unsupported)
     except Blocked as blocked:
-        verdict, message = Verdict.BLOCKED, str(blocked)
+        verdict, message, found = Verdict.BLOCKED, str(blocked), blocked.found
     return Outcome(
         check_id=check.id,
         subject=subject,

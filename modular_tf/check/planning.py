@@ -164,12 +164,6 @@ def wanted_schemes(settings: CheckSettings) -> Sequence[str] | None:
     return wanted
 
 
-def assumed_stores(plan: PluginPlan) -> tuple[str, ...]:
-    """Return the schemes of a plan whose store nobody has named, and that are not local."""
-    stores = (target.assumed_store for target, _ in plan.steps)
-    return tuple(dict.fromkeys(store for store in stores if store is not None))
-
-
 def subject_of(target: Target, offered: Offered | None) -> str:
     """Return what a report calls a target: `ram://`, `GPU:0`, `kernels`, "" for the library."""
     if target.scheme is not None:

@@ -22,7 +22,6 @@ from modular_tf.errors import ConfigError
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from modular_tf.check.planning import PluginPlan
     from modular_tf.check.report.report import Report
     from modular_tf.check.settings import CheckSettings
     from modular_tf.cli.printer import Printer
@@ -173,19 +172,6 @@ def _run(options: Namespace, settings: CheckSettings) -> Report:
             seed=seed,
             limits=Limits(patience=options.patience, jobs=options.jobs),
             tell=progress.tell,
-            begin=_ask_for_store,
-        )
-
-
-def _ask_for_store(plan: PluginPlan) -> None:
-    from modular_tf.check.planning import assumed_stores  # noqa: PLC0415
-
-    if stores := assumed_stores(plan):
-        names = ", ".join(f"{store}://" for store in stores)
-        report_error(
-            f"no store is named for {names}; where nobody answers, checks hang: name one with "
-            "--root URI, and its kind with --profile",
-            plan.name,
         )
 
 

@@ -22,10 +22,8 @@ def check(monkeypatch):
     plugins = [str(installed_plugin(name)) for name in ("ram_filesystem", "posix_filesystem")]
     candidates, _ = candidates_of(plugins)
 
-    def run(**options):
-        return conformance.check_plugins(
-            candidates, CheckSettings(), seed=1, limits=Limits(), **options
-        )
+    def run():
+        return conformance.check_plugins(candidates, CheckSettings(), seed=1, limits=Limits())
 
     return run
 
@@ -46,15 +44,17 @@ def test_an_interrupt_while_frames_are_named_keeps_the_outcomes(check, monkeypat
     assert [plugin.outcomes for plugin in report.plugins] == [(FOUND,)]
 
 
-def test_an_interrupt_before_the_second_plugin_keeps_the_report_of_the_first(check):
-    begun = []
+def test_an_interrupt_before_the_second_plugin_keeps_the_report_of_the_first(check, monkeypatch):
+    plan_of, planned = conformance.plan_of, []
 
-    def begin(plan):
-        begun.append(plan)
-        if len(begun) > 1:
+    def interrupted(*arguments, **options):
+        if planned:
             raise KeyboardInterrupt
+        planned.append(plan_of(*arguments, **options))
+        return planned[0]
 
-    report = check(begin=begin)
+    monkeypatch.setattr(conformance, "plan_of", interrupted)
+    report = check()
 
     assert report.interrupted
     assert [plugin.outcomes for plugin in report.plugins] == [(FOUND,)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -187,14 +188,31 @@ def test_a_known_deviation_conforms_with_its_reason(mtf, spoilt, tmp_path):
     assert any("known deviation: the store says so" in line for line in ended.lines)
 
 
-def test_a_store_is_asked_for_before_checks_begin(mtf):
-    without, named = mtf("check", GOOD, *QUICK), mtf("check", GOOD, *QUICK, "--root", "ram://r")
+def test_a_store_in_memory_needs_no_root(mtf):
+    assert mtf("check", GOOD, *QUICK).err == ""
 
-    assert "no store is named for ram://" in without.err
-    assert "--root" in without.err
-    assert "--profile" in without.err
-    assert "no store" not in named.err
-    assert "no store" not in mtf("check", GOOD, "--level", 1).err
+
+@pytest.mark.parametrize("defect", ["no-place", "no-place-for-files"])
+def test_one_line_asks_for_a_root_where_nothing_can_be_made(mtf, monkeypatch, defect):
+    monkeypatch.setenv(DEFECT_VARIABLE, defect)
+    ended = mtf("check", defective_plugin("filesystem"), "--level", 3)
+    (line,) = (line for line in (*ended.lines, *ended.err.splitlines()) if "--root" in line)
+
+    assert re.match(r"blocked (FS-\d{3}, ){3}and \d{3} more: .*defect://modular-tf-check", line)
+    assert "--profile" in line
+    assert "NOT_FOUND (5): no store for " in line
+    assert [line for line in ended.lines if line.startswith("FAILED")] == []
+    assert [line for line in ended.lines if line.startswith("blocked")] == [line]
+    assert "is not known to conform" in ended.lines[-1]
+
+
+def test_a_root_that_cannot_be_used_is_named_in_one_line(mtf, monkeypatch):
+    monkeypatch.setenv(DEFECT_VARIABLE, "no-place")
+    ended = mtf("check", defective_plugin("filesystem"), *QUICK, "--root", "defect://wrong/place")
+    (line,) = (line for line in ended.lines if line.startswith("blocked"))
+
+    assert "below defect://wrong/place" in line
+    assert "--root" in line
 
 
 def test_a_known_deviation_that_is_none_is_told(mtf, tmp_path):

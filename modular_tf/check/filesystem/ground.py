@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
+from modular_tf.check.answers import code_found
 from modular_tf.check.expectation import Blocked, Unsupported
 
 if TYPE_CHECKING:
@@ -47,14 +48,14 @@ class FilesystemGround:
         """Make a closed file with this content and return its URI."""
         uri = self.path(name)
         answer = self.subject.new_writable_file(uri)
-        _made(answer, f"new_writable_file({uri})", "FS-170")
+        _made(answer, "new_writable_file", "FS-170")
         writer = answer.value
         if writer is None:
-            raise Blocked(f"new_writable_file({uri}) said OK and left no file")
+            raise Blocked("new_writable_file said OK and left no file")
         try:
             if content:
-                _made(writer.append(content), f"append to {uri}", "FS-176")
-            _made(writer.close(), f"close of {uri}", "FS-170")
+                _made(writer.append(content), "append", "FS-176")
+            _made(writer.close(), "close", "FS-170")
         finally:
             writer.cleanup()
         return uri
@@ -63,13 +64,13 @@ class FilesystemGround:
         """Make an empty file, of which some stores keep nothing, and return its URI."""
         uri = self.make_file(name, b"")
         if self.subject.offers("path_exists") and not self.exists(uri):
-            raise Blocked(f"nothing is left of the empty file {uri} once it is closed")
+            raise Blocked("nothing is left of an empty file once it is closed")
         return uri
 
     def make_dir(self, name: str = "D") -> str:
         """Make an empty directory and return its URI."""
         uri = self.path(name)
-        _made(self.subject.create_dir(uri), f"create_dir({uri})", "FS-206")
+        _made(self.subject.create_dir(uri), "create_dir", "FS-206")
         return uri
 
     def make_full_dir(self, name: str = "N") -> str:
@@ -93,12 +94,12 @@ class FilesystemGround:
     def content(self, uri: str) -> bytes:
         """Return a file's content, read in one go and once more behind it."""
         answer = self.subject.new_random_access_file(uri)
-        _made(answer, f"new_random_access_file({uri})", "FS-150")
+        _made(answer, "new_random_access_file", "FS-150")
         reader = answer.value
         if reader is None:
-            raise Blocked(f"new_random_access_file({uri}) said OK and left no file")
+            raise Blocked("new_random_access_file said OK and left no file")
         try:
-            return _read_all(reader, uri)
+            return _read_all(reader)
         finally:
             reader.close()
 
@@ -107,20 +108,20 @@ class FilesystemGround:
         answer = self.subject.path_exists(uri)
         if answer.code == Code.NOT_FOUND:
             return False
-        _made(answer, f"path_exists({uri})", "FS-256")
+        _made(answer, "path_exists", "FS-256")
         return True
 
 
 _AT_ONCE = 1 << 20
 
 
-def _read_all(reader: Reader, uri: str) -> bytes:
+def _read_all(reader: Reader) -> bytes:
     pieces: list[bytes] = []
     offset = 0
     while True:
         answer = reader.read(offset, _AT_ONCE)
         if answer.code not in {Code.OK, Code.OUT_OF_RANGE}:
-            _made(answer, f"read of {uri} at {offset}", "FS-156")
+            _made(answer, "read", "FS-156")
         pieces.append(answer.value)
         offset += len(answer.value)
         if len(answer.value) < _AT_ONCE:
@@ -128,9 +129,14 @@ def _read_all(reader: Reader, uri: str) -> bytes:
 
 
 def _made(answer: Answer, what: str, see: str) -> None:
-    """Go on where a step of the preparation worked, which another check is about."""
+    """Go on where a step of the preparation worked, which another check is about.
+
+    Args:
+        answer: Of the step.
+        what: The operation, without the name that it was called for: see `Blocked`.
+        see: The check that is about it.
+    """
     if answer.code == Code.UNIMPLEMENTED:
         raise Unsupported(f"{what} is UNIMPLEMENTED")
     if not answer.ok:
-        code = Code.from_int(answer.code).name
-        raise Blocked(f"{what} failed with {code}: {answer.message}: see {see}")
+        raise Blocked(f"{what} failed: see {see}", found=code_found(answer))

@@ -107,7 +107,7 @@ def expect_step(answer: Answer, what: str) -> None:
     if answer.code == Code.UNIMPLEMENTED:
         raise Unsupported(f"{what} is UNIMPLEMENTED")
     if not answer.ok:
-        raise Blocked(f"{what} failed with {code_found(answer)}")
+        raise Blocked(f"{what} failed", found=code_found(answer))
 
 
 def expect_refused(answer: Answer, what: str, *codes: Code) -> None:

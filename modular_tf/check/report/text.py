@@ -10,7 +10,7 @@ from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import BAD, Verdict
 from modular_tf.check.report.causes import causes
 from modular_tf.check.report.report import Conformance
-from modular_tf.check.report.wording import details, headline
+from modular_tf.check.report.wording import details, headline, without_own_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _SHOWN_AT_LENGTH = (*sorted(BAD, key=lambda verdict: verdict.value), Verdict.WARNED)
 _SHOWN_IN_SHORT = (Verdict.NOTED, Verdict.KNOWN)
 _FIRST_COLUMN = 16
+_MOST_BLOCKED = 3
 
 
 def plugin_lines(plugin: PluginReport, *, verbose: bool) -> Iterator[str]:
@@ -127,11 +128,16 @@ def _in_short(plugin: PluginReport, verdicts: Sequence[Verdict]) -> Iterator[str
 
 
 def _blocked(plugin: PluginReport) -> Iterator[str]:
-    """Yield a line for each cause, with the checks that it kept from being tried."""
+    """Yield a line for each cause, with the first of the checks that it kept from being tried."""
     for number, cause in enumerate(causes(plugin.outcomes, (Verdict.BLOCKED,))):
         if number == 0:
             yield ""
-        yield f"blocked {', '.join(cause.check_ids)}: {headline(cause.first)}"
+        ids, first = cause.check_ids, cause.first
+        named = ", ".join(ids[:_MOST_BLOCKED])
+        if (more := len(ids) - _MOST_BLOCKED) > 0:
+            named += f", and {more} more"
+        found = f" ({without_own_folders(first.found)})" if first.found else ""
+        yield f"blocked {named}: {headline(first)}{found}"
 
 
 def _table(plugin: PluginReport) -> Iterator[str]:

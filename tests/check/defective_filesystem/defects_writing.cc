@@ -61,6 +61,10 @@ void call_no_room_internal(const TF_WritableFile* file, TF_Status* status) {
 
 std::string held;  // of the one file that is opened once
 
+void find_no_place(const TF_Filesystem*, const char* path, TF_Status* status) {
+  TF_SetStatus(status, TF_NOT_FOUND, (std::string("no store for ") + path).c_str());
+}
+
 }  // namespace
 
 DEFECTS(writing) = {
@@ -207,6 +211,19 @@ DEFECTS(writing) = {
          const auto open = is_second ? original.filesystem.new_appendable_file
                                      : original.filesystem.new_writable_file;
          open(filesystem, opened.c_str(), file, status);
+       };
+     }},
+    // A store that has nothing where nobody has named a place in it, with directories and without.
+    {"no-place", [](Tables& tables) {
+       tables.filesystem.create_dir = find_no_place;
+       tables.filesystem.recursively_create_dir = find_no_place;
+     }},
+    {"no-place-for-files", [](Tables& tables) {
+       tables.filesystem.create_dir = nullptr;
+       tables.filesystem.recursively_create_dir = nullptr;
+       tables.filesystem.new_writable_file = [](const TF_Filesystem*, const char* path,
+                                                TF_WritableFile*, TF_Status* status) {
+         find_no_place(nullptr, path, status);
        };
      }},
     // Which many checks find, where they would prepare a file.

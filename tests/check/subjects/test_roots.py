@@ -115,7 +115,7 @@ def test_a_root_that_cannot_be_made_blocks_and_says_what_to_do():
     store = Store(*_STEPS)
     store.failing = Code.PERMISSION_DENIED
 
-    with pytest.raises(Blocked, match=r"not here.*name a directory"):
+    with pytest.raises(Blocked, match=r"below zz://host/mine: .*--root"):
         _root().make(store, _CHECK)
 
 
