@@ -10,7 +10,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.concurrency import run_at_once
-from modular_tf.check.expectation import Blocked, Unsupported, advise, expect, expect_equal, note
+from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.open_files import expect_refused, handle, reader_of
 from modular_tf.check.filesystem.prepared_files import long_content
@@ -267,7 +267,7 @@ def names_the_path(ground: FilesystemGround) -> None:
     answer = ground.subject.new_random_access_file(ground.path("not-here"))
     if answer.ok:
         answer.value.close()
-        raise Blocked("new_random_access_file(X) is OK, and has no message")
+        raise Unsupported("new_random_access_file(X) is OK, and has no message: see FS-151")
     expect(
         "not-here" in answer.message,
         "the message of the failed new_random_access_file(X) does not name the path",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.check import RAW, CheckList
-from modular_tf.check.expectation import Blocked, expect
+from modular_tf.check.expectation import Unsupported, expect
 from modular_tf.check.filesystem.every_operation import failures, is_success, successes
 from modular_tf.check.filesystem.further_ground import raw_subject
 from modular_tf.check.filesystem.ground import FilesystemGround
@@ -27,7 +27,7 @@ def success_is_said(ground: FilesystemGround) -> None:
     """Look for operations that work and leave their status as it came."""
     worked = [(slot, answer) for slot, answer in successes(ground) if is_success(answer)]
     if not worked:
-        raise Blocked("no operation works: see the checks of each")
+        raise Unsupported("no operation works on what the check can make: see the checks of each")
     silent = sorted({slot for slot, answer in worked if answer.touched is False})
     expect(
         not silent,
@@ -88,5 +88,5 @@ def _failed(ground: FilesystemGround) -> list[Call]:
     """Return the operations that failed where they must; UNIMPLEMENTED is FS-138."""
     found = [call for call in failures(ground) if not call[1].ok]
     if not found:
-        raise Blocked("no operation fails: see the checks of each")
+        raise Unsupported("no operation fails on what is missing: see the checks of each")
     return found
