@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.architecture.document import blocks
 from tests.fixtures.compiler import compile_object, link_library
 
 _CHECKED = Path(__file__).parents[1] / "check"
+_DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_computed_files_can_reach_a_level(mtf):
@@ -19,3 +21,17 @@ def test_computed_files_can_reach_a_level(mtf):
 
     assert verdicts == {"passed", "warned", "skipped"}
     assert plugin["level_reached"] == 3
+
+
+def test_init_need_not_set_its_status(mtf, tmp_path):
+    """The header: a status arrives as OK. The sample of the start page does not set it."""
+    page = (_DOCS / "start" / "plugin-authors.md").read_text(encoding="utf-8")
+    (source,) = (block.text for block in blocks(page) if block.language == "c")
+    path = tmp_path / "hello.c"
+    path.write_text(source, encoding="utf-8")
+    options = ("-Wno-unused-parameter", "-Wno-sign-compare")
+    library = link_library("libhello.so", [compile_object(path, ("_GNU_SOURCE",), options=options)])
+    ended = mtf("check", library, "--only", "FS-132")
+
+    assert "1 checks: 1 passed" in ended.lines[-1], ended.lines
+    assert ended.err == ""

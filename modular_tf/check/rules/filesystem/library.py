@@ -25,10 +25,9 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "FS-132",
-        "init sets its status to OK, and writes to plugin_filesystem alone.",
-        "A host that does not preset the status sees a failure; what lies behind the handle is "
-        "the host's.",
-        'Call TF_SetStatus(status, TF_OK, "") and set filesystem->plugin_filesystem.',
+        "init succeeds on a zeroed handle, and writes to plugin_filesystem alone.",
+        "The scheme is not registered; what lies behind the handle is the host's.",
+        "Set filesystem->plugin_filesystem or leave it NULL; a status that is not set is OK.",
         _HEADER,
     ),
     Rule(
