@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.announcement import announce
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from modular_tf.check.answers import Answer
 
 _MOST_CALLS = 1000
@@ -19,8 +22,8 @@ class CallJournal:
     """Tells of each call before it is made, and keeps what came of it. [any thread]
 
     Attributes:
-        calls: What was called since somebody cleared it, the last at the end; the oldest go where
-            there are too many.
+        calls: What was called since somebody cleared it, the last at the end; `...` stands for
+            the oldest where there are too many.
     """
 
     def __init__(self) -> None:
@@ -33,8 +36,14 @@ class CallJournal:
     def leave(self, call: str, came: str = "") -> None:
         """Keep a call that came back."""
         if len(self.calls) >= _MOST_CALLS:
-            del self.calls[: _MOST_CALLS // 2]
+            self.calls[: _MOST_CALLS // 2] = ["..."]
         self.calls.append(f"{call} -> {came}" if came else call)
+
+
+def once_each(calls: Iterable[str]) -> list[str]:
+    """Return calls with each that follows its equal counted: `stat('F') -> OK (16 times)`."""
+    counted = ((call, len([*equal])) for call, equal in groupby(calls))
+    return [f"{call} ({times} times)" if times > 1 else call for call, times in counted]
 
 
 def outcome_of(answer: Answer) -> str:

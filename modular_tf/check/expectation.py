@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from modular_tf.rules import Severity
 
@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
 T = TypeVar("T")
+
+_MOST_SHOWN = 200  # characters
+_PART_SHOWN = 32  # bytes, characters or entries, of what is longer
 
 
 class Deviation(Exception):  # noqa: N818  (it is a finding, no error of ours)
@@ -84,7 +87,8 @@ def expect_equal(found: object, expected: object, what: str) -> None:
     """
     if found != expected:
         message = f"{what} is not what it must be"
-        raise Deviation(message, expected=_shown(expected), found=_shown(found))
+        shown, wanted = where_they_differ(found, expected)
+        raise Deviation(message, expected=wanted, found=shown)
 
 
 def expect_in(found: T, allowed: Container[T], what: str) -> None:
@@ -117,7 +121,26 @@ def note(message: str, *, found: str = "") -> None:
     raise Deviation(message, found=found, severity=Severity.NOTE)
 
 
+def where_they_differ(found: object, expected: object) -> tuple[str, str]:
+    """Show two values that differ; of long bytes, texts and lists what begins at the difference."""
+    for kind, unit in ((bytes, "byte"), (str, "character"), (list, "entry"), (tuple, "entry")):
+        if isinstance(found, kind) and isinstance(expected, kind):
+            pairs = enumerate(zip(found, expected))  # noqa: B905  (one may be shorter)
+            shorter = min(len(found), len(expected))
+            at = next((at for at, (one, other) in pairs if one != other), shorter)
+            return _shown_from(found, at, unit), _shown_from(expected, at, unit)
+    return _shown(found), _shown(expected)
+
+
+def _shown_from(value: Any, at: int, unit: str) -> str:
+    if len(repr(value)) <= _MOST_SHOWN:
+        return repr(value)
+    part = value[at : at + _PART_SHOWN]
+    return f"from {unit} {at} of {len(value)} on: {_shown(part)}"
+
+
 def _shown(value: object) -> str:
     text = repr(value)
-    most = 200
-    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+    if len(text) <= _MOST_SHOWN:
+        return text
+    return f"{text[:_MOST_SHOWN]}... ({len(text)} characters)"

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from modular_tf.check.breach import MEMORY_RULES, Breach, raise_harm_to_heap
+from modular_tf.check.call_journal import once_each
 from modular_tf.check.damage import note_damage
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
 from modular_tf.check.heap_watch import Depth, HeapWatch
@@ -60,7 +61,7 @@ def tried(check: Check, stage: Stage, *, subject: str, reached: Pass) -> Outcome
         message=message,
         expected=expected,
         found=found,
-        calls=tuple(stage.calls[-_MOST_CALLS:]),
+        calls=tuple(once_each(stage.calls)[-_MOST_CALLS:]),
         seconds=time.monotonic() - begun,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from modular_tf.check.call_journal import once_each
 from modular_tf.check.outcome import Incident, Outcome, Verdict
 from modular_tf.processes.ending import ChildEnding
 from modular_tf.processes.report import MUTE_STATUS
@@ -52,7 +53,7 @@ def outcome_of(ending: Ending, job: Job, check_id: str, seconds: float, when: st
         reached=job.target.reached,
         verdict=verdict,
         message=f"{message} {when}".rstrip(),
-        calls=ending.calls[-_MOST_CALLS:],
+        calls=tuple(once_each(ending.calls)[-_MOST_CALLS:]),
         seconds=seconds,
         incident=Incident(
             signal=ending.fatal_signal if verdict is Verdict.CRASHED else None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.check import HOST, CheckList
 from modular_tf.check.concurrency import run_at_once
-from modular_tf.check.expectation import Deviation, Unsupported, expect
+from modular_tf.check.expectation import Deviation, Unsupported, expect, where_they_differ
 from modular_tf.check.kernel.computation import expect_kept
 from modular_tf.check.kernel.numpy_references import reference_of
 from modular_tf.check.kernel.sample_values import agree
@@ -134,13 +134,10 @@ def inputs_are_not_written_to(ground: KernelGround) -> None:
         placed = subject.placed(kernel, sample)
         subject.compute(kernel, sample, placed)
         for index, (given, tensor) in enumerate(zip(placed, sample.tensors, strict=True)):
-            found = input_bytes(given)
-            expect(
-                found == tensor.data,
-                f"{sample.call('compute')} writes to input {index}",
-                expected=tensor.data[:32].hex(),
-                found=found[:32].hex(),
-            )
+            held = input_bytes(given)
+            found, expected = where_they_differ(held, tensor.data)
+            message = f"{sample.call('compute')} writes to input {index}"
+            expect(held == tensor.data, message, expected=expected, found=found)
 
 
 @CHECKS.check("KN-099", Level.WORKS, passes=HOST, seconds=_SECONDS)
