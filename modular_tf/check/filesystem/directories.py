@@ -177,7 +177,7 @@ def _expect_children(ground: FilesystemGround, name: str) -> None:
 
 @CHECKS.check("FS-219", Level.ROBUST, needs=_MANY, traits=_TRAITS, rows=(119,))
 def makes_one_tree_from_many_threads(ground: FilesystemGround) -> None:
-    """Eight threads, and the filesystem's root."""
+    """Eight threads."""
     uri = ground.path("crowd/of/threads/makes/this")
     make = partial(ground.subject.recursively_create_dir, uri)
     answers = run_at_once([make] * _THREADS)
@@ -186,5 +186,10 @@ def makes_one_tree_from_many_threads(ground: FilesystemGround) -> None:
         message = f"{len(failed)} of {_THREADS} threads that make one tree fail"
         raise Deviation(message, expected="OK (0) for all", found=failed[0])
     expect_directory(ground, uri, "a tree that was made from many threads is not there")
+
+
+@CHECKS.check("FS-358", Level.ROBUST, needs=_MANY, traits=_TRAITS, rows=(119,))
+def makes_nothing_of_the_root(ground: FilesystemGround) -> None:
+    """Tried on the filesystem's root."""
     root = _filesystem_root(ground)
     expect_ok(ground.subject.recursively_create_dir(root), f"recursively_create_dir({root})")

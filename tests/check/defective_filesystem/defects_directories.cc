@@ -102,6 +102,13 @@ DEFECTS(directories) = {
          original.filesystem.create_dir(filesystem, left.c_str(), status);
        };
      }},
+    {"FS-358", [](Tables& tables) {  // the root is there already
+       tables.filesystem.recursively_create_dir = [](const TF_Filesystem* filesystem,
+                                                     const char* path, TF_Status* status) {
+         if (std::strcmp(path, "/") == 0) return TF_SetStatus(status, TF_ALREADY_EXISTS, path);
+         original.filesystem.recursively_create_dir(filesystem, path, status);
+       };
+     }},
     {"FS-219", [](Tables& tables) {  // who comes second fails
        tables.filesystem.recursively_create_dir = [](const TF_Filesystem* filesystem,
                                                      const char* path, TF_Status* status) {

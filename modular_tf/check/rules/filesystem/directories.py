@@ -103,9 +103,16 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "FS-219",
-        "recursively_create_dir of one tree from several threads, and of the root, is OK.",
+        "recursively_create_dir of one tree from several threads is OK.",
         "Of several workers that start at once all but one fail.",
         "Accept a directory that another process has just made.",
+        _MANY,
+    ),
+    Rule(
+        "FS-358",
+        "recursively_create_dir of the filesystem's root is OK.",
+        "Programs that make their way down from the root fail at the first step.",
+        "Treat the root as a directory that is always there, also where no host is named.",
         _MANY,
     ),
 )
