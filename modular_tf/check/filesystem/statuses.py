@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.check import RAW, CheckList
-from modular_tf.check.expectation import Unsupported, expect
+from modular_tf.check.expectation import Blocked, Unsupported, expect
 from modular_tf.check.filesystem.every_operation import failures, is_success, successes
+from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.further_ground import raw_subject
 from modular_tf.check.filesystem.ground import FilesystemGround
 from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.every_operation import Call
 
 CHECKS = CheckList("filesystem", "statuses")
 
 _CODES = range(1, 17)
+_NAME = 200  # bytes; local disks take 255
+_DEEP = (1_000, 4_200)  # bytes in all
+_LONG_NAMES = ("n" * 1_000, "n" * 70_000)
 
 
 @CHECKS.check("FS-136", Level.WORKS, passes=RAW, rows=(36,))
@@ -57,6 +64,41 @@ def what_is_offered_is_there(ground: FilesystemGround) -> None:
     answers = [*successes(ground), *failures(ground)]
     empty = sorted({slot for slot, answer in answers if answer.code == Code.UNIMPLEMENTED})
     expect(not empty, "operations are set and UNIMPLEMENTED", found=", ".join(empty))
+
+
+@CHECKS.check("FS-357", Level.ROBUST, seconds=120)
+def takes_long_paths(ground: FilesystemGround) -> None:
+    """Each operation below directories of 1000 and 4200 bytes, and names of 1000 and 70000."""
+    for directory in (*("/".join(["d" * _NAME] * (n // _NAME)) for n in _DEEP), *_LONG_NAMES):
+        root = ground.path(directory)
+        there = FilesystemGround(ground.subject, root, ground.target, ground.random)
+        what = f"a path of {len(root)} bytes"
+        _expect_codes(failures(there), what)
+        if ground.subject.offers("new_writable_file"):
+            with suppress(Unsupported):
+                ground.subject.recursively_create_dir(root)
+            _expect_codes(successes(there), what)
+            _expect_two_files(there, what)
+
+
+def _expect_codes(calls: Iterable[Call], what: str) -> None:
+    for slot, answer in calls:
+        expect(
+            answer.ok or answer.code in _CODES,
+            f"{slot} on {what} fails with a number that is no code",
+            expected="0 to 16",
+            found=code_found(answer),
+        )
+
+
+def _expect_two_files(ground: FilesystemGround, what: str) -> None:
+    """Demand that two files whose paths differ at the end are two, where they can be made."""
+    try:
+        uris = {ground.make_file(name, name.encode()): name for name in ("one", "two")}
+    except (Blocked, Unsupported):  # refused
+        return
+    for uri, name in uris.items():
+        expect_content(ground, uri, name.encode(), f"the content of a file with {what}")
 
 
 @CHECKS.check("FS-334", Level.ROBUST, passes=RAW)

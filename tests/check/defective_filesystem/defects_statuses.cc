@@ -1,4 +1,6 @@
 // Defects of the statuses that operations leave.
+#include <cstring>
+
 #include "defects.h"
 #include "paths.h"
 
@@ -29,6 +31,14 @@ DEFECTS(statuses) = {
                                                  TF_Status* status) {
          TF_SetStatus(status, TF_UNIMPLEMENTED, pattern);
          return -1;
+       };
+     }},
+    {"FS-357",  // has no memory for long paths
+     [](Tables& tables) {
+       tables.filesystem.stat = [](const TF_Filesystem* filesystem, const char* path,
+                                   TF_FileStatistics* statistics, TF_Status* status) {
+         if (std::strlen(path) > 900) __builtin_trap();
+         original.filesystem.stat(filesystem, path, statistics, status);
        };
      }},
     {"FS-334",  // takes what was in the status for its own failure

@@ -32,6 +32,13 @@ RULES: tuple[Rule, ...] = (
         Severity.WARNING,
     ),
     Rule(
+        "FS-357",
+        "An operation on a long path works on this path alone, or fails with a code.",
+        "Programs whose paths are long crash, or read and replace another file.",
+        "Size buffers by the length of the path; refuse what is too long by INVALID_ARGUMENT.",
+        "POSIX, pathname resolution; tf_status.h",
+    ),
+    Rule(
         "FS-334",
         "What an operation does is the same whatever its status held before.",
         "A host that uses a status again after a failure gets that failure from every call.",
