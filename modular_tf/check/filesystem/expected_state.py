@@ -25,7 +25,7 @@ def expect_content(ground: FilesystemGround, uri: str, content: bytes, what: str
     try:
         found = ground.content(uri)
     except Blocked as lost:
-        raise Deviation(f"{what} cannot be read", found=str(lost)) from lost
+        raise Deviation(f"{what} cannot be read", found=f"{lost}: {lost.found}") from lost
     expect_equal(found, content, what)
 
 
