@@ -1,6 +1,7 @@
 """Return where the C headers for plugin authors lie.
 
-For a compiler's -I: --include. For CMake, as -Dmodular_tf_DIR=...: --cmake.
+For a compiler: -I"$(modular-tf headers)". For CMake:
+-Dmodular_tf_DIR="$(modular-tf headers --cmake)".
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ _DIRECTORIES = {"include": include_directory, "cmake": cmake_directory}
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of this verb."""
     only = parser.add_mutually_exclusive_group()
-    for name, meaning in (("include", "for -I"), ("cmake", "for -Dmodular_tf_DIR")):
+    for name, meaning in (("include", "for -I (the default)"), ("cmake", "for -Dmodular_tf_DIR")):
         only.add_argument(
             f"--{name}",
             dest="directory",
             action="store_const",
             const=name,
-            help=f"write this directory alone, {meaning}",
+            default="include",
+            help=f"write this directory, {meaning}",
         )
 
 
@@ -36,8 +38,6 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     directories = {name: find() for name, find in _DIRECTORIES.items()}
     if printer.json:
         printer.json_object(**directories)
-    elif options.directory is not None:
-        printer.line(directories[options.directory])
     else:
-        printer.facts(directories)
+        printer.line(directories[options.directory])
     return Exit.DONE

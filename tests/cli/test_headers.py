@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,17 @@ def test_one_directory_alone(mtf, option, file):
     assert Path(directory, file).is_file()
 
 
-def test_both(mtf):
-    included, cmake = mtf("headers", "--include").lines + mtf("headers", "--cmake").lines
+def test_a_compiler_takes_it_as_it_is(mtf, tmp_path):
+    source = tmp_path / "header.c"
+    source.write_text('#include "modular_tf/filesystem.h"\n')
+    (directory,) = mtf("headers").lines
 
-    assert mtf("headers").lines == [f"include\t{included}", f"cmake\t{cmake}"]
+    done = subprocess.run(["cc", "-fsyntax-only", f"-I{directory}", source], check=False)
+    assert done.returncode == 0
+
+
+def test_both_are_there_for_programs(mtf):
+    included, cmake = mtf("headers").lines + mtf("headers", "--cmake").lines
+
     found = mtf("headers", "--json").object
     assert (found["include"], found["cmake"]) == (included, cmake)

@@ -22,6 +22,7 @@ MODULAR_TF = """\
 from modular_tf.cli.main import run
 raise SystemExit(run())
 """
+_PAGE = Path(__file__).parents[2] / "docs" / "start" / "plugin-authors.md"
 MAY_BE_LOST = "my_program.py"  # the reader's own, with TensorFlow
 
 
@@ -53,6 +54,7 @@ def test_every_command_works(kind, environment, tmp_path):
         for command in _commands(block.language, block.text):
             done = run_in_group(command, cwd=project, env=environment, timeout=200)
             assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{done.stderr}"
+            assert not command[-1].startswith("modular-tf check") or done.stderr == ""
             said.append((command[-1], done.stdout))
     listed = next(out for command, out in said if command == "modular-tf list")
     found = next(line.split("\t") for line in listed.splitlines() if names.library in line)
@@ -60,6 +62,7 @@ def test_every_command_works(kind, environment, tmp_path):
     assert any(f"lib{names.library}.so: conforms" in out for _, out in said)
     assert found[:2] == [names.library, "loaded"]
     assert found[4] == "tensorflow-plugins"
+    assert f"`{found[4]}`" in _PAGE.read_text("utf-8").partition("## How users get it")[2]
     assert str(tmp_path / "environment") in found[5]
 
 
