@@ -166,6 +166,17 @@ RECORD_READABLE = Rule(
     remedy="Reinstall the distribution, or give this user read permission on its metadata.",
     source="PyPA specification 'Recording installed projects'",
 )
+SEARCH_BOUNDED = Rule(
+    id="LD-115",
+    requirement="A folder holds at most 10 000 libraries; a distribution lists at most 10 000 in "
+    "its RECORD of at most 64 MiB, and at most 1000 entry points of a group in a file of at most "
+    "1 MiB, in lines of at most 4096 characters.",
+    consequence="The rest of the folder is not searched; of the distribution, what exceeds a bound "
+    "is not searched at all. All other places count.",
+    remedy="Name the plugin's file, or move the plugin to a folder of its own; uninstall the "
+    "distribution, or tell its author.",
+    source="host limit: looking at all of it would keep the process busy for minutes",
+)
 LINKING_BOUNDED = Rule(
     id="LD-096",
     requirement="A plugin needs at most 1024 libraries, directly or not, and finding them and its "

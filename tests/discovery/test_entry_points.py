@@ -260,3 +260,38 @@ def test_metadata_of_old_installers_counts(site: Path) -> None:
     (candidate,) = search(site).candidates
 
     assert candidate.origin == "spam 3.0: x"
+
+
+@pytest.mark.parametrize(
+    ("entry_points", "said"),
+    [
+        ("\n".join(f"x{number} = spam:lib{number}.so" for number in range(1001)), "1000 entries"),
+        ("x = spam:" + 5000 * "y", "line 2 has 5009 characters"),
+        (5000 * "y", "line 2 has 5000 characters"),
+        ("x = spam:libx.so\n" + "#" * (1 << 20), "longer than 1 MiB"),
+    ],
+    ids=["entries", "value", "no value", "file"],
+)
+def test_a_distribution_that_names_things_without_bound_is_left_out(
+    site: Path, entry_points: str, said: str
+) -> None:
+    install(site, "excessive", files={"spam/libx.so": b"1"}, entry_points=entry_points)
+    install(site, "good", files={"good/libx.so": b"1"}, entry_points="x = good:libx.so")
+
+    result = search(site)
+
+    assert paths(result) == [str(site / "good/libx.so")]
+    (problem,) = result.problems
+    assert (problem.rule, problem.origin) == ("LD-115", "excessive 1.0")
+    assert said in problem.message
+    assert len(problem.message) < 400
+
+
+def test_entry_points_that_name_crowded_folders_are_bounded_together(site: Path) -> None:
+    files = {f"spam/{folder}/lib{n}.so": b"" for folder in "ab" for n in range(5001)}
+    install(site, "spam", files=files, entry_points="a = spam:a\nb = spam:b")
+
+    result = search(site)
+
+    assert [place.hits for place in result.searched] == [5001, 4999]
+    assert [problem.rule for problem in result.problems] == ["LD-115"]

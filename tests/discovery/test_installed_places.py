@@ -141,6 +141,22 @@ def test_a_record_that_cannot_be_read(tmp_path: Path) -> None:
     assert "RECORD of distribution spam 1.0 cannot be read" in problem.message
 
 
+@pytest.mark.parametrize(
+    "record",
+    [b"".join(b"spam/lib%d.so,,\n" % number for number in range(10_001)), bytes((64 << 20) + 1)],
+    ids=["libraries", "length"],
+)
+def test_a_record_without_bound(record: bytes, tmp_path: Path) -> None:
+    install(tmp_path, "spam", record=record)
+    install(tmp_path, "zzz", files={"zzz/libz.so": _PLUGIN})
+
+    result = search_distributions(tmp_path)
+
+    assert [candidate.name for candidate in result.candidates] == ["zzz"]
+    (problem,) = result.problems
+    assert (problem.rule, problem.origin) == ("LD-115", "spam 1.0")
+
+
 def test_lines_of_a_record() -> None:
     record = b"a/x.so,sha256=,1\r\na/y.so.3,,\nz.txt,sha256=.so,3\nso.py,,\n"
 

@@ -174,6 +174,25 @@ def test_a_directory_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.M
     assert result.problems[0].message.endswith("cannot be listed: Permission denied")
 
 
+def test_of_a_directory_without_bound_the_beginning_is_searched(tmp_path: Path) -> None:
+    crowded, good = tmp_path / "crowded", touch(tmp_path / "good" / "libx.so")
+    crowded.mkdir()
+    for number in range(10_001):
+        (crowded / f"lib{number:05}.so").touch()
+
+    result = discover(
+        SearchPaths(
+            arguments=(str(crowded), str(good.parent)), sources=frozenset({Source.ARGUMENT})
+        )
+    )
+
+    (problem,) = result.problems
+    assert (problem.rule, problem.path, problem.origin) == ("LD-115", str(crowded), "argument")
+    assert "10001 libraries" in problem.message
+    assert [place.hits for place in result.searched] == [10_000, 1]
+    assert found(result)[-1] == (str(good), Source.ARGUMENT)
+
+
 def test_a_privileged_process_ignores_what_its_user_controls(tmp_path: Path) -> None:
     names = ("argument", "environment", "tf", "config", "user")
     files = {name: touch(tmp_path / name / "libx.so") for name in names}

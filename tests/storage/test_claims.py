@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import threading
@@ -64,6 +65,33 @@ def test_what_one_has_claimed_nobody_else_can(claims):
         assert mine.keys == {"a", "b"}
         assert _claimed_elsewhere(claims, "a", "b", "c") == {"c"}
     assert _claimed_elsewhere(claims, "a", "b", "c") == {"a", "b", "c"}
+
+
+def test_many_keys_are_claimed_by_one_lock(claims, monkeypatch):
+    """The kernel compares each lock with all others: time would grow with the square."""
+    locks = []
+    lock = fcntl.fcntl
+
+    def counted(*arguments):
+        locks.append(arguments)
+        return lock(*arguments)
+
+    many = [f"key {number}" for number in range(5000)]
+    with claims.open(many) as file:
+        monkeypatch.setattr("fcntl.fcntl", counted)
+        mine = claims.claim(file, many)
+        monkeypatch.undo()
+        assert mine.keys == set(many)
+        assert len(locks) == 1
+        assert _claimed_elsewhere(claims, many[0], "another") == set()
+        release(file)
+    assert _claimed_elsewhere(claims, many[0]) == {many[0]}
+
+
+def test_of_many_keys_those_are_claimed_that_nobody_else_has(claims):
+    many = [f"key {number}" for number in range(5000)]
+    with claimed(claims, ["key 7"]):
+        assert _claimed_elsewhere(claims, *many) == set(many) - {"key 7"}
 
 
 def test_a_copy_of_the_file_that_a_child_may_have_keeps_no_claim(claims):
@@ -216,14 +244,14 @@ def test_a_child_that_a_signal_handler_forks_has_all_and_the_parent_keeps_its_cl
 ):
     parent = os.getpid()
     children: list[int] = []
-    real = Claims._flock
+    real = Claims._byte
 
-    def fork_once(self, kind, key):
+    def fork_once(self, key):
         if not children:
             children.append(os.fork())
-        return real(self, kind, key)
+        return real(self, key)
 
-    monkeypatch.setattr(Claims, "_flock", fork_once)
+    monkeypatch.setattr(Claims, "_byte", fork_once)
     try:
         with claimed(claims, ["a", "b"]) as mine:
             if os.getpid() == parent:

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.sources.search_log import Sighting, is_plugin_file_name
+from modular_tf.discovery.sources.installed import ExcessiveMetadataError
+from modular_tf.discovery.sources.search_log import (
+    MOST_LIBRARIES,
+    Sighting,
+    is_plugin_file_name,
+)
 from modular_tf.errors import ElfError
 from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
@@ -93,18 +99,21 @@ def _plugins_of(
     distribution: InstalledDistribution, log: SearchLog, recall: Recall
 ) -> list[Sighting]:
     def libraries() -> list[str]:
-        record = distribution.read("RECORD")
-        return [os.path.join(distribution.location, p) for p in libraries_in_record(record)]
+        listed = list(islice(libraries_in_record(distribution.read("RECORD")), MOST_LIBRARIES + 1))
+        if len(listed) > MOST_LIBRARIES:
+            raise ExcessiveMetadataError(f"lists more than {MOST_LIBRARIES} libraries")
+        return [os.path.join(distribution.location, path) for path in listed]
 
     try:
         paths = recall(distribution.path_of("RECORD"), libraries, _is_plugin)
-    except OSError as error:
+    except (OSError, ExcessiveMetadataError) as error:
         raise_shortage(error)
-        message = f"RECORD of distribution {distribution.label} cannot be read: {error.strerror}"
+        broken, what = rules.SEARCH_BOUNDED, str(error)
+        if isinstance(error, OSError):
+            broken, what = rules.RECORD_READABLE, f"cannot be read: {error.strerror}"
+        message = f"RECORD of distribution {distribution.label} {what}"
         path = distribution.metadata_directory
-        log.problems.append(
-            Violation(rules.RECORD_READABLE, message, path=path, origin=distribution.label)
-        )
+        log.problems.append(Violation(broken, message, path=path, origin=distribution.label))
         return []
     return [
         Sighting(os.path.normpath(path), Source.DISTRIBUTION, distribution.label, distribution.name)

@@ -9,7 +9,12 @@ runs each).
 
 from __future__ import annotations
 
+from modular_tf.discovery.sources.installed import ExcessiveMetadataError
+
 __all__ = ["entries_of_group"]
+
+_MOST_ENTRIES = 1000
+_MOST_CHARACTERS = 4096
 
 
 def entries_of_group(content: bytes, group: str) -> list[tuple[str, str]]:
@@ -21,8 +26,9 @@ def entries_of_group(content: bytes, group: str) -> list[tuple[str, str]]:
 
     Raises:
         ValueError: It is not UTF-8, or a line of the group is not `name = value`.
+        ExcessiveMetadataError: The group has too many entries, or a line of it is too long.
     """
-    found = []
+    found: list[tuple[str, str]] = []
     section = None
     for number, line in enumerate(content.decode("utf-8").splitlines(), 1):
         text = line.strip()
@@ -31,6 +37,10 @@ def entries_of_group(content: bytes, group: str) -> list[tuple[str, str]]:
         if text.startswith("[") and text.endswith("]"):
             section = text[1:-1].strip()
         elif section == group:
+            if len(text) > _MOST_CHARACTERS:
+                raise ExcessiveMetadataError(f"line {number} has {len(text)} characters")
+            if len(found) == _MOST_ENTRIES:
+                raise ExcessiveMetadataError(f"group {group} has more than {_MOST_ENTRIES} entries")
             found.append(_pair(text, number))
     return found
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.file_identity import real_path
 from modular_tf.discovery.sources.entry_point_file import entries_of_group
+from modular_tf.discovery.sources.installed import ExcessiveMetadataError
 from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import raise_shortage
@@ -45,6 +46,9 @@ def search_entry_points(installation: Installation, log: SearchLog) -> None:
     for distribution in installation.distributions:
         try:
             entries = _entries(installation.entry_points(distribution))
+        except ExcessiveMetadataError as error:
+            _report(distribution, "entry_points.txt", rules.SEARCH_BOUNDED, str(error), log)
+            continue
         except Exception as error:  # noqa: BLE001  (metadata of other packages: anything may come)
             raise_shortage(error)
             _report(distribution, "entry_points.txt", rules.RECORD_READABLE, str(error), log)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = [
+    "ExcessiveMetadataError",
     "Installation",
     "InstalledDistribution",
     "installed_distributions",
@@ -24,10 +25,15 @@ __all__ = [
 ]
 
 _SUFFIXES = (".dist-info", ".egg-info")
+_MOST_MIB = {"RECORD": 64, "entry_points.txt": 1}
 _REQUIRED_TENSORFLOW = (  # of bounded length: it is shown
     r"Requires-Dist:\s*(tensorflow(?:-cpu|-gpu)?|tf-nightly)"
     r"\s*\(?([=<>!~][\w.*+=<>!~, ]{1,60}?)\s*\)?\s*(?:;.*)?"
 )
+
+
+class ExcessiveMetadataError(ValueError):
+    """Metadata of a distribution exceed a bound (LD-115)."""
 
 
 class InstalledDistribution(NamedTuple):
@@ -55,16 +61,21 @@ class InstalledDistribution(NamedTuple):
         return os.path.join(self.metadata_directory, file)
 
     def read(self, file: str) -> bytes:
-        """Return the bytes of a metadata file; none if it is not there.
+        """Return the bytes of RECORD or entry_points.txt; none if it is not there.
 
         Raises:
             OSError: It is there and cannot be read.
+            ExcessiveMetadataError: It is too long.
         """
+        most = _MOST_MIB[file]
         try:
             with open(self.path_of(file), "rb") as stream:
-                return stream.read()
+                content = stream.read((most << 20) + 1)
         except (FileNotFoundError, NotADirectoryError):
             return b""
+        if len(content) > most << 20:
+            raise ExcessiveMetadataError(f"is longer than {most} MiB")
+        return content
 
 
 class Installation:
@@ -91,6 +102,7 @@ class Installation:
 
         Raises:
             OSError: It is there and cannot be read.
+            ExcessiveMetadataError: It is too long.
         """
         directory = distribution.metadata_directory
         if directory not in self._entry_points:

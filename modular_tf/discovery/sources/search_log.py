@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.user_directories import NO_HOME, expand_home
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.candidate import Source
 
-__all__ = ["SearchLog", "SearchedPlace", "Sighting", "is_plugin_file_name"]
+__all__ = ["MOST_LIBRARIES", "SearchLog", "SearchedPlace", "Sighting", "is_plugin_file_name"]
+
+
+MOST_LIBRARIES = 10_000
+"""How many libraries of a folder, or of a distribution, are candidates (LD-115)."""
 
 
 class Sighting(NamedTuple):
@@ -62,6 +67,7 @@ class SearchLog:
         self.sightings: list[Sighting] = []
         self.places: list[SearchedPlace] = []
         self.problems: list[Violation] = []
+        self._libraries: Counter[str] = Counter()  # of entry points, by distribution
 
     def look_at(
         self,
@@ -96,7 +102,13 @@ class SearchLog:
             self.note_place(path, source, origin, exists=False, hits=0)
             return
         listed = self._list(path, origin) if stat.S_ISDIR(mode) else [path]
-        found = [file for file in listed if keep(file)]
+        most = MOST_LIBRARIES - (self._libraries[distribution] if distribution else 0)
+        if len(listed) > most:
+            message = f"{path} has {len(listed)} libraries, named by {origin}: {most} are searched"
+            self.problems.append(Violation(rules.SEARCH_BOUNDED, message, path=path, origin=origin))
+        found = [file for file in listed[:most] if keep(file)]
+        if distribution:
+            self._libraries[distribution] += len(found)
         self.sightings += [Sighting(file, source, origin, distribution) for file in found]
         self.note_place(path, source, origin, exists=True, hits=len(found))
 

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.file_identity import real_path
 from modular_tf.discovery.record_rows import rows_that_name
-from modular_tf.discovery.sources.installed import installed_distributions
+from modular_tf.discovery.sources.installed import (
+    ExcessiveMetadataError,
+    installed_distributions,
+)
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.rules import Violation
 from modular_tf.rules import trust as rules
@@ -127,7 +130,7 @@ class Records:
         if distribution.name not in self._read:
             try:
                 self._read[distribution.name] = distribution.read("RECORD")
-            except OSError as error:  # discovery reports it (LD-023)
+            except (OSError, ExcessiveMetadataError) as error:  # discovery reports it
                 raise_shortage(error)
                 self._read[distribution.name] = b""
         return self._read[distribution.name]

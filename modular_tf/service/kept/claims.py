@@ -28,7 +28,9 @@ _NAME = "claims"
 _POLL_S = 0.02
 _MOST_WAITS = 2  # for one thing: what is not known then is nothing that can be kept
 _MOST_PATIENCES = 20  # however much progress other owners make
+_MOST_LOCKS = 1000
 _FLOCK = "hhqqi4x"  # struct flock, see fcntl(2)
+_EVERYTHING = 0  # as the length of a lock
 _Item = TypeVar("_Item")
 
 
@@ -95,7 +97,9 @@ class Claims:
             return Claimed(frozenset(keys), _do_nothing)
         _claimed.add(file)
         _mine.file = file
-        taken = (key for key in keys if not key or self._lock(file, key))
+        # The kernel compares each lock with all that are there: 20 000 take half a minute.
+        takes_all = len(keys) > _MOST_LOCKS and self._lock(file, 0, _EVERYTHING)
+        taken = (key for key in keys if not key or takes_all or self._lock(file, self._byte(key)))
         return Claimed(frozenset(taken), lambda: _touch(file))
 
     def wait(self, key: str, patience_s: float, check: Callable[[], None]) -> bool:
@@ -127,11 +131,12 @@ class Claims:
     def _open(self) -> FileIO | nullcontext[None]:
         return self._directory.open_for_locks(_NAME)
 
-    def _lock(self, file: FileIO, key: str) -> bool:
+    def _lock(self, file: FileIO, first: int, length: int = 1) -> bool:
         import fcntl  # noqa: PLC0415  (only who finds something out needs it)
 
         try:
-            fcntl.fcntl(file.fileno(), fcntl.F_OFD_SETLK, self._flock(fcntl.F_WRLCK, key))
+            lock = _flock(fcntl.F_WRLCK, first, length)
+            fcntl.fcntl(file.fileno(), fcntl.F_OFD_SETLK, lock)
         except (BlockingIOError, PermissionError):  # EAGAIN or EACCES: another process has it
             return False
         except (OSError, ValueError):  # no locks there; or closed, in the child of a handler's fork
@@ -142,16 +147,16 @@ class Claims:
         import fcntl  # noqa: PLC0415  (as above)
 
         try:
-            found = fcntl.fcntl(file.fileno(), fcntl.F_OFD_GETLK, self._flock(fcntl.F_WRLCK, key))
+            lock = _flock(fcntl.F_WRLCK, self._byte(key), 1)
+            found = fcntl.fcntl(file.fileno(), fcntl.F_OFD_GETLK, lock)
         except OSError:
             return True
         kind: int = struct.unpack(_FLOCK, found)[0]
         return kind == fcntl.F_UNLCK
 
-    def _flock(self, kind: int, key: str) -> bytes:
+    def _byte(self, key: str) -> int:
         # Two keys with the same byte wait for each other, which does no harm.
-        byte = crc32(f"{self._subject} {key}".encode("utf-8", "surrogateescape"))
-        return struct.pack(_FLOCK, kind, os.SEEK_SET, byte, 1, 0)
+        return crc32(f"{self._subject} {key}".encode("utf-8", "surrogateescape"))
 
 
 def find_out_once(
@@ -228,8 +233,11 @@ def release(file: FileIO | None) -> None:
     import fcntl  # noqa: PLC0415  (as above)
 
     with suppress(OSError, ValueError):
-        everything = struct.pack(_FLOCK, fcntl.F_UNLCK, os.SEEK_SET, 0, 0, 0)
-        fcntl.fcntl(file.fileno(), fcntl.F_OFD_SETLK, everything)
+        fcntl.fcntl(file.fileno(), fcntl.F_OFD_SETLK, _flock(fcntl.F_UNLCK, 0, _EVERYTHING))
+
+
+def _flock(kind: int, first: int, length: int) -> bytes:
+    return struct.pack(_FLOCK, kind, os.SEEK_SET, first, length, 0)
 
 
 def _do_nothing() -> None:
