@@ -9,11 +9,19 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from fsspec.implementations.local import (  # type: ignore[import-untyped]
+    LocalFileSystem,
+    make_path_posix,
+    trailing_sep,
+)
 from fsspec.spec import AbstractFileSystem  # type: ignore[import-untyped]
 
-from modular_tf.errors import NotFoundError
+from modular_tf.errors import FailedPreconditionError, NotFoundError
+from modular_tf.filesystem.overlap import Identity, identity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from modular_tf.fsspec.entries import Entry
     from modular_tf.fsspec.patterns import Patterns
 
@@ -41,9 +49,12 @@ class Survey:
         """Note what `get` transfers."""
         AbstractFileSystem.get(self, *arguments, **options)
 
-    def put(self, *arguments: Any, **options: Any) -> None:
-        """Note what `put` transfers."""
-        AbstractFileSystem.put(self, *arguments, **options)
+    def put(self, lpath: Any, rpath: Any, **options: Any) -> None:
+        """Note what `put` transfers, by the rules of `copy`, which are those of `put`."""
+        if isinstance(rpath, str):
+            rpath = self._strip_protocol(rpath) + ("/" if trailing_sep(rpath) else "")
+        source = _LocalTrees(self._fs, rpath, self._note)
+        source.copy(make_path_posix(lpath) if isinstance(lpath, str) else lpath, rpath, **options)
 
     def copy(self, *arguments: Any, **options: Any) -> None:
         """Note what `copy` transfers."""
@@ -96,3 +107,65 @@ class Survey:
 
     def _strip_protocol(self, path: Any) -> Any:
         return self._fs._strip_protocol(path)  # noqa: SLF001
+
+
+class _LocalTrees(LocalFileSystem):  # type: ignore[misc]
+    """This machine's files as the source of fsspec's own `copy`. [one thread]
+
+    fsspec's `put` leaves out, without an error, what is behind links to directories and what cannot
+    be listed.
+
+    Args:
+        fs: Where the target is.
+        target: The target, as `copy` is given it.
+        note: Called with each file and directory and its target.
+    """
+
+    cachable = False
+
+    def __init__(self, fs: Patterns, target: Any, note: Callable[[Any, Any], None]) -> None:
+        super().__init__()
+        self._fs = fs
+        self._target = target
+        self.cp_file = note
+
+    def isdir(self, path: Any) -> bool:
+        """Return whether a directory is there; the target is in the other filesystem."""
+        return bool(self._fs.isdir(path) if path is self._target else super().isdir(path))
+
+    def walk(
+        self,
+        path: str,
+        maxdepth: int | None = None,
+        *,
+        detail: bool = False,
+        above: tuple[Identity | None, ...] = (),
+        **_: Any,
+    ) -> Iterator[tuple[str, Any, Any]]:
+        """Yield each directory of a tree, links to directories included, as fsspec does.
+
+        Raises:
+            FailedPreconditionError: A link leads back to a directory above it, so that a tree of
+                any depth has no end.
+            OSError: A directory cannot be listed.
+        """
+        path = self._strip_protocol(path)
+        known = identity(None, path)
+        if maxdepth is None and known is not None and known in above:
+            raise FailedPreconditionError(
+                f"{path} leads back to a directory above it, so the tree has no end", path=path
+            )
+        dirs: dict[str, Any] = {}
+        files: dict[str, Any] = {}
+        for entry in self.ls(path, detail=True):
+            name = "" if entry["name"] == path else entry["name"].rpartition("/")[2]
+            if entry["islink"]:
+                with suppress(OSError):  # of a link to nothing, whoever opens it raises
+                    entry = self.info(entry["name"])  # noqa: PLW2901  (of what it leads to)
+            (dirs if entry["type"] == "directory" else files)[name] = entry
+        yield (path, dirs, files) if detail else (path, list(dirs), list(files))
+        if maxdepth is None or maxdepth > 1:
+            left = None if maxdepth is None else maxdepth - 1
+            for entry in dirs.values():
+                below = (*above, known)
+                yield from self.walk(entry["name"], left, detail=detail, above=below)

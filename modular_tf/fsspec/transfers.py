@@ -144,6 +144,9 @@ class Transfers(Contents):
     ) -> None:
         """Copy files of this machine to here, many at once.
 
+        Links are followed, to directories too. A tree with a link that leads back to a directory
+        above it, or with a directory that cannot be listed, is refused before anything is copied.
+
         Args:
             lpath: A path, a pattern, or a list of them.
             rpath: Where to: a directory if it ends in a slash, or a list of one path each.
