@@ -38,9 +38,9 @@ service = started()
 def run(run_python, tensorflow_environment):
     """Return what runs code after `_START` in a child that has TensorFlow."""
 
-    def run(code, status=0, **env):
+    def run(code, *arguments, status=0, **env):
         environment = {**tensorflow_environment, **env}
-        done = run_python(_START + code, env=environment, timeout=240, status=status)
+        done = run_python(_START + code, *arguments, env=environment, timeout=240, status=status)
         return done.stdout
 
     return run
@@ -121,6 +121,91 @@ assert not g.exists("other://none")
         ["interrupted", "within", "cancelled", "raised"],
         ["interrupted", "within", "raised"],  # on a machine that is slow
     )
+
+
+@pytest.mark.parametrize("kind", ["write", "read"])
+def test_a_signal_handler_cannot_use_the_file_whose_call_it_interrupted(kind, run):
+    """It would wait for itself."""
+    printed = run(
+        """
+import faulthandler
+from modular_tf.filesystem.files import RandomAccessFile, WritableFile
+
+faulthandler.dump_traceback_later(60, exit=True)
+
+def handle(*_):
+    now = steps[:]
+    steps.clear()
+    for step in now:
+        try:
+            step()
+        except tf.errors.FailedPreconditionError as error:
+            print("signal handler" in str(error), flush=True)
+
+def interrupt():
+    if steps:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert not steps  # the handler has run
+
+class Reader(RandomAccessFile):
+    def __init__(self, uri):
+        self.uri = uri
+
+    def readinto(self, offset, buffer):
+        interrupt()
+        data = b"0123456789"[offset : offset + len(buffer)]
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self):
+        pass
+
+class Writer(WritableFile):
+    def __init__(self, uri):
+        self.uri, self.data = uri, b""
+
+    def append(self, data):
+        interrupt()
+        self.data += bytes(data)
+
+    def tell(self):
+        return len(self.data)
+
+    def close(self):
+        print(len(self.data), flush=True)
+
+class Interrupted:
+    def new_random_access_file(self, uri):
+        return Reader(uri)
+
+    def new_writable_file(self, uri):
+        return Writer(uri)
+
+    def get_file_size(self, uri):
+        return 10
+
+    def path_exists(self, uri):
+        pass
+
+steps = []
+signal.signal(signal.SIGUSR1, handle)
+mtft.register_filesystem("interrupted", Interrupted(), service=service)
+if sys.argv[1] == "write":
+    file = g.GFile("interrupted://f", "wb")
+    file.write(b"x")
+    steps += [lambda: file.write(b"y"), file.flush, file.tell, file.close]
+    file.write(b"x" * 300_000)
+    file.close()
+else:
+    file = g.GFile("interrupted://f", "rb")
+    other = g.GFile("interrupted://g", "rb")
+    steps += [lambda: print(other.read(3)), lambda: file.read(1)]
+    print(len(file.read(4)))  # TensorFlow's own buffer of the file is not made for a handler
+""",
+        kind,
+    )
+    told = {"write": ["True"] * 4 + ["300001"], "read": ["b'012'", "True", "4"]}
+    assert printed.splitlines() == told[kind]
 
 
 @pytest.mark.parametrize("name", ends.ends)

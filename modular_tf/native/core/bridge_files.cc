@@ -1,6 +1,7 @@
 #include "bridge_files.h"
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "bridge_tables.h"
@@ -14,12 +15,17 @@ void release(int64_t file) {
   if (call) mtf_upcall_file("release", file, nullptr, 0, &answer);
 }
 
-UniqueLock lock_of(Lock& lock, int64_t file) {
+UniqueCallLock lock_of(CallLock& lock, int64_t file, TF_Status* status) {
   while (!lock.try_lock()) {
+    if (lock.is_held_by_this_thread()) {
+      const std::string message = std::string("modular_tf: ") + kFileIsInterrupted + kUseFileLater;
+      set_status(status, kFailedPrecondition, message.c_str());
+      return {};
+    }
     Answer answer;
     mtf_upcall_file("wait", file, nullptr, 0, &answer);
   }
-  return UniqueLock(lock, std::adopt_lock);
+  return UniqueCallLock(lock, std::adopt_lock);
 }
 
 void refuse(TF_Status* status) {

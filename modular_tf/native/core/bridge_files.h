@@ -13,8 +13,9 @@ namespace mtf::bridge {
 void release(int64_t file);
 
 // Takes the lock of a file. Its holder may wait for the GIL, which this thread may hold, since
-// TensorFlow keeps it in some calls: so the wait is Python's, which gives it away.
-UniqueLock lock_of(Lock& lock, int64_t file);
+// TensorFlow keeps it in some calls: so the wait is Python's, which gives it away. To a signal
+// handler that has interrupted the holder it returns no lock, and a status that says so.
+UniqueCallLock lock_of(CallLock& lock, int64_t file, TF_Status* status);
 
 // Says in a status that the process ends.
 void refuse(TF_Status* status);

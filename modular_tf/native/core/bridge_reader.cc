@@ -70,7 +70,8 @@ class Reader {
       refuse(status);
       return false;
     }
-    const UniqueLock lock = lock_of(lock_, number_);
+    const UniqueCallLock lock = lock_of(lock_, number_, status);
+    if (!lock) return false;
     if (lock_.is_abandoned()) block_.clear();  // a thread of the parent was changing it
     size_t done = take(offset, size, buffer);
     const bool goes_on = offset == next_;
@@ -119,7 +120,7 @@ class Reader {
   bool reads_ahead_ = false;
   mtf_reader* reader_ = nullptr;  // Python keeps it until `release`
   std::unique_ptr<char, Free> name_;
-  Lock lock_;
+  CallLock lock_;
   std::vector<char> block_;
   uint64_t at_ = 0;
   uint64_t next_ = 0;

@@ -83,7 +83,8 @@ class Writer {
         refuse(status);
         return;
       }
-      lock_ = lock_of(writer.lock_, writer.number_);
+      lock_ = lock_of(writer.lock_, writer.number_, status);
+      if (!lock_) return;
       if (writer.is_closed_) {
         set_status(status, kFailedPrecondition, "modular_tf: the file is closed");
       } else {
@@ -94,7 +95,7 @@ class Writer {
 
    private:
     Call call_;
-    UniqueLock lock_;
+    UniqueCallLock lock_;
     bool is_open_ = false;
   };
 
@@ -111,7 +112,7 @@ class Writer {
                [&] { mtf_upcall_file(operation, number_, data, size, &answer); });
   }
 
-  Lock lock_;
+  CallLock lock_;
   int64_t number_ = 0;  // of no file
   std::vector<char> gathered_;
   bool is_closed_ = false;

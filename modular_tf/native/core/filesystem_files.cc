@@ -18,15 +18,8 @@ namespace {
 
 Error closed_file_error() { return mtf::make_closed_error("the file is closed"); }
 
-Error interrupted_file_error(const char* what_next) {
-  const std::string message =
-      std::string("the file is in use by a call of this thread, which a signal handler has interrupted; ") +
-      what_next;
-  return mtf::make_error(9, message.c_str());
-}
-
-Error interrupted_file_error() {
-  return interrupted_file_error("use it when the handler has returned");
+Error interrupted_file_error(const char* what_next = mtf::kUseFileLater) {
+  return mtf::make_error(9, (std::string(mtf::kFileIsInterrupted) + what_next).c_str());
 }
 
 }  // namespace
@@ -57,19 +50,14 @@ struct mtf_reader final : mtf::OpenFile {
 
 struct mtf_writer final : mtf::OpenFile {
   TF_WritableFile handle = {};
-  mtf::Lock one_at_a_time;  // the header lets a plugin assume it
+  mtf::CallLock one_at_a_time;  // the header lets a plugin assume it
   bool closed = false;
   std::atomic<uint64_t> appended{0};
   std::atomic<bool> is_left{false};  // to be closed by the thread that is in a call
-  std::atomic<const void*> caller{nullptr};  // the thread that is in a call and has the lock
-
-  // Signal handlers run while a call waits for a worker, and may use the file: that would wait for
-  // itself.
-  bool is_in_call_of_this_thread() const { return caller == mtf::this_thread(); }
 
   Error close(bool wait) override {
-    mtf::UniqueLock lock(one_at_a_time, std::try_to_lock);
-    const bool is_own_call = !lock && is_in_call_of_this_thread();
+    mtf::UniqueCallLock lock(one_at_a_time, std::try_to_lock);
+    const bool is_own_call = !lock && one_at_a_time.is_held_by_this_thread();
     if (!lock && wait && !is_own_call) lock.lock();
     if (!lock) {
       is_left = true;
@@ -81,7 +69,7 @@ struct mtf_writer final : mtf::OpenFile {
   }
   // As `close`, but what was written is not asked to be kept.
   Error discard() {
-    mtf::UniqueLock lock(one_at_a_time, std::defer_lock);
+    mtf::UniqueCallLock lock(one_at_a_time, std::defer_lock);
     if (!take(lock)) return interrupted_file_error();
     return end(lock, false);
   }
@@ -97,17 +85,16 @@ struct mtf_writer final : mtf::OpenFile {
 
  private:
   // False: this thread has it.
-  bool take(mtf::UniqueLock& lock) {
+  bool take(mtf::UniqueCallLock& lock) {
     if (lock.try_lock()) return true;
-    if (is_in_call_of_this_thread()) return false;
+    if (one_at_a_time.is_held_by_this_thread()) return false;
     lock.lock();
     return true;
   }
 
-  Error end(mtf::UniqueLock& lock, bool keeps) {
+  Error end(mtf::UniqueCallLock& lock, bool keeps) {
     if (closed) return nullptr;
     closed = true;
-    caller = mtf::this_thread();
     const auto& table = owner->tables->writer;
     Error error = !keeps                   ? nullptr
                   : table.close == nullptr ? mtf::missing_operation("close")
@@ -120,7 +107,6 @@ struct mtf_writer final : mtf::OpenFile {
       table.cleanup(&handle);
     });
     if (!error && owner->in_worker != nullptr) error = std::move(cleaned_up);
-    caller = nullptr;
     lock.unlock();
     owner->remove_open(this);
     owner->leave();
@@ -129,13 +115,11 @@ struct mtf_writer final : mtf::OpenFile {
 
   template <class Call>
   Error call_locked(const char* operation, Call& call) {
-    mtf::UniqueLock lock(one_at_a_time, std::defer_lock);
+    mtf::UniqueCallLock lock(one_at_a_time, std::defer_lock);
     if (!take(lock)) return interrupted_file_error();
     if (closed || is_left) return closed_file_error();
-    caller = mtf::this_thread();
     Error error = guarded({owner->plugin, operation, path},
                           [&](TF_Status* status) { call(owner->tables->writer, status); });
-    caller = nullptr;
     return error;
   }
 };
@@ -315,7 +299,7 @@ extern "C" mtf_error* mtf_writer_sync(mtf_writer* writer) {
 }
 
 extern "C" int mtf_writer_is_interrupted(const mtf_writer* writer) {
-  return writer->is_in_call_of_this_thread() ? 1 : 0;
+  return writer->one_at_a_time.is_held_by_this_thread() ? 1 : 0;
 }
 
 extern "C" mtf_error* mtf_writer_close(mtf_writer* writer) { return writer->close(true); }

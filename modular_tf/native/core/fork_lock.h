@@ -52,6 +52,36 @@ class Lock {
 using LockGuard = std::lock_guard<Lock>;
 using UniqueLock = std::unique_lock<Lock>;
 
+// A lock that is held while Python may run. Python runs signal handlers on the thread that they
+// interrupt, so a handler that waited for this lock could wait for its own thread.
+class CallLock : public Lock {
+ public:
+  void lock() {
+    Lock::lock();
+    holder_ = this_thread();
+  }
+  bool try_lock() {
+    if (!Lock::try_lock()) return false;
+    holder_ = this_thread();
+    return true;
+  }
+  void unlock() {
+    holder_ = nullptr;
+    Lock::unlock();
+  }
+  bool is_held_by_this_thread() const { return holder_ == this_thread(); }
+
+ private:
+  std::atomic<const void*> holder_{nullptr};
+};
+
+using UniqueCallLock = std::unique_lock<CallLock>;
+
+// Why a signal handler is refused the file whose call it has interrupted.
+constexpr char kFileIsInterrupted[] =
+    "the file is in use by a call of this thread, which a signal handler has interrupted; ";
+constexpr char kUseFileLater[] = "use it when the handler has returned";
+
 // A condition that threads wait for, as std::condition_variable.
 class Signal {
  public:
