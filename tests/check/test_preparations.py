@@ -56,3 +56,12 @@ def test_a_filesystem_that_writes_nothing_fails_there_and_blocks_the_rest():
 
     assert [one.verdict for one in outcomes] == [Verdict.BLOCKED, Verdict.FAILED, Verdict.BLOCKED]
     assert {one.message.rpartition(": ")[2] for one in (outcomes[0], outcomes[2])} == {"see FS-170"}
+
+
+def test_files_of_long_paths_that_are_cut_are_found():
+    (cut,) = _tried(
+        "filesystem", "long-paths-are-cut", ("FS-357",),
+        kind="filesystem", reached=Pass.RAW, scheme="defect",
+    )  # fmt: skip
+
+    assert (cut.verdict, cut.expected, cut.found) == (Verdict.FAILED, "b'one'", "b'two'")

@@ -1,5 +1,6 @@
 // Defects of the statuses that operations leave.
 #include <cstring>
+#include <string>
 
 #include "defects.h"
 #include "paths.h"
@@ -39,6 +40,20 @@ DEFECTS(statuses) = {
                                    TF_FileStatistics* statistics, TF_Status* status) {
          if (std::strlen(path) > 900) __builtin_trap();
          original.filesystem.stat(filesystem, path, statistics, status);
+       };
+     }},
+    {"long-paths-are-cut",  // so two files are one
+     [](Tables& tables) {
+       tables.filesystem.new_writable_file = [](const TF_Filesystem* filesystem, const char* path,
+                                                TF_WritableFile* file, TF_Status* status) {
+         const std::string cut = std::string(path).substr(0, 900);
+         original.filesystem.new_writable_file(filesystem, cut.c_str(), file, status);
+       };
+       tables.filesystem.new_random_access_file = [](const TF_Filesystem* filesystem,
+                                                     const char* path, TF_RandomAccessFile* file,
+                                                     TF_Status* status) {
+         const std::string cut = std::string(path).substr(0, 900);
+         original.filesystem.new_random_access_file(filesystem, cut.c_str(), file, status);
        };
      }},
     {"FS-334",  // takes what was in the status for its own failure
