@@ -97,7 +97,14 @@ def as_need(tool: Path) -> dict[str, str]:
     return {"LD_LIBRARY_PATH": str(tool.parent)}
 
 
-WAYS = pytest.mark.parametrize("way", [by_path, by_name, by_link, as_need])
+def as_audit(tool: Path) -> dict[str, str]:
+    """The linker runs it, finds no `la_version` in it, and unmaps it."""
+    return {"LD_AUDIT": str(tool)}
+
+
+_MAPPED_WAYS = [by_path, by_name, by_link, as_need]
+WAYS = pytest.mark.parametrize("way", [*_MAPPED_WAYS, as_audit])
+MAPPED_WAYS = pytest.mark.parametrize("way", _MAPPED_WAYS)
 
 
 @WAYS
@@ -146,6 +153,7 @@ def test_variables_that_a_program_sets_for_others_do_not_matter(tool, run_python
     code = """
         import os, sys
         os.environ.update(LD_PRELOAD=sys.argv[1], LD_LIBRARY_PATH=os.path.dirname(sys.argv[1]))
+        os.environ.update(LD_AUDIT=sys.argv[1])
         from modular_tf.discovery.linking.environment_libraries import environment_libraries
         print(environment_libraries())
     """
@@ -164,7 +172,7 @@ def test_one_that_was_replaced_since_is_not_what_has_its_place(tool, run_python)
     assert run_python(code, tool, env=by_path(tool)).stdout == f"('{tool} (deleted)',)\n"
 
 
-@WAYS
+@MAPPED_WAYS
 def test_one_that_was_removed_since_is_refused(way, tool, run_python):
     code = """
         import os, sys

@@ -27,27 +27,30 @@ def environment_libraries() -> tuple[str, ...]:
     """Return the files that this program is linked with because of the variables. [any thread]
 
     Libraries of the system and of this package are left out. The path of a file that was removed
-    since ends in ` (deleted)`, as in `/proc/self/maps`.
+    since ends in ` (deleted)`, as in `/proc/self/maps`. What LD_AUDIT names counts though it is not
+    mapped: the linker runs its constructors, and unmaps it where it has no `la_version`.
 
     Raises:
         OSError: The list of mapped files cannot be read now.
         ElfError: The program cannot be read.
     """
-    library_path, preload = _variable("LD_LIBRARY_PATH"), _preload()
-    if not library_path and not preload:
+    library_path, preload, audit = map(_variable, ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"))
+    if not library_path and not preload and not audit:
         return ()
-    files = _linked_files(library_path, preload) - _linked_files("", "")
+    present, skipped = _linked_files(library_path, f"{preload}:{audit}")
+    own = set().union(*_linked_files("", ""))
+    files = (present | skipped) - own
+    ran: set[str] = set()
+    if _of_start("LD_AUDIT"):
+        ran = _linked_files(library_path, audit)[0] - _linked_files(library_path, "")[0]
     mapped = _mapped_files()
     ways = [(path, path) for path in files] + [(f"{path} (deleted)", path) for path in files]
-    return tuple(sorted(shown for shown, path in ways if shown in mapped and not _is_exempt(path)))
+    found = [(shown, path) for shown, path in ways if shown in mapped or shown in ran]
+    return tuple(sorted(shown for shown, path in found if not _is_exempt(path)))
 
 
-def _preload() -> str:
-    return ":".join(filter(None, map(_variable, ("LD_PRELOAD", "LD_AUDIT"))))
-
-
-def _variable(name: str) -> str:
-    """Return the value of a variable at the start of the process; it may have changed since."""
+def _of_start(name: str) -> str:
+    """Return the value of a variable at the start of the process."""
     try:
         with open(_START, "rb") as stream:
             pairs = (entry.partition(b"=") for entry in stream.read().split(b"\0"))
@@ -55,14 +58,21 @@ def _variable(name: str) -> str:
     except OSError as error:
         raise_shortage(error)  # else a variable that was removed since would count as unset
         found = {}
+    return linker_variable(name, found)
+
+
+def _variable(name: str) -> str:
+    """Return the value of a variable, of the start of the process where that is known."""
     # A program that changes its own title overwrites the variables of the start.
-    return linker_variable(name, found) or linker_variable(name, os.environ)
+    return _of_start(name) or linker_variable(name, os.environ)
 
 
-def _linked_files(library_path: str, preload: str) -> set[str]:
+def _linked_files(library_path: str, preload: str) -> tuple[set[str], set[str]]:
     """Return the real paths of the libraries that this program is linked with.
 
-    The places that the linker skips now are included: what it found there may have been removed.
+    Returns:
+        The libraries, and the places that the linker skips now: what it found there may have been
+        removed.
 
     Raises:
         ElfError: They cannot be read.
@@ -71,8 +81,8 @@ def _linked_files(library_path: str, preload: str) -> set[str]:
 
     scope = ProcessScope(library_path=library_path, preload=preload)
     try:
-        found = [library.elf.path for library in scope.others]
-        return set(map(os.path.realpath, (*found, *scope.passed_over)))
+        present = {os.path.realpath(library.elf.path) for library in scope.others}
+        return present, set(map(os.path.realpath, scope.passed_over)) - present
     finally:
         scope.close()
 
