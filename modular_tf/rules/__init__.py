@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 _Error = TypeVar("_Error", bound="ModularTFError")
+_MOST_OF_A_MESSAGE = 10_000  # characters; a path has up to 4096
 
 
 class Severity(Enum):
@@ -94,7 +95,8 @@ class Violation:
 
     Attributes:
         rule: The rule that is broken; its id will do. None where a plugin failed by its own word.
-        message: What was expected and what was found, one sentence without a full stop.
+        message: What was expected and what was found, one sentence without a full stop. At most
+            10 000 characters; those that a terminal would obey are written out.
         stage: Where on the way it was decided: `trust`, `probe`, `policy`, `first-contact`, `load`,
             `init`, `register`, `list`, `work`, `hooks`; empty until a stage of the service takes
             it.
@@ -117,6 +119,7 @@ class Violation:
     def __post_init__(self) -> None:
         broken = _rule_of(self.rule)
         object.__setattr__(self, "rule", broken)
+        object.__setattr__(self, "message", _shown(self.message))
         if self.remedy is None and broken is not None:
             object.__setattr__(self, "remedy", broken.remedy)
 
@@ -262,3 +265,21 @@ def rule(rule_id: str) -> Rule:
 
 def _rule_of(named: str | None) -> Rule | None:
     return named if named is None or isinstance(named, Rule) else rule(named)
+
+
+def _shown(message: str) -> str:
+    """Return what a message shows of a text that may be a plugin's."""
+    text = message[:_MOST_OF_A_MESSAGE]
+    if not text.isprintable():
+        text = "".join(map(_written_out, text))
+    if max(len(message), len(text)) <= _MOST_OF_A_MESSAGE:
+        return text
+    end = f"... (the first of {len(message)} characters)"
+    return text[: _MOST_OF_A_MESSAGE - len(end)] + end
+
+
+def _written_out(character: str) -> str:
+    # A byte that is not UTF-8 stays what it is: programs find the file by it.
+    if character.isprintable() or "\udc80" <= character <= "\udcff":
+        return character
+    return character.encode("unicode_escape").decode("ascii")

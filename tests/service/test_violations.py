@@ -47,6 +47,18 @@ def test_a_rule_that_warns_refuses_nothing_and_a_plugins_own_word_does():
     assert mtf.Violation(None, "the plugin's own word").is_error
 
 
+def test_a_message_is_bounded_and_no_terminal_obeys_it():
+    said = "\x1b]0;owned\x07 \N{RIGHT-TO-LEFT OVERRIDE}\nname \udcff of a file " + "x" * 10_000_000
+
+    found = mtf.Violation(None, said)
+
+    begin = "\\x1b]0;owned\\x07 \\u202e\\nname \udcff of a file xxx"
+    assert found.message.startswith(begin)
+    assert len(found.message) == 10_000
+    assert found.message.endswith(f"x... (the first of {len(said)} characters)")
+    assert found.at("work").of_scheme(None) == found.at("work")
+
+
 def test_json_has_the_id_of_the_rule():
     told = {
         "stage": "register",
