@@ -1,4 +1,4 @@
-"""Write the lock file: the hashes of all plugins that are accepted now.
+"""Write the lock file: the hashes of all plugins that are accepted now, and of installed hooks.
 
 With --frozen, MODULAR_TF_FROZEN=1 or `frozen` under [trust] in the configuration, no other plugin
 is loaded. The file names no directories, so one that is made in an image holds in its containers.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,12 @@ if TYPE_CHECKING:
 
     from modular_tf.cli.printer import Printer
     from modular_tf.discovery.file_identity import SeenFile
-    from modular_tf.discovery.trust.lock_file import LockedFile, LockedPlugin, LockFile
+    from modular_tf.discovery.trust.lock_file import (
+        LockedFile,
+        LockedHook,
+        LockedPlugin,
+        LockFile,
+    )
     from modular_tf.service.configuration import Config
     from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
@@ -86,9 +92,12 @@ def execute(options: Namespace, printer: Printer) -> Exit:
 
 def _tell(path: str, now: LockFile, printer: Printer) -> None:
     if printer.json:
-        printer.json_object(lock=path, plugins=[p.as_dict() for p in now.plugins.values()])
+        plugins = [p.as_dict() for p in now.plugins.values()]
+        printer.json_object(lock=path, plugins=plugins, hooks=[h.as_dict() for h in now.hooks])
     else:
-        printer.table(("name", "file", "sha256"), [_row(p) for p in now.plugins.values()])
+        rows = [_row(p.name, p.library) for p in now.plugins.values()]
+        rows += [_row(hook.name, hook.code) for hook in now.hooks]
+        printer.table(("name", "file", "sha256"), rows)
         counted = "1 plugin" if len(now.plugins) == 1 else f"{len(now.plugins)} plugins"
         printer.line(f"{counted} in {path}")
 
@@ -132,7 +141,18 @@ def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened
                 companions=tuple(map(_locked, companions)),
             )
         )
-    return LockFile.of(plugins)
+    return LockFile.of(plugins, _hooks())
+
+
+def _hooks() -> Iterator[LockedHook]:
+    """Yield the hooks that installed packages bring; those without code would not run either."""
+    from modular_tf.discovery.trust.hook_code import code_of_hook  # noqa: PLC0415
+    from modular_tf.discovery.trust.lock_file import LockedHook  # noqa: PLC0415
+    from modular_tf.service.hooks import installed_hooks  # noqa: PLC0415  (the service has loaded it)
+
+    for name, value in installed_hooks(sys.path):
+        with suppress(OSError):
+            yield LockedHook(name, value, code_of_hook(value))
 
 
 def _locked(judged: SeenFile) -> LockedFile:
@@ -148,8 +168,8 @@ def _locked(judged: SeenFile) -> LockedFile:
     return LockedFile(os.path.basename(judged.path), sha256_of_seen(judged), size)
 
 
-def _row(plugin: LockedPlugin) -> tuple[str, str, str]:
-    return plugin.name, plugin.library.file, plugin.library.sha256
+def _row(name: str, file: LockedFile) -> tuple[str, str, str]:
+    return name, file.file, file.sha256
 
 
 # -- comparing -----------------------------------------------------------------------------------
@@ -197,6 +217,13 @@ def _differences(locked: LockFile, now: LockFile, *, with_opened: bool) -> Itera
     for sha256, plugin in locked.plugins.items():
         if sha256 not in now.plugins and plugin.name not in present:
             yield _Difference(plugin.name, f"gone: {plugin.library.file}, sha256 {sha256}")
+    known_code = {(hook.value, hook.code.sha256) for hook in locked.hooks}
+    for hook in now.hooks:
+        if (hook.value, hook.code.sha256) not in known_code:
+            yield _Difference(hook.name, f"new code of a hook: {hook.value}, {hook.code.sha256}")
+    for hook in locked.hooks:
+        if hook.value not in {it.value for it in now.hooks}:
+            yield _Difference(hook.name, f"hook gone: {hook.value}")
 
 
 def _companion_differences(

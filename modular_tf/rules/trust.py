@@ -53,8 +53,8 @@ RECORDED = Rule(
 LOCKED = Rule(
     id="LD-080",
     requirement="Where plugins are frozen, the lock file has the hash of each plugin, and of its "
-    "companions with it.",
-    consequence="The plugin is rejected unopened.",
+    "companions with it, and that of the code of each hook of an installed package.",
+    consequence="The plugin is rejected unopened; the hook is not imported.",
     remedy="Look at the change; if it is wanted, write the lock file again with `modular-tf lock`.",
     source="design, trust",
 )

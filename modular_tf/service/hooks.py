@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.discovery.sources.entry_point_file import entries_of_group
 from modular_tf.discovery.sources.installed import Installation
-from modular_tf.errors import ModularTFError
+from modular_tf.discovery.trust.judge import TrustJudge
+from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.events import EventLog
 from modular_tf.events.delivery import deliver
 from modular_tf.rules import Violation
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.probe import Probe
     from modular_tf.discovery.sources.installed import InstalledDistribution
+    from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.service.configuration import Config
     from modular_tf.service.report import HookFunction, PluginChange, PluginRecord
 
@@ -54,12 +57,20 @@ class Hooks:
     Args:
         given: Objects that the application passed.
         python_path: Returns where installed packages are looked for.
+        trust: What is decided about trust: where plugins are frozen, hooks of installed packages
+            are.
     """
 
-    def __init__(self, given: Sequence[object], python_path: Callable[[], Sequence[str]]) -> None:
+    def __init__(
+        self,
+        given: Sequence[object],
+        python_path: Callable[[], Sequence[str]],
+        trust: TrustPolicy,
+    ) -> None:
         self._failures: dict[str, Violation] = {}
         self._given = tuple(given)
         self._python_path = python_path
+        self._judge = TrustJudge(trust) if trust.frozen else None
         self._manager: pluggy.PluginManager | None = None  # None also where there is no hook
         self._is_found = False
         self._of_thread = _Asking()
@@ -107,20 +118,28 @@ class Hooks:
     ) -> Iterator[tuple[str, object]]:
         """Load a distribution's hook objects: the only code that discovery imports, by consent."""
         try:
-            found = _entry_points(installation.entry_points(distribution))
+            found = _entries(installation, distribution)
         except Exception as error:  # noqa: BLE001  (an installation may be broken in any way)
             raise_shortage(error)  # its veto would be missing for good
             self.note(f"reading the hooks of {distribution.label}", error)
             return
-        for entry in found:
-            name = f"{distribution.label}: {entry.name}"
+        for name, value in found:
             try:
-                implementation = entry.load()
+                implementation = self._load(value)
             except Exception as error:  # noqa: BLE001  (somebody else's code: anything may come)
                 raise_shortage(error)
                 self.note(f"loading {name}", error)
             else:
                 yield name, implementation
+
+    def _load(self, value: str) -> object:
+        """Import what an entry point names, where plugins are frozen only if it is locked."""
+        refusal = None if self._judge is None else self._judge.refusal_of_hook(value)
+        if refusal is not None:
+            raise refusal.error(PluginError)
+        from importlib_metadata import EntryPoint  # noqa: PLC0415  (costly)
+
+        return EntryPoint("", value, _GROUP).load()
 
     def _manager_of(self, named: Iterable[tuple[str, object]]) -> pluggy.PluginManager:
         """Return a manager with implementations, which it calls in this order."""
@@ -219,12 +238,27 @@ class Hooks:
         return sentence
 
 
-def _entry_points(content: bytes) -> list[Any]:
+def installed_hooks(python_path: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each hook that installed packages bring; none is imported.
+
+    Args:
+        python_path: Where they are installed.
+    """
+    installation = Installation(python_path)
+    for distribution in installation.distributions:
+        with suppress(OSError, ValueError):  # whoever calls the hooks reports it
+            yield from _entries(installation, distribution)
+
+
+def _entries(
+    installation: Installation, distribution: InstalledDistribution
+) -> list[tuple[str, str]]:
+    """Return name and value of each hook of a distribution."""
+    content = installation.entry_points(distribution)
     if _GROUP.encode() not in content:
         return []
-    from importlib_metadata import EntryPoint  # noqa: PLC0415  (costly)
-
-    return [EntryPoint(name, value, _GROUP) for name, value in entries_of_group(content, _GROUP)]
+    found = entries_of_group(content, _GROUP)
+    return [(f"{distribution.label}: {name}", value) for name, value in found]
 
 
 def _name_of(given: object) -> str:

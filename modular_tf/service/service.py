@@ -12,7 +12,7 @@ from modular_tf.discovery.sources.search_paths import python_path
 from modular_tf.errors import FailedPreconditionError, unexpected
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.filesystem.scheme import is_of_this_machine
-from modular_tf.service.configuration import Config, load_config
+from modular_tf.service.configuration import Config, load_config, trust_of
 from modular_tf.service.hooks import Hooks
 from modular_tf.service.instances import Instances
 from modular_tf.service.lifetime import (
@@ -97,7 +97,7 @@ class PluginService(Served):
             self._counted = CountedCalls()
         arguments = [*_paths(plugin_paths), *_paths(plugin_dirs)]
         self._lock = ServiceLock()
-        self._hooks = Hooks(hooks, python_path)
+        self._hooks = Hooks(hooks, python_path, trust_of(self.config))
         self._known = KnownPlugins(self.config, lambda: self._contributions.names)
         self._search = PluginSearch(
             self._lock, self._known, self.config, self._hooks, arguments, bundled=bundled

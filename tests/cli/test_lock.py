@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 
 import pytest
 
@@ -329,3 +330,71 @@ def test_where_nothing_is_accepted_nothing_is_written(mtf, tmp_path):
     assert ended.code == Exit.NOTHING
     assert not (tmp_path / "x.lock").exists()
     assert "nothing to lock" in ended.err
+
+
+# -- hooks -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hooked(tmp_path, monkeypatch):
+    """Install a package with a hook, whose code says by a file that it was run."""
+    site = tmp_path / "site"
+    package = site / "hooked_package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("from hooked_package.more import Hooks\n")
+    (package / "more.py").write_text(
+        f"open({str(tmp_path / 'imported')!r}, 'a').close()\nclass Hooks:\n    pass\n"
+    )
+    metadata = site / "hooked_package-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Name: hooked-package\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(
+        "[modular_tf.hooks]\nmine = hooked_package:Hooks\nbroken = no_such_module:x\n"
+    )
+    monkeypatch.syspath_prepend(str(site))
+    yield package
+    for name in ("hooked_package", "hooked_package.more"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def imported(tmp_path):
+    """Return whether the code of the hook was run since the last call."""
+
+    def was_run():
+        for name in ("hooked_package", "hooked_package.more"):
+            sys.modules.pop(name, None)
+        path = tmp_path / "imported"
+        is_there = path.exists()
+        path.unlink(missing_ok=True)
+        return is_there
+
+    return was_run
+
+
+def test_a_hook_runs_where_plugins_are_frozen_only_if_it_is_locked(
+    command, configured, lock, hooked, imported
+):
+    told = command("--frozen", "list", "-v")
+    assert not imported(), "the lock file is of a time without it"
+    assert "LD-080" in told.err
+    assert "hooked-package 1.0: mine" in told.err
+
+    assert command("lock", "--output", lock).code == Exit.DONE
+    imported()
+    command("--frozen", "list")
+    assert imported()
+    assert command("lock", "--output", lock, "--check").code == Exit.DONE
+
+    (hooked / "more.py").write_text((hooked / "more.py").read_text() + "# altered\n")
+    imported()
+    command("--frozen", "list")
+    assert not imported()
+    told = command("lock", "--output", lock, "--check")
+    assert (told.code, b"hooked-package 1.0: mine" in told.out) == (Exit.NO, True)
+
+
+def test_without_freezing_a_hook_need_not_be_locked(hooked, imported, command, configured):
+    command("list")
+
+    assert imported()

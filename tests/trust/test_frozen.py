@@ -11,7 +11,7 @@ import pytest
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.trust.judge import TrustJudge
-from modular_tf.discovery.trust.lock_file import LockedFile, LockedPlugin, LockFile
+from modular_tf.discovery.trust.lock_file import LockedFile, LockedHook, LockedPlugin, LockFile
 from modular_tf.discovery.trust.policy import TrustPolicy
 from tests.trust.conftest import STRANGER, candidate, judge
 
@@ -169,12 +169,14 @@ def test_a_lock_file_is_read_as_it_was_written():
         [
             plugin("b", 2, distribution="spam 1.2", schemes=("z", "a"), device_types=("GPU",)),
             plugin("a", 1, companions=(LockedFile("libc\udcff.so", f"{7:064x}", 7),)),
-        ]
+        ],
+        [LockedHook("spam 1.2: x", "spam:X", LockedFile("spam", f"{9:064x}", 9))],
     )
 
     read = LockFile.parse(written.text())
 
     assert read.text() == written.text()
+    assert read.hooks == written.hooks
     assert [entry.name for entry in read.plugins.values()] == ["a", "b"]
     assert read.plugins[f"{1:064x}"].companions[0].file == "libc\udcff.so"
     assert read.plugins[f"{2:064x}"].schemes == ("a", "z")

@@ -185,6 +185,14 @@ class TrustJudge:
         files = [(it.path, 0 if it.identity is None else it.identity.size) for it in opened]
         return self._judge_others(candidate, verdict, files, "which its code opens")
 
+    def refusal_of_hook(self, value: str) -> Violation | None:
+        """Return why a hook of an installed package must not run; None where it may.
+
+        Args:
+            value: The value of its entry point.
+        """
+        return None if self._lock is None else self._lock.refusal_of_hook(value)
+
     def judge_opened_before(
         self, candidate: Candidate, verdict: TrustVerdict, paths: Sequence[str]
     ) -> TrustVerdict:

@@ -54,6 +54,28 @@ class Lock:
             return self._accept(f"a companion of {plugin.name}")
         return self._refusal(file, f" as a companion of {plugin.name!r}")
 
+    def refusal_of_hook(self, value: str) -> Violation | None:
+        """Return why a hook of an installed package must not run; None if its code is locked.
+
+        Args:
+            value: The value of its entry point.
+        """
+        from modular_tf.discovery.trust.hook_code import code_of_hook  # noqa: PLC0415  (few have hooks)
+
+        if self._read is None:
+            self._read = self._load()
+        if isinstance(self._read, Violation):
+            return self._read
+        try:
+            code = code_of_hook(value)
+        except OSError as error:
+            raise_shortage(error)
+            return Violation(rules.LOCKED, f"the code of {value} cannot be compared: {error}")
+        if any((value, code.sha256) == (it.value, it.code.sha256) for it in self._read.hooks):
+            return None
+        message = f"{self._path} does not have {value} with this code, whose sha256 is"
+        return Violation(rules.LOCKED, f"{message} {code.sha256}")
+
     def _accept(self, name: str) -> TrustVerdict:
         return TrustVerdict(rules.LOCKED, f"{self._path} has its hash, as {name}")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["LockFile", "LockedFile", "LockedPlugin"]
+__all__ = ["LockFile", "LockedFile", "LockedHook", "LockedPlugin"]
 
 _FORMAT = "modular_tf_lock"
 _VERSION = 1
@@ -72,19 +72,40 @@ class LockedPlugin:
         }
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class LockedHook:
+    """One hook of an installed package that the lock file accepts.
+
+    Attributes:
+        name: Its distribution and its name, for people.
+        value: What its entry point names: `package.module:object`.
+        code: The code of the package (`modular_tf.discovery.trust.hook_code`).
+    """
+
+    name: str
+    value: str
+    code: LockedFile
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as values of JSON."""
+        return {"name": self.name, "value": self.value, **self.code.as_dict()}
+
+
 @dataclass(frozen=True, slots=True)
 class LockFile:
-    """The content of a lock file: all accepted plugins.
+    """The content of a lock file: all accepted plugins, and hooks of installed packages.
 
     Attributes:
         plugins: By the hash of their library.
+        hooks: Those of installed packages.
     """
 
     plugins: Mapping[str, LockedPlugin]
+    hooks: tuple[LockedHook, ...] = ()
 
     @classmethod
-    def of(cls, plugins: Iterable[LockedPlugin]) -> LockFile:
-        """Return the lock file of plugins in any order.
+    def of(cls, plugins: Iterable[LockedPlugin], hooks: Iterable[LockedHook] = ()) -> LockFile:
+        """Return the lock file of plugins and hooks in any order.
 
         Two with the same bytes are one, with the companions of both.
         """
@@ -93,7 +114,7 @@ class LockFile:
             first = table.setdefault(plugin.library.sha256, plugin)
             companions = tuple(sorted({*first.companions, *plugin.companions}))
             table[plugin.library.sha256] = replace(first, companions=companions)
-        return cls(table)
+        return cls(table, tuple(sorted(hooks)))
 
     @classmethod
     def parse(cls, text: str | bytes) -> LockFile:
@@ -108,12 +129,14 @@ class LockFile:
             raise ValueError("nested too deeply") from None
         if not isinstance(values, dict) or values.get(_FORMAT) != _VERSION:
             raise ValueError(f"expected a JSON object with {_FORMAT!r}: {_VERSION}")
-        return cls.of(_plugin(entry) for entry in _list(values, "plugins"))
+        hooks = _list(values, "hooks") if "hooks" in values else []  # older files have none
+        return cls.of(map(_plugin, _list(values, "plugins")), map(_hook, hooks))
 
     def text(self) -> str:
         """Return the text of the file; the same plugins give the same text."""
         plugins = [plugin.as_dict() for plugin in self.plugins.values()]
-        return json.dumps({_FORMAT: _VERSION, "plugins": plugins}, indent=2) + "\n"
+        hooks = {"hooks": [hook.as_dict() for hook in self.hooks]} if self.hooks else {}
+        return json.dumps({_FORMAT: _VERSION, "plugins": plugins, **hooks}, indent=2) + "\n"
 
 
 def _plugin(entry: Any) -> LockedPlugin:
@@ -126,6 +149,10 @@ def _plugin(entry: Any) -> LockedPlugin:
         device_types=_texts(entry, "device_types"),
         companions=tuple(_file(companion) for companion in _list(entry, "companions")),
     )
+
+
+def _hook(entry: Any) -> LockedHook:
+    return LockedHook(_value(entry, "name", str), _value(entry, "value", str), _file(entry))
 
 
 def _file(entry: Any) -> LockedFile:
