@@ -6,7 +6,7 @@ Address equals offset: one segment maps the whole file.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from mmap import PAGESIZE
 
 from modular_tf.discovery.elf.gnu_hash import gnu_hash
@@ -160,6 +160,25 @@ class ElfBuilder:
         at = len(self._strings)
         self._strings += text.encode() + b"\0"
         return at
+
+
+def on_one_page(shown: ElfBuilder, other: ElfBuilder, *, n_bytes: int = 8, page: int = 1) -> bytes:
+    """Return a library with two segments on one page of memory.
+
+    The linker maps the page of the second one over that of the first, and refuses a library whose
+    last segment lies on such a page.
+
+    Args:
+        shown: What is on the first page of the file.
+        other: What is on the second page; of the same size.
+        n_bytes: How many bytes the second segment has.
+        page: The page of the file that it comes from.
+    """
+    last = (_PT_LOAD, 4 * PAGESIZE, 4 * PAGESIZE, 8)
+    size = len(replace(shown, segments=(last, last)).build())
+    both = ((_PT_LOAD, page * PAGESIZE + size, size, n_bytes), last)
+    pages = [replace(each, segments=both).build() for each in (shown, other)]
+    return b"".join(data.ljust(PAGESIZE, b"\0") for data in pages).ljust(5 * PAGESIZE, b"\0")
 
 
 def _aligned(size: int) -> int:

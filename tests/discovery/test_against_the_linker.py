@@ -7,7 +7,6 @@ SONAME or neither of what it stands for.
 
 from __future__ import annotations
 
-import mmap
 import os
 import random
 import re
@@ -28,7 +27,7 @@ from modular_tf.discovery.linking.link_check import check_link
 from modular_tf.discovery.linking.link_scope import LinkScope, ProcessScope
 from modular_tf.discovery.linking.linker_properties import running_linker
 from modular_tf.errors import ElfError
-from tests.discovery.elf_builder import ElfBuilder
+from tests.discovery.elf_builder import ElfBuilder, on_one_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 with ElfFile(str(Path(sys.executable).resolve())) as _program:
     _LINKER, _TARGET = str(_program.image.interpreter()), _program.target
-_PAGE = mmap.PAGESIZE
 _DYNAMIC_SIZES = 64 + 56 + 32  # p_filesz and p_memsz of the second program header of 64 bits
 _MACHINE = _TARGET[2]
 _OTHER_MACHINE = next(number for number in (62, 183) if number != _MACHINE)
@@ -213,12 +211,20 @@ def test_we_find_what_the_linker_finds(
         assert Path(listed.fatal).name in [Path(name).name for name in found.missing]
 
 
-def _made(needed: str, segments: tuple[tuple[int, int, int, int], ...] = ()) -> bytearray:
-    builder = ElfBuilder(
+def _builder(needed: str) -> ElfBuilder:
+    return ElfBuilder(
         machine=_MACHINE, needed=(needed,), exports=("x",), undefined=(), weak=(),
-        hash_style="both", flags=6, soname="", segments=segments,
+        hash_style="both", flags=6, soname="",
     )  # fmt: skip
-    return bytearray(builder.build())
+
+
+def _made(needed: str) -> bytearray:
+    return bytearray(_builder(needed).build())
+
+
+def _on_one_page(needed: str, *, n_bytes: int, page: int) -> bytes:
+    shown = _builder("libshown.so" if page else needed)
+    return on_one_page(shown, _builder(needed), n_bytes=n_bytes, page=page)
 
 
 def _short_dynamic_segment(needed: str) -> bytes:
@@ -228,26 +234,13 @@ def _short_dynamic_segment(needed: str) -> bytes:
     return bytes(data)
 
 
-def _with_second_segment(needed: str, *, n_bytes: int, page: int) -> bytes:
-    """Two segments share a page of memory; the second one comes from a page of the file.
-
-    The third segment lies behind both: the linker maps no library that ends on a shared page.
-    """
-    last = (1, 4 * _PAGE, 4 * _PAGE, 8)
-    size = len(_made(needed, ((1, 0, 0, 0), last)))
-    second = (1, page * _PAGE + size, size, n_bytes)
-    names = [needed if page == at else "libshown.so" for at in range(2)]
-    data = b"".join(bytes(_made(name, (second, last)).ljust(_PAGE, b"\0")) for name in names)
-    return data.ljust(5 * _PAGE, b"\0")
-
-
 @pytest.mark.parametrize(
     "make",
     [
         pytest.param(_short_dynamic_segment, id="entries behind the dynamic segment"),
-        pytest.param(partial(_with_second_segment, n_bytes=8, page=1), id="other bytes"),
-        pytest.param(partial(_with_second_segment, n_bytes=0, page=1), id="empty segment"),
-        pytest.param(partial(_with_second_segment, n_bytes=8, page=0), id="same bytes"),
+        pytest.param(partial(_on_one_page, n_bytes=8, page=1), id="other bytes"),
+        pytest.param(partial(_on_one_page, n_bytes=0, page=1), id="empty segment"),
+        pytest.param(partial(_on_one_page, n_bytes=8, page=0), id="same bytes"),
     ],
 )
 def test_the_linker_maps_no_name_that_we_do_not_read(
@@ -258,13 +251,8 @@ def test_the_linker_maps_no_name_that_we_do_not_read(
     needed.write_bytes(_made("libc.so.6"))
     assert str(needed) in by_linker(path, str(tmp_path)).files
 
-    assert _needed_or_refusal(path) in {
-        needed.name,
-        (
-            "libmade.so is cut off or damaged: two segments have different bytes of the file on one"
-            f" page of memory, at address {len(_made(needed.name, ((1, 0, 0, 0),) * 2)):#x}"
-        ),
-    }
+    refusal = "two segments have different bytes of the file on one page of memory"
+    assert _needed_or_refusal(path) in {needed.name, refusal}
 
 
 def _needed_or_refusal(path: Path) -> str:
@@ -272,7 +260,7 @@ def _needed_or_refusal(path: Path) -> str:
         with ElfFile(str(path)) as elf:
             return " ".join(elf.dynamic.needed)
     except ElfError as error:
-        return error.message
+        return error.message.removeprefix("libmade.so is cut off or damaged: ").partition(", at")[0]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.check.unfit_libraries import UNFIT, unfit_library
+from tests.discovery.elf_builder import ElfBuilder, on_one_page
 from tests.first_contact.conftest import build_misdeed
 from tests.plugins.build import build_plugin
 from tests.plugins.matrix import variants
@@ -149,10 +150,23 @@ def hostile_libraries() -> Iterator[HostileLibrary]:
     for kind in _PLACES:
         yield from _misdeeds(kind)
         yield from _variants(kind)
+    yield HostileLibrary(
+        "elf-two-places-of-one-page",
+        "has other bytes in memory than in the segment that a reader of the file looks at",
+        frozenset(("rejected",)),
+        _with_two_places_of_one_page,
+    )
     for check_id in sorted(UNFIT - _NO_LIBRARY):
         states = _KEPT_OUT | _WITH_A_WARNING
         make = partial(unfit_library, check_id)
         yield HostileLibrary(f"unfit-{check_id}", f"breaks {check_id}", states, make)
+
+
+def _with_two_places_of_one_page(folder: Path) -> Path:
+    path = folder / "libpages.so"
+    shown, other = (ElfBuilder(needed=(name,), undefined=()) for name in ("libm.so.6", "libx.so.6"))
+    path.write_bytes(on_one_page(shown, other))
+    return path
 
 
 def _misdeeds(kind: str) -> Iterator[HostileLibrary]:
