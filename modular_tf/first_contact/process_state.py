@@ -19,7 +19,7 @@ from modular_tf.first_contact.process_limits import ProcessLimits, limit_changes
 from modular_tf.first_contact.signal_reach import reaches_python
 from modular_tf.first_contact.timers import Timer, timer_changes, timers_of_process
 from modular_tf.native.crash_report import signal_handlers
-from modular_tf.native.ffi import ffi
+from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.library import process_symbol
 from modular_tf.processes.plain_text import plain
 from modular_tf.processes.signal_names import signal_name
@@ -53,7 +53,11 @@ _OF_PROGRAMS = frozenset(
     b"BASH_ENV ENV GCONV_PATH GLIBC_TUNABLES PATH PYTHONHOME PYTHONPATH PYTHONSTARTUP".split()
 )
 _LC_ALL = 6  # of glibc and musl alike
-_SMALLEST = 5e-324
+_ARITHMETIC = {  # native/core/float_state.h
+    1: "changed which floating-point exceptions end the process",
+    2: "made the processor take denormal numbers for zero",
+    4: "made the processor round otherwise",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ class ProcessState:
     blocked: frozenset[int]
     locale: bytes
     directory: str
-    arithmetic: tuple[bool, bool]
+    arithmetic: int
     limits: ProcessLimits
     facts: dict[str, str]
     timers: frozenset[Timer]
@@ -86,7 +90,7 @@ class ProcessState:
             blocked=frozenset(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ()))),
             locale=_locale(),
             directory=_directory(),
-            arithmetic=(_keeps_denormals(), _rounds_to_nearest()),
+            arithmetic=lib.mtf_undone_float_changes(),
             limits=process_limits(),
             facts=facts,
             timers=timers,
@@ -155,14 +159,9 @@ def _harmless_changes(before: ProcessState, after: ProcessState) -> Iterator[Vio
         yield Violation(
             rules.PROCESS_STATE_KEPT, f"changed the working directory to {after.directory}"
         )
-    if before.arithmetic[0] and not after.arithmetic[0]:
-        yield Violation(
-            rules.PROCESS_STATE_KEPT, "made the processor take denormal numbers for zero"
-        )
-    if before.arithmetic[1] and not after.arithmetic[1]:
-        yield Violation(
-            rules.PROCESS_STATE_KEPT, "made the processor round otherwise than to the nearest"
-        )
+    for bit, done in _ARITHMETIC.items():
+        if after.arithmetic & ~before.arithmetic & bit:
+            yield Violation(rules.PROCESS_STATE_KEPT, f"{done}; that was undone")
     known = {os.fsencode(name): os.fsencode(value) for name, value in os.environ.items()}
     yield from _environment_changes(known, _environment())
 
@@ -204,15 +203,6 @@ def _directory() -> str:
         return os.getcwd()
     except OSError:
         return "one that is gone"
-
-
-def _keeps_denormals() -> bool:
-    return _SMALLEST * float("1") != 0
-
-
-def _rounds_to_nearest() -> bool:
-    one, tiny = float("1"), float("1e-20")
-    return one + tiny == one and -one - tiny == -one and one - tiny == one
 
 
 def _c_symbol(name: str, kind: str) -> Any:

@@ -92,7 +92,8 @@ NO_PROCESSES_LEFT = Rule(
 PROCESS_STATE_KEPT = Rule(
     "LD-069",
     "A plugin does not change process-wide state.",
-    "The plugin is loaded, and the change takes place in the application too.",
+    "The plugin is loaded, and the change takes place in the application too, but that of "
+    "floating-point control state, which is undone when a call into the plugin returns.",
     "Tell the plugin's author if the change is a problem.",
     "host limit",
     Severity.WARNING,

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <fenv.h>
 #include <locale.h>
 #include <pthread.h>
 #include <sched.h>
@@ -30,7 +31,7 @@ enum misdeed {
   FORK, DAEMON, FORK_MANY, FORK_AND_CRASH, THREAD, MANY_THREADS,
   ALLOCATE, TOUCH_AND_FREE, ALLOCATE_ALL, RESERVE,
   CATCH_INTERRUPT, CHAIN_INTERRUPT, CATCH_FPE, DEFAULT_PIPE, IGNORE_CHILDREN, BLOCK_INTERRUPT, CHANGE_LOCALE,
-  CHANGE_DIRECTORY, CHANGE_UMASK, CHANGE_ENVIRONMENT, FLUSH_TO_ZERO,
+  CHANGE_DIRECTORY, CHANGE_UMASK, CHANGE_ENVIRONMENT, FLUSH_TO_ZERO, TRAP_INVALID, TRAP_INVALID_X87, ROUND_UP,
   KILL_PARENT, STOP_PARENT, KILL_ANCESTORS, ESCAPE, FILL_DISK, INTERRUPT, TERMINATE, FORGE_CALL,
   FORGE_SIBLINGS, FORGE_CHANGE, FORGE_EXCUSE,
   RAISE, CATCH_QUIT, DEFAULT_SEGV, DEAFEN, SHUT_DOWN, TAKE_REPORT, KILL_ALL, STOP_ALL,
@@ -181,6 +182,22 @@ static void change_locale(void) {
 static void flush_to_zero(void) {
 #if defined(__x86_64__)
   _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
+}
+
+/* Without the sticky flags that are set: those would trap at once. */
+static void trap_invalid(void) {
+  feclearexcept(FE_ALL_EXCEPT);
+  feenableexcept(FE_INVALID);
+}
+
+static void trap_invalid_x87(void) {
+#if defined(__x86_64__)
+  unsigned short control;
+  feclearexcept(FE_ALL_EXCEPT);
+  __asm__ volatile("fnstcw %0" : "=m"(control));
+  control &= (unsigned short)~1u;
+  __asm__ volatile("fldcw %0" : : "m"(control));
 #endif
 }
 
@@ -359,6 +376,9 @@ static void misbehave(void) {
     case CHANGE_UMASK: umask(0777); break;
     case CHANGE_ENVIRONMENT: setenv("MISDEED", "1", 1); break;
     case FLUSH_TO_ZERO: flush_to_zero(); break;
+    case TRAP_INVALID: trap_invalid(); break;
+    case TRAP_INVALID_X87: trap_invalid_x87(); break;
+    case ROUND_UP: fesetround(FE_UPWARD); break;
     case KILL_PARENT: kill(getppid(), SIGKILL); break;
     case STOP_PARENT: kill(getppid(), SIGSTOP); break;
     case KILL_ANCESTORS: kill_ancestors(); break;

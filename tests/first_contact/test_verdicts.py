@@ -21,6 +21,7 @@ from tests.fixtures.compiler import compile_object, link_library
 
 IMPATIENT = Limits(seconds=2.0)  # for what hangs, however long it is waited for
 AT = "at first contact in a child process"
+X86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64")
 PLACES = [("device", "INIT", "SE_InitPlugin"), ("filesystem", "INIT", "TF_InitPlugin")]
 
 
@@ -221,8 +222,19 @@ def _offer_of(kind: str) -> Offer:
         ("PRELOAD", "changed what programs that are started from now on load or run: LD_PRELOAD="),
         pytest.param(
             "FLUSH_TO_ZERO",
-            "made the processor take denormal numbers for zero",
-            marks=pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64"),
+            "made the processor take denormal numbers for zero; that was undone",
+            marks=X86,
+        ),
+        ("ROUND_UP", "made the processor round otherwise; that was undone"),
+        pytest.param(
+            "TRAP_INVALID",
+            "changed which floating-point exceptions end the process; that was undone",
+            marks=X86,
+        ),
+        pytest.param(
+            "TRAP_INVALID_X87",
+            "changed which floating-point exceptions end the process; that was undone",
+            marks=X86,
         ),
     ],
 )

@@ -22,6 +22,7 @@ _SOURCES = (
     "filesystem_files",
     "filesystem_operations",
     "filesystem_settings",
+    "float_state",
     "filesystem_state",
     "fork_lock",
     "huge_pages",

@@ -12,8 +12,8 @@ _SOURCES = (
     Path(__file__).parent / "abandoned_arena.cc",
     *(_NATIVE / "core" / f"{name}.cc" for name in (
         "arena", "arena_allocator", "arena_chunks", "arena_picture", "call_counts", "call_measure",
-        "call_trace", "call_under_way", "error", "fork_lock", "kept_error", "redacted_text",
-        "trace_event",
+        "call_trace", "call_under_way", "error", "float_state", "fork_lock", "kept_error",
+        "redacted_text", "trace_event",
     )),
     _NATIVE / "host_runtime" / "status.c",
 )  # fmt: skip

@@ -23,6 +23,7 @@ _CORE = (
     "filesystem_files",
     "filesystem_operations",
     "filesystem_settings",
+    "float_state",
     "redacted_text",
     "trace_event",
 )

@@ -13,6 +13,7 @@
 
 #include "call_measure.h"
 #include "call_under_way.h"
+#include "kept_float_state.h"
 #include "owned_error.h"
 #include "status.h"
 
@@ -53,6 +54,7 @@ template <class Call>
 __attribute__((always_inline)) inline Error without_measure(Call& call) {
   CallStatus status;
   try {
+    const KeptFloatState kept;
     call(status.get());
   } catch (abi::__forced_unwind&) {
     if (const auto tell = on_ended_thread.load()) tell();
