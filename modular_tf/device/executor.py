@@ -72,6 +72,7 @@ class Executor:
         events: Calls functions when events are done.
         context: The streams that every device has.
         arenas: The arenas of its memory; None if the plugin allocates each piece.
+        is_host: Whether device memory is the host's.
     """
 
     def __init__(
@@ -117,6 +118,7 @@ class Executor:
         arguments = *structs, named(plugin), encode(name), is_host
         self.native = owned(new, free, arguments, self, "the executor")
         self.device_address = device
+        self.is_host = is_host
         self._free_device_memory = host_memory_end(self) if is_host else _free_memory
         self._allocator = allocator  # has the struct that the plugin gets with each call
         if allocator is not None:

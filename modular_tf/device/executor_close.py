@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 from modular_tf.native.ffi import ffi, lib
@@ -38,6 +39,23 @@ def close_executors(executors: Sequence[Executor]) -> list[ModularTFError]:
         for executor, error in zip(executors, errors, strict=True)
         if error
     ]
-    for executor in executors:
+    for executor, error in zip(executors, errors, strict=True):
         executor.finish_close()
+        if executor.is_host and not error and executor.host_memories:
+            _close_memory(executor)
     return failures
+
+
+def _close_memory(executor: Executor) -> None:
+    """Close the device memory of a host device, which stays only where others view it.
+
+    Nothing lists it: arrays are made within each call of a kernel, which should not pay for that.
+    """
+    from modular_tf.device.arrays.array import DeviceArray  # noqa: PLC0415  (imports executors)
+    from modular_tf.device.memory.device_memory import DeviceMemory  # noqa: PLC0415
+
+    for found in gc.get_referrers(executor):
+        if type(found) is DeviceMemory or (
+            isinstance(found, DeviceArray) and found.ends_with_device
+        ):
+            found.close()

@@ -136,6 +136,29 @@ def test_arrays_are_closed_with_the_service_whoever_views_them():
     np.testing.assert_array_equal(view, VALUES)
 
 
+def test_memory_of_a_host_device_that_nobody_views_ends_with_the_service():
+    service, device = host_device()
+    platform = device.factory
+    with service:
+        arrays = [device.put(VALUES), device.put(VALUES)]
+        memory = device.allocate(8)
+        pinned = device.put(VALUES, memory="host")
+        view = np.from_dlpack(arrays[1])
+
+    assert executors_of(platform)[0].host_memories == 2
+    for ended in (*arrays, memory):
+        assert ended.closed
+        with pytest.raises(ClosedError, match="device"):
+            _ = ended.address
+    np.testing.assert_array_equal(view, VALUES)
+    np.testing.assert_array_equal(np.from_dlpack(pinned), VALUES)
+    pinned.close()
+    del view
+    gc.collect()
+    assert executors_of(platform)[0].host_memories == 0
+    await_end(platform)
+
+
 def executors_of(platform):
     return list(platform._executors.values())
 

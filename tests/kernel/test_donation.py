@@ -52,6 +52,23 @@ def test_what_is_donated_stays_open_where_no_kernel_was_called(device: Device) -
     assert given.to_numpy().tolist() == [1, 2, 3]
 
 
+def test_outputs_that_nobody_views_end_with_the_service() -> None:
+    library = link_library(
+        "libhostile_kernels.so", [compile_object(SOURCE)], ["-lpthread"], cxx=True
+    )
+    with PluginService() as service:
+        service.load("host_device", str(library))
+        device = service.device("CPU:0")
+        double = device.op("MtfHostile")
+        outputs = [double(np.ones(3, "float32"), case="none") for _ in range(4)]
+        view = np.from_dlpack(outputs[-1])
+        executor = device.executor
+
+    assert executor.host_memories == 1
+    assert view.tolist() == [2, 2, 2]
+    assert all(output.closed for output in outputs)
+
+
 def test_what_others_view_is_not_overwritten(device: Device) -> None:
     given = put(device)
     view = np.from_dlpack(given)

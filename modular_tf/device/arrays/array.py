@@ -171,14 +171,19 @@ class DeviceArray(Tensor):
             return self._is_ended or self._executor.closed
         return array_memory.is_ended(memory)
 
+    @property
+    def ends_with_device(self) -> bool:
+        """Whether it is in device memory, and not in pinned or unified memory."""
+        memory = self._kept_memory
+        return memory is None or type(memory) is DeviceMemory
+
     def _open(self) -> ArrayMemory:
         self._check_open()
         return self._memory
 
     def _check_open(self) -> None:
         if self.closed:
-            memory, executor = self._kept_memory, self._executor
-            raise array_memory.ended_error(memory, executor, is_closed=self._is_ended)
+            raise array_memory.ended_error(self._kept_memory, self._executor)
 
     @property
     def _memory(self) -> ArrayMemory:

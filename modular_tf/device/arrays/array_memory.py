@@ -126,16 +126,15 @@ def is_ended(memory: ArrayMemory) -> bool:
     return memory.native is None if isinstance(memory, UnifiedMemory) else memory.closed
 
 
-def ended_error(memory: ArrayMemory | None, executor: Executor, *, is_closed: bool) -> ClosedError:
+def ended_error(memory: ArrayMemory | None, executor: Executor) -> ClosedError:
     """Return the error for an array whose memory has ended, with the reason.
 
     Args:
         memory: Its memory; None for one that is the kernel's.
         executor: Of its device.
-        is_closed: Whether the array itself was closed.
     """
-    is_own = memory is not None and (isinstance(memory, HostMemory) or memory.native is None)
-    if is_closed or is_own:
+    is_devices = memory is None or not isinstance(memory, (HostMemory, UnifiedMemory))
+    if not (is_devices and executor.closed):
         return executor.closed_error("the array")
     return executor.closed_error("the device of the array", "; copy it to the host before that")
 
