@@ -195,10 +195,14 @@ class KernelRunner:
                 self._sites.pop(executor, None)
 
     def close(self) -> None:
-        """End all kernel objects, as soon as no call of theirs is under way. Safe to call twice."""
+        """End all kernel objects and variables when no call uses them. Safe to call twice."""
         with self._lock:
             self._closed = True
             self._prepared.clear()
+            for variable in [
+                each for site in self._sites.values() for each in site.variables.all()
+            ]:
+                variable.close()
             self._sites.clear()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.concurrency.live_objects import LiveObjects
 from modular_tf.device.native_object import owned, usable
 from modular_tf.device.streams.stream import Stream
 from modular_tf.errors import InvalidArgumentError
@@ -13,6 +14,7 @@ from modular_tf.native.strings import encode
 if TYPE_CHECKING:
     from modular_tf.device.device import Device
     from modular_tf.device.executor import Executor
+    from modular_tf.kernel.variable import Variable
 
 __all__ = ["KernelSite"]
 
@@ -25,9 +27,10 @@ class KernelSite:
         executor: Of the device.
         is_host: Whether the memory of the device is the host's; then kernels have no stream.
         native: The native part.
+        variables: Those in its memory, which end with the service.
     """
 
-    __slots__ = ("device", "executor", "is_host", "native")
+    __slots__ = ("device", "executor", "is_host", "native", "variables")
 
     def __init__(self, device: Device) -> None:
         """Make the site of a device, which this creates if need be.
@@ -36,6 +39,7 @@ class KernelSite:
             ModularTFError: As `Device.executor`.
         """
         self.device = device
+        self.variables: LiveObjects[Variable] = LiveObjects()
         self.executor: Executor = device.executor
         self.is_host = device.is_host
         arenas = self.executor.arenas

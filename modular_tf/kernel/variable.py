@@ -21,9 +21,10 @@ __all__ = ["Variable"]
 class Variable:
     """A tensor that outlives calls, for operations with resource or reference inputs. [any thread]
 
-    `Device.variable` makes them. Pass it where an operation takes a
-    resource, such as `AssignAddVariableOp`, or a reference, such as `Assign`. Kernels change it one
-    at a time, and only memory that nobody else sees: arrays that `value` gave stay as they are.
+    `Device.variable` makes them, and the end of the service closes them. Pass it where an operation
+    takes a resource, such as `AssignAddVariableOp`, or a reference, such as `Assign`. Kernels
+    change it one at a time, and only memory that nobody else sees: arrays that `value` gave stay as
+    they are.
 
     Attributes:
         device: Where its memory is.
@@ -40,6 +41,7 @@ class Variable:
         )
         if not self.native:
             raise take_error(lib.mtf_take_error(), operation="a variable")
+        site.variables.add(self)
 
     def assign(self, value: Any) -> None:
         """Replace the value by a copy of an array, of any shape.

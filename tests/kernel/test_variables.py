@@ -333,6 +333,19 @@ def test_a_closed_variable_is_told(device: Device) -> None:
         device.op("MtfRead")(variable)
 
 
+def test_variables_end_with_the_service() -> None:
+    with PluginService() as service:
+        service.load("host_device")
+        service.load(str(build_variables()))
+        device = service.device("CPU:0")
+        variable, executor = device.variable("float32"), device.executor
+        variable.assign(floats(1))
+
+    assert executor.host_memories == 0
+    with pytest.raises(ClosedError):
+        variable.value()
+
+
 def test_variables_give_their_memory_back(device: Device) -> None:
     before = device.executor.is_idle
 
