@@ -64,6 +64,7 @@ __all__ = [
     "collected",
     "error_class",
     "error_from_code",
+    "unexpected",
 ]
 
 
