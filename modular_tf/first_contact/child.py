@@ -8,14 +8,14 @@ import resource
 import signal
 from typing import TYPE_CHECKING, NoReturn
 
-from modular_tf.first_contact.journal import Journal
+from modular_tf.first_contact.journal import IN_ORDER, Journal
 from modular_tf.first_contact.process_limits import process_limits
-from modular_tf.first_contact.process_state import ProcessState, changes
+from modular_tf.first_contact.process_state import ProcessState, changes, child_changes
 from modular_tf.first_contact.rehearsal import Rehearsal
 from modular_tf.first_contact.stopped_watchers import Watchers
 from modular_tf.loading.origin_folder import remove_mirrors
-from modular_tf.native.crash_report import report_crashes
-from modular_tf.native.ffi import ffi
+from modular_tf.native.crash_report import expect_exit, report_crashes
+from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.library import process_symbol
 from modular_tf.processes.child import become_child, dump_no_core, flush_output, lower_limit
 from modular_tf.processes.memory_use import memory_use, stack_size
@@ -39,7 +39,7 @@ _SHARED = frozenset({errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
 
 
 def run(task: Task, limits: Limits, ends: Sequence[int], parent: int) -> NoReturn:
-    """Try a plugin and end the process; functions that it registered with `atexit` do not run.
+    """Try a plugin and end the process as an application does, but for Python's own end.
 
     Args:
         task: The plugin.
@@ -58,6 +58,8 @@ def run(task: Task, limits: Limits, ends: Sequence[int], parent: int) -> NoRetur
         taken = process_limits()
         report_crashes(REPORT)
         _try(task, journal, own)
+        expect_exit(IN_ORDER)
+        _exit(IN_ORDER)
     except KeyboardInterrupt:  # nobody else is there to send it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
@@ -74,12 +76,13 @@ def _is_scarce(error: BaseException) -> bool:
 
 def _try(task: Task, journal: Journal, own: ProcessLimits) -> None:
     before = ProcessState.now()
+    child = lib.mtf_start_ended_child()
     handlers = fork_handler_count()
     rehearsal = Rehearsal(task, journal)
     rehearsal.perform()
     remove_mirrors()  # this process ends without what Python does at its end
     flush_output()
-    changed = list(changes(before, ProcessState.now(), own))
+    changed = [*child_changes(child), *changes(before, ProcessState.now(), own)]
     if fork_handler_count() > handlers:
         journal.enter("its functions at a fork")
         _fork_once()
@@ -117,6 +120,14 @@ def fork_handler_count() -> int:
     """
     address = process_symbol("mtf_fork_handler_count")
     return 0 if address is None else int(ffi.cast("unsigned (*)(void)", address)())
+
+
+def _exit(status: int) -> None:
+    """End the process by C's exit(), which runs the exit handlers and destructors of libraries."""
+    address = process_symbol("exit")
+    if address is not None:
+        ffi.cast("void (*)(int)", address)(status)
+    os._exit(status)
 
 
 def _fork_once() -> None:

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 from modular_tf.processes.memory_use import memory_use
 
+IN_ORDER = 118
+"""The exit status of a child that finished, and whose exit handlers and destructors returned."""
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -15,6 +15,7 @@ ACCEPTABLE = frozenset(
         rules.NO_PROCESSES_LEFT,
         rules.RIGHTS_KEPT,
         rules.NO_FATAL_TIMER,
+        rules.ENDS_IN_ORDER,
     }
 )
 """The rules of first contact that a user may take as warnings: those that let the process live."""

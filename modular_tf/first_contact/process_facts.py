@@ -76,6 +76,15 @@ _STREAMS = {
     name: Change(_WARNS, f"changed how {name} is opened (O_NONBLOCK and others)")
     for name in ("standard input", "standard output", "standard error")
 }
+_INHERITANCE = {  # of descriptors from 0 on: the streams, and the report
+    **{
+        f"{name}, inherited": Change(
+            _WARNS, f"changed whether programs inherit {name} (close-on-exec)"
+        )
+        for name in _STREAMS
+    },
+    "report": Change(_WARNS, "lets programs inherit descriptors that it did not open"),
+}
 _ASKED = {  # by prctl(2)
     "parent's end": Change(_HARMS, "lets the process end with its parent (PR_SET_PDEATHSIG)"),
     "subreaper": Change(_WARNS, "made the process the parent of orphans (PR_SET_CHILD_SUBREAPER)"),
@@ -89,7 +98,7 @@ _LOCKED_SIZE, _NONE = "VmLck", "0 kB"
 _STATUS_LINE = re.compile(rf"^({'|'.join(_STATUS)}|{_LOCKED_SIZE}):(.*)$".encode(), re.MULTILINE)
 _FACTS = {
     **_STATUS, **_LOCKED, **_NAMESPACES, **_FILES, **_SCHEDULING, **_SIGNAL_STACK, **_STREAMS,
-    **_ASKED,
+    **_INHERITANCE, **_ASKED,
 }  # fmt: skip
 
 
@@ -155,8 +164,17 @@ def asked_facts() -> dict[str, str]:
         "affinity": ",".join(map(str, sorted(os.sched_getaffinity(0)))),
         "signal stack": _signal_stack(),
         **{name: hex(fcntl.fcntl(fd, fcntl.F_GETFL)) for fd, name in enumerate(_STREAMS)},
+        **_inheritance(),
         **_controls(),
     }
+
+
+def _inheritance() -> dict[str, str]:
+    found = {}
+    for fd, name in enumerate(_INHERITANCE):
+        with suppress(OSError):  # nothing is open there
+            found[name] = str(fcntl.fcntl(fd, fcntl.F_GETFD))
+    return found
 
 
 def _controls() -> dict[str, str]:

@@ -16,6 +16,7 @@ from modular_tf.first_contact.process_facts import (
     status_facts,
 )
 from modular_tf.first_contact.process_limits import ProcessLimits, limit_changes, process_limits
+from modular_tf.first_contact.process_use import process_use, use_changes
 from modular_tf.first_contact.signal_reach import reaches_python
 from modular_tf.first_contact.timers import Timer, timer_changes, timers_of_process
 from modular_tf.native.crash_report import signal_handlers
@@ -72,6 +73,7 @@ class ProcessState:
     limits: ProcessLimits
     facts: dict[str, str]
     timers: frozenset[Timer]
+    use: dict[str, int]
     unseen: tuple[str, ...]
 
     @classmethod
@@ -79,12 +81,15 @@ class ProcessState:
         """Return the present state; errors of what cannot be read are in `unseen`."""
         facts: dict[str, str] = {}
         timers: frozenset[Timer] = frozenset()
+        use: dict[str, int] = {}
         unseen: list[str] = []
         for look in (status_facts, namespace_facts, file_facts, asked_facts):
             with _noting(unseen):
                 facts |= look()
         with _noting(unseen):
             timers = timers_of_process()
+        with _noting(unseen):
+            use = process_use()
         return cls(
             handlers=signal_handlers(),
             blocked=frozenset(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ()))),
@@ -94,6 +99,7 @@ class ProcessState:
             limits=process_limits(),
             facts=facts,
             timers=timers,
+            use=use,
             unseen=tuple(unseen),
         )
 
@@ -123,6 +129,22 @@ def changes(before: ProcessState, after: ProcessState, own: ProcessLimits) -> It
         yield Violation(rules.PROCESS_USABLE, f"left the process unable to work: {unseen[0]}")
 
 
+def child_changes(child: int) -> Iterator[Violation]:
+    """Yield a violation if the status of a child is gone that ended before the plugin ran.
+
+    Args:
+        child: Its number, -1 for none.
+    """
+    try:
+        if child > 0:
+            os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG)
+    except ChildProcessError:
+        yield Violation(
+            rules.RIGHTS_KEPT,
+            "took the exit status of a child process that it had not started (it waits for any)",
+        )
+
+
 def _changes(before: ProcessState, after: ProcessState, own: ProcessLimits) -> Iterator[Violation]:
     yield from _handler_changes(before, after)
     if blocked := sorted(after.blocked - before.blocked):
@@ -136,6 +158,7 @@ def _changes(before: ProcessState, after: ProcessState, own: ProcessLimits) -> I
     yield from limit_changes(own, before.limits, after.limits)
     yield from fact_changes(before.facts, after.facts)
     yield from timer_changes(before.timers, after.timers)
+    yield from use_changes(before.use, after.use, own)
     yield from _harmless_changes(before, after)
 
 

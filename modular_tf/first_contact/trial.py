@@ -72,7 +72,7 @@ class Trial:
             AbandonedError: Nobody waits for the finding any more; all processes were killed.
         """
         try:
-            while self._ending.outcome is None and not self._child.is_over():
+            while not self._child.is_over():
                 self._child.listen()
                 if time.monotonic() >= self._next_look:
                     self._look_at_memory()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from modular_tf.first_contact.finding import MOST_NOTES, Finding, Incident, noted
+from modular_tf.first_contact.journal import IN_ORDER
 from modular_tf.first_contact.limits import ACCEPTABLE
 from modular_tf.processes.ending import ChildEnding
 from modular_tf.processes.plain_text import plain
@@ -25,6 +26,7 @@ _MOST_PRINTED = 60
 _MIB = 1 << 20
 _NO_MEMORY = "std::bad_alloc"
 _AT = "at first contact in a child process"
+_LAST = "an exit handler or destructor"
 
 
 @dataclass(slots=True)
@@ -104,12 +106,14 @@ def _incident(ending: Ending, violations: list[Violation]) -> Incident:
     first, *others = violations
     also = "".join(f"; also {other.message} ({other.rule})" for other in others)
     # Where all calls returned, it is unknown which one broke the rule.
-    call = None if ending.outcome is not None else ending.entered
+    is_of_end = first.rule == rules.ENDS_IN_ORDER
+    call = _LAST if is_of_end else None if ending.outcome is not None else ending.entered
     if first.rule == rules.MEMORY_BOUNDED and ending.exceeded_in is not None:
         call = ending.exceeded_in
-    where = f", {_AT}" if call is None else f" in {call}, {_AT}"
-    words = "" if ending.outcome is not None else _said(ending)
-    own_end = ending.outcome is None and ending.killed_for is None
+    where = f", {_AT}" if call is None or is_of_end else f" in {call}, {_AT}"
+    is_cut_short = is_of_end or ending.outcome is None
+    words = _said(ending) if is_cut_short else ""
+    own_end = is_cut_short and ending.killed_for is None
     return Incident(
         Violation(first.rule, f"{first.message}{where}{also}{words}"),
         signal=ending.fatal_signal if own_end else None,
@@ -138,9 +142,10 @@ def _violations(ending: Ending, limits: Limits) -> list[Violation]:
 
 
 def _ends(ending: Ending, limits: Limits) -> list[Violation]:
-    """Return the violation that ended the trial early, none where all calls returned."""
-    if ending.outcome is not None:
-        return []
+    """Return the violation that ended the trial early, none where the process ended in order."""
+    if ending.outcome is not None and ending.killed_for is None:
+        spoilt = Violation(rules.ENDS_IN_ORDER, f"{ending.in_words()} in {_LAST}")
+        return [] if ending.status == IN_ORDER else [spoilt]
     if ending.killed_for is not None or ending.fault is not None:
         return [_killing(ending, limits)]
     if ending.lost is not None:
@@ -168,9 +173,12 @@ def _killing(ending: Ending, limits: Limits) -> Violation:
         return Violation(
             rules.NO_PROCESSES_LEFT, f"started {_processes(ending)} ({limits.processes} may run)"
         )
+    how = f"did not return within {limits.seconds:g} s"
     if ending.stopped_by is not None:
-        return Violation(rules.CALLS_RETURN, f"was stopped by {signal_in_full(ending.stopped_by)}")
-    return Violation(rules.CALLS_RETURN, f"did not return within {limits.seconds:g} s")
+        how = f"was stopped by {signal_in_full(ending.stopped_by)}"
+    if ending.outcome is not None:
+        return Violation(rules.ENDS_IN_ORDER, f"{how} in {_LAST}")
+    return Violation(rules.CALLS_RETURN, how)
 
 
 def _memory(ending: Ending, limits: Limits) -> str:

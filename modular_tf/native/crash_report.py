@@ -23,6 +23,11 @@ def report_crashes(report: int) -> None:
         raise OSError("no handlers for crashes can be installed")
 
 
+def expect_exit(status: int) -> None:
+    """Report exit() with this status no more; call after `report_crashes`, on the main thread."""
+    lib.mtf_expect_exit(status)
+
+
 def signal_handlers() -> tuple[int, ...]:
     """Return the address of each signal's handler, by its number; 0 default, 1 ignored.
 

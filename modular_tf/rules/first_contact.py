@@ -109,11 +109,13 @@ NEIGHBOURS_LINKABLE = Rule(
 )
 RIGHTS_KEPT = Rule(
     "LD-120",
-    "A plugin takes no rights, limits or view of the system from the process that loads it.",
+    "A plugin takes no rights, limits, exit statuses of children or view of the system from the "
+    "process that loads it, and keeps less than half of the descriptors, mappings of memory and "
+    "inotify instances that it may have.",
     "The plugin is quarantined: other code of the application would fail, and other plugins "
     "could not be loaded.",
     "Tell the plugin's author what was changed; " + _accept("LD-120"),
-    "setrlimit(2), credentials(7), namespaces(7), seccomp(2), ptrace(2), prctl(2)",
+    "setrlimit(2), credentials(7), namespaces(7), seccomp(2), ptrace(2), prctl(2), wait(2)",
 )
 NO_FATAL_TIMER = Rule(
     "LD-121",
@@ -122,6 +124,14 @@ NO_FATAL_TIMER = Rule(
     "Tell the plugin's author to use a timer that wakes a thread (timerfd_create), or to "
     "handle the signal; " + _accept("LD-121"),
     "alarm(2), setitimer(2), timer_create(2)",
+)
+ENDS_IN_ORDER = Rule(
+    "LD-123",
+    "A process that has loaded a plugin ends when it calls exit(), with the status that it gives.",
+    "The plugin is quarantined: an exit handler or destructor would crash or hang the application "
+    "at its end, or change its exit status.",
+    "Tell the plugin's author which function it is; the backtrace names it; " + _accept("LD-123"),
+    "exit(3), atexit(3)",
 )
 PROCESS_USABLE = Rule(
     "LD-122",

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -41,6 +42,8 @@ enum misdeed {
   NICE, AFFINITY, LOCK_MEMORY, SIGNAL_STACK, NON_BLOCKING, AT_FORK, CRASH_AT_FORK,
   CRASH_LATER, ABORT_LATER, EXIT_LATER, CANCEL_LATER, CRASH_AT_EXIT, HANG_AT_EXIT, CRASH_WHEN_UNLOADED,
   HANG_WHEN_UNLOADED, OVERWRITE_TABLES_LATER, PRELOAD,
+  LEAVE_0, THREAD_TIMER, FATAL_THREAD_TIMER, WAIT_FOR_ANY, WAIT_IN_A_THREAD, WATCHES, ALL_WATCHES,
+  DESCRIPTORS, MOST_DESCRIPTORS, MAPPINGS, MOST_MAPPINGS, CLOSE_ON_EXEC, INHERIT,
 };
 
 static const size_t kGibibyte = (size_t)1 << 30;
@@ -342,6 +345,7 @@ static void misbehave(void) {
     case EXIT_0: exit(0);
     case EXIT_3: exit(3);
     case LEAVE_3: _exit(3);
+    case LEAVE_0: _exit(0);
     case HANG: leave_pid(); for (;;) pause();
     case SPIN: for (volatile int i = 0;; ++i) { }
     case THROW: fixture_throw("no such driver"); break;
@@ -438,6 +442,18 @@ static void misbehave(void) {
     case CRASH_WHEN_UNLOADED: crash_when_unloaded(); break;
     case HANG_WHEN_UNLOADED: hang_when_unloaded(); break;
     case OVERWRITE_TABLES_LATER: overwrite_tables_later(); break;
+    case THREAD_TIMER: create_thread_timer(); break;
+    case FATAL_THREAD_TIMER: create_timer_of_this_thread(SIGUSR1); break;
+    case WAIT_FOR_ANY: wait_for_any_child(NULL); break;
+    case WAIT_IN_A_THREAD: run_thread(wait_for_any_child); break;
+    case WATCHES: use_up(inotify_init, 24); break;
+    case ALL_WATCHES: use_up(inotify_init, 1 << 20); break;
+    case DESCRIPTORS: use_up(open_nothing, 300); break;
+    case MOST_DESCRIPTORS: use_up(open_nothing, 900); break;
+    case MAPPINGS: map_pages(10000); break;
+    case MOST_MAPPINGS: map_pages(60000); break;
+    case CLOSE_ON_EXEC: set_close_on_exec(1, 2, 1); break;
+    case INHERIT: set_close_on_exec(3, 63, 0); break;
     case PRELOAD: setenv("LD_PRELOAD", "/nowhere/libpreloaded.so", 1); break;
     default: break;
   }
@@ -447,4 +463,11 @@ void misbehave_at(enum place place) {
   if (place == PLACE) misbehave();
 }
 
-__attribute__((constructor)) static void constructor(void) { misbehave_at(CONSTRUCTOR); }
+static void exit_handler(void) { misbehave_at(EXIT_HANDLER); }
+
+__attribute__((constructor)) static void constructor(void) {
+  misbehave_at(CONSTRUCTOR);
+  if (PLACE == EXIT_HANDLER) atexit(exit_handler);
+}
+
+__attribute__((destructor)) static void destructor(void) { misbehave_at(DESTRUCTOR); }

@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -48,12 +49,52 @@ void set_alarm(int seconds, int is_handled) {
   alarm(seconds);
 }
 
-void create_timer(int number) {
-  struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = number};
+static void start_timer(struct sigevent* event) {
   const struct itimerspec late = {.it_value = {.tv_sec = 3600}};
   timer_t timer;
-  need(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+  need(timer_create(CLOCK_MONOTONIC, event, &timer) == 0);
   need(timer_settime(timer, 0, &late, NULL) == 0);
+}
+
+void create_timer(int number) {
+  struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = number};
+  start_timer(&event);
+}
+
+void create_timer_of_this_thread(int number) {
+  struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = number};
+  event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+  start_timer(&event);
+}
+
+static void on_time(union sigval value) { (void)value; }
+
+void create_thread_timer(void) {
+  struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = on_time};
+  start_timer(&event);
+}
+
+void* wait_for_any_child(void* nothing) {
+  while (waitpid(-1, NULL, 0) > 0) continue;
+  return nothing;
+}
+
+int open_nothing(void) { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
+void use_up(int (*take)(void), int count) {
+  while (count-- > 0 && take() >= 0) continue;
+}
+
+/* No two neighbours have the same rights, so each is a mapping of its own. */
+void map_pages(int count) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  char* pages = mmap(NULL, page * (size_t)count, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  need(pages != MAP_FAILED);
+  for (int i = 0; i < count; i += 2) mprotect(pages + page * (size_t)i, page, PROT_READ);
+}
+
+void set_close_on_exec(int first, int last, int is_set) {
+  for (int fd = first; fd <= last; ++fd) fcntl(fd, F_SETFD, is_set ? FD_CLOEXEC : 0);
 }
 
 void change_user(void) { need(setresuid(NOBODY, NOBODY, NOBODY) == 0); }

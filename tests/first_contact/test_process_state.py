@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,6 +34,15 @@ _DONE_BY_THE_SUPERUSER = [
         ("NO_FILE_SIZE", "LD-120", "lowered RLIMIT_FSIZE from "),
         ("ALARM", "LD-121", "left a timer running that sends SIGALRM, which ends the process"),
         ("TIMER", "LD-121", "left a timer running that sends SIGUSR1, which ends the process"),
+        (
+            "FATAL_THREAD_TIMER",
+            "LD-121",
+            "left a timer running that sends SIGUSR1, which ends the process",
+        ),
+        ("WAIT_FOR_ANY", "LD-120", "took the exit status of a child process"),
+        ("WAIT_IN_A_THREAD", "LD-120", "took the exit status of a child process"),
+        ("ALL_WATCHES", "LD-120", "keeps "),
+        ("MOST_MAPPINGS", "LD-120", "keeps 60"),
         ("LEAVE_NETWORK", "LD-120", "moved the process to another namespace (net)"),
         ("LEAVE_PIDS", "LD-120", "moved the process to another namespace (pid_for_children)"),
         ("FILTER", "LD-120", "filters the system calls of the process (seccomp)"),
@@ -69,6 +79,12 @@ def test_a_usual_number_of_descriptors_is_less_than_the_application_may_have():
         ("NO_QUEUES", "lowered RLIMIT_MSGQUEUE from "),
         ("HANDLED_ALARM", "left a timer running that sends SIGALRM"),
         ("IGNORED_TIMER", "left a timer running that sends SIGWINCH"),
+        ("THREAD_TIMER", "left a timer running that calls a function in a thread of its own"),
+        ("WATCHES", "keeps 24 of the "),
+        ("MAPPINGS", "keeps 10"),
+        ("CLOSE_ON_EXEC", "changed whether programs inherit standard output"),
+        ("CLOSE_ON_EXEC", "changed whether programs inherit standard error"),
+        ("INHERIT", "lets programs inherit descriptors that it did not open"),
         ("NO_NEW_PRIVILEGES", "gave up all privileges that programs bring (no_new_privs)"),
         ("ADOPT_ORPHANS", "made the process the parent of orphans (PR_SET_CHILD_SUBREAPER)"),
         ("NOT_DUMPABLE", "changed who may look at the process (PR_SET_DUMPABLE)"),
@@ -87,6 +103,71 @@ def test_what_others_can_live_with_is_a_warning(deed, said):
     assert found.incident is None
     assert [note.rule for note in found.notes] == ["LD-069"] * len(found.notes)
     assert any(note.message.startswith(said) for note in found.notes)
+
+
+@pytest.fixture
+def usual_descriptors():
+    """Let the application have as many descriptors as most have."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.usefixtures("usual_descriptors")
+def test_descriptors_that_are_left_open_are_counted():
+    found = find_one("DESCRIPTORS")
+    taken = find_one("MOST_DESCRIPTORS").incident.violation
+
+    assert found.incident is None
+    assert found.notes[0].message.startswith("keeps 300 of the 1024 descriptors that ")
+    assert taken.rule_id == "LD-120"
+    assert taken.message.startswith("keeps 900 of the 1024 descriptors that ")
+
+
+_END = "an exit handler or destructor"
+
+
+@pytest.mark.parametrize("kind", ["device", "filesystem"])
+@pytest.mark.parametrize("place", ["EXIT_HANDLER", "DESTRUCTOR"])
+@pytest.mark.parametrize(
+    ("deed", "number", "said"),
+    [
+        ("CRASH", signal.SIGSEGV, "crashed with SIGSEGV (signal 11)"),
+        ("ABORT", signal.SIGABRT, "aborted with SIGABRT (signal 6)"),
+        ("LEAVE_3", None, "ended the process with exit status 3"),
+        ("LEAVE_0", None, "ended the process with exit status 0"),
+    ],
+)
+def test_what_spoils_the_end_of_the_process_is_quarantine(deed, number, said, place, kind):
+    incident = find_one(deed, place, kind).incident
+
+    assert (incident.violation.rule_id, incident.signal) == ("LD-123", number)
+    assert incident.violation.message.startswith(f"{said} in {_END}, at first contact")
+    assert incident.last_call == _END
+    assert number is None or _frames(incident)
+
+
+@pytest.mark.parametrize("place", ["EXIT_HANDLER", "DESTRUCTOR"])
+def test_an_end_that_hangs_is_bounded(place):
+    incident = find_one("HANG", place, limits=Limits(seconds=3.0)).incident
+
+    assert (incident.violation.rule_id, incident.last_call) == ("LD-123", _END)
+    assert incident.violation.message.startswith(f"did not return within 3 s in {_END}")
+    assert _frames(incident)
+
+
+def test_a_user_can_accept_a_spoilt_end():
+    limits = Limits(seconds=60.0, accept=frozenset({"LD-123"}))
+    found = find_one("CRASH", "DESTRUCTOR", "filesystem", limits=limits)
+
+    assert found.incident is None
+    assert found.offer.schemes == ("misdeed",)
+    assert [note.message.endswith("(LD-123, accepted)") for note in found.notes] == [True]
+
+
+def _frames(incident):
+    return [frame for frame in incident.backtrace if "_at_" in frame]
 
 
 def test_functions_at_each_fork_are_no_change():

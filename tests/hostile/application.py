@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import time
 from pathlib import Path
@@ -51,6 +52,8 @@ def use_until_the_end(service: PluginService) -> None:
 
 def main() -> None:
     """Load, use, and tell."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, most), most))  # as most systems have it
     library, before, after, folder = sys.argv[1:]
     config = _EAGER if _MOMENT else _PATIENT
     with PluginService(config=config, plugin_paths=[before, library, after]) as service:

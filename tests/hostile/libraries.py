@@ -56,6 +56,7 @@ _ENDS_THE_TRIAL = {
     "EXIT_0": "ends the process as if all were well",
     "EXIT_3": "ends the process with status 3",
     "LEAVE_3": "ends the process without its exit handlers",
+    "LEAVE_0": "ends the process with status 0, whatever status was asked for",
     "LAST_WORDS": "writes escape sequences to standard error and ends the process",
     "HANG": "never returns",
     "SPIN": "never returns, and takes a whole processor",
@@ -91,6 +92,12 @@ _ENDS_THE_TRIAL = {
     "NO_ADDRESSES": "lets the process map no more memory",
     "ALARM": "sets an alarm that ends the process later",
     "TIMER": "sets a timer that ends the process later",
+    "FATAL_THREAD_TIMER": "sets a timer that sends one thread a signal that ends the process",
+    "WAIT_FOR_ANY": "takes the exit status of any child",
+    "WAIT_IN_A_THREAD": "has a thread take the exit status of any child",
+    "ALL_WATCHES": "takes all inotify instances of the user",
+    "MOST_DESCRIPTORS": "keeps most descriptors",
+    "MOST_MAPPINGS": "keeps most mappings of memory",
     "LEAVE_NETWORK": "moves the process into a network of its own",
     "LEAVE_PIDS": "moves later children into a namespace of their own",
     "HIDE_PROC": "hides /proc",
@@ -115,6 +122,12 @@ _LEAVES_A_TRACE = {
     "NO_QUEUES": "lets the process have no message queues",
     "HANDLED_ALARM": "leaves an alarm running that it handles",
     "IGNORED_TIMER": "leaves a timer running whose signal is ignored",
+    "THREAD_TIMER": "leaves a timer running that calls a function in a thread of its own",
+    "WATCHES": "keeps many inotify instances",
+    "DESCRIPTORS": "keeps many descriptors",
+    "MAPPINGS": "keeps many mappings of memory",
+    "CLOSE_ON_EXEC": "has standard output closed in programs that are started later",
+    "INHERIT": "lets programs that are started later inherit all descriptors",
     "NO_NEW_PRIVILEGES": "gives up what setuid programs bring",
     "ADOPT_ORPHANS": "makes the process the parent of orphans",
     "NOT_DUMPABLE": "changes who may look at the process",
@@ -147,6 +160,8 @@ _PLACES = {
     "filesystem": ("CONSTRUCTOR", "SCHEME_INIT", "CLEANUP"),
 }
 
+_AT_THE_END = ("EXIT_HANDLER", "DESTRUCTOR")
+
 
 def hostile_libraries() -> Iterator[HostileLibrary]:
     """Yield all of them; none is built before its `make` is called."""
@@ -176,8 +191,11 @@ def _misdeeds(kind: str) -> Iterator[HostileLibrary]:
     for states, deeds in ((_KEPT_OUT, _ENDS_THE_TRIAL), (_WITH_A_WARNING, _LEAVES_A_TRACE)):
         for deed, about in deeds.items():
             yield _misdeed(kind, "INIT", deed, about, states)
-    for place in _PLACES[kind]:
+    for place in (*_PLACES[kind], *_AT_THE_END):
         for deed in ("CRASH", "HANG"):
+            yield _misdeed(kind, place, deed, _ENDS_THE_TRIAL[deed], _KEPT_OUT)
+    for place in _AT_THE_END:
+        for deed in ("LEAVE_0", "LEAVE_3"):
             yield _misdeed(kind, place, deed, _ENDS_THE_TRIAL[deed], _KEPT_OUT)
     for deed, (about, how, where) in _ENDS_LATER.items():
         library = _misdeed(kind, "INIT", deed, about, frozenset(("named",)))

@@ -25,6 +25,12 @@ SAMPLE = [
     "filesystem-hang-at-exit-init",
     "filesystem-crash-when-unloaded-init",
     "device-hang-when-unloaded-init",
+    "device-crash-destructor",
+    "filesystem-hang-exit-handler",
+    "filesystem-leave-0-exit-handler",
+    "device-wait-in-a-thread-init",
+    "filesystem-most-descriptors-init",
+    "device-mappings-init",
 ]
 
 

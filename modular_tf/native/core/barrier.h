@@ -37,6 +37,7 @@ template <> struct FailedResult<mtf_exit_without_inherited_destructors> : MinusO
 template <> struct FailedResult<mtf_memory_free_of_host> : MinusOne {};
 template <> struct FailedResult<mtf_report_crashes> : MinusOne {};
 template <> struct FailedResult<mtf_leave_on_second_interrupt> : MinusOne {};
+template <> struct FailedResult<mtf_start_ended_child> : MinusOne {};
 template <> struct FailedResult<mtf_stream_poll> : MinusOne {};
 template <> struct FailedResult<mtf_tell_of_ended_calls> : MinusOne {};
 template <> struct FailedResult<mtf_try_strlen> : MinusOne {};

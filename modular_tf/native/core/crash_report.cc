@@ -40,6 +40,7 @@ int report_descriptor = -1;
 struct stat report_file = {};
 pid_t owner = 0;
 pid_t asker = 0;  // the process that may ask: the one that started this
+int expected_status = -1;  // of exit()
 std::atomic<pid_t> reporter{0};  // the thread that is writing a report; 0: none
 
 // Makes this thread the one that writes a report. While another writes, it waits: what it would do
@@ -241,7 +242,7 @@ void on_question(int number, siginfo_t* info, void* context) {
 }
 
 void on_exit_called(int status, void*) {
-  if (getpid() != owner || !claim_report()) return;
+  if (getpid() != owner || status == expected_status || !claim_report()) return;
   const auto shown = static_cast<unsigned char>(status);
   report_thread();
   report(Line().add("{\"exits\": ").number(shown).add("}\n"));
@@ -288,6 +289,8 @@ extern "C" int mtf_report_crashes(int report, int question) {
   return 0;
 #endif
 }
+
+extern "C" void mtf_expect_exit(int status) { expected_status = status; }
 
 extern "C" void mtf_signal_handlers(uintptr_t* handlers, int count) {
   for (int number = 0; number < count; ++number) {

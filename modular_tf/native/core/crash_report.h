@@ -24,6 +24,10 @@ extern "C" {
  * forked later tell nothing. To be called once, by the main thread. 0 on success. */
 int mtf_report_crashes(int report, int question);
 
+/* From now on, exit(`status`) is what this process means to do, and is reported no more; another
+ * status is. To be called after mtf_report_crashes, by the main thread. */
+void mtf_expect_exit(int status);
+
 /* Writes down the handler's address of each signal below `count`: 0 for the default action, 1 where
  * it is ignored; 0 for what is no signal, and for the handlers of mtf_report_crashes, which stand
  * for the default action. [any thread] */

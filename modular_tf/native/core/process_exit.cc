@@ -1,6 +1,6 @@
 #include "process_exit.h"
 
-#include <unistd.h>
+#include <unistd.h>  // vfork
 
 #include <cstdio>
 #include <cstdlib>
@@ -21,4 +21,10 @@ extern "C" int mtf_exit_without_inherited_destructors(void) {
 #else
   return -1;
 #endif
+}
+
+extern "C" int mtf_start_ended_child(void) {
+  const pid_t child = vfork();
+  if (child == 0) _exit(0);
+  return child;
 }

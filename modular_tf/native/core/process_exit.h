@@ -1,4 +1,4 @@
-/* How a process ends that has libraries whose destructors it must not run. */
+/* How a process ends that has libraries whose destructors it must not run; and a child that ends. */
 #ifndef MODULAR_TF_CORE_PROCESS_EXIT_H_
 #define MODULAR_TF_CORE_PROCESS_EXIT_H_
 
@@ -10,6 +10,11 @@ extern "C" {
  * C and C++ exit handlers that were registered before this call. Those of libraries loaded later
  * run. Returns 0, or -1 where it cannot be arranged. */
 int mtf_exit_without_inherited_destructors(void);
+
+/* Starts a child that ends with status 0 at once, and returns its number; its status waits for
+ * whoever asks for it. No function that was registered for forks runs. Returns -1 where no process
+ * can be started. [any thread] */
+int mtf_start_ended_child(void);
 
 #ifdef __cplusplus
 }
