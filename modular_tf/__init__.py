@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.sources.search_log import SearchedPlace
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.errors import ModularTFError
+    from modular_tf.filesystem.child_names import IncompleteListingWarning
     from modular_tf.filesystem.configuration import Option
     from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
@@ -97,6 +98,7 @@ _ORIGINS = {
     "Filesystem": "modular_tf.filesystem.filesystem",
     "HookFunction": "modular_tf.service.report",
     "HostMemory": "modular_tf.device.memory.device_memory",
+    "IncompleteListingWarning": "modular_tf.filesystem.child_names",
     "KernelCandidate": "modular_tf.kernel.selection",
     "KernelRegistration": "modular_tf.kernel.registration",
     "MemorySettings": "modular_tf.device.memory.memory_settings",
@@ -167,6 +169,7 @@ __all__ = [
     "Filesystem",
     "HookFunction",
     "HostMemory",
+    "IncompleteListingWarning",
     "KernelCandidate",
     "KernelRegistration",
     "MemorySettings",

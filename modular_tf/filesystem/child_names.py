@@ -5,6 +5,7 @@ A name that is empty, `.`, `..` or holds a slash would lead a walk in circles or
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.errors import DataLossError, InternalError
@@ -15,16 +16,44 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.filesystem import Filesystem
 
 
+FILE_AND_DIRECTORY = "is a file and a directory"
+"""What is reported of a name that no path tells apart."""
+
+
+class IncompleteListingWarning(UserWarning):
+    """Names in a directory of a store were asked for, and more is there than paths can name.
+
+    The warning names the directory and what was left out. Whatever copies, moves or removes trees
+    fails instead. `warnings.simplefilter("error", modular_tf.IncompleteListingWarning)` makes it an
+    error everywhere.
+    """
+
+
 class Listing(NamedTuple):
-    """What is in a directory, as far as paths can name it.
+    """What is in a directory of a filesystem.
 
     Attributes:
         names: The names in it, sorted, each once.
-        left_out: What else is there, a sentence each: keys of a store that no path leads to.
+        unnamed: Parts of keys of a store that are no names, as `..`, so that no path leads to
+            them; "" stands for keys with a doubled slash.
+        both: Names of files that are directories too.
     """
 
     names: list[str]
-    left_out: list[str]
+    unnamed: tuple[str, ...] = ()
+    both: frozenset[str] = frozenset()
+
+    @property
+    def left_out(self) -> list[str]:
+        """What is not reached by the names, a sentence each."""
+        both = (f"{n!r} {FILE_AND_DIRECTORY}, one of which was left out" for n in self.both)
+        return [*sorted(both), *map(unnamed_keys, self.unnamed)]
+
+
+def unnamed_keys(part: str) -> str:
+    """Return a sentence on the keys with a part that is no name."""
+    kind = "such a part" if part else "'//'"
+    return f"{part!r} was left out: no path leads to keys with {kind}"
 
 
 def store_listing(names: Iterable[str]) -> Listing:
@@ -34,35 +63,46 @@ def store_listing(names: Iterable[str]) -> Listing:
         names: As the store lists them. One that it lists twice is an object and a directory.
     """
     good: set[str] = set()
-    left_out: set[str] = set()
+    both: set[str] = set()
+    unnamed: set[str] = set()
     for name in names:
         child = name.removesuffix("/")
-        if not child or child in (".", "..") or "/" in child:
-            left_out.add(f"{child!r} was left out: no path leads to keys with such a part")
+        if not _is_name(child):
+            unnamed.add(child)
         elif child in good:
-            left_out.add(f"{child!r} is a file and a directory, one of which was left out")
+            both.add(child)
         else:
             good.add(child)
-    return Listing(sorted(good), sorted(left_out))
+    return Listing(sorted(good), tuple(sorted(unnamed)), frozenset(both))
+
+
+def _is_name(child: str) -> bool:
+    return child not in ("", ".", "..") and "/" not in child
+
+
+def warn_left_out(uri: str, left_out: Iterable[str]) -> None:
+    """Warn of what a listing left out, if anything, once for each directory and caller."""
+    if text := "; ".join(left_out):
+        warnings.warn(f"{uri}: {text}", IncompleteListingWarning, stacklevel=3)
 
 
 def complete_children(fs: Filesystem, uri: str) -> list[str]:
-    """Return the names of the children of a directory that has no others.
+    """Return the validated names of the children of a directory that has no others.
 
     Raises:
         DataLossError: Something in it has no path.
     """
-    names, left_out = fs.listing(uri)
-    if left_out:
-        raise incomplete(fs, uri, left_out)
-    return names
+    found = checked_listing(fs, uri)
+    if found.left_out:
+        raise incomplete(uri, found.left_out, fs.plugin)
+    return found.names
 
 
-def incomplete(fs: Filesystem, uri: str, left_out: list[str]) -> DataLossError:
+def incomplete(uri: str, left_out: Iterable[str], plugin: str | None = None) -> DataLossError:
     """Return the error that says what of a directory was left out."""
     return DataLossError(
         f"get_children {uri!r}: {'; '.join(left_out)}",
-        plugin=fs.plugin,
+        plugin=plugin,
         path=uri,
         operation="get_children",
     )
@@ -79,7 +119,7 @@ def clean_names(names: Iterable[str], *, plugin: str, uri: str) -> list[str]:
     cleaned = set()
     for name in names:
         child = name.removesuffix("/")
-        if not child or child in (".", "..") or "/" in child:
+        if not _is_name(child):
             raise InternalError(
                 f"get_children {uri!r}: {plugin} gave the name {name!r}, which no child can have",
                 plugin=plugin,
@@ -90,12 +130,7 @@ def clean_names(names: Iterable[str], *, plugin: str, uri: str) -> list[str]:
     return sorted(cleaned)
 
 
-def checked_children(fs: Filesystem, uri: str) -> list[str]:
-    """Return the validated names of the children of a directory, for any filesystem."""
-    return clean_names(fs.get_children(uri), plugin=fs.plugin, uri=uri)
-
-
-def checked_listing(fs: Filesystem, uri: str) -> Listing:
+def checked_listing(fs: Filesystem, uri: str, *, is_thorough: bool = True) -> Listing:
     """Return the validated listing of a directory, for any filesystem."""
-    names, left_out = fs.listing(uri)
-    return Listing(clean_names(names, plugin=fs.plugin, uri=uri), left_out)
+    found = fs.listing(uri, is_thorough=is_thorough)
+    return found._replace(names=clean_names(found.names, plugin=fs.plugin, uri=uri))

@@ -18,7 +18,7 @@ from modular_tf.errors import (
     NotFoundError,
     PermissionDeniedError,
 )
-from modular_tf.filesystem.child_names import checked_listing, incomplete
+from modular_tf.filesystem.child_names import checked_listing, incomplete, unnamed_keys
 from modular_tf.filesystem.overlap import Overlap, is_link, overlap
 from modular_tf.filesystem.statistics import DeletedCounts
 from modular_tf.filesystem.uri import join_path, parse_uri, split_last
@@ -74,10 +74,11 @@ def delete_recursively(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCou
     except ModularTFError as error:
         error.undeleted = DeletedCounts(0, 1)  # as in TensorFlow, where it is called a directory
         raise
-    if not is_directory or is_link(fs, uri):
+    is_both = fs.is_file_and_directory(uri)
+    if not (is_directory or is_both) or is_link(fs, uri):
         return _delete_one(fs, uri)
     deletion = _Deletion(fs, at_once)
-    deletion.empty(uri)
+    deletion.empty(uri, is_both=is_both)
     counts = DeletedCounts(deletion.files, deletion.dirs)
     if deletion.first_error is not None:
         deletion.first_error.undeleted = counts
@@ -118,27 +119,32 @@ def _delete_one(fs: Filesystem, uri: str) -> DeletedCounts:
 
 
 class _Deletion:
-    """The state of one recursive deletion."""
+    """The state of one recursive deletion. A name that is a file and a directory goes as both."""
 
     def __init__(self, fs: Filesystem, at_once: int) -> None:
         self._fs = fs
         self._at_once = at_once
+        self._both: set[str] = set()
         self.files = 0
         self.dirs = 0
         self.first_error: ModularTFError | None = None
 
-    def empty(self, root: str) -> None:
+    def empty(self, root: str, *, is_both: bool) -> None:
         """Delete the tree under and including `root`."""
         directories = [root]
+        if is_both:
+            self._both.add(root)
         for directory in directories:  # grows while it is walked
             try:
-                children, left_out = checked_listing(self._fs, directory)
+                found = checked_listing(self._fs, directory)
             except ModularTFError as error:
                 self._note(error)
                 continue
-            if left_out:
-                self._note(incomplete(self._fs, directory, left_out))
-            self._delete_children([join_path(directory, name) for name in children], directories)
+            if found.unnamed:
+                unnamed = map(unnamed_keys, found.unnamed)
+                self._note(incomplete(directory, unnamed, self._fs.plugin))
+            self._both.update(join_path(directory, name) for name in found.both)
+            self._delete_children([join_path(directory, name) for name in found.names], directories)
         for directory in reversed(directories):
             self._delete_dir(directory)
 
@@ -154,6 +160,8 @@ class _Deletion:
     def _is_left(self, child: str) -> bool:
         """Delete a child that is no directory; return whether it is one."""
         _check_depth(self._fs, child)
+        if child in self._both:
+            return True
         if not is_link(self._fs, child) and self._fs.is_directory(child):
             return not self._goes_as_link(child)
         self._fs.delete_file(child)
@@ -177,10 +185,13 @@ class _Deletion:
             return False
 
     def _delete_dir(self, directory: str) -> None:
+        is_both = directory in self._both
         try:
-            self._fs.delete_dir(directory)
-        except NotFoundError:
-            pass  # in an object store a directory goes with the last file in it
+            with suppress(NotFoundError):  # in an object store it goes with the last file in it
+                if not is_both or self._fs.is_directory(directory):
+                    self._fs.delete_dir(directory)
+            if is_both:
+                self._fs.delete_file(directory)
         except ModularTFError as error:
             self._note(error)
             self.dirs += 1

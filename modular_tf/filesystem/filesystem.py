@@ -219,18 +219,27 @@ class Filesystem:
         return defaults.get_file_size(self, uri)
 
     def get_children(self, uri: str) -> list[str]:
-        """Return the names in a directory, sorted, without `/`."""
+        """Return the names in a directory, sorted, without `/`.
+
+        A store may list keys there that no path leads to, which are left out with an
+        `IncompleteListingWarning`. Keys with a doubled slash are seen by a few stores only.
+        """
         raise self._unimplemented("get_children", uri)
 
-    def listing(self, uri: str) -> Listing:
+    def listing(self, uri: str, *, is_thorough: bool = True) -> Listing:
         """Return the names in a directory, and what else is there that no path leads to.
 
-        What copies, moves or removes a tree asks for this, and tells what it leaves out.
-        """
-        return Listing(self.get_children(uri), [])
+        What copies, moves or removes a tree asks for this, and reports what it leaves out.
 
-    def is_also_directory(self, uri: str) -> bool:
-        """Return whether a file is a directory too, as an object of a store may be."""
+        Args:
+            uri: The directory; the name may be that of a file too.
+            is_thorough: Whether what a listing of the store does not show is asked for, by a
+                request of its own.
+        """
+        return Listing(self.get_children(uri))
+
+    def is_file_and_directory(self, uri: str) -> bool:
+        """Return whether a name is that of a file and of a directory, as stores allow it."""
         return False
 
     def get_matching_paths(self, pattern: str) -> list[str]:

@@ -11,14 +11,21 @@ from glob import has_magic
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import FailedPreconditionError, NotFoundError
-from modular_tf.filesystem.child_names import Listing, store_listing
+from modular_tf.filesystem.child_names import (
+    FILE_AND_DIRECTORY,
+    Listing,
+    incomplete,
+    store_listing,
+    unnamed_keys,
+    warn_left_out,
+)
 from modular_tf.filesystem.fsspec_files import (
     FsspecMemoryRegion,
     FsspecRandomAccessFile,
     FsspecWritableFile,
     translated_errors,
 )
-from modular_tf.filesystem.fsspec_names import FsspecNames, is_directory_url
+from modular_tf.filesystem.fsspec_names import FsspecNames, is_directory_url, is_url, plain_path
 from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
 
 if TYPE_CHECKING:
@@ -126,24 +133,45 @@ class FsspecOps:
 
     def get_children(self, uri: str) -> list[str]:
         """Return the names in a directory."""
-        path = self._directory(uri, "get_children")
-        with translated_errors("get_children", uri):
-            return store_listing(self._names.children(path, self.fs.ls(path, detail=False))).names
+        found = self.listing(uri, is_thorough=False)
+        warn_left_out(uri, found.left_out)
+        return found.names
 
-    def listing(self, uri: str) -> Listing:
+    def listing(self, uri: str, *, is_thorough: bool = True) -> Listing:
         """Return the names in a directory, and what else is there that no path leads to."""
-        path = self._directory(uri, "get_children")
+        path, info = self.translate_name(uri), self._info(uri, "get_children")
+        is_directory = info["type"] == "directory"
+        if not (is_directory or (is_thorough and self._is_above_others(path, info))):
+            raise _wrong_kind("get_children", uri, "not a directory")
         with translated_errors("get_children", uri):
-            found = self._names.kinds(path, self.fs.ls(path, detail=True))
-        return store_listing(name for name, _ in sorted(found))
+            entries = self.fs.ls(path, detail=True)
+            kinds = self._names.kinds(path, entries)
+            found = store_listing(name for name, _ in sorted(kinds))
+            if self._names.has_doubled_slash(path, entries, asks=is_thorough):
+                found = found._replace(unnamed=("", *found.unnamed))
+        return found
 
-    def is_also_directory(self, uri: str) -> bool:
-        """Return whether something lies below the name of a file, which makes it a directory."""
-        if self._names.are_urls:  # a page may be any file, which would be read to list it
+    def is_file_and_directory(self, uri: str) -> bool:
+        """Return whether a name is that of a file and of a directory, as stores allow it."""
+        path = self.translate_name(uri)
+        if self.disk_path(uri) is not None:
             return False
-        path = self.translate_name(uri).rstrip("/")
         try:
-            return any(one.startswith(f"{path}/") for one in self.fs.ls(path, detail=False))
+            info = self.fs.info(path)
+            # Some implementations take every name that others lie below for a directory.
+            return self._is_above_others(path, info) and (
+                info["type"] == "file" or isinstance(self.fs.cat_file(path, 0, 1), bytes)
+            )
+        except Exception:  # noqa: BLE001  (of any implementation: there is no file)
+            return False
+
+    def _is_above_others(self, path: str, info: dict[str, Any]) -> bool:
+        """Return whether something lies below a name, which may be that of a file."""
+        if is_url(info["name"]):  # a page may be any file, which would be read to list it
+            return False
+        below = f"{plain_path(path)}/"
+        try:
+            return any(one.startswith(below) for one in self.fs.ls(path.rstrip("/"), detail=False))
         except Exception:  # noqa: BLE001  (of any implementation: most list no file)
             return False
 
@@ -170,8 +198,10 @@ class FsspecOps:
 
     def delete_dir(self, uri: str) -> None:
         """Delete one empty directory."""
-        path = self._directory(uri, "delete_dir")
-        if self.get_children(uri):
+        path = self.translate_name(uri)
+        if self._info(uri, "delete_dir")["type"] != "directory":
+            raise _wrong_kind("delete_dir", uri, "not a directory")
+        if any(self.listing(uri, is_thorough=False)):
             raise _wrong_kind("delete_dir", uri, "not empty")
         with translated_errors("delete_dir", uri):
             self.fs.rmdir(path)
@@ -204,6 +234,8 @@ class FsspecOps:
         old, new = self._ends(source, target, "rename_file")
         if old == new:  # it lies in the directory that it is moved to
             return
+        if self.is_file_and_directory(source):
+            raise incomplete(source, [FILE_AND_DIRECTORY])
         with translated_errors("rename_file", source):
             if self.fs.isdir(old):
                 self._move_directory(old.rstrip("/"), new.rstrip("/"), source)
@@ -231,13 +263,23 @@ class FsspecOps:
         self._move_one_by_one(old, new)
 
     def _tree(self, path: str) -> dict[str, bool]:
-        """Return the paths of a tree, its root first, and whether each is a directory."""
+        """Return the paths of a tree, its root first, and whether each is a directory.
+
+        Raises:
+            DataLossError: Something in it has no path.
+        """
         found = {path: True}
-        for entry in self.fs.ls(path, detail=True):
-            for name in self._names.children(path, [entry["name"]]):
-                child = f"{path}/{name}"
-                is_directory = entry["type"] == "directory"
-                found.update(self._tree(child) if is_directory else {child: False})
+        entries = self.fs.ls(path, detail=True)
+        kinds = self._names.kinds(path, entries)
+        listing = store_listing(name for name, _ in kinds)
+        left_out = listing.left_out
+        if self._names.has_doubled_slash(path, entries):
+            left_out.append(unnamed_keys(""))
+        if left_out:
+            raise incomplete(path, left_out)
+        for name, is_directory in kinds:
+            child = f"{path}/{name}"
+            found.update(self._tree(child) if is_directory else {child: False})
         return found
 
     def _move_one_by_one(self, old: str, new: str) -> None:
@@ -311,11 +353,6 @@ class FsspecOps:
         if info["type"] == "directory":
             raise _wrong_kind(operation, uri, "a directory")
         return self.translate_name(uri), info
-
-    def _directory(self, uri: str, operation: str) -> str:
-        if self._info(uri, operation)["type"] != "directory":
-            raise _wrong_kind(operation, uri, "not a directory")
-        return self.translate_name(uri)
 
 
 def _wrong_kind(operation: str, uri: str, kind: str) -> FailedPreconditionError:

@@ -55,7 +55,7 @@ class FsspecNames:
     def children(self, path: str, listed: Iterable[str]) -> list[str]:
         """Return the names in a directory from the paths that fsspec lists."""
         # Some stores list the directory's own marker along with what is in it.
-        found = {one.rstrip("/") for one in listed} - {path.rstrip("/")}
+        found = {one.rstrip("/") for one in listed} - {path.rstrip("/"), plain_path(path)}
         names = {_name_below(path.rstrip("/") + "/", one) for one in found}
         if self.are_urls:
             names = {name for name in names if name and not name.startswith(_OF_THE_PAGE)}
@@ -67,10 +67,46 @@ class FsspecNames:
         An object of a store may be both. A page may link to a directory with and without a slash.
         """
         return {
-            (name, not self.are_urls and entry["type"] == "directory")
+            (name, entry["type"] == "directory" and not is_url(entry["name"]))
             for entry in entries
             for name in self.children(path, [entry["name"]])
         }
+
+    def has_doubled_slash(
+        self, path: str, entries: Iterable[dict[str, Any]], *, asks: bool = True
+    ) -> bool:
+        """Return whether a directory holds keys with a doubled slash, as `d//key` in `d`.
+
+        A listing shows a directory with the name of the listed one then. Some clients show that for
+        the directory's own marker too; of those that can find by a prefix the store is asked.
+
+        Args:
+            path: The directory.
+            entries: What fsspec lists there.
+            asks: Whether the store may be asked.
+        """
+        directory = plain_path(path)
+        shown = {entry["name"] for entry in entries if entry["type"] == "directory"}
+        if not directory:
+            return False
+        if f"{directory}/" in shown or directory not in shown:
+            return f"{directory}/" in shown
+        from inspect import signature  # noqa: PLC0415  (takes long, and is rarely needed)
+
+        if "prefix" not in signature(self._fs.find).parameters:
+            return True
+        return asks and bool(self._fs.find(directory, prefix="/"))
+
+
+def is_url(name: str) -> bool:
+    """Return whether a name in a listing is a whole URL, as those of a page's links are."""
+    return _URL.match(name) is not None
+
+
+def plain_path(path: str) -> str:
+    """Return a path as listings show it, where some clients take URLs and list plain paths."""
+    match = _URL.match(path)
+    return (match[2] if match else path).rstrip("/")
 
 
 def is_directory_url(url: object) -> bool:

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from modular_tf.filesystem.child_names import checked_children
+from modular_tf.filesystem.child_names import checked_listing, unnamed_keys, warn_left_out
 from modular_tf.filesystem.uri import create_uri, join_path, parse_uri
 
 if TYPE_CHECKING:
@@ -72,14 +72,15 @@ def _expand(fs: Filesystem, parent: str, level: str, *, last: bool) -> Iterator[
         return
     matches = compile_level(level).fullmatch
     try:
-        names = checked_children(fs, parent)
+        found = checked_listing(fs, parent, is_thorough=False)
     except NotFoundError as error:
         if fs.is_missing_store(error):
             raise
         return
     except FailedPreconditionError:
         return
-    for name in names:
+    warn_left_out(parent, map(unnamed_keys, filter(matches, found.unnamed)))
+    for name in found.names:
         if matches(name):
             child = join_path(parent, name)
             if last or _is_directory(fs, child):

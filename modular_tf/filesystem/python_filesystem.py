@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.filesystem.child_names import Listing, clean_names
+from modular_tf.filesystem.child_names import clean_names
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_fsspec_filesystem
 from modular_tf.filesystem.python_errors import error_for
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from modular_tf.errors import NotFoundError
+    from modular_tf.filesystem.child_names import Listing
 
 OPERATIONS = (
     "new_random_access_file",
@@ -84,23 +85,23 @@ class PythonFilesystem(Filesystem):
             return self.implementation.disk_path(uri)
         return super().disk_path(uri)
 
-    def listing(self, uri: str) -> Listing:
+    def listing(self, uri: str, *, is_thorough: bool = True) -> Listing:
         """Return the names in a directory, and what else is there that no path leads to."""
         if not isinstance(self.implementation, (FsspecOps, Filesystem)):
             return super().listing(uri)
         try:
-            names, left_out = self.implementation.listing(uri)
+            found = self.implementation.listing(uri, is_thorough=is_thorough)
         except Exception as error:
             known = error_for(error, plugin=self.plugin, path=uri, operation="get_children")
             if known is error:
                 raise
             raise known from error
-        return Listing(clean_names(names, plugin=self.plugin, uri=uri), left_out)
+        return found._replace(names=clean_names(found.names, plugin=self.plugin, uri=uri))
 
-    def is_also_directory(self, uri: str) -> bool:
-        """Return whether a file is a directory too, as an object of a store may be."""
+    def is_file_and_directory(self, uri: str) -> bool:
+        """Return whether a name is that of a file and of a directory, as stores allow it."""
         is_known = isinstance(self.implementation, (FsspecOps, Filesystem))
-        return is_known and self.implementation.is_also_directory(uri)
+        return is_known and self.implementation.is_file_and_directory(uri)
 
     def is_missing_store(self, error: NotFoundError) -> bool:
         """Return whether an error means that the whole bucket or container is not there."""

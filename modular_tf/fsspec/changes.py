@@ -279,8 +279,11 @@ class Changes(Patterns):
         except (UnimplementedError, FailedPreconditionError):
             if self._is_link(source):
                 raise
+            (children,) = self._listings([source], are_whole=True)
+            if isinstance(children, OSError):
+                raise children from None
             self.mkdir(target)
-            for child in self.ls(source):
+            for child in children:
                 move = self._move_directory if child["type"] == "directory" else self._rename
                 move(child["name"], paths.join(target, child["name"].rpartition("/")[2]))
             self.rmdir(source)

@@ -19,7 +19,7 @@ from modular_tf.errors import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
-from modular_tf.filesystem.child_names import Listing, incomplete
+from modular_tf.filesystem.child_names import FILE_AND_DIRECTORY, complete_children, incomplete
 from modular_tf.filesystem.overlap import Identity, identity, is_link
 from modular_tf.fsspec import entries, paths
 from modular_tf.fsspec.queries import Queries
@@ -62,14 +62,8 @@ class Listings(Queries):
             DataLossError: It is wanted whole, and something in it has no path.
         """
         try:
-            uri = self.uri(path)
-            names, left_out = (
-                self.filesystem.listing(uri)
-                if is_whole
-                else Listing(self.filesystem.get_children(uri), [])
-            )
-            if left_out:
-                raise incomplete(self.filesystem, uri, left_out)
+            fs, uri = self.filesystem, self.uri(path)
+            names = complete_children(fs, uri) if is_whole else fs.get_children(uri)
         except (NotFoundError, FailedPreconditionError):
             if self._asked_info(path)["type"] == "directory":
                 raise
@@ -203,6 +197,8 @@ class Listings(Queries):
         """
         _require_depth(maxdepth)
         path = self._strip_protocol(path)
+        if on_error == "raise" and self.filesystem.is_file_and_directory(self.uri(path)):
+            raise incomplete(self.uri(path), [FILE_AND_DIRECTORY], self.filesystem.plugin)
         found: _ByName = {}
         options = {"refresh": refresh, "follow_links": follow_links}
         for entry in self._entries_below(path, maxdepth, on_error, **options):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from modular_tf.cli.failures import Failures
 from modular_tf.cli.fs.globbing import expand
 from modular_tf.errors import InvalidArgumentError, NotFoundError
 from modular_tf.service.service import PluginService
@@ -31,35 +32,35 @@ def uris(places):
 
 
 def test_a_uri_without_wildcards_is_itself(service, tree):
-    assert uris(expand(service, f"{tree}/none")) == [f"{tree}/none"]
+    assert uris(expand(service, f"{tree}/none", Failures())) == [f"{tree}/none"]
 
 
 def test_a_pattern_stands_for_what_matches(service, tree):
-    assert uris(expand(service, f"file://{tree}/a?.txt")) == [
+    assert uris(expand(service, f"file://{tree}/a?.txt", Failures())) == [
         f"file://{tree}/a1.txt",
         f"file://{tree}/a2.txt",
     ]
-    assert uris(expand(service, f"{tree}/*/a[1-9].txt")) == [f"{tree}/sub/a3.txt"]
+    assert uris(expand(service, f"{tree}/*/a[1-9].txt", Failures())) == [f"{tree}/sub/a3.txt"]
 
 
 @pytest.mark.parametrize("name", ["a*", "a[1].txt", "a?.txt", "a\\*"])
 def test_a_name_that_exists_is_no_pattern(service, tree, name):
     (tree / name).write_bytes(b"literal")
 
-    assert uris(expand(service, f"{tree}/{name}")) == [f"{tree}/{name}"]
+    assert uris(expand(service, f"{tree}/{name}", Failures())) == [f"{tree}/{name}"]
 
 
 def test_a_backslash_escapes(service, tree):
     (tree / "a*").write_bytes(b"literal")
 
-    assert uris(expand(service, f"{tree}/a\\*")) == [f"{tree}/a*"]
+    assert uris(expand(service, f"{tree}/a\\*", Failures())) == [f"{tree}/a*"]
 
 
 def test_no_match_is_an_error(service, tree):
     with pytest.raises(NotFoundError, match="nothing matches"):
-        expand(service, f"{tree}/*.none")
+        expand(service, f"{tree}/*.none", Failures())
 
 
 def test_a_wildcard_before_the_path_is_refused(service):
     with pytest.raises(InvalidArgumentError, match="in the path only"):
-        expand(service, "file://h*st/x")
+        expand(service, "file://h*st/x", Failures())

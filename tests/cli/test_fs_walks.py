@@ -10,7 +10,7 @@ import pytest
 from modular_tf.cli.failures import Failures
 from modular_tf.cli.fs.place import Place
 from modular_tf.cli.fs.walking import Walk
-from modular_tf.errors import PermissionDeniedError
+from modular_tf.errors import NotFoundError, PermissionDeniedError
 from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
@@ -216,6 +216,19 @@ def test_what_cannot_be_listed_is_told_and_the_rest_is_walked(capsys):
     assert walked(store, failures) == [
         ("/b", 0), ("/b/closed", 1), ("/b/open", 1), ("/b/open/f", 2),
     ]  # fmt: skip
+    assert failures.count == 1
+    assert "mem://host/b/closed: not yours" in capsys.readouterr().err
+
+
+def test_what_cannot_be_looked_at_is_told_and_the_rest_is_walked(capsys):
+    store = MemoryStore()
+    store.dirs |= {"/b", "/b/closed"}
+    store.files |= {"/b/closed/f": b"", "/b/f": b"", "/b/gone": b""}
+    store.faults["stat", "/b/closed"] = PermissionDeniedError("not yours")
+    store.faults["stat", "/b/gone"] = NotFoundError("gone meanwhile")
+    failures = Failures()
+
+    assert walked(store, failures) == [("/b", 0), ("/b/closed", 1), ("/b/f", 1), ("/b/gone", 1)]
     assert failures.count == 1
     assert "mem://host/b/closed: not yours" in capsys.readouterr().err
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import datetime
 
@@ -11,8 +12,9 @@ from fsspec.implementations.arrow import ArrowFSWrapper
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
-from modular_tf import errors
+from modular_tf import IncompleteListingWarning, errors, gfile
 from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_fsspec_filesystem
+from modular_tf.fsspec import ModularFileSystem
 from modular_tf.service.service import PluginService
 
 
@@ -367,11 +369,26 @@ def test_a_bare_filesystem_of_pyarrow_is_refused_with_what_to_register():
         service.register_filesystem("mine", pyarrow.fs.LocalFileSystem())
 
 
+class _ListsBelow(MemoryFileSystem):
+    """Lists what lies below the name of an object, as clients of stores do."""
+
+    def ls(self, path, detail=True, **options):
+        path = self._strip_protocol(path)
+        is_above = any(key.startswith(f"{path}/") for key in self.store)
+        hidden = self.store.pop(path, None) if is_above else None
+        try:
+            return super().ls(path, detail, **options)
+        finally:
+            if hidden is not None:
+                self.store[path] = hidden
+
+
 @pytest.fixture
 def served_keys():
     """A service of a store whose keys are names of files and of directories, and parts of both."""
-    memory = MemoryFileSystem(global_store=False, skip_instance_cache=True)
-    for key in ("/both/two", "/both/two/child", "/both/plain", "/dots/../y", "/dots/ok"):
+    memory = _ListsBelow(global_store=False, skip_instance_cache=True)
+    keys = ("/both/two", "/both/two/child", "/both/plain", "/dots/../y", "/dots/ok")
+    for key in (*keys, "/beside/a", "/beside//b", "/both-too//two", "/usual/a"):
         memory.store[key] = MemoryFile(memory, key, key.encode())
     with PluginService(bundled=False) as service:
         service.register_filesystem("zz", memory)
@@ -381,12 +398,53 @@ def served_keys():
 def test_a_listing_tells_what_no_path_leads_to(served_keys):
     fs = served_keys.filesystem_for("zz://both")
 
-    names, left_out = fs.listing("zz://both")
-    assert names == ["plain", "two"]
-    assert len(left_out) == 1
-    assert "'two' is a file and a directory" in left_out[0]
-    assert fs.get_children("zz://dots") == ["ok"]
-    assert "'..'" in fs.listing("zz://dots").left_out[0]
+    names, unnamed, both = fs.listing("zz://both")
+    assert (names, unnamed, both) == (["plain", "two"], (), {"two"})
+    assert "'two' is a file and a directory" in fs.listing("zz://both").left_out[0]
+    assert tuple(fs.listing("zz://dots")) == (["ok"], ("..",), frozenset())
+    assert tuple(fs.listing("zz://beside")) == (["a"], ("",), frozenset())
+    assert tuple(fs.listing("zz://both-too")) == ([], ("",), frozenset())
+    assert fs.listing("zz://both/two").names == ["child"]
+    is_both = {name: fs.is_file_and_directory(f"zz://{name}") for name in ("both/two", "usual")}
+    assert is_both == {"both/two": True, "usual": False}
+
+
+@pytest.mark.parametrize(
+    ("folder", "what"),
+    [("both", "'two' is a file"), ("dots", "'..' was left"), ("beside", "keys with '//'")],
+)
+def test_names_without_all_that_is_there_come_with_a_warning(served_keys, folder, what):
+    functions = gfile.using(served_keys)
+    files = ModularFileSystem("zz", service=served_keys)
+    for call in (
+        lambda: served_keys.filesystem_for("zz://").get_children(f"zz://{folder}"),
+        lambda: functions.listdir(f"zz://{folder}"),
+        lambda: list(functions.walk(f"zz://{folder}")),
+        lambda: files.ls(folder),
+        lambda: files.ls(folder, detail=False),
+        lambda: files.find(folder),
+        lambda: list(files.walk(folder)),
+        lambda: files.du(folder),
+    ):
+        with pytest.warns(IncompleteListingWarning, match=f"zz://{folder}: .*{re.escape(what)}"):
+            call()
+
+
+@pytest.mark.parametrize("folder", ["both", "dots", "beside", "both/two"])
+def test_a_tree_with_what_no_path_leads_to_stays_where_it_is(served_keys, folder, tmp_path):
+    store = served_keys.filesystem_for("zz://").implementation.fs.store
+    before = set(store)
+    functions = gfile.using(served_keys)
+    files = ModularFileSystem("zz", service=served_keys)
+    for call in (
+        lambda: files.get(folder, str(tmp_path / "copy"), recursive=True),
+        lambda: files.copy(folder, "new", recursive=True),
+        lambda: files.mv(folder, "new", recursive=True),
+        lambda: functions.rename(f"zz://{folder}", "zz://new"),
+    ):
+        with pytest.raises(errors.DataLossError):
+            call()
+        assert set(store) == before
 
 
 def test_usual_directories_have_nothing_that_no_path_leads_to(ops):
@@ -395,26 +453,7 @@ def test_usual_directories_have_nothing_that_no_path_leads_to(ops):
         write(bridge, f"{base}/{name}", b"x")
     bridge.create_dir(f"{base}/folder")
 
-    assert tuple(bridge.listing(base)) == (["a", "b", "folder"], [])
-    assert not bridge.is_also_directory(f"{base}/a")
-
-
-class _ListsBelow(MemoryFileSystem):
-    """Lists what lies below the name of an object, as clients of stores do."""
-
-    def ls(self, path, detail=True, **options):
-        below = f"{self._strip_protocol(path)}/"
-        found = {key for key in self.store if key.startswith(below)}
-        return sorted(found) if found and not detail else super().ls(path, detail, **options)
-
-
-def test_a_file_of_a_store_may_be_a_directory_too():
-    memory = _ListsBelow(global_store=False, skip_instance_cache=True)
-    for key in ("/both/two", "/both/two/child", "/both/plain"):
-        memory.store[key] = MemoryFile(memory, key, key.encode())
-    with PluginService(bundled=False) as service:
-        service.register_filesystem("zz", memory)
-        fs = service.filesystem_for("zz://both")
-
-        of_files = {name: fs.is_also_directory(f"zz://both/{name}") for name in ("plain", "two")}
-        assert of_files == {"plain": False, "two": True}
+    assert tuple(bridge.listing(base)) == (["a", "b", "folder"], (), frozenset())
+    for name in ("a", "folder"):
+        assert not bridge.is_file_and_directory(f"{base}/{name}")
+    assert not bridge.is_file_and_directory(base)

@@ -6,6 +6,7 @@ from textwrap import dedent
 
 import pytest
 
+from tests.emulators.conversation import ask
 from tests.fixtures.clients import client_libraries, with_places
 
 MAKE = {
@@ -55,7 +56,88 @@ def test_files_are_read_and_directories_renamed(client, s3_store, run_python):
                 with gfile.GFile(f"{base}/new-{old[0]}/{name}", "rb") as file:
                     assert file.read(1) == data[:1], (old, name)
     """
-    places = [] if client == "pyarrow" else [client_libraries("store-clients")]
     names = f"endpoint, client = {s3_store.endpoint!r}, {client!r}"
     code = "\n".join(map(dedent, (names, MAKE[client], subject)))
-    run_python(code, env={**s3_store.environment, **with_places(*places)}, timeout=120)
+    run_python(code, env={**s3_store.environment, **_with_client(client)}, timeout=120)
+
+
+def _with_client(client, *places):
+    return with_places(
+        *([] if client == "pyarrow" else [client_libraries("store-clients")]), *places
+    )
+
+
+KEYS = (
+    "slashes/a//b",
+    "beside/a",
+    "beside//b",
+    "both/two",
+    "both/two/child",
+    "marked/",
+    "marked/a",
+)
+SAID = {
+    "slashes": "keys with '//'",
+    "beside": "keys with '//'",
+    "both": "'two' is a file and a dir",
+}
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize("client", MAKE)
+def test_what_no_path_leads_to_is_named(client, s3_store, run_python, tmp_path):
+    top = f"fixture/{client}"
+    signed = {"Authorization": "AWS nobody:signature"}
+
+    for key in KEYS:
+        data = b"" if key.endswith("/") else key.encode()
+        assert ask("PUT", f"{s3_store.endpoint}/{top}/{key}", data).status == 200
+
+    def is_there(key):
+        return ask("GET", f"{s3_store.endpoint}/{top}/{key}", headers=signed).status == 200
+
+    _install_hook(tmp_path, f"endpoint = {s3_store.endpoint!r}\n{dedent(MAKE[client])}")
+    environment = {**s3_store.environment, **_with_client(client, tmp_path)}
+    code = """
+        import sys
+        from modular_tf.cli.main import run
+
+        for words in sys.argv[1:]:
+            print(f"== {words}", file=sys.stderr)
+            print("status:", int(run(["fs", *words.split()])), file=sys.stderr)
+    """
+    shown = {}
+    for folder in (*SAID, "marked"):
+        uri, target = f"mine://{top}/{folder}", tmp_path / folder
+        words = [f"ls {uri}", f"du {uri}", f"cp -r {uri} {target}", f"sync {uri} {target}-too"]
+        if folder in SAID:
+            words.append(f"rm -r {uri}")
+        for part in run_python(code, *words, env=environment).stderr.split("== ")[1:]:
+            shown[part.split()[0], folder] = part
+
+    for (verb, folder), said in shown.items():
+        if verb == "rm":  # a client removes all that its store has, or fails
+            left = [key for key in KEYS if key.startswith(f"{folder}/") and is_there(key)]
+            assert ("status: 1" in said) == bool(left), (said, left)
+        elif folder == "marked" or (verb, folder) == ("ls", "slashes"):
+            assert "status: 0" in said
+        else:
+            assert "status: 1" in said
+            # The error of obstore itself names a path with "//".
+            assert SAID[folder] in said or (client == "obstore" and "//" in said.split("\n", 1)[1])
+
+
+def _install_hook(folder, code):
+    """Write a distribution that brings the scheme `mine`, as its module `brings_mine` says."""
+    hook = """
+        from modular_tf.hookspecs import hookimpl
+
+        @hookimpl
+        def modular_tf_filesystems():
+            return {"mine": fs}
+    """
+    (folder / "brings_mine.py").write_text(code + dedent(hook))
+    facts = folder / "brings_mine-1.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: brings-mine\nVersion: 1\n")
+    (facts / "entry_points.txt").write_text("[modular_tf.hooks]\nmine = brings_mine\n")

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from modular_tf.cli.fs.place import FILE_LEFT_OUT
 from modular_tf.cli.fs.selection import EVERYTHING, Selection
 from modular_tf.cli.fs.stream import CHUNK, refuse_overlap
 from modular_tf.cli.fs.transfers import Transfers, watched
@@ -37,6 +38,7 @@ class CopyItem:
         path: Its path below the source that was named; empty for that one.
         root: What was named, with where it arrives; None for that one.
         above: What the directories of the disk above it are known by.
+        is_both: Its name is that of a file too, as its directory's listing showed.
     """
 
     source: Place
@@ -44,6 +46,7 @@ class CopyItem:
     path: str = ""
     root: tuple[Place, Place] | None = None
     above: tuple[Identity, ...] = ()
+    is_both: bool = False
 
     @property
     def uri(self) -> str:
@@ -96,7 +99,7 @@ class Copying:
     """Copies the items of a tree while it is being listed. [any thread]
 
     Of the place of an object store nobody asks whether it is a directory: opening it as a file
-    tells, and a file needs no other request.
+    tells, and a file needs no other request. Of a name that is both, the directory is copied.
 
     Args:
         transfers: Takes the children of directories as further work.
@@ -124,6 +127,9 @@ class Copying:
         """Copy a file, or begin to copy a directory."""
         if not item.path:
             refuse_overlap(item.source, item.target, is_move=self._rules.is_move)
+        if self.is_both(item):
+            self._enter(item)
+            return
         is_taken = not item.path or self._rules.selection.takes(item.path)
         facts = self._facts(item, is_taken=is_taken)
         if facts is not None and facts.is_directory:
@@ -133,10 +139,25 @@ class Copying:
         else:
             self._transfers.totals.find(-1)
 
+    def is_both(self, item: CopyItem) -> bool:
+        """Return whether the name of a source is that of a file too, which is then left out."""
+        if item.path or not self._rules.recursive:
+            return item.is_both
+        is_both = item.source.filesystem.is_file_and_directory(item.source.uri)
+        if is_both:
+            self._transfers.tell_left_out(item.uri, [FILE_LEFT_OUT])
+        return is_both
+
     def _facts(self, item: CopyItem, *, is_taken: bool) -> FileStatistics | None:
         """Return the statistics of the source; None where copying it tells as much."""
-        tells_itself = item.source.filesystem.is_object_store and not self._rules.is_rehearsal
-        return None if tells_itself and is_taken else item.source.stat()
+        fs = item.source.filesystem
+        if fs.is_object_store and not self._rules.is_rehearsal and is_taken:
+            return None
+        facts = item.source.stat()
+        is_read = fs.is_object_store and not item.source.shares_store_with(item.target)
+        if facts.is_directory and is_read and not self._rules.recursive:
+            return None if fs.is_file_and_directory(item.source.uri) else facts
+        return facts
 
     def _copy_found(self, item: CopyItem, facts: FileStatistics | None) -> None:
         try:
@@ -145,9 +166,6 @@ class Copying:
             if facts is not None or not item.source.is_directory():
                 raise
             self._enter(item)
-        else:
-            if self._rules.recursive and not item.path:  # of others a listing has told it
-                refuse_directory(item.source)
 
     def copy_file(self, item: CopyItem, facts: FileStatistics | None) -> None:
         """Copy one file."""
@@ -169,8 +187,9 @@ class Copying:
         root, above = item.entered()
         if overlap(item.source.pair, item.target.pair) is Overlap.SAME:
             raise FailedPreconditionError(f"{item.target.uri} is the same directory")
-        names, left_out = item.source.filesystem.listing(item.source.uri)
-        self._transfers.tell_left_out(item.source.uri, left_out)
+        found = item.source.filesystem.listing(item.source.uri)
+        names = found.names
+        self._transfers.tell_left_out(item.source.uri, found.left_out)
         if not self._rules.is_rehearsal and (names or not self._rules.selection):
             make_directory(item.target, is_root=not item.path, is_empty=not names)
         self._transfers.totals.find(len(names) - 1)
@@ -181,6 +200,7 @@ class Copying:
                 f"{item.path}/{name}" if item.path else name,
                 root,
                 above,
+                name in found.both,
             )
             for name in names
         )
@@ -204,18 +224,6 @@ def make_directory(target: Place, *, is_root: bool, is_empty: bool) -> None:
         return
     with suppress(AlreadyExistsError):
         filesystem.create_dir(target.uri)
-
-
-def refuse_directory(file: Place) -> None:
-    """Raise, after a file was copied or moved, if its name is that of a directory too.
-
-    Raises:
-        FailedPreconditionError: What is in the directory was left out.
-    """
-    if file.filesystem.is_also_directory(file.uri):
-        raise FailedPreconditionError(
-            "is a file and a directory; what is in the directory was left out", path=file.uri
-        )
 
 
 def copy_file(source: Place, target: Place, watch: CopyWatch) -> bool | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import Failures
+from modular_tf.cli.fs.globbing import matching_paths
 from modular_tf.cli.fs.place import Place
 from modular_tf.cli.session import session
 
@@ -30,7 +31,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         for pattern in options.patterns:
             with failures.about(pattern):
                 filesystem = Place.of(service, pattern).filesystem
-                matches += filesystem.get_matching_paths(pattern)
+                matches += matching_paths(filesystem, pattern, failures)
     if printer.json:
         printer.json_object(matches=matches)
     else:

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.fs.place import Place
 from modular_tf.errors import NotFoundError
+from modular_tf.filesystem.child_names import IncompleteListingWarning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from modular_tf.cli.failures import Failures
+    from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.service.service import PluginService
 
 
-def expand(service: PluginService, uri: str) -> list[Place]:
+def matching_paths(filesystem: Filesystem, pattern: str, failures: Failures) -> list[str]:
+    """Return the URIs that match a pattern; keys that match and that no path leads to are failures.
+
+    [main thread, while no other one lists]
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", IncompleteListingWarning)
+        matches = filesystem.get_matching_paths(pattern)
+    for warning in caught:
+        failures.add(str(warning.message), pattern)
+    return matches
+
+
+def expand(service: PluginService, uri: str, failures: Failures) -> list[Place]:
     """Return the places that a URI names: itself, or what matches it as a pattern.
 
     A name that exists as it is written is never a pattern. Within one level of a path, `*` and `?`
@@ -34,7 +50,7 @@ def expand(service: PluginService, uri: str) -> list[Place]:
     require_plain_host(filesystem, uri)
     if filesystem.path_exists(uri):
         return [place]
-    matches = filesystem.get_matching_paths(uri)
+    matches = matching_paths(filesystem, uri, failures)
     if not matches:
         raise NotFoundError("nothing matches this pattern", path=uri)
     return [Place(filesystem, match) for match in matches]
@@ -45,5 +61,5 @@ def expand_all(service: PluginService, uris: Iterable[str], failures: Failures) 
     for uri in uris:
         found: list[Place] = []
         with failures.about(uri):
-            found = expand(service, uri)
+            found = expand(service, uri, failures)
         yield from found

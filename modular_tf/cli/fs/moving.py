@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.cli.fs.copying import Copying, CopyItem, CopyRules, copy_file, refuse_directory
+from modular_tf.cli.fs.copying import Copying, CopyItem, CopyRules, copy_file
 from modular_tf.cli.fs.removal import Removal, RemovalItem, RemovalRules
 from modular_tf.cli.fs.selection import EVERYTHING, Selection
 from modular_tf.cli.fs.stream import refuse_overlap
 from modular_tf.cli.fs.transfers import watched
 from modular_tf.errors import AlreadyExistsError, FailedPreconditionError, UnimplementedError
+from modular_tf.filesystem.child_names import complete_children
 from modular_tf.filesystem.copy_watch import CopyWatch
 from modular_tf.filesystem.overlap import is_link
 
@@ -44,10 +45,15 @@ def move_all(
 
     def step(item: CopyItem) -> None:
         refuse_overlap(item.source, item.target, is_move=True)
+        if item.source.filesystem.is_file_and_directory(item.uri):
+            raise FailedPreconditionError(
+                "is a file and a directory, so nothing was moved; fs cp copies either, and fs rm -r"
+                " removes both"
+            )
         is_directory = item.source.stat().is_directory
         if is_directory and not selection:
             _require_nothing_at(item.target)
-        if is_directory and (selection or not (is_rehearsal or _is_renamed(item))):
+        if is_directory and (selection or not _is_renamed(item)):
             trees.append(item)
             return
         if is_rehearsal:
@@ -59,8 +65,6 @@ def move_all(
             with watched(transfers, item.target) as watch:
                 move_file(item.source, item.target, watch)
         moved(item)
-        if not is_directory:
-            refuse_directory(item.source)
 
     transfers.totals.find(len(items))
     transfers.run(step, items, lambda item: item.uri)
@@ -72,7 +76,7 @@ def move_all(
         _FilteredMove(transfers, rules, moved).run(trees)
         return
     for item in trees:
-        _move_tree(transfers, item, moved)
+        _move_tree(transfers, item, moved, is_rehearsal=is_rehearsal)
 
 
 class _FilteredMove(Copying):
@@ -96,14 +100,22 @@ class _FilteredMove(Copying):
 
 
 def _move_tree(
-    transfers: Transfers[Any], item: CopyItem, moved: Callable[[CopyItem], object]
+    transfers: Transfers[Any],
+    item: CopyItem,
+    moved: Callable[[CopyItem], object],
+    *,
+    is_rehearsal: bool,
 ) -> None:
     """Copy a tree, then remove what was copied of the source if all of it has arrived."""
     before = transfers.failures.count
     arrived = _Arrived()
-    Copying(transfers, CopyRules(recursive=True, is_move=True), arrived.add).run([item])
+    copy_rules = CopyRules(recursive=True, is_rehearsal=is_rehearsal, is_move=True)
+    Copying(transfers, copy_rules, arrived.add).run([item])
     if transfers.failures.count > before:
         transfers.failures.add("not all of it could be copied, so it stays where it is", item.uri)
+        return
+    if is_rehearsal:
+        moved(item)
         return
     files = transfers.totals.files
     rules = RemovalRules(recursive=True, selection=arrived, with_directories=True)
@@ -181,8 +193,9 @@ def _rename(source: Place, target: Place) -> None:
     except (FailedPreconditionError, UnimplementedError):
         if is_link(*source.pair):
             raise
+        names = complete_children(source.filesystem, source.uri)
         target.filesystem.create_dir(target.uri)
-        for child in source.children():
+        for child in map(source.child, names):
             move = _rename if child.is_directory() else move_file
             move(child, target.child(child.name))
         source.filesystem.delete_dir(source.uri)

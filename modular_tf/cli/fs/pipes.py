@@ -29,7 +29,7 @@ def copy_out(transfers: Transfers[Any], service: PluginService, uris: Sequence[s
     """Write files to standard output, one after the other."""
 
     def step(uri: str) -> None:
-        for place in expand(service, uri):
+        for place in expand(service, uri, transfers.failures):
             with watched(transfers, place) as watch:
                 _write_out(place, watch)
 

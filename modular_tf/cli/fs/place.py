@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import NotFoundError, UnimplementedError
+from modular_tf.filesystem.child_names import FILE_AND_DIRECTORY
 
 if TYPE_CHECKING:
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.filesystem.statistics import FileStatistics
     from modular_tf.service.service import PluginService
+
+FILE_LEFT_OUT = f"{FILE_AND_DIRECTORY}; the file was left out"
+"""What is reported of a name that is both, where the directory is taken."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +75,9 @@ class Place:
             return False
 
     def children(self) -> list[Place]:
-        """Return what is in this directory, by name."""
-        return [self.child(name) for name in self.filesystem.get_children(self.uri)]
+        """Return what is in this directory, by name, as far as paths can name it."""
+        found = self.filesystem.listing(self.uri, is_thorough=False)
+        return [self.child(name) for name in found.names]
 
     def shares_store_with(self, other: Place) -> bool:
         """Return whether the filesystem of this place can work on both."""

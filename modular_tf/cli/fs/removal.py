@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.cli.fs.place import FILE_LEFT_OUT
 from modular_tf.cli.fs.selection import EVERYTHING, Selection
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import FailedPreconditionError, NotFoundError
@@ -25,10 +26,12 @@ class RemovalItem:
     Attributes:
         place: What is removed.
         path: Its path below what the user named; empty for that one.
+        is_both: Its name is that of a file and of a directory: both are removed.
     """
 
     place: Place
     path: str = ""
+    is_both: bool = False
 
     @property
     def uri(self) -> str:
@@ -73,7 +76,7 @@ class Removal:
         self._rules = rules
         self._removed = removed
         self._lock = ForkLock()
-        self._directories: list[Place] = []
+        self._directories: list[RemovalItem] = []
 
     def run(self, items: Iterable[RemovalItem]) -> None:
         """Remove items and all that is in them; what fails is added to the failures."""
@@ -86,6 +89,9 @@ class Removal:
 
     def step(self, item: RemovalItem) -> None:
         """Remove a file, or begin to remove a directory."""
+        if item.is_both or self._is_both(item):
+            self._enter_both(replace(item, is_both=True))
+            return
         is_taken = self._rules.selection.takes(item.path) if item.path else True
         is_tried = item.place.filesystem.is_object_store and not self._rules.is_rehearsal
         if is_tried and is_taken:
@@ -107,6 +113,24 @@ class Removal:
         else:
             self._transfers.totals.find(-1)
 
+    def _is_both(self, item: RemovalItem) -> bool:
+        """Return whether the name of a root is that of both; of others a listing shows it."""
+        is_asked = self._rules.recursive and not item.path
+        return is_asked and item.place.filesystem.is_file_and_directory(item.uri)
+
+    def _enter_both(self, item: RemovalItem) -> None:
+        """Begin to remove a directory; the file of its name goes with the directory."""
+        if self._rules.selection and not item.path:  # of others the listing was reported
+            self._transfers.tell_left_out(item.uri, [FILE_LEFT_OUT])
+        elif self._rules.is_rehearsal and not self._rules.selection:
+            self._end_one(item)
+        self._enter(item)
+
+    def _end_one(self, item: RemovalItem) -> None:
+        self._transfers.totals.find(1)
+        self._transfers.totals.end()
+        self._removed(item)
+
     def _remove_file(self, place: Place) -> None:
         if self._rules.is_rehearsal:
             place.stat()
@@ -125,25 +149,33 @@ class Removal:
             self._removed(item)
             return
         with self._lock:
-            self._directories.append(place)
-        names, left_out = place.filesystem.listing(place.uri)
-        self._transfers.tell_left_out(place.uri, left_out)
-        self._transfers.totals.find(len(names) - 1)
+            self._directories.append(item)
+        found = place.filesystem.listing(place.uri)
+        left_out = found if rules.selection else found._replace(both=frozenset())
+        self._transfers.tell_left_out(place.uri, left_out.left_out)
+        self._transfers.totals.find(len(found.names) - 1)
         prefix = f"{item.path}/" if item.path else ""
-        self._transfers.add(RemovalItem(place.child(name), f"{prefix}{name}") for name in names)
+        self._transfers.add(
+            RemovalItem(place.child(name), f"{prefix}{name}", name in found.both)
+            for name in found.names
+        )
 
     def _remove_directories(self) -> None:
         """Remove the directories that are empty now, the deepest ones first."""
-        by_depth: dict[int, list[Place]] = {}
-        for place in self._directories:
-            by_depth.setdefault(place.uri.rstrip("/").count("/"), []).append(place)
+        by_depth: dict[int, list[RemovalItem]] = {}
+        for item in self._directories:
+            by_depth.setdefault(item.uri.rstrip("/").count("/"), []).append(item)
         for depth in sorted(by_depth, reverse=True):
-            self._transfers.run(_remove_directory, by_depth[depth], lambda place: place.uri)
+            self._transfers.run(self._remove_directory, by_depth[depth], lambda item: item.uri)
 
-
-def _remove_directory(place: Place) -> None:
-    with suppress(NotFoundError):  # in an object store a directory goes with the last file in it
-        place.filesystem.delete_dir(place.uri)
+    def _remove_directory(self, item: RemovalItem) -> None:
+        place = item.place
+        with suppress(NotFoundError):  # in an object store it goes with the last file in it
+            if not item.is_both or place.is_directory():
+                place.filesystem.delete_dir(place.uri)
+        if item.is_both:
+            place.filesystem.delete_file(place.uri)
+            self._end_one(item)
 
 
 def _is_walked(place: Place) -> bool:

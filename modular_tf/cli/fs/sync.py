@@ -84,10 +84,22 @@ class _Sync:
                 f"{target.uri} holds it, and --delete would delete it; choose another target"
             )
         rules = CopyRules(recursive=True, selection=self._selection, is_rehearsal=options.dry_run)
-        syncing = Syncing(transfers, rules, self._tell_copied, size_only=options.size_only)
+        syncing = Syncing(
+            transfers,
+            rules,
+            self._tell_copied,
+            size_only=options.size_only,
+            is_mirror=options.delete,
+        )
         syncing.run(source, target)
-        if not options.delete:
-            return
+        if options.delete:
+            self._delete_surplus(transfers, syncing, source, target)
+            for uri, left_out in syncing.staying:
+                transfers.tell_left_out(uri, left_out)
+
+    def _delete_surplus(
+        self, transfers: Transfers[Any], syncing: Syncing, source: Place, target: Place
+    ) -> None:
         for link in syncing.behind_links:
             transfers.failures.add("is a link to a directory; nothing in it was deleted", link.uri)
         if not syncing.surplus:

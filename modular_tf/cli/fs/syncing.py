@@ -9,6 +9,7 @@ from modular_tf.cli.fs.copying import Copying, CopyItem, make_directory
 from modular_tf.cli.fs.stream import refuse_overlap
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import FailedPreconditionError, NotFoundError
+from modular_tf.filesystem.child_names import Listing
 from modular_tf.filesystem.overlap import is_link
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Syncing:
         rules: How to copy, and which files.
         copied: Called for each file that is copied.
         size_only: Files of one size are equal, whatever their times.
+        is_mirror: What the target has beyond the source matters, keys that no path leads to too.
     """
 
     def __init__(
@@ -53,14 +55,18 @@ class Syncing:
         copied: Callable[[CopyItem], object],
         *,
         size_only: bool,
+        is_mirror: bool = False,
     ) -> None:
         self._transfers = transfers
         self._rules = rules
         self._copying = Copying(transfers, rules, copied)  # type: ignore[arg-type]
         self._size_only = size_only
+        self._is_mirror = is_mirror
         self._lock = ForkLock()
         self.surplus: list[RemovalItem] = []
         """What only the target has."""
+        self.staying: list[tuple[str, list[str]]] = []
+        """What else each directory of a target has, which is a mirror, that no path leads to."""
         self.behind_links: list[Place] = []
         """Links of the target to directories that have what the source lacks; that stays."""
         self.is_source_empty = False
@@ -73,6 +79,9 @@ class Syncing:
     def step(self, item: SyncItem) -> None:
         """Compare and copy a file, or begin to compare directories."""
         selection = self._rules.selection
+        if self._copying.is_both(item):
+            self._enter(item)
+            return
         is_taken = not item.path or selection.takes(item.path)
         facts = self._facts(item, is_taken=is_taken)
         if facts is not None and facts.is_directory:
@@ -114,14 +123,19 @@ class Syncing:
         if not item.path:
             refuse_overlap(item.source, item.target)
         root, above = item.entered()
-        names, left_out = item.source.filesystem.listing(item.source.uri)
-        self._transfers.tell_left_out(item.source.uri, left_out)
-        there = _names_in(item.target) if item.is_there else set()
+        found = item.source.filesystem.listing(item.source.uri)
+        names = found.names
+        self._transfers.tell_left_out(item.source.uri, found.left_out)
+        target = self._listing_of(item.target) if item.is_there else Listing([])
+        there = set(target.names)
         if not item.path:
             self.is_source_empty = not names
         prefix = f"{item.path}/" if item.path else ""
         surplus = sorted(there - set(names))
         with self._lock:
+            if self._is_mirror:  # a name that is both goes with the surplus
+                kept = target._replace(both=target.both.intersection(names))
+                self.staying.append((item.target.uri, kept.left_out))
             if surplus and item.path and is_link(*item.target.pair):
                 self.behind_links.append(item.target)
             else:
@@ -138,17 +152,17 @@ class Syncing:
                 prefix + name,
                 root,
                 above,
+                name in found.both,
                 name in there,
             )
             for name in names
         )
 
-
-def _names_in(directory: Place) -> set[str]:
-    """Return the names in a directory; none where nothing is there, but its bucket."""
-    try:
-        return set(directory.filesystem.get_children(directory.uri))
-    except NotFoundError as error:
-        if directory.filesystem.is_missing_store(error):
-            raise
-        return set()
+    def _listing_of(self, target: Place) -> Listing:
+        """Return what is in a directory; nothing where only its bucket is there."""
+        try:
+            return target.filesystem.listing(target.uri, is_thorough=self._is_mirror)
+        except NotFoundError as error:
+            if target.filesystem.is_missing_store(error):
+                raise
+            return Listing([])

@@ -6,18 +6,23 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from modular_tf.cli.fs.details import stat_all_listed
-from modular_tf.cli.fs.place import Place
+from modular_tf.cli.fs.place import FILE_LEFT_OUT, Place
 from modular_tf.concurrency.crew import Crew
-from modular_tf.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
-from modular_tf.filesystem.overlap import Identity, identity
+from modular_tf.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnimplementedError,
+)
+from modular_tf.filesystem.overlap import Identity, identity, is_link
 from modular_tf.filesystem.scheme import is_of_this_machine, scheme_of
+from modular_tf.filesystem.statistics import FileStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from modular_tf.cli.failures import Failures
-    from modular_tf.filesystem.statistics import FileStatistics
+    from modular_tf.concurrency.crew import Outcome
     from modular_tf.service.service import PluginService
 
 
@@ -81,10 +86,13 @@ class Walk:
         schemes = {scheme_of(place.uri) for place in begin}
         self._at_once = self._service.calls_at_once(*schemes)
         found = []
-        look = Place.stat if self._depth == 0 else _look_to_list
+        look = _look if self._depth == 0 else _look_to_list
         for outcome in Crew(self._at_once).run(look, begin):
             with self._failures.about(outcome.item.uri):
-                found.append(Entry(outcome.item, outcome.get()))
+                facts, is_both = outcome.get()
+                if is_both:
+                    self._failures.add(FILE_LEFT_OUT, outcome.item.uri)
+                found.append(Entry(outcome.item, facts))
         return found
 
     def through(self, roots: Sequence[Entry]) -> Iterator[Entry]:
@@ -113,9 +121,11 @@ class Walk:
                     self._failures.add(what, outcome.item.place.uri)
         if self._with_facts:
             listed = [child for one in directories for child in one.children or ()]
-            facts = stat_all_listed([child.place for child in listed], self._at_once)
-            for child, fact in zip(listed, facts, strict=True):
-                child.facts = fact
+            looks = Crew(self._at_once).run(Place.stat, [child.place for child in listed])
+            for child, look in zip(listed, looks, strict=True):
+                if not _leads_nowhere(look):
+                    with self._failures.about(child.place.uri):
+                        child.facts = look.get()
 
 
 def _children(entry: Entry) -> tuple[list[Entry], list[str]]:
@@ -131,20 +141,38 @@ def _children(entry: Entry) -> tuple[list[Entry], list[str]]:
         )
     above = entry.above if known is None else (*entry.above, known)
     place = entry.place
-    names, left_out = place.filesystem.listing(place.uri)
+    found = place.filesystem.listing(place.uri)
     depth = entry.depth + 1
-    return [Entry(place.child(name), None, depth, None, above) for name in names], left_out
+    children = [Entry(place.child(name), None, depth, None, above) for name in found.names]
+    return children, found.left_out
 
 
-def _look_to_list(place: Place) -> FileStatistics:
-    """Return the statistics of a place; raise if it stands for buckets that cannot be listed."""
+def _leads_nowhere(looked: Outcome[Place, FileStatistics]) -> bool:
+    """Return whether a look failed for what is listed and not there: a link, or gone meanwhile."""
+    error = looked.error
+    return isinstance(error, NotFoundError) or (error is not None and is_link(*looked.item.pair))
+
+
+def _look(place: Place) -> tuple[FileStatistics, bool]:
+    return place.stat(), False
+
+
+def _look_to_list(place: Place) -> tuple[FileStatistics, bool]:
+    """Return the statistics of a place, and whether a file has the name of that directory too.
+
+    Raises:
+        InvalidArgumentError: It stands for buckets that cannot be listed.
+    """
     scheme = scheme_of(place.uri)
     if place.uri == f"{scheme}://" and not is_of_this_machine(scheme) and not _buckets(place):
         raise InvalidArgumentError(
             f"{place.filesystem.plugin} does not list what there is; name it: {place.uri}BUCKET/",
             path=place.uri,
         )
-    return place.stat()
+    facts = place.stat()
+    if place.filesystem.is_file_and_directory(place.uri):
+        return FileStatistics(0, facts.mtime_nsec, is_directory=True), True
+    return facts, False
 
 
 def _buckets(place: Place) -> list[Place]:

@@ -20,7 +20,7 @@ from modular_tf.errors import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
-from modular_tf.filesystem.child_names import complete_children
+from modular_tf.filesystem.child_names import FILE_AND_DIRECTORY, complete_children, incomplete
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.overlap import Overlap, overlap
 from modular_tf.filesystem.uri import basename, dirname, join_path
@@ -118,6 +118,8 @@ class ObjectStoreFilesystem(StoreQueries):
             self._delete_found(from_uri)
             return
         self._refuse_directory_target(from_uri, to_uri)
+        if self.is_file_and_directory(from_uri):
+            raise incomplete(from_uri, [FILE_AND_DIRECTORY], self.plugin)
         for part, statistics in list(self._tree(from_uri)):
             landing = to_uri + part.removeprefix(from_uri)
             if statistics.is_directory:

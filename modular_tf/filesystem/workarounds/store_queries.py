@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from modular_tf.errors import FailedPreconditionError, ModularTFError, NotFoundError
-from modular_tf.filesystem.child_names import Listing, store_listing
+from modular_tf.filesystem.child_names import Listing, store_listing, warn_left_out
 from modular_tf.filesystem.uri import dirname
 from modular_tf.filesystem.workarounds.filesystem import NO_MESSAGE, WorkaroundFilesystem
 from modular_tf.filesystem.workarounds.long_files import LongFiles
@@ -193,29 +193,33 @@ class StoreQueries(WorkaroundFilesystem):
 
     def get_children(self, uri: str) -> list[str]:
         """Return the names in a directory, without its own marker object."""
-        return self._plain_listing(uri).names
+        found = self.listing(uri, is_thorough=False)
+        warn_left_out(uri, found.left_out)
+        return found.names
 
-    def listing(self, uri: str) -> Listing:
+    def listing(self, uri: str, *, is_thorough: bool = True) -> Listing:
         """Return the names in a directory, and what else is there that no path leads to.
 
-        The plugin tells no keys with a doubled slash, so these take a request of their own.
+        Plugins list no keys with a doubled slash, so these take the request of their own.
         """
-        found = self._plain_listing(uri)
         plain = cast("PluginFilesystem", super())
-        if depth_of(uri) >= self.workarounds.root_depth:
-            with suppress(NotFoundError):
-                if any(plain.listed_names(f"{store_uri(uri).rstrip('/')}//")):
-                    found.left_out.append("'' was left out: no path leads to keys with '//'")
-        return found
-
-    def is_also_directory(self, uri: str) -> bool:
-        """Return whether something lies below the name of a file, which makes it a directory."""
-        with suppress(NotFoundError):
-            return any(cast("PluginFilesystem", super()).listed_names(f"{store_uri(uri)}/"))
-        return False
-
-    def _plain_listing(self, uri: str) -> Listing:
-        listed = cast("PluginFilesystem", super()).listed_names(store_uri(uri))
+        listed = plain.listed_names(store_uri(uri))
         if not listed:
             self._require_directory("get_children", uri)
-        return store_listing(filter(None, listed))
+        found = store_listing(filter(None, listed))
+        if is_thorough and depth_of(uri) >= self.workarounds.root_depth:
+            with suppress(NotFoundError):
+                if any(plain.listed_names(f"{store_uri(uri).rstrip('/')}//")):
+                    return found._replace(unnamed=("", *found.unnamed))
+        return found
+
+    def is_file_and_directory(self, uri: str) -> bool:
+        """Return whether an object has this name, and others lie below it."""
+        if depth_of(uri) <= self.workarounds.root_depth:
+            return False
+        with suppress(NotFoundError):
+            if any(cast("PluginFilesystem", super()).listed_names(f"{store_uri(uri)}/")):
+                with self._plain_reader(store_uri(uri)) as file:
+                    self._checked_call("stat", uri, lambda: file.read(0, 1))
+                return True
+        return False
