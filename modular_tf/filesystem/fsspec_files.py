@@ -126,8 +126,10 @@ class FsspecWritableFile(WritableFile):
     def append(self, data: Buffer) -> None:
         """Add all of `data`."""
         file = self._open_file()
+        # A client may send it after its `write` has returned, and the caller changes or frees it.
+        whole = data if isinstance(data, bytes) else bytes(memoryview(data))
         with translated_errors("append", self.uri):
-            file.write(data)
+            file.write(whole)
 
     def tell(self) -> int:
         """Return the position at which the next byte will be written."""

@@ -141,3 +141,27 @@ def _install_hook(folder, code):
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: brings-mine\nVersion: 1\n")
     (facts / "entry_points.txt").write_text("[modular_tf.hooks]\nmine = brings_mine\n")
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize("client", MAKE)
+def test_a_client_may_keep_what_it_is_given(client, s3_store, run_python):
+    """obstore sends it after its `write` has returned."""
+    subject = """
+        import hashlib
+        import modular_tf as mtf
+
+        mtf.default_service().register_filesystem("mine", fs)
+        mine = mtf.default_service().filesystem("mine")
+        sent, buffer = hashlib.sha256(), bytearray(11 << 20)
+        with mine.new_writable_file(f"mine://fixture/kept-{client}") as file:
+            for number in range(1, 7):
+                buffer[:] = bytes([number]) * len(buffer)
+                sent.update(buffer)
+                file.append(buffer)
+        found = fs.cat_file(f"fixture/kept-{client}")
+        assert hashlib.sha256(found).digest() == sent.digest(), {*found}
+    """
+    names = f"endpoint, client = {s3_store.endpoint!r}, {client!r}"
+    code = "\n".join(map(dedent, (names, MAKE[client], subject)))
+    run_python(code, env={**s3_store.environment, **_with_client(client)}, timeout=120)
