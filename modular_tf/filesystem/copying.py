@@ -14,7 +14,7 @@ from modular_tf.errors import (
     NotFoundError,
 )
 from modular_tf.filesystem.copy_watch import CopyWatch
-from modular_tf.filesystem.files import discard, known_length
+from modular_tf.filesystem.files import give_up, known_length
 from modular_tf.filesystem.overlap import Overlap, overlap
 from modular_tf.filesystem.python_errors import error_for
 from modular_tf.filesystem.readahead import LARGEST_BLOCK
@@ -179,8 +179,7 @@ class _Contents:
             self.append_all(writer)
             self.watch.storing()
         except BaseException:
-            with suppress(ModularTFError):
-                discard(writer)
+            give_up(writer)
             raise
         writer.close()
 

@@ -75,10 +75,16 @@ class WritableFile(_Closable):
 
     Attributes:
         uri: What it was opened as.
+        is_stored_by_close: Whether its store has nothing of it before it is closed, or flushed, so
+            that `discard` leaves the store as it was.
+        is_torn: Whether an append to such a store failed or was interrupted, so that it lacks
+            bytes.
     """
 
     __slots__ = ("uri",)
     uri: str
+    is_stored_by_close = False
+    is_torn = False
 
     def __exit__(
         self,
@@ -89,8 +95,7 @@ class WritableFile(_Closable):
         if kind is None:
             self.close()
         else:
-            with suppress(ModularTFError):  # what ended the block is told
-                self.discard()
+            give_up(self)
 
     @abstractmethod
     def append(self, data: Buffer) -> None:
@@ -159,6 +164,52 @@ def appended(file: WritableFile) -> int | None:
 def discard(file: WritableFile) -> None:
     """Call `file.discard()`, or close an object of the user's that does not have the method."""
     getattr(file, "discard", file.close)()
+
+
+def give_up(file: WritableFile) -> None:
+    """Discard a file for a reason that is raised already, so that no error of it is."""
+    with suppress(ModularTFError):
+        discard(file)
+
+
+def end(file: WritableFile) -> None:
+    """End a file that nobody closed: a store gets it, unless it is torn."""
+    if file.is_torn:
+        give_up(file)
+    else:
+        file.close()
+
+
+def is_stored_by_close(file: WritableFile) -> bool:
+    """Return `file.is_stored_by_close`, False if an object of the user's does not have it."""
+    return getattr(file, "is_stored_by_close", False)
+
+
+class GivenUpByException:
+    """A file object whose `with` block closes it, and stores nothing where an exception leaves it.
+
+    What is in no store stays as far as it was written.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def close(self) -> None: ...  # noqa: D102  (of the class that is derived)
+
+    def give_up_in_store(self) -> None:
+        """Discard the file of a store, which stays as it was; keep any other."""
+        raise NotImplementedError
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.give_up_in_store()
+        self.close()
 
 
 def is_failure_of(file: WritableFile, error: Exception) -> bool:

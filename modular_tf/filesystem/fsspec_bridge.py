@@ -23,6 +23,7 @@ from modular_tf.filesystem.fsspec_files import (
     FsspecMemoryRegion,
     FsspecRandomAccessFile,
     FsspecWritableFile,
+    is_of_fsspec,
     translated_errors,
 )
 from modular_tf.filesystem.fsspec_names import FsspecNames, is_directory_url, is_url, plain_path
@@ -41,10 +42,7 @@ _CHANGED = ("mtime", "LastModified", "Last-Modified", "last_modified", "modified
 
 def is_fsspec_filesystem(candidate: object) -> bool:
     """Return whether `candidate` is an instance of fsspec's `AbstractFileSystem`."""
-    return any(
-        cls.__name__ == "AbstractFileSystem" and cls.__module__ == "fsspec.spec"
-        for cls in type(candidate).__mro__
-    )
+    return is_of_fsspec(candidate, "AbstractFileSystem")
 
 
 class FsspecOps:

@@ -6,13 +6,25 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import ClosedError, DataLossError, ModularTFError
-from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
+from modular_tf.filesystem.files import (
+    RandomAccessFile,
+    ReadOnlyMemoryRegion,
+    WritableFile,
+    give_up,
+)
 from modular_tf.filesystem.python_errors import error_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from typing_extensions import Buffer
+
+
+def is_of_fsspec(candidate: object, name: str) -> bool:
+    """Return whether an object is of a class of `fsspec.spec`, which need not be imported."""
+    return any(
+        cls.__name__ == name and cls.__module__ == "fsspec.spec" for cls in type(candidate).__mro__
+    )
 
 
 @contextmanager
@@ -115,12 +127,19 @@ def _is_of_pyarrow(fs: Any) -> bool:
 
 
 class FsspecWritableFile(WritableFile):
-    """A file that fsspec opened for writing."""
+    """A file that fsspec opened for writing.
 
-    __slots__ = ("_file",)
+    Most clients of stores derive their files from fsspec's `AbstractBufferedFile`, and store them
+    when they are closed, or collected. Of others nobody knows: these are closed where they are
+    given up.
+    """
+
+    __slots__ = ("_file", "is_stored_by_close", "is_torn")
 
     def __init__(self, file: Any, uri: str) -> None:
         self.uri = uri
+        self.is_torn = False
+        self.is_stored_by_close = is_of_fsspec(file, "AbstractBufferedFile")
         self._file: Any = file
 
     def append(self, data: Buffer) -> None:
@@ -129,7 +148,11 @@ class FsspecWritableFile(WritableFile):
         # A client may send it after its `write` has returned, and the caller changes or frees it.
         whole = data if isinstance(data, bytes) else bytes(memoryview(data))
         with translated_errors("append", self.uri):
-            file.write(whole)
+            try:
+                file.write(whole)
+            except BaseException:
+                self.is_torn = self.is_stored_by_close
+                raise
 
     def tell(self) -> int:
         """Return the position at which the next byte will be written."""
@@ -153,6 +176,26 @@ class FsspecWritableFile(WritableFile):
                 self._file = None
                 raise
             self._file = None
+
+    def discard(self) -> None:
+        """Have its client store nothing, where it would store the file when it is closed."""
+        file = self._file
+        if not self.is_stored_by_close:
+            self.close()
+        elif file is not None:
+            self._file = None
+            try:
+                # Before it has begun to send there is nothing to discard, and some would remove
+                # the old file.
+                if getattr(file, "offset", None) is not None:
+                    with translated_errors("discard", self.uri):
+                        file.discard()
+            finally:
+                file.closed = True  # else its end would store it
+
+    def __del__(self) -> None:
+        if getattr(self, "is_torn", False):
+            give_up(self)
 
     def _open_file(self) -> Any:
         if self._file is None:

@@ -31,6 +31,7 @@ class OpenWriters:
     def close(self, failures: list[ModularTFError]) -> None:
         """Write out and close all of them, and what others have put on top of them.
 
+        A store keeps nothing of a file that lacks bytes, since a write failed or was interrupted.
         An interrupt leaves the rest to the next call.
 
         Args:
@@ -40,6 +41,8 @@ class OpenWriters:
         streams = [stream for stream in held if stream is not None and _is_open_writer(stream)]
         for stream in streams:
             stream.prepare_close()
+            if stream.is_torn:
+                stream.give_up_in_store()
         # Written out before anything is closed, from below: an interrupted close may lose the rest.
         others = _on_top_of(streams)
         for stream in streams:

@@ -190,10 +190,19 @@ def read_first(
 class PluginWritableFile(WritableFile):
     """`TF_WritableFile`. One thread at a time; a second one waits."""
 
-    __slots__ = ("_close_results", "_closing", "_filesystem", "_kept", "_owner", "_writer")
+    __slots__ = (
+        "_close_results",
+        "_closing",
+        "_filesystem",
+        "_kept",
+        "_owner",
+        "_writer",
+        "is_torn",
+    )
 
     def __init__(self, filesystem: PluginFilesystem, uri: str, writer: Any, owner: object) -> None:
         self.uri = uri
+        self.is_torn = False
         self._filesystem = filesystem
         self._writer: Any = writer
         self._owner = owner
@@ -201,10 +210,25 @@ class PluginWritableFile(WritableFile):
         self._closing: TimedWork | None = None
         self._kept: list[object] = []
 
+    @property
+    def is_stored_by_close(self) -> bool:  # type: ignore[override]
+        """Whether it is in an object store."""
+        return self._filesystem.is_object_store
+
     def append(self, data: Buffer) -> None:
-        """Add all of `data` at the end."""
+        """Add all of `data` at the end.
+
+        A store keeps nothing of a file that nobody closes where this failed or was interrupted.
+        """
         with _bytes_of(data, writable=False) as source:
-            self._check(lib.mtf_writer_append(self._open_writer(), source, len(source)), "append")
+            writer = self._open_writer()
+            try:
+                self._check(lib.mtf_writer_append(writer, source, len(source)), "append")
+            except BaseException:
+                if self.is_stored_by_close and not lib.mtf_writer_is_interrupted(writer):
+                    self.is_torn = True
+                    lib.mtf_writer_tear(writer)
+                raise
 
     def appended(self) -> int | None:
         """Return how many bytes the plugin has taken so far; None when it is closed."""

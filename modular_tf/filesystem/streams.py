@@ -171,6 +171,5 @@ def _open_binary(filesystem: Filesystem, uri: str, action: str, buffer_size: int
             )
         writer = filesystem.new_writable_file(uri)
     if not buffer_size:
-        in_store = filesystem.is_object_store
-        return WriterStream(writer, position, f"{action}b", is_in_object_store=in_store)
+        return WriterStream(writer, position, f"{action}b")
     return StreamWriter(filesystem, writer, position, f"{action}b", buffer_size)

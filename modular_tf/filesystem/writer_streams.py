@@ -7,13 +7,17 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.errors import ModularTFError
-from modular_tf.filesystem.files import appended, discard, is_failure_of
+from modular_tf.filesystem.files import (
+    GivenUpByException,
+    appended,
+    give_up,
+    is_failure_of,
+    is_stored_by_close,
+)
 from modular_tf.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
-    from types import TracebackType
 
     from modular_tf.filesystem.files import WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
@@ -23,7 +27,22 @@ if TYPE_CHECKING:
 _FULL_BUFFERS_COME_AGAIN = sys.version_info < (3, 13)
 
 
-class WriterStream(io.RawIOBase):
+class _Stream(GivenUpByException):
+    """A stream that its end stores, unless a write failed or was interrupted."""
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether a write failed or was interrupted."""
+        raise NotImplementedError
+
+    def __del__(self) -> None:
+        with suppress(AttributeError):  # its making was interrupted
+            if self.is_torn:
+                self.give_up_in_store()
+        super().__del__()  # type: ignore[misc]  # of io, which closes it
+
+
+class WriterStream(_Stream, io.RawIOBase):
     """A raw `io` stream around a `WritableFile`, which it owns. One thread at a time.
 
     Args:
@@ -31,24 +50,14 @@ class WriterStream(io.RawIOBase):
         position: Where its end lies now.
         mode: As the user asked.
         buffer_size: Of the buffer on top of it, in bytes; 0 for none.
-        is_in_object_store: An exception that leaves its `with` block discards the file.
 
     Attributes:
         is_ending: The file is about to be closed, and the plugin is asked for no flush: its close
             delivers everything by itself, and a cloud store may upload at each flush.
     """
 
-    def __init__(
-        self,
-        file: WritableFile,
-        position: int,
-        mode: str,
-        buffer_size: int = 0,
-        *,
-        is_in_object_store: bool = False,
-    ) -> None:
+    def __init__(self, file: WritableFile, position: int, mode: str, buffer_size: int = 0) -> None:
         super().__init__()
-        self._is_in_object_store = is_in_object_store
         self._file = file
         self._position = position
         self._buffer_size = buffer_size
@@ -57,6 +66,7 @@ class WriterStream(io.RawIOBase):
         self._told_late = b""  # appended, but the buffer on top may bring it again
         self._tried = 0  # bytes of an append of which nothing else is recorded yet
         self._failure: Exception | None = None
+        self._was_interrupted = False
         self._is_given_up = False
         self.is_ending = False
         self.name = redacted(file.uri)
@@ -118,6 +128,7 @@ class WriterStream(io.RawIOBase):
             count: How many they are.
             most_again: How many may be brought again.
         """
+        self._was_interrupted = True
         taken = appended(self._file) == self._counted_from + self._position + count
         late = bytes(memoryview(data)[:count]) if taken and count <= most_again else b""
         position = self._position + count if taken else self._position
@@ -158,32 +169,26 @@ class WriterStream(io.RawIOBase):
                 raise
             super().close()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is not None:
-            self.give_up_in_store()
-        self.close()
-
     def give_up_in_store(self) -> None:
-        """Discard the file of an object store, which stays as it was; keep any other."""
-        if self._is_in_object_store and not self.closed:
+        """Discard the file of a store, which stays as it was; keep any other."""
+        if is_stored_by_close(self._file) and not self.closed:
             self._give_up()
 
     def _give_up(self) -> None:
         """Discard the file; what is written from now on is dropped."""
         self._is_given_up = self.is_ending = True
-        with suppress(ModularTFError):  # why it is given up is told
-            discard(self._file)
+        give_up(self._file)
 
     def keep_while_stored(self, stream: io.IOBase) -> None:
         """Keep a stream as long as the file is being stored after an interrupt."""
         keep = getattr(self._file, "keep_while_stored", None)  # an object of the user's may lack it
         if keep is not None:
             keep(stream)
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether a write failed or was interrupted."""
+        return self.has_failed or self._was_interrupted or self._tried > 0
 
     @property
     def has_failed(self) -> bool:
@@ -195,7 +200,7 @@ class WriterStream(io.RawIOBase):
             raise ValueError("I/O operation on closed file.")
 
 
-class StreamWriter(io.BufferedWriter):
+class StreamWriter(_Stream, io.BufferedWriter):
     """A buffered writer, which its filesystem flushes and closes when it closes itself.
 
     Large writes go to the plugin's `append` without another copy. The file is complete when
@@ -213,24 +218,17 @@ class StreamWriter(io.BufferedWriter):
     def __init__(
         self, filesystem: Filesystem, file: WritableFile, position: int, mode: str, buffer_size: int
     ) -> None:
-        self._stream = WriterStream(
-            file, position, mode, buffer_size, is_in_object_store=filesystem.is_object_store
-        )
+        self._stream = WriterStream(file, position, mode, buffer_size)
         super().__init__(self._stream, buffer_size)
         filesystem.remember_writer(self)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is not None:
-            self.give_up_in_store()
-        self.close()
+    @property
+    def is_torn(self) -> bool:
+        """Whether a write failed or was interrupted."""
+        return self._stream.is_torn
 
     def give_up_in_store(self) -> None:
-        """Discard the file of an object store, which stays as it was; keep any other."""
+        """Discard the file of a store, which stays as it was; keep any other."""
         self._stream.give_up_in_store()
 
     def flush(self) -> None:
@@ -283,7 +281,7 @@ class StreamWriter(io.BufferedWriter):
         self._stream.is_ending = True
 
 
-class TextWriter(io.TextIOWrapper):
+class TextWriter(_Stream, io.TextIOWrapper):
     """A text writer on a `StreamWriter`; its filesystem flushes and closes both."""
 
     def __init__(self, filesystem: Filesystem, writer: StreamWriter, **options: Any) -> None:
@@ -291,15 +289,14 @@ class TextWriter(io.TextIOWrapper):
         self._writer = writer
         filesystem.remember_writer(self)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is not None:
-            self._writer.give_up_in_store()
-        self.close()
+    @property
+    def is_torn(self) -> bool:
+        """Whether a write failed or was interrupted."""
+        return self._writer.is_torn
+
+    def give_up_in_store(self) -> None:
+        """Discard the file of a store, which stays as it was; keep any other."""
+        self._writer.give_up_in_store()
 
     def close(self) -> None:
         """Hand over the rest and close the file; closing twice is harmless."""

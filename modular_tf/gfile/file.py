@@ -9,7 +9,6 @@ TensorFlow reopens it and, in mode "w", empties it.
 from __future__ import annotations
 
 import operator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.errors import (
@@ -18,7 +17,12 @@ from modular_tf.errors import (
     ModularTFError,
     PermissionDeniedError,
 )
-from modular_tf.filesystem.files import discard, is_failure_of
+from modular_tf.filesystem.files import (
+    GivenUpByException,
+    give_up,
+    is_failure_of,
+    is_stored_by_close,
+)
 from modular_tf.filesystem.short_file import ShortFile
 from modular_tf.gfile.path_arguments import PathArgument, as_uri
 from modular_tf.gfile.read_buffer import FIRST_BLOCK, LARGEST_BLOCK, ReadBuffer
@@ -26,7 +30,6 @@ from modular_tf.service.default import default_service
 
 if TYPE_CHECKING:
     from collections.abc import Buffer, Iterable  # type: ignore[attr-defined,unused-ignore]
-    from types import TracebackType
 
     from typing_extensions import Self
 
@@ -39,7 +42,7 @@ _WRITING = frozenset(("a", "w", "r+", "a+", "w+"))
 _MODES = _READING | _WRITING
 
 
-class GFile:
+class GFile(GivenUpByException):
     r"""A file of any registered scheme, for one thread at a time.
 
     In text mode reads give `str` (UTF-8) and `readline` drops `\r`, as TensorFlow's does; in
@@ -275,7 +278,7 @@ class GFile:
             return
         failure = self._failure
         if failure is not None:
-            self._give_up_in_store()
+            self.give_up_in_store()
             if self._writer is None:
                 self.close()
                 raise failure
@@ -302,23 +305,14 @@ class GFile:
         self._require_open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is not None:
-            self._give_up_in_store()
-        self.close()
-
-    def _give_up_in_store(self) -> None:
-        """Discard what was written to an object store, whose file stays as it was."""
+    def give_up_in_store(self) -> None:
+        """Discard the file of a store, which stays as it was; keep any other."""
         if self.writable() and self._filesystem(self._uri()).is_object_store:
-            writer, self._writer, self._wrote, self._failure = self._writer, None, True, None
-            if writer is not None:
-                with suppress(ModularTFError):  # why it is given up is told
-                    discard(writer)
+            self._wrote = True  # what was never written is not created
+        writer = self._writer
+        if writer is not None and is_stored_by_close(writer):
+            self._writer, self._failure = None, None
+            give_up(writer)
 
     def _open_reader(self) -> ReadBuffer:
         uri = self._uri_to_read()

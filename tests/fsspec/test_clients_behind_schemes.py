@@ -144,6 +144,70 @@ def _install_hook(folder, code):
 
 
 @pytest.mark.emulator
+@pytest.mark.parametrize("size", [9, 12 << 20])
+@pytest.mark.parametrize("client", ["s3fs", "obstore"])
+def test_what_is_given_up_is_not_stored(client, size, s3_store, run_python):
+    """In a `with` block that an exception leaves, and where nobody closed what lacks bytes."""
+    subject = """
+        import gc, sys
+        import modular_tf as mtf
+        from modular_tf import errors, gfile
+
+        SIZE = int(sys.argv[1])
+        mtf.default_service().register_filesystem("mine", fs)
+        mine = mtf.default_service().filesystem("mine")
+        uri = f"mine://fixture/given-up-{client}-{SIZE}"
+        OPENERS = {
+            "file": lambda: mine.new_writable_file(uri),
+            "stream": lambda: mine.open(uri, "wb"),
+            "text": lambda: mine.open(uri, "w"),
+            "raw": lambda: mine.open(uri, "wb", 0),
+            "gfile": lambda: gfile.GFile(uri, "wb"),
+        }
+
+        def write(file, data):
+            if hasattr(file, "append"):
+                file.append(data)
+            else:
+                file.write(data.decode() if hasattr(file, "encoding") else data)
+
+        def raising(frame, event, function):
+            if event == "return" and frame.f_code is file_write:
+                raise KeyboardInterrupt
+
+        file_write = type(fs.open("fixture/other", "wb")).write.__code__
+        for name, opener in OPENERS.items():
+            for how in ("exception", "interrupted", "healthy"):
+                fs.pipe_file(uri.removeprefix("mine://"), b"as it was")
+                if how == "exception":
+                    try:
+                        with opener() as file:
+                            write(file, bytes(SIZE))
+                            raise KeyboardInterrupt
+                    except KeyboardInterrupt:
+                        pass
+                else:
+                    file = opener()
+                    sys.setprofile(raising if how == "interrupted" else None)
+                    try:
+                        write(file, bytes(SIZE))
+                        how = "healthy"  # of a buffer that holds all of it nothing was written
+                    except KeyboardInterrupt:
+                        pass
+                    sys.setprofile(None)
+                del file
+                gc.collect()
+                found = fs.cat_file(uri.removeprefix("mine://"))
+                is_kept = found == b"as it was"
+                assert is_kept == (how != "healthy"), (name, how, found[:9])
+    """
+    names = f"endpoint, client = {s3_store.endpoint!r}, {client!r}"
+    code = "\n".join(map(dedent, (names, MAKE[client], subject)))
+    places = with_places(client_libraries("store-clients"))
+    run_python(code, str(size), env={**s3_store.environment, **places}, timeout=120)
+
+
+@pytest.mark.emulator
 @pytest.mark.parametrize("client", MAKE)
 def test_a_client_may_keep_what_it_is_given(client, s3_store, run_python):
     """obstore sends it after its `write` has returned."""

@@ -238,3 +238,75 @@ def test_a_write_that_failed_stores_nothing(object_store, run_subject):
             expect((name, len(failures), get("f")), (name, 2, b"as it was"))
         """
     run_subject(object_store, f"{_FACES}\n{dedent(subject)}", folder="failed")
+
+
+_LEFT = """
+import gc, sys
+
+gc.disable()
+SIZE = 8 << 20  # more than any buffer holds
+
+def raising(raised):
+    def pass_point(frame, event, function):
+        if event == "c_return" and function.__name__ in ("mtf_writer_append", "pwrite"):
+            raise raised
+    return pass_point
+
+def leave(file, raised):
+    # Write to a file and leave it open, with the write interrupted or failed where an exception
+    # is given.
+    if raised is not None:
+        sys.setprofile(raising(raised))
+    try:
+        write(file, bytes(SIZE))
+    except type(raised):
+        pass
+    finally:
+        sys.setprofile(None)
+
+RAISED = {
+    "healthy": None,
+    "interrupted": KeyboardInterrupt(),
+    "failed": errors.ResourceExhaustedError("no space left"),
+}[sys.argv[1]]
+"""
+
+
+@pytest.mark.parametrize("how", ["healthy", "interrupted", "failed"])
+def test_a_file_that_nobody_closed_is_stored_unless_it_lacks_bytes(how, object_store, run_subject):
+    subject = """
+        for name, opener in OPENERS.items():
+            put("f", b"as it was")
+            file = opener("f")
+            leave(file, RAISED)
+            RAISED = RAISED and RAISED.with_traceback(None)
+            del file
+            gc.collect()
+            expect((name, get("f")[-9:]), (name, b"as it was" if RAISED else bytes(9)))
+        """
+    code = f"{_FACES}\n{_LEFT}\n{dedent(subject)}"
+    run_subject(object_store, code, how, folder=f"collected-{how}", timeout=120)
+
+
+@pytest.mark.parametrize("how", ["healthy", "interrupted", "failed"])
+def test_the_end_of_a_service_stores_what_is_open_unless_it_lacks_bytes(
+    how, object_store, run_subject
+):
+    subject = """
+        files = []
+        for name, opener in OPENERS.items():
+            put(name, b"as it was")
+            files.append(opener(name))
+            leave(files[-1], RAISED)
+        try:
+            service.close()
+        except errors.ResourceExhaustedError:
+            expect(sys.argv[1], "failed")
+        service = mtf.PluginService(plugin_paths=[os.environ["WILD_PLUGIN"]], bundled=False)
+        service.load(os.environ["WILD_PLUGIN"])
+        fs = service.filesystem_for(base)
+        for name in OPENERS:
+            expect((name, get(name)[-9:]), (name, b"as it was" if RAISED else bytes(9)))
+        """
+    code = f"{_FACES}\n{_LEFT}\n{dedent(subject)}"
+    run_subject(object_store, code, how, folder=f"ended-{how}", timeout=120)

@@ -22,6 +22,7 @@ from modular_tf.errors import (
     collected,
 )
 from modular_tf.filesystem.copying import append_contents
+from modular_tf.filesystem.files import end
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.idle_threads import wait_until_idle
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
@@ -275,8 +276,8 @@ class WorkaroundFilesystem(PluginFilesystem):
     def _created(self, uri: str) -> WritableFile:
         return self._workaround_writer(self._plain_writer(uri), 0)
 
-    def _held_writer(self, uri: str) -> HeldWriter:
-        writer = HeldWriter(uri, lambda: self._created(uri))
+    def _held_writer(self, uri: str, *, is_torn: bool = False) -> HeldWriter:
+        writer = HeldWriter(uri, lambda: self._created(uri), is_torn=is_torn)
         self._workaround_writers.add(writer)
         return writer
 
@@ -292,7 +293,7 @@ class WorkaroundFilesystem(PluginFilesystem):
         """Return a writer that stores the file's old content again, with what is appended."""
         if not self.path_exists(uri):
             return self.new_writable_file(uri)
-        writer = self._held_writer(uri)
+        writer = self._held_writer(uri, is_torn=True)
         append_contents(self, uri, writer, _READ_BLOCK)
         writer.begin_with_held()
         return writer
@@ -339,7 +340,7 @@ class WorkaroundFilesystem(PluginFilesystem):
         super()._close_writers(failures)
         for writer in self._workaround_writers.all():
             with collected(failures):
-                writer.close()
+                end(writer)
         if self.workarounds.cleanup_when_idle:
             wait_until_idle(_MAX_WAIT_FOR_THREADS_S)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.threads import TimedWork
 from modular_tf.errors import ClosedError, ModularTFError, ResourceExhaustedError
-from modular_tf.filesystem.files import WritableFile
+from modular_tf.filesystem.files import WritableFile, end
 from modular_tf.filesystem.plugin_files import store_aside
 from modular_tf.filesystem.python_errors import error_for
 
@@ -27,12 +27,19 @@ class HeldWriter(WritableFile):
     means to write the old content again, or because the plugin's cleanup stores what it has. The
     plugin's writer is made, filled and closed in one go, by `close`, and by `flush` and `sync`,
     after which readers see what was written. An interrupt of these in the main thread leaves that
-    to go on in another thread; a second call waits for it and tells its errors.
+    to go on in another thread; a second call waits for it and tells its errors. Where nobody closes
+    it, its end does, unless it is torn or nothing was appended.
 
     Args:
         uri: What it was opened as.
         create: Opens the plugin's writer, which replaces the file.
+        is_torn: It lacks the old content of the file, until `begin_with_held`.
+
+    Attributes:
+        is_torn: It lacks bytes: an append failed or was interrupted.
     """
+
+    is_stored_by_close = True
 
     __slots__ = (
         "__weakref__",
@@ -47,10 +54,15 @@ class HeldWriter(WritableFile):
         "_process",
         "_stored",
         "_storing",
+        "is_torn",
     )
 
-    def __init__(self, uri: str, create: Callable[[], WritableFile]) -> None:
+    def __init__(
+        self, uri: str, create: Callable[[], WritableFile], *, is_torn: bool = False
+    ) -> None:
+        self._file: FileIO | None = None
         self.uri = uri
+        self.is_torn = is_torn
         self._create = create
         self._process = os.getpid()
         self._end = self._old_length = 0
@@ -59,13 +71,14 @@ class HeldWriter(WritableFile):
         self._is_ending = False
         self._storing = TimedWork()
         self._kept: list[object] = []
-        # Its thread closes it where it is released while it is being stored.
-        self._file: FileIO | None = _temporary_file(uri)
         self._is_storing = False
+        # Its thread closes it where it is released while it is being stored.
+        self._file = _temporary_file(uri)
 
     def begin_with_held(self) -> None:
         """Take what was appended so far as the old content of the file, which is stored already."""
         self._stored = self._old_length = self._end
+        self.is_torn = False
 
     def append(self, data: Buffer) -> None:
         """Hold all of `data`; none of it where this raises."""
@@ -75,9 +88,13 @@ class HeldWriter(WritableFile):
             try:
                 while done < len(view):
                     done += os.pwrite(file.fileno(), view[done:], self._end + done)
+                self._end += done  # last: bytes behind the end do not count, and are written over
             except OSError as error:
+                self.is_torn = True
                 raise error_for(error, path=self.uri, operation="append") from error
-            self._end += done  # last: bytes behind the end do not count, and are written over
+            except BaseException:
+                self.is_torn = True
+                raise
 
     def appended(self) -> int | None:
         """Return how many bytes were appended; None when it is closed."""
@@ -111,6 +128,11 @@ class HeldWriter(WritableFile):
     def discard(self) -> None:
         """Release it; what was not stored before never will be."""
         self._release()
+
+    def __del__(self) -> None:
+        # Without a byte nobody may ever have had it: opening it was interrupted.
+        if getattr(self, "_end", 0):
+            end(self)
 
     def keep_while_stored(self, stream: object) -> None:
         """Keep a stream on top until an interrupted close is done: its end would wait for that."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import ModularTFError, UnimplementedError
-from modular_tf.filesystem.files import WritableFile, discard
+from modular_tf.filesystem.files import WritableFile, give_up
 
 if TYPE_CHECKING:
     from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
@@ -58,6 +57,16 @@ class WorkaroundWriter(WritableFile):
         self._leaked = leaked
         self._checked_close = checked_close
 
+    @property
+    def is_stored_by_close(self) -> bool:  # type: ignore[override]
+        """What the plugin's file says."""
+        return self._file.is_stored_by_close
+
+    @property
+    def is_torn(self) -> bool:  # type: ignore[override]
+        """What the plugin's file says."""
+        return self._file.is_torn
+
     def append(self, data: Buffer) -> None:
         """Add all of `data` at the end."""
         appended = memoryview(data).nbytes
@@ -100,10 +109,9 @@ class WorkaroundWriter(WritableFile):
             self._checked_close(self._file.close)
         except ModularTFError as error:
             self._is_closed = True
-            with suppress(ModularTFError):
-                # Where a check failed before the close: what is told to be lost must not be stored
-                # later, over what others may have written by then.
-                discard(self._file)
+            # Where a check failed before the close: what is told to be lost must not be stored
+            # later, over what others may have written by then.
+            give_up(self._file)
             self._close_leaked()
             if self._needs_bytes and self._is_empty:
                 raise self._refused(error.plugin) from error

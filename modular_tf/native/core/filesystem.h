@@ -138,6 +138,9 @@ mtf_error* mtf_writer_close(mtf_writer* writer);
 /* The plugin's cleanup without its close, so that a plugin which stores a file when it is closed does
  * not store it. Safe to call twice, and after the close. */
 mtf_error* mtf_writer_discard(mtf_writer* writer);
+/* The end of the file that is no close by its user, the release or the end of the filesystem, is a
+ * discard from now on. */
+void mtf_writer_tear(mtf_writer* writer);
 /* 1: a call of this thread uses the file, and a signal handler runs in the middle of it. Until the
  * handler has returned the other functions give FAILED_PRECONDITION, since they would wait for that
  * call; a file that is closed then is closed when the call has ended. */

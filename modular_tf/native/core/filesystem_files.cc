@@ -54,8 +54,10 @@ struct mtf_writer final : mtf::OpenFile {
   bool closed = false;
   std::atomic<uint64_t> appended{0};
   std::atomic<bool> is_left{false};  // to be closed by the thread that is in a call
+  std::atomic<bool> is_torn{false};  // to be discarded where nobody closes it
 
-  Error close(bool wait) override {
+  Error close(bool wait) override { return close(wait, !is_torn); }
+  Error close(bool wait, bool keeps) {
     mtf::UniqueCallLock lock(one_at_a_time, std::try_to_lock);
     const bool is_own_call = !lock && one_at_a_time.is_held_by_this_thread();
     if (!lock && wait && !is_own_call) lock.lock();
@@ -65,7 +67,7 @@ struct mtf_writer final : mtf::OpenFile {
         return is_own_call ? interrupted_file_error("it is closed when that call has ended") : nullptr;
       }
     }
-    return end(lock, true);
+    return end(lock, keeps);
   }
   // As `close`, but what was written is not asked to be kept.
   Error discard() {
@@ -302,8 +304,9 @@ extern "C" int mtf_writer_is_interrupted(const mtf_writer* writer) {
   return writer->one_at_a_time.is_held_by_this_thread() ? 1 : 0;
 }
 
-extern "C" mtf_error* mtf_writer_close(mtf_writer* writer) { return writer->close(true); }
+extern "C" mtf_error* mtf_writer_close(mtf_writer* writer) { return writer->close(true, true); }
 extern "C" mtf_error* mtf_writer_discard(mtf_writer* writer) { return writer->discard(); }
+extern "C" void mtf_writer_tear(mtf_writer* writer) { writer->is_torn = true; }
 extern "C" void mtf_writer_release(mtf_writer* writer) { release_file(writer); }
 
 extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* path,
