@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import closing, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from modular_tf.errors import (
+    DataLossError,
     DeadlineExceededError,
     FailedPreconditionError,
     InternalError,
     NotFoundError,
 )
 from modular_tf.events import EventLog
-from modular_tf.filesystem.files import RandomAccessFile
+from modular_tf.filesystem.files import RandomAccessFile, discard, give_up, is_stored_by_close
 from modular_tf.filesystem.plugin_files import (
     PluginRandomAccessFile,
     PluginWritableFile,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _log = EventLog("tensorflow")
 _WAIT_S = 0.001  # for another thread's use of the same file
 _OPENING = {b"new_random_access_file", b"new_writable_file", b"new_appendable_file"}
-_ENDING = {"close", "release"}
+_ENDING = {"close", "give_up", "release"}
 
 
 # -- operations on paths --------------------------------------------------------------------------
@@ -308,13 +308,38 @@ def _close(number: int, file: WritableFile, _data: Any, _answer: Any) -> None:
     file.close()
 
 
-def _release(number: int, file: WritableFile, data: Any, _answer: Any) -> None:
+def _give_up(number: int, file: WritableFile, _data: Any, _answer: Any) -> None:
+    """End a file that lacks bytes: a write of it failed, or was interrupted."""
+    open_files.remove(number)
+    if not is_stored_by_close(file):
+        file.close()
+        return
+    discard(file)
+    raise DataLossError(
+        f"close {file.uri!r}: an earlier write of it failed, so that nothing of it was stored;"
+        " write it again",
+        path=file.uri,
+        operation="close",
+    )
+
+
+def _release(number: int, file: RandomAccessFile | WritableFile, data: Any, _answer: Any) -> None:
     """Close a file that TensorFlow drops."""
     open_files.remove(number)
-    is_read = isinstance(file, RandomAccessFile)
-    with nullcontext() if is_read else recent_looks.change(), closing(file):
-        if data:
-            file.append(data)
+    if isinstance(file, RandomAccessFile):
+        file.close()
+        return
+    with recent_looks.change():
+        try:
+            if data:
+                file.append(data)
+        except BaseException:
+            if is_stored_by_close(file):
+                give_up(file)
+            else:
+                file.close()
+            raise
+        file.close()
 
 
 def _tell(_number: int, file: WritableFile, _data: Any, answer: Any) -> None:
@@ -328,5 +353,6 @@ _FILE_OPERATIONS: dict[str, Callable[[int, Any, Any, Any], None]] = {
     "sync": recent_looks.change()(lambda _number, file, _data, _answer: file.sync()),
     "wait": lambda _number, _file, _data, _answer: time.sleep(_WAIT_S),
     "close": recent_looks.change()(_close),
+    "give_up": recent_looks.change()(_give_up),
     "release": _release,
 }

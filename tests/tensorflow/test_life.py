@@ -290,3 +290,77 @@ dataset = tf.data.Dataset.from_tensor_slices(names).interleave(
     cycle_length=16, num_parallel_calls=8)
 assert sum(1 for _ in dataset) == 16 * 300
 """)
+
+
+@pytest.mark.parametrize("how", ["closed", "left open", "left open at the end of the process"])
+@pytest.mark.parametrize("what", ["nothing", "fails", "is interrupted"])
+def test_a_store_keeps_nothing_of_a_file_that_lacks_bytes(what, how, run, tmp_path):
+    """What nobody closed is stored where all writes came in, as by TensorFlow itself."""
+    run(
+        """
+import gc
+from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.spec import AbstractBufferedFile
+
+what, how, stored = sys.argv[1:]
+
+class File(AbstractBufferedFile):
+    def _initiate_upload(self):
+        self.parts = b""
+
+    def _upload_chunk(self, final=False):
+        self.parts += self.buffer.getvalue()
+        if final:
+            with open(stored, "wb") as file:
+                file.write(self.parts)
+        return True
+
+    def write(self, data):
+        if what != "nothing" and fs.is_failing:
+            fs.is_failing = False
+            raise OSError("no space left") if what == "fails" else KeyboardInterrupt
+        return super().write(data)
+
+class Store(MemoryFileSystem):
+    protocol = "kept-store"
+    is_failing = False
+
+    def _open(self, path, mode="rb", **options):
+        return File(self, path, mode)
+
+fs = Store()
+mtft.register_filesystem("kept", fs, service=service)
+
+def write():
+    file = g.GFile("kept://f", "wb")
+    file.write(b"x" * 300_000)
+    fs.is_failing = True
+    for _ in range(2):
+        try:
+            file.write(b"y" * 300_000)
+        except tf.errors.OpError:
+            pass
+    return file
+
+try:
+    file = write()
+    if how == "closed":
+        try:
+            file.close()
+            assert what == "nothing"
+        except tf.errors.DataLossError as error:
+            assert "earlier write" in str(error)
+            assert what != "nothing"
+    if how != "left open at the end of the process":
+        del file
+        gc.collect()
+        assert os.path.exists(stored) == (what == "nothing")
+    time.sleep(1)  # an interrupt comes a moment later
+except KeyboardInterrupt:
+    assert what == "is interrupted"
+""",
+        what,
+        how,
+        tmp_path / "stored",
+    )
+    assert (tmp_path / "stored").exists() == (what == "nothing")

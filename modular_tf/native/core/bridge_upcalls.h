@@ -23,8 +23,9 @@ void mtf_upcall_read(int64_t file, uint64_t offset, char* buffer, size_t size,
                      mtf_bridge_answer* answer);
 
 /* An operation of an open file: "append" of `size` bytes of `data`, "tell" (`numbers[0]`), "flush",
- * "sync", "close", "release", which appends `data` before; after these two the file has no number
- * any more. "wait" gives the GIL away for a moment. */
+ * "sync", "close", "release", which appends `data` before, and "give_up", which ends a file of which
+ * bytes were lost: a store keeps nothing of it; after these three the file has no number any more.
+ * "wait" gives the GIL away for a moment. */
 void mtf_upcall_file(const char* operation, int64_t file, const char* data, size_t size,
                      mtf_bridge_answer* answer);
 

@@ -27,7 +27,7 @@ class Writer {
     if (!use) return;
     if (gathered_.size() + size > kGathered && !hand_on(status)) return;
     if (size >= kGathered) {
-      call("append", data, size, status);
+      append_now(data, size, status);
       return;
     }
     gathered_.insert(gathered_.end(), data, data + size);
@@ -51,12 +51,15 @@ class Writer {
   void close(TF_Status* status) {
     const Use use(*this, status);
     if (!use) return;
-    const bool is_handed_on = hand_on(status);
+    const bool was_lossless = is_lossless_;
+    if (was_lossless) hand_on(status);
     is_closed_ = true;
-    if (is_handed_on) {
+    if (is_lossless_) {
       call("close", nullptr, 0, status);
+    } else if (was_lossless) {
+      give({number_, {}, false});  // the status says what was lost
     } else {
-      release(number_);  // the status says what was lost
+      call("give_up", nullptr, 0, status);
     }
   }
 
@@ -64,13 +67,17 @@ class Writer {
   struct Rest {
     int64_t number = 0;  // of no file
     std::vector<char> gathered;
+    bool is_lossless = true;
   };
   Rest take_rest();
 
   static void give(const Rest& rest) {
     Answer answer;
-    if (rest.number != 0) {
+    if (rest.number == 0) return;
+    if (rest.is_lossless) {
       mtf_upcall_file("release", rest.number, rest.gathered.data(), rest.gathered.size(), &answer);
+    } else {
+      mtf_upcall_file("give_up", rest.number, nullptr, 0, &answer);
     }
   }
 
@@ -101,8 +108,14 @@ class Writer {
 
   bool hand_on(TF_Status* status) {
     if (gathered_.empty()) return true;
-    const bool is_taken = call("append", gathered_.data(), gathered_.size(), status);
+    const bool is_taken = append_now(gathered_.data(), gathered_.size(), status);
     gathered_.clear();
+    return is_taken;
+  }
+
+  bool append_now(const char* data, size_t size, TF_Status* status) {
+    const bool is_taken = call("append", data, size, status);
+    if (!is_taken) is_lossless_ = false;
     return is_taken;
   }
 
@@ -116,6 +129,7 @@ class Writer {
   int64_t number_ = 0;  // of no file
   std::vector<char> gathered_;
   bool is_closed_ = false;
+  bool is_lossless_ = true;  // no append failed, or was interrupted
   const unsigned generation_ = fork_generation();
 };
 
@@ -149,7 +163,7 @@ Writer::Rest Writer::take_rest() {
   Rest rest;
   // What a parent gathered, the parent writes.
   if (generation_ != fork_generation() || !lock_.try_lock()) return rest;
-  if (!is_closed_) rest = {number_, std::move(gathered_)};
+  if (!is_closed_) rest = {number_, std::move(gathered_), is_lossless_};
   is_closed_ = true;
   lock_.unlock();
   return rest;
