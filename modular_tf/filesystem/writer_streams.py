@@ -171,7 +171,7 @@ class WriterStream(_Stream, io.RawIOBase):
 
     def give_up_in_store(self) -> None:
         """Discard the file of a store, which stays as it was; keep any other."""
-        if is_stored_by_close(self._file) and not self.closed:
+        if self.is_in_store and not self.closed:
             self._give_up()
 
     def _give_up(self) -> None:
@@ -184,6 +184,11 @@ class WriterStream(_Stream, io.RawIOBase):
         keep = getattr(self._file, "keep_while_stored", None)  # an object of the user's may lack it
         if keep is not None:
             keep(stream)
+
+    @property
+    def is_in_store(self) -> bool:
+        """Whether the file is stored when it is closed, or flushed."""
+        return is_stored_by_close(self._file)
 
     @property
     def is_torn(self) -> bool:
@@ -213,7 +218,12 @@ class StreamWriter(_Stream, io.BufferedWriter):
         position: Where its end lies now.
         mode: As the user asked.
         buffer_size: In bytes.
+
+    Attributes:
+        stores_at_flush: Whether `flush` has a store keep what was written so far.
     """
+
+    stores_at_flush = True
 
     def __init__(
         self, filesystem: Filesystem, file: WritableFile, position: int, mode: str, buffer_size: int
@@ -234,7 +244,7 @@ class StreamWriter(_Stream, io.BufferedWriter):
     def flush(self) -> None:
         """Write the buffer to the plugin and flush the plugin's file."""
         super().flush()
-        if not self._stream.is_ending:
+        if not self._stream.is_ending and (self.stores_at_flush or not self._stream.is_in_store):
             self._stream.flush()
 
     def close(self) -> None:

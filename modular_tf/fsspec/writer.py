@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 class ModularWriter(StreamWriter):
     """A buffered writer with what fsspec's users ask of one. [creating thread]
 
+    As with other filesystems of fsspec, `flush` stores nothing in a store: libraries flush what
+    they give up.
+
     Attributes:
         fs: The filesystem that opened it.
         path: The path within `fs`, without protocol.
         blocksize: Bytes that the buffer holds at most.
     """
+
+    stores_at_flush = False
 
     def __init__(
         self,

@@ -310,3 +310,97 @@ def test_the_end_of_a_service_stores_what_is_open_unless_it_lacks_bytes(
         """
     code = f"{_FACES}\n{_LEFT}\n{dedent(subject)}"
     run_subject(object_store, code, how, folder=f"ended-{how}", timeout=120)
+
+
+_FRAME = """
+import gc, gzip, zipfile
+import fsspec
+import pandas as pd
+
+class Broken:
+    def __str__(self):
+        raise ArithmeticError("no text")
+
+def broken_off():
+    raise ArithmeticError("it broke off")
+
+mtf.fsspec.register(service, warn=False)
+faces = fsspec.filesystem(base.partition(":")[0])
+bad = pd.DataFrame({"a": ["x" * 99] * 2000 + [Broken()]})
+
+def left_by_exception(write):
+    # Return what the store has, and whether that is new, when a write was left by its exception.
+    put("f", b"as it was")
+    expect_error(ArithmeticError, write)
+    gc.collect()
+    return get("f") != b"as it was"
+"""
+
+
+def test_what_is_written_in_a_block_of_the_file_is_given_up(s3_store, run_subject):
+    """Whatever stands on top of the file: the exception goes by its own `with` block."""
+    subject = """
+        def csv():
+            with faces.open(uri("f"), "wb") as file:
+                bad.to_csv(file)
+
+        def compressed():
+            with faces.open(uri("f"), "wb") as file, gzip.GzipFile(fileobj=file, mode="w") as top:
+                top.write(b"half")
+                broken_off()
+
+        def archive():
+            with faces.open(uri("f"), "wb") as file, zipfile.ZipFile(file, "w") as top:
+                top.writestr("name", b"half")
+                broken_off()
+
+        def opened_by_uri():
+            with fsspec.open(uri("f"), "wb").open() as file:
+                file.write(b"half")
+                broken_off()
+
+        for write in (csv, compressed, archive, opened_by_uri):
+            expect((write.__name__, left_by_exception(write)), (write.__name__, False))
+        """
+    run_subject(s3_store, f"{_FRAME}\n{dedent(subject)}", folder="own-block")
+
+
+def test_what_others_close_is_stored_though_an_exception_leaves_it(s3_store, run_subject):
+    """They close the file as after success; no rule knows these closes from others.
+
+    An exception is under way in the closes of an `except` block too, which have to store.
+    """
+    subject = """
+        def opened_by_fsspec():
+            with fsspec.open(uri("f"), "wb") as file:
+                file.write(b"half")
+                broken_off()
+
+        def compressed():
+            with fsspec.open(uri("f"), "wb", compression="gzip") as file:
+                file.write(b"half")
+                broken_off()
+
+        def csv_by_uri():
+            bad.to_csv(uri("f"))
+
+        def closed_in_the_end():
+            file = faces.open(uri("f"), "wb")
+            try:
+                file.write(b"half")
+                broken_off()
+            finally:
+                file.close()
+
+        for write in (opened_by_fsspec, compressed, csv_by_uri, closed_in_the_end):
+            expect((write.__name__, left_by_exception(write)), (write.__name__, True))
+
+        file = faces.open(uri("f"), "wb")
+        try:
+            broken_off()
+        except ArithmeticError:
+            file.write(b"instead")
+            file.close()
+        expect(get("f"), b"instead")
+        """
+    run_subject(s3_store, f"{_FRAME}\n{dedent(subject)}", folder="closed-by-others")
