@@ -126,11 +126,11 @@ NO_FATAL_TIMER = Rule(
     "alarm(2), setitimer(2), timer_create(2)",
 )
 ENDS_IN_ORDER = Rule(
-    "LD-123",
+    "LD-146",
     "A process that has loaded a plugin ends when it calls exit(), with the status that it gives.",
     "The plugin is quarantined: an exit handler or destructor would crash or hang the application "
     "at its end, or change its exit status.",
-    "Tell the plugin's author which function it is; the backtrace names it; " + _accept("LD-123"),
+    "Tell the plugin's author which function it is; the backtrace names it; " + _accept("LD-146"),
     "exit(3), atexit(3)",
 )
 PROCESS_USABLE = Rule(

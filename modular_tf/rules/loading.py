@@ -167,7 +167,7 @@ RECORD_READABLE = Rule(
     source="PyPA specification 'Recording installed projects'",
 )
 SEARCH_BOUNDED = Rule(
-    id="LD-115",
+    id="LD-145",
     requirement="A folder holds at most 10 000 libraries; a distribution lists at most 10 000 in "
     "its RECORD of at most 64 MiB, and at most 1000 entry points of a group in a file of at most "
     "1 MiB, in lines of at most 4096 characters.",

@@ -282,7 +282,7 @@ def test_a_distribution_that_names_things_without_bound_is_left_out(
 
     assert paths(result) == [str(site / "good/libx.so")]
     (problem,) = result.problems
-    assert (problem.rule, problem.origin) == ("LD-115", "excessive 1.0")
+    assert (problem.rule, problem.origin) == ("LD-145", "excessive 1.0")
     assert said in problem.message
     assert len(problem.message) < 400
 
@@ -294,4 +294,4 @@ def test_entry_points_that_name_crowded_folders_are_bounded_together(site: Path)
     result = search(site)
 
     assert [place.hits for place in result.searched] == [5001, 4999]
-    assert [problem.rule for problem in result.problems] == ["LD-115"]
+    assert [problem.rule for problem in result.problems] == ["LD-145"]

@@ -154,7 +154,7 @@ def test_a_record_without_bound(record: bytes, tmp_path: Path) -> None:
 
     assert [candidate.name for candidate in result.candidates] == ["zzz"]
     (problem,) = result.problems
-    assert (problem.rule, problem.origin) == ("LD-115", "spam 1.0")
+    assert (problem.rule, problem.origin) == ("LD-145", "spam 1.0")
 
 
 def test_lines_of_a_record() -> None:

@@ -187,7 +187,7 @@ def test_of_a_directory_without_bound_the_beginning_is_searched(tmp_path: Path) 
     )
 
     (problem,) = result.problems
-    assert (problem.rule, problem.path, problem.origin) == ("LD-115", str(crowded), "argument")
+    assert (problem.rule, problem.path, problem.origin) == ("LD-145", str(crowded), "argument")
     assert "10001 libraries" in problem.message
     assert [place.hits for place in result.searched] == [10_000, 1]
     assert found(result)[-1] == (str(good), Source.ARGUMENT)

@@ -142,7 +142,7 @@ _END = "an exit handler or destructor"
 def test_what_spoils_the_end_of_the_process_is_quarantine(deed, number, said, place, kind):
     incident = find_one(deed, place, kind).incident
 
-    assert (incident.violation.rule_id, incident.signal) == ("LD-123", number)
+    assert (incident.violation.rule_id, incident.signal) == ("LD-146", number)
     assert incident.violation.message.startswith(f"{said} in {_END}, at first contact")
     assert incident.last_call == _END
     assert number is None or _frames(incident)
@@ -152,18 +152,18 @@ def test_what_spoils_the_end_of_the_process_is_quarantine(deed, number, said, pl
 def test_an_end_that_hangs_is_bounded(place):
     incident = find_one("HANG", place, limits=Limits(seconds=3.0)).incident
 
-    assert (incident.violation.rule_id, incident.last_call) == ("LD-123", _END)
+    assert (incident.violation.rule_id, incident.last_call) == ("LD-146", _END)
     assert incident.violation.message.startswith(f"did not return within 3 s in {_END}")
     assert _frames(incident)
 
 
 def test_a_user_can_accept_a_spoilt_end():
-    limits = Limits(seconds=60.0, accept=frozenset({"LD-123"}))
+    limits = Limits(seconds=60.0, accept=frozenset({"LD-146"}))
     found = find_one("CRASH", "DESTRUCTOR", "filesystem", limits=limits)
 
     assert found.incident is None
     assert found.offer.schemes == ("misdeed",)
-    assert [note.message.endswith("(LD-123, accepted)") for note in found.notes] == [True]
+    assert [note.message.endswith("(LD-146, accepted)") for note in found.notes] == [True]
 
 
 def _frames(incident):

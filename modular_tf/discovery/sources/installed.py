@@ -33,7 +33,7 @@ _REQUIRED_TENSORFLOW = (  # of bounded length: it is shown
 
 
 class ExcessiveMetadataError(ValueError):
-    """Metadata of a distribution exceed a bound (LD-115)."""
+    """Metadata of a distribution exceed a bound (LD-145)."""
 
 
 class InstalledDistribution(NamedTuple):

@@ -21,7 +21,7 @@ __all__ = ["MOST_LIBRARIES", "SearchLog", "SearchedPlace", "Sighting", "is_plugi
 
 
 MOST_LIBRARIES = 10_000
-"""How many libraries of a folder, or of a distribution, are candidates (LD-115)."""
+"""How many libraries of a folder, or of a distribution, are candidates (LD-145)."""
 
 
 class Sighting(NamedTuple):
