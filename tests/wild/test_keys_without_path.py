@@ -284,3 +284,18 @@ _WARNED = """
 
 def test_what_may_leave_keys_out_warns(store, run_subject):
     run_subject(store, dedent(_WARNED))
+
+
+def test_each_store_shows_a_name_that_is_both(object_store, run_subject):
+    run_subject(
+        object_store,
+        """
+        put("two/child", b"x")
+        put("two", b"y")
+        expect(fs.is_file_and_directory(uri("two")), True)
+        expect(fs.listing(uri("two")).names, ["child"])
+        expect(any(fs.delete_recursively(uri("two"))), False)
+        expect(fs.path_exists(uri("two")), False)
+        """,
+        folder="is-both",
+    )
