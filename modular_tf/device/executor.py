@@ -41,6 +41,7 @@ from modular_tf.native.strings import encode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from modular_tf.device.arrays.array import DeviceArray
     from modular_tf.device.memory.allocator_stats import AllocatorStats, MemoryUsage
     from modular_tf.device.memory.executor_arenas import ExecutorArenas
     from modular_tf.device.streams.host_callback import HostCallbacks
@@ -119,6 +120,7 @@ class Executor:
         self.native = owned(new, free, arguments, self, "the executor")
         self.device_address = device
         self.is_host = is_host
+        self._ended: LiveObjects[DeviceArray | DeviceMemory] = LiveObjects()
         self._free_device_memory = host_memory_end(self) if is_host else _free_memory
         self._allocator = allocator  # has the struct that the plugin gets with each call
         if allocator is not None:
@@ -328,6 +330,15 @@ class Executor:
         for in_flight in list(self._in_flight):
             in_flight.release_all()
         self._in_flight.clear()
+
+    def end_memory(self, found: DeviceArray | DeviceMemory) -> None:
+        """Close what has memory of this device, which was closed, unless it was closed before."""
+        self._ended.add(found)
+        found.close()
+
+    def has_ended(self, found: object) -> bool:
+        """Whether something was closed by `end_memory`, and not by its owner; for messages."""
+        return any(each is found for each in self._ended.all())
 
     def call_when_unused(self, release: Callable[[], None]) -> None:
         """Call a function on a thread when a closed device has no host memory left.

@@ -54,8 +54,10 @@ def _close_memory(executor: Executor) -> None:
     from modular_tf.device.arrays.array import DeviceArray  # noqa: PLC0415  (imports executors)
     from modular_tf.device.memory.device_memory import DeviceMemory  # noqa: PLC0415
 
-    for found in gc.get_referrers(executor):
-        if type(found) is DeviceMemory or (
-            isinstance(found, DeviceArray) and found.ends_with_device
-        ):
-            found.close()
+    users = gc.get_referrers(executor)
+    for found in users:
+        if isinstance(found, DeviceArray) and found.ends_with_device:
+            executor.end_memory(found)
+    for found in users:  # not before: of these some are an array's
+        if type(found) is DeviceMemory and found.native is not None:
+            executor.end_memory(found)

@@ -173,9 +173,9 @@ class DeviceArray(Tensor):
 
     @property
     def ends_with_device(self) -> bool:
-        """Whether it is in device memory, and not in pinned or unified memory."""
+        """Whether it is open, and in device memory, not in pinned or unified memory."""
         memory = self._kept_memory
-        return memory is None or type(memory) is DeviceMemory
+        return not self._is_ended and (memory is None or type(memory) is DeviceMemory)
 
     def _open(self) -> ArrayMemory:
         self._check_open()
@@ -183,7 +183,12 @@ class DeviceArray(Tensor):
 
     def _check_open(self) -> None:
         if self.closed:
-            raise array_memory.ended_error(self._kept_memory, self._executor)
+            memory = self._kept_memory
+            is_own = isinstance(memory, HostMemory)
+            if isinstance(memory, DeviceMemory):
+                is_own = memory.native is None
+            is_own = (is_own or self._is_ended) and not self._executor.has_ended(self)
+            raise array_memory.ended_error(self._executor, is_own=is_own)
 
     @property
     def _memory(self) -> ArrayMemory:

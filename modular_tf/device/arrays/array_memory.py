@@ -126,15 +126,14 @@ def is_ended(memory: ArrayMemory) -> bool:
     return memory.native is None if isinstance(memory, UnifiedMemory) else memory.closed
 
 
-def ended_error(memory: ArrayMemory | None, executor: Executor) -> ClosedError:
+def ended_error(executor: Executor, *, is_own: bool) -> ClosedError:
     """Return the error for an array whose memory has ended, with the reason.
 
     Args:
-        memory: Its memory; None for one that is the kernel's.
         executor: Of its device.
+        is_own: Whether the array itself, or its memory, was closed; else the device has ended it.
     """
-    is_devices = memory is None or not isinstance(memory, (HostMemory, UnifiedMemory))
-    if not (is_devices and executor.closed):
+    if is_own:
         return executor.closed_error("the array")
     return executor.closed_error("the device of the array", "; copy it to the host before that")
 

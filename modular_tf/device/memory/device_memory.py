@@ -48,7 +48,8 @@ class DeviceMemory(NativeObject):
             ClosedError: The memory, or its device, was closed.
         """
         if self.closed:
-            what = "the device memory" if self.native is None else "the device of the memory"
+            is_own = self.native is None and not self._executor.has_ended(self)
+            what = "the device memory" if is_own else "the device of the memory"
             raise self._executor.closed_error(what)
         return int(self._address)
 
