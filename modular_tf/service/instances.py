@@ -134,7 +134,8 @@ class Instances:
                 for other in [n for n, found in self._named.items() if not _is_open(found)]:
                     del self._named[other]
                 if name in self._named or name in self._making:
-                    text = f"instance {name!r}: this service has one of that name; choose another"
+                    text = f"instance {name!r}: this service has one of that name;"
+                    text += " choose another name"
                     raise AlreadyExistsError(text, plugin=plugin.name)  # noqa: TRY301
                 self._require_open()
                 self._making[name] = making

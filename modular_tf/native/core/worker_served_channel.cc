@@ -127,7 +127,7 @@ Error ServedChannel::answer(const char* bytes, size_t size) {
   const bool is_small = size <= wire::kInline;
   const bool is_area_kept = line_.area.load() == kOfCall;  // until the host has looked at the reply
   if (!is_small && (size > area_size_ || !is_area_kept)) return answer_in_file(bytes, size);
-  std::memcpy(is_small ? line_.beside : area_, bytes, size);
+  if (size > 0) std::memcpy(is_small ? line_.beside : area_, bytes, size);  // an empty list has no bytes
   reply_.size = size;
   reply_.place = is_small ? wire::kBeside : wire::kInArea;
   return nullptr;
