@@ -199,7 +199,7 @@ def test_texts_are_cut_and_plain():
         found = outcome.changes if path[0] == "changes" else outcome.finding.notes
         texts.append(found[0].message)
     for text in texts:
-        assert text.startswith("é?[2J next")
+        assert text.startswith(("é?[2J next", "é\\x1b[2J\\nnext"))  # a violation writes them out
         assert text.isprintable()
         assert len(text) in {200, 2000}
 
