@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 _SUFFIXES = (".dist-info", ".egg-info")
-_MOST_MIB = {"RECORD": 64, "entry_points.txt": 1}
+_MOST_MIB = {"METADATA": 16, "RECORD": 64, "entry_points.txt": 1}
 _REQUIRED_TENSORFLOW = (  # of bounded length: it is shown
     r"Requires-Dist:\s*(tensorflow(?:-cpu|-gpu)?|tf-nightly)"
     r"\s*\(?([=<>!~][\w.*+=<>!~, ]{1,60}?)\s*\)?\s*(?:;.*)?"
@@ -61,7 +61,7 @@ class InstalledDistribution(NamedTuple):
         return os.path.join(self.metadata_directory, file)
 
     def read(self, file: str) -> bytes:
-        """Return the bytes of RECORD or entry_points.txt; none if it is not there.
+        """Return the bytes of METADATA, RECORD or entry_points.txt; none if it is not there.
 
         Raises:
             OSError: It is there and cannot be read.
@@ -146,6 +146,8 @@ def required_tensorflow(name: str | None, python_path: Iterable[str]) -> str | N
         if distribution.name == name:
             try:
                 metadata = distribution.read("METADATA")
+            except ExcessiveMetadataError:
+                return None
             except OSError as error:
                 raise_shortage(error)
                 return None
