@@ -177,7 +177,7 @@ def _expect_children(ground: FilesystemGround, name: str) -> None:
 
 @CHECKS.check("FS-219", Level.ROBUST, needs=_MANY, traits=_TRAITS, rows=(119,))
 def makes_one_tree_from_many_threads(ground: FilesystemGround) -> None:
-    """Eight threads."""
+    """Eight threads that make one tree at once."""
     uri = ground.path("crowd/of/threads/makes/this")
     make = partial(ground.subject.recursively_create_dir, uri)
     answers = run_at_once([make] * _THREADS)
