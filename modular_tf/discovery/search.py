@@ -1,4 +1,4 @@
-"""Discovery: searches all sources in order of precedence and returns candidates."""
+"""Searches all sources in order of precedence and returns candidates."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.sources.distributions import Recall
 
-__all__ = ["Discovery", "discover", "discover_named", "installed_among"]
+__all__ = ["FoundCandidates", "discover", "discover_named", "installed_among"]
 
 
-class Discovery(NamedTuple):
+class FoundCandidates(NamedTuple):
     """The result of one discovery.
 
     Attributes:
@@ -59,7 +59,7 @@ def discover(
     paths: SearchPaths,
     installation: Installation | None = None,
     recall: Recall = read_distribution,
-) -> Discovery:
+) -> FoundCandidates:
     """Find candidates in all places of `paths`; no code of a plugin is run. [any thread]
 
     A place or a file that is broken becomes a problem and never stops the search.
@@ -93,10 +93,10 @@ def discover(
                 message = f"plugins of source {source.value!r} cannot be searched now"
                 problem = Violation(SHORTAGE, f"{message}: {error.message}", path=error.filename)
                 log.problems.append(problem)
-    return Discovery(_candidates(log.sightings), tuple(log.problems), tuple(log.places))
+    return FoundCandidates(_candidates(log.sightings), tuple(log.problems), tuple(log.places))
 
 
-def discover_named(path: str) -> Discovery:
+def discover_named(path: str) -> FoundCandidates:
     """Find candidates at a path that the caller names; no other place is looked at."""
     return discover(SearchPaths(arguments=(path,), sources=frozenset((Source.ARGUMENT,))))
 

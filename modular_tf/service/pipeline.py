@@ -10,11 +10,11 @@ from modular_tf.events.delivery import delivers_at_end
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.admission import Admission
 from modular_tf.service.configuration import trust_of
+from modular_tf.service.deferred_library import DeferredLibrary
 from modular_tf.service.kept.claims import find_out_once
-from modular_tf.service.mapped_library import PluginLibrary
-from modular_tf.service.offers import Registrations
 from modular_tf.service.plugin import Plugin
 from modular_tf.service.plugin_entry import Attempt
+from modular_tf.service.registrations import Registrations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -238,13 +238,13 @@ class PluginPipeline:
         else:
             library.defer(finding, finding.offer)
 
-    def _library_of(self, entry: PluginEntry, trust: TrustPolicy) -> PluginLibrary:
+    def _library_of(self, entry: PluginEntry, trust: TrustPolicy) -> DeferredLibrary:
         registrations = entry.registrations
         if registrations is None:
             reserved = {} if entry.plugin.is_bundled else self._reserved
             name = entry.plugin.name
             registrations = Registrations(name, self._config, self._registries, reserved)
-        return PluginLibrary(entry, self._config, trust, registrations, self._admission.mark)
+        return DeferredLibrary(entry, self._config, trust, registrations, self._admission.mark)
 
     def _tell_hooks(self, entry: PluginEntry) -> None:
         if not self._hooks.are_none and entry.has_other_state():

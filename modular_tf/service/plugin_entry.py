@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.registry import Registered
     from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.native.library import Library
-    from modular_tf.service.mapped_library import PluginLibrary
-    from modular_tf.service.offers import Registrations
+    from modular_tf.service.deferred_library import DeferredLibrary
     from modular_tf.service.plugin import Plugin
+    from modular_tf.service.registrations import Registrations
 
     _Given = ParamSpec("_Given")
 
@@ -75,7 +75,7 @@ class PluginEntry:
     ) -> None:
         self.registrations = registrations
         self._plugin = plugin
-        self._serving: PluginLibrary | None = None
+        self._serving: DeferredLibrary | None = None
         self._attempt = attempt
         self._state_told = plugin.state
 
@@ -156,11 +156,11 @@ class PluginEntry:
     # -- what it serves ---------------------------------------------------------------------------
 
     @property
-    def serving(self) -> PluginLibrary | None:
+    def serving(self) -> DeferredLibrary | None:
         """What registers for it, None before it does."""
         return self._serving
 
-    def serve(self, make: Callable[[], PluginLibrary]) -> PluginLibrary:
+    def serve(self, make: Callable[[], DeferredLibrary]) -> DeferredLibrary:
         """Return what registers for it, which is made the first time."""
         if self._serving is None:
             made = make()

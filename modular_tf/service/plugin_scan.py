@@ -36,12 +36,12 @@ def scan(candidates: Sequence[Candidate], config: Config, cache: ScanCache) -> l
         config: What the user decided.
         cache: What is known of libraries, and takes what becomes known.
     """
-    made = Scan(candidates, config, cache)
+    made = PluginScan(candidates, config, cache)
     made.probe(made.recall(candidates), tell_progress=lambda: None)
     return made.plugins
 
 
-class Scan:
+class PluginScan:
     """Candidates that become plugins: those of which nothing is known have to be probed.
 
     Used under the service's lock, but need not have it from one call to the next.

@@ -7,7 +7,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf.discovery.search import Discovery, discover, discover_named, installed_among
+from modular_tf.discovery.search import FoundCandidates, discover, discover_named, installed_among
 from modular_tf.discovery.sources.installed import Installation
 from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.discovery.sources.search_paths import SearchPaths, python_path
@@ -18,7 +18,7 @@ from modular_tf.service.kept.claims import find_out_once
 from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.outcome import lost_schemes, without
 from modular_tf.service.plugin_entry import PluginEntry, log_step
-from modular_tf.service.plugin_scan import Scan, scan
+from modular_tf.service.plugin_scan import PluginScan, scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 _PATIENCE_S = 10.0  # with another process that reads one library
 
 
-class Search(NamedTuple):
-    """A search under way.
+class SearchUnderWay(NamedTuple):
+    """What a search has found, before what is unknown of it was probed.
 
     Attributes:
         found: What there is.
@@ -45,8 +45,8 @@ class Search(NamedTuple):
         unknown: Those of them that have to be probed.
     """
 
-    found: Discovery
-    scan: Scan
+    found: FoundCandidates
+    scan: PluginScan
     unknown: list[Candidate]
 
 
@@ -72,7 +72,7 @@ class KnownPlugins:
         self._config = config
         self._taken = taken
         self._entries: dict[str, PluginEntry] = {}
-        self.found: Discovery | None = None
+        self.found: FoundCandidates | None = None
         self.all_wanted = False
 
     def __iter__(self) -> Iterator[PluginEntry]:
@@ -96,14 +96,14 @@ class KnownPlugins:
         """Whether a shortage kept the last search from one of its sources."""
         return self.found is not None and any(p.rule == SHORTAGE for p in self.found.problems)
 
-    def begin_search(self, paths: SearchPaths, installation: Installation) -> Search:
+    def begin_search(self, paths: SearchPaths, installation: Installation) -> SearchUnderWay:
         """Find candidates; what is known already goes on."""
         self.retry_postponed()
         found = discover(paths, installation, self.cache.installed_plugins)
-        made = Scan(self._new_among(found), self._config, self.cache)
-        return Search(found, made, made.recall(made.candidates))
+        made = PluginScan(self._new_among(found), self._config, self.cache)
+        return SearchUnderWay(found, made, made.recall(made.candidates))
 
-    def finish_search(self, search: Search) -> None:
+    def finish_search(self, search: SearchUnderWay) -> None:
         """Name and keep the plugins that are new, when the unknown ones have been probed."""
         self._keep([PluginEntry(_logged(plugin)) for plugin in search.scan.plugins])
         self.found = search.found
@@ -150,7 +150,7 @@ class KnownPlugins:
         """Return a name that nobody has: this one, or one with a number behind it."""
         return _unused_name(name, self._entries, self._taken())
 
-    def _new_among(self, discovery: Discovery) -> list[Candidate]:
+    def _new_among(self, discovery: FoundCandidates) -> list[Candidate]:
         known = self._by_identity()
         return [found for found in discovery.candidates if found.identity not in known]
 
@@ -335,26 +335,31 @@ class PluginSearch:
     @delivers_at_end
     def _begin(
         self, paths: SearchPaths, installation: Installation, *, again: bool
-    ) -> Search | None:
+    ) -> SearchUnderWay | None:
         with self._lock:
             if not again and paths == self._searched:  # another thread has done it meanwhile
                 return None
             return self.known.begin_search(paths, installation)
 
     @delivers_at_end
-    def _recall_anew(self, search: Search, candidates: Sequence[Candidate]) -> list[Candidate]:
+    def _recall_anew(
+        self, search: SearchUnderWay, candidates: Sequence[Candidate]
+    ) -> list[Candidate]:
         with self._lock:
             return search.scan.recall(candidates)
 
     @delivers_at_end
     def _probe(
-        self, search: Search, candidates: Sequence[Candidate], tell_progress: Callable[[], None]
+        self,
+        search: SearchUnderWay,
+        candidates: Sequence[Candidate],
+        tell_progress: Callable[[], None],
     ) -> None:
         with self._lock:
             search.scan.probe(candidates, tell_progress)
 
     @delivers_at_end
-    def _finish(self, search: Search, paths: SearchPaths) -> None:
+    def _finish(self, search: SearchUnderWay, paths: SearchPaths) -> None:
         with self._lock:
             self.known.finish_search(search)
             self._searched = paths

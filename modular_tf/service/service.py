@@ -22,11 +22,11 @@ from modular_tf.service.lifetime import (
     not_closed_in_time,
 )
 from modular_tf.service.log_output import follow_environment
-from modular_tf.service.offers import reserved_schemes
 from modular_tf.service.outcome import NOTHING_LOST, lost_devices, without
 from modular_tf.service.pipeline import PluginPipeline
 from modular_tf.service.plugins import KnownPlugins, PluginSearch
 from modular_tf.service.python_objects import PythonContributions
+from modular_tf.service.registrations import reserved_schemes
 from modular_tf.service.registries import Registries
 from modular_tf.service.reload.hot_reload import HotReload
 from modular_tf.service.report import Report

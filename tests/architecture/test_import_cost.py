@@ -16,7 +16,7 @@ FOR_WHAT_IS_NEW = {
     "hashlib", "logging", "modular_tf.discovery.probe",
     "modular_tf.discovery.record_rows", "modular_tf.discovery.trust.record",
     "modular_tf.first_contact.trials",
-    "modular_tf.service.loaded_library",
+    "modular_tf.service.library_loading",
 }  # fmt: skip
 
 SUBJECT = """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.search import Discovery, discover
+from modular_tf.discovery.search import FoundCandidates, discover
 from modular_tf.discovery.sources.search_paths import SearchPaths
 from tests.discovery.site_folder import install
 
@@ -23,7 +23,7 @@ def site(tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def search(*python_path: Path) -> Discovery:
+def search(*python_path: Path) -> FoundCandidates:
     return discover(
         SearchPaths(
             python_path=tuple(map(str, python_path)), sources=frozenset({Source.ENTRY_POINT})
@@ -31,7 +31,7 @@ def search(*python_path: Path) -> Discovery:
     )
 
 
-def paths(result: Discovery) -> list[str]:
+def paths(result: FoundCandidates) -> list[str]:
     return [candidate.path for candidate in result.candidates]
 
 
@@ -191,7 +191,7 @@ def test_other_groups_are_left_alone(site: Path) -> None:
 
     result = search(site)
 
-    assert result == Discovery(candidates=(), problems=(), searched=())
+    assert result == FoundCandidates(candidates=(), problems=(), searched=())
 
 
 def test_of_two_installations_the_first_on_the_path_counts(tmp_path: Path) -> None:

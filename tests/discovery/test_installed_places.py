@@ -19,18 +19,18 @@ from tests.discovery.site_folder import install
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from modular_tf.discovery.search import Discovery
+    from modular_tf.discovery.search import FoundCandidates
     from tests.discovery.conftest import LibraryCompiler
 
 _PLUGIN = ElfBuilder().build()
 _LIBRARY = ElfBuilder(exports=("something",)).build()
 
 
-def found(result: Discovery) -> list[tuple[str, Source]]:
+def found(result: FoundCandidates) -> list[tuple[str, Source]]:
     return [(candidate.path, candidate.source) for candidate in result.candidates]
 
 
-def search_distributions(*python_path: Path) -> Discovery:
+def search_distributions(*python_path: Path) -> FoundCandidates:
     return discover(
         SearchPaths(
             python_path=tuple(map(str, python_path)), sources=frozenset({Source.DISTRIBUTION})

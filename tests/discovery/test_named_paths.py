@@ -14,7 +14,7 @@ from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.discovery.sources.search_paths import SearchPaths
 
 if TYPE_CHECKING:
-    from modular_tf.discovery.search import Discovery
+    from modular_tf.discovery.search import FoundCandidates
 
 
 def touch(path: Path) -> Path:
@@ -23,7 +23,7 @@ def touch(path: Path) -> Path:
     return path
 
 
-def found(result: Discovery) -> list[tuple[str, Source]]:
+def found(result: FoundCandidates) -> list[tuple[str, Source]]:
     return [(candidate.path, candidate.source) for candidate in result.candidates]
 
 

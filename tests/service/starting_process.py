@@ -18,7 +18,7 @@ from modular_tf.service import admission, plugins
 from modular_tf.service.admission import Admission
 from modular_tf.service.configuration import Config
 from modular_tf.service.kept.claims import Claims
-from modular_tf.service.plugin_scan import Scan
+from modular_tf.service.plugin_scan import PluginScan
 from modular_tf.service.service import PluginService
 
 NAME, SIGNS = sys.argv[1], Path(sys.argv[2])
@@ -32,7 +32,7 @@ def step(sign: str, permission: str) -> None:
         time.sleep(0.01)
 
 
-real_probe, real_try_out, real_wait = Scan.probe, Admission.try_out, Claims.wait
+real_probe, real_try_out, real_wait = PluginScan.probe, Admission.try_out, Claims.wait
 
 
 def probe(self, candidates, tell_progress):
@@ -55,7 +55,7 @@ def wait(self, key, patience_s, check):
 
 def main() -> None:
     """Load all plugins."""
-    Scan.probe, Admission.try_out, Claims.wait = probe, try_out, wait
+    PluginScan.probe, Admission.try_out, Claims.wait = probe, try_out, wait
     patience_s = float(os.environ.get("PATIENCE_S", "600"))
     plugins._PATIENCE_S = admission._PATIENCE_S = patience_s
     config = Config(first_contact_timeout_s=float(os.environ.get("TIMEOUT_S", "60")))

@@ -15,8 +15,8 @@ from modular_tf.errors import ClosedError
 from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
 from modular_tf.hookspecs import hookimpl
 from modular_tf.service.configuration import Config
+from modular_tf.service.deferred_library import DeferredLibrary
 from modular_tf.service.kept.scan_cache import ScanCache, cache
-from modular_tf.service.mapped_library import PluginLibrary
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore
@@ -41,8 +41,8 @@ DEVICE_STEPS = [
 STEPS_OF_ALL = [
     "modular_tf.service.plugins:discover",
     "modular_tf.service.plugins:find_out_once",
-    "modular_tf.service.plugin_scan:Scan.recall",
-    "modular_tf.service.plugin_scan:Scan.probe",
+    "modular_tf.service.plugin_scan:PluginScan.recall",
+    "modular_tf.service.plugin_scan:PluginScan.probe",
     "modular_tf.service.plugins:KnownPlugins.finish_search",
     "modular_tf.service.hooks:Hooks.filesystems",
     "modular_tf.service.python_objects:PythonContributions._register",
@@ -54,8 +54,8 @@ STEPS_OF_ALL = [
     "modular_tf.service.plugin:Plugin.registered",
     "modular_tf.service.plugin_entry:PluginEntry.change",
     "modular_tf.service.pipeline:PluginPipeline._register",
-    "modular_tf.service.pipeline:PluginLibrary",
-    "modular_tf.service.mapped_library:PluginLibrary.defer",
+    "modular_tf.service.pipeline:DeferredLibrary",
+    "modular_tf.service.deferred_library:DeferredLibrary.defer",
     "modular_tf.filesystem.registry:SchemeRegistration.enter",
     "modular_tf.device.registry:DeviceRegistry.enter",
     "modular_tf.service.kept.scan_cache:ScanCache.save",
@@ -259,7 +259,7 @@ def test_what_is_registered_is_mapped_without_the_lock_of_the_service(
 ):
     """A signal handler of a thread that maps it may wait for that lock."""
     service, free = loaded(TRIED, plugin_file("libcut.so")), []
-    real = PluginLibrary.open_now
+    real = DeferredLibrary.open_now
 
     def open_now(library):
         if not free:
@@ -267,7 +267,7 @@ def test_what_is_registered_is_mapped_without_the_lock_of_the_service(
             free.append(finishes(service.close_at_exit))
         return real(library)
 
-    monkeypatch.setattr(PluginLibrary, "open_now", open_now)
+    monkeypatch.setattr(DeferredLibrary, "open_now", open_now)
     with suppress(ClosedError):
         service.load("cut")
 

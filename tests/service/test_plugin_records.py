@@ -78,8 +78,8 @@ def test_what_became_of_a_plugin_at_its_first_use_is_in_its_record(plugin_file):
 
 @pytest.mark.parametrize(
     "name",
-    ["admission", "loaded_library", "mapped_library", "offers", "outcome", "pipeline", "plugin",
-     "plugin_entry", "plugin_scan", "plugins"],
+    ["admission", "library_loading", "deferred_library", "registrations", "outcome", "pipeline",
+     "plugin", "plugin_entry", "plugin_scan", "plugins"],
 )  # fmt: skip
 def test_the_main_way_knows_nothing_of_replacement(name):
     module = importlib.import_module(f"modular_tf.service.{name}")

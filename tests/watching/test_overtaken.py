@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.errors import ClosedError, UnimplementedError
-from modular_tf.service.mapped_library import PluginLibrary
+from modular_tf.service.deferred_library import DeferredLibrary
 from modular_tf.service.report import State
 from tests.watching.conftest import told, write
 
@@ -152,11 +152,11 @@ STEPS = [
     "modular_tf.service.plugin:Plugin.registered",
     "modular_tf.service.plugin_entry:PluginEntry.change",
     "modular_tf.service.pipeline:PluginPipeline._register",
-    "modular_tf.service.mapped_library:PluginLibrary.open_now",
+    "modular_tf.service.deferred_library:DeferredLibrary.open_now",
     "modular_tf.service.reload.replacement:StagedRegistrations.give_up_taken",
     "modular_tf.service.reload.replacement:StagedRegistrations.take_over",
     "modular_tf.service.reload.retired_library:RetiredLibrary.of",
-    "modular_tf.service.mapped_library:PluginLibrary.forget",
+    "modular_tf.service.deferred_library:DeferredLibrary.forget",
     "modular_tf.filesystem.registry:SchemeRegistration.enter",
     "modular_tf.filesystem.registry:SchemeRegistration.undo",
     "modular_tf.service.reload.retired_library:RetiredLibrary.close",
@@ -240,7 +240,7 @@ def test_a_plugin_that_is_removed_during_an_interrupted_first_use_serves_nobody(
 ):
     path = Path(put(scheme="one"))
     service.load()
-    load = PluginLibrary._load
+    load = DeferredLibrary._load
 
     def remove_it(library):
         loaded = load(library)
@@ -248,9 +248,9 @@ def test_a_plugin_that_is_removed_during_an_interrupted_first_use_serves_nobody(
         assert told(service.refresh()) == [("removed", "x", "loaded")]
         return loaded
 
-    monkeypatch.setattr(PluginLibrary, "_load", remove_it)
+    monkeypatch.setattr(DeferredLibrary, "_load", remove_it)
     interrupt_once(
-        monkeypatch, "modular_tf.service.mapped_library:PluginLibrary._differences", "before"
+        monkeypatch, "modular_tf.service.deferred_library:DeferredLibrary._differences", "before"
     )
     with pytest.raises(KeyboardInterrupt):
         service.filesystem("one")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from modular_tf.discovery.candidate import Candidate
-    from modular_tf.discovery.search import Discovery
+    from modular_tf.discovery.search import FoundCandidates
     from modular_tf.discovery.sources.search_paths import SearchPaths
     from modular_tf.service.plugin_entry import PluginEntry
     from modular_tf.service.plugins import KnownPlugins
@@ -76,7 +76,7 @@ class FollowedFiles:
             weakref.WeakKeyDictionary()
         )
 
-    def search(self, places: SearchPaths, scope: Scope) -> Discovery:
+    def search(self, places: SearchPaths, scope: Scope) -> FoundCandidates:
         """Search what may have files of the scope: installed packages cost most of the time."""
         installed = [e for e in self._known if e.plugin.candidate.source is Source.DISTRIBUTION]
         if scope.is_all or any(entry.plugin.path in scope for entry in installed):
@@ -105,7 +105,7 @@ class FollowedFiles:
         plugins = [entry.plugin for entry in self._known]
         return {p.path: p.identity for p in plugins if p.identity is not None and not p.is_bundled}
 
-    def gone(self, found: Discovery, scope: Scope) -> Iterator[PluginEntry]:
+    def gone(self, found: FoundCandidates, scope: Scope) -> Iterator[PluginEntry]:
         """Yield plugins whose file is gone, or leads to the file of another one now."""
         twins = {twin.path for candidate in found.candidates for twin in candidate.twins}
         paths = {candidate.path for candidate in found.candidates}
@@ -117,7 +117,9 @@ class FollowedFiles:
             if is_twin or not os.path.lexists(path):
                 yield entry
 
-    def compare(self, found: Discovery, scope: Scope) -> tuple[list[Replaced], list[Candidate]]:
+    def compare(
+        self, found: FoundCandidates, scope: Scope
+    ) -> tuple[list[Replaced], list[Candidate]]:
         """Return the plugins whose file is another one, and the files that are nobody's yet."""
         by_path = self._by_path()
         plugins = [entry.plugin for entry in self._known]
@@ -137,7 +139,7 @@ class FollowedFiles:
         return replaced, new
 
     def orphaned(
-        self, found: Discovery, left: Iterable[PluginEntry], new: Sequence[Candidate]
+        self, found: FoundCandidates, left: Iterable[PluginEntry], new: Sequence[Candidate]
     ) -> list[Candidate]:
         """Return the files of plugins whose own path leads to another file now."""
         identities = {entry.plugin.candidate.identity for entry in left}

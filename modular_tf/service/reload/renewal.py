@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.sources.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
-    from modular_tf.service.offers import Registrations
     from modular_tf.service.plugin_entry import Attempt
     from modular_tf.service.plugins import KnownPlugins
+    from modular_tf.service.registrations import Registrations
     from modular_tf.service.reload.followed_files import Replaced, Scope
 
 _log = EventLog("plugin")

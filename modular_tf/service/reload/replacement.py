@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.errors import AlreadyExistsError, ModularTFError
 from modular_tf.rules import Violation
-from modular_tf.service.offers import Registrations
+from modular_tf.service.registrations import Registrations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

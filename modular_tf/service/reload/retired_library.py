@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import ModularTFError
-from modular_tf.service.offers import close_served
+from modular_tf.service.registrations import close_served
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from modular_tf.device.device import Device
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
-    from modular_tf.service.offers import Registrations
     from modular_tf.service.plugin import Plugin
+    from modular_tf.service.registrations import Registrations
 
 
 class RetiredLibrary:

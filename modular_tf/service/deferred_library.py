@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.native.library import Library
     from modular_tf.service.configuration import Config
-    from modular_tf.service.loaded_library import LoadedLibrary
-    from modular_tf.service.offers import Registrations
+    from modular_tf.service.library_loading import LoadResult
     from modular_tf.service.plugin import Plugin
     from modular_tf.service.plugin_entry import PluginEntry
+    from modular_tf.service.registrations import Registrations
 
     Mark = Callable[[Plugin], AbstractContextManager[object]]
 
 _NO_TABLES: Mapping[str, FilesystemTables] = MappingProxyType({})
 
 
-class PluginLibrary:
+class DeferredLibrary:
     """Registers what the library of a plugin offers, and maps it at the first use of that.
 
     Used under the service's lock, except that any thread may have it mapped, or close it.
@@ -78,7 +78,7 @@ class PluginLibrary:
         self._trust = trust
         self._mark = mark
         self._promised: Finding | None = None
-        self._loaded: LoadedLibrary | None = None
+        self._loaded: LoadResult | None = None
         self._is_open = False
         self._is_over = False
         self._lock = ForkLock()
@@ -212,12 +212,12 @@ class PluginLibrary:
                 if self._is_over:  # it was closed meanwhile, and no next use finishes this
                     self.registrations.close([], at_exit=False)
 
-    def _load(self) -> LoadedLibrary:
+    def _load(self) -> LoadResult:
         if self._loaded is not None:
             return self._loaded
         try:
             # What loads libraries is imported where one is loaded; a list loads none.
-            from modular_tf.service.loaded_library import load_library  # noqa: PLC0415
+            from modular_tf.service.library_loading import load_library  # noqa: PLC0415
 
             self._name()
         except OSError as error:  # also of an import

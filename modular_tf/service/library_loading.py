@@ -18,8 +18,8 @@ from modular_tf.processes.plugin_output import output_to_standard_error
 from modular_tf.rules import Violation
 from modular_tf.rules.filesystem import SCHEME_INIT_SUCCEEDS
 from modular_tf.rules.shortage import ShortageError, raise_shortage
-from modular_tf.service.offers import close_served
 from modular_tf.service.outcome import Outcome
+from modular_tf.service.registrations import close_served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _HOST_DEVICE = "libhost_device.so"
 
 
-class LoadedLibrary(NamedTuple):
+class LoadResult(NamedTuple):
     """A library that was loaded, or why it, or a part of it, could not be.
 
     Attributes:
@@ -65,7 +65,7 @@ class LoadedLibrary(NamedTuple):
 
 def load_library(
     plugin: Plugin, config: Config, trust: TrustPolicy, why_taken: Callable[[str], Violation | None]
-) -> LoadedLibrary:
+) -> LoadResult:
     """Map a library and run its init functions; what goes wrong in it is part of the result.
 
     Args:
@@ -112,7 +112,7 @@ class _Loading:
         self._reasons: list[Violation] = []
         self._warnings: list[Violation] = []
 
-    def run(self) -> LoadedLibrary:
+    def run(self) -> LoadResult:
         # The native core, which many processes that only list plugins never need.
         from modular_tf.loading.bound_files import close_unopened  # noqa: PLC0415
         from modular_tf.loading.loader import map_file  # noqa: PLC0415
@@ -176,8 +176,8 @@ class _Loading:
             self.kernels = None
             self._fail("load", error)
 
-    def _result(self) -> LoadedLibrary:
-        return LoadedLibrary(
+    def _result(self) -> LoadResult:
+        return LoadResult(
             self._library,
             self._tables,
             tuple(self.filesystems),
