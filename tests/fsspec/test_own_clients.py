@@ -94,6 +94,7 @@ def test_a_warning_that_is_an_error_takes_nothing(memory_service, installed):
     assert "mine" not in fsspec.registry
 
 
+@pytest.mark.beyond_core
 def test_the_libraries_are_not_imported(run_python):
     run_python(
         """
