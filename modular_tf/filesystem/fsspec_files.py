@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 from modular_tf.errors import ClosedError, DataLossError, ModularTFError
 from modular_tf.filesystem.files import (
     RandomAccessFile,
     ReadOnlyMemoryRegion,
     WritableFile,
-    give_up,
 )
 from modular_tf.filesystem.python_errors import error_for
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from typing_extensions import Buffer
+
+# Servers of these have each part of a file as soon as it is sent, in the place of the old file.
+_SENDING_AT_ONCE = {"fsspec.implementations.ftp", "fsspec.implementations.webhdfs"}
 
 
 def is_of_fsspec(candidate: object, name: str) -> bool:
@@ -134,25 +137,33 @@ class FsspecWritableFile(WritableFile):
     given up.
     """
 
-    __slots__ = ("_file", "is_stored_by_close", "is_torn")
+    __slots__ = ("__weakref__", "_file", "is_stored_by_close", "is_torn")
 
     def __init__(self, file: Any, uri: str) -> None:
         self.uri = uri
         self.is_torn = False
-        self.is_stored_by_close = is_of_fsspec(file, "AbstractBufferedFile")
+        self.is_stored_by_close = _is_stored_by_close(file)
         self._file: Any = file
 
     def append(self, data: Buffer) -> None:
         """Add all of `data`."""
-        file = self._open_file()
-        # A client may send it after its `write` has returned, and the caller changes or frees it.
-        whole = data if isinstance(data, bytes) else bytes(memoryview(data))
-        with translated_errors("append", self.uri):
-            try:
-                file.write(whole)
-            except BaseException:
-                self.is_torn = self.is_stored_by_close
-                raise
+        try:
+            file = self._open_file()
+            with translated_errors("append", self.uri):
+                # A client may send it after its `write` has returned, and the caller changes or
+                # frees it.
+                file.write(data if isinstance(data, bytes) else bytes(memoryview(data)))
+        except BaseException:
+            self._tear()
+            raise
+
+    def _tear(self) -> None:
+        """Have its end discard the client's file, which its own end would store."""
+        file = self._file
+        if self.is_stored_by_close and file is not None and not self.is_torn:
+            # No `__del__`: the collector may end the client's file before this one.
+            finalize(self, _give_up, file, self.uri)
+            self.is_torn = True
 
     def tell(self) -> int:
         """Return the position at which the next byte will be written."""
@@ -184,23 +195,38 @@ class FsspecWritableFile(WritableFile):
             self.close()
         elif file is not None:
             self._file = None
-            try:
-                # Before it has begun to send there is nothing to discard, and some would remove
-                # the old file.
-                if getattr(file, "offset", None) is not None:
-                    with translated_errors("discard", self.uri):
-                        file.discard()
-            finally:
-                file.closed = True  # else its end would store it
-
-    def __del__(self) -> None:
-        if getattr(self, "is_torn", False):
-            give_up(self)
+            _discard(file, self.uri)
 
     def _open_file(self) -> Any:
         if self._file is None:
             raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
         return self._file
+
+
+def _is_stored_by_close(file: Any) -> bool:
+    """Return whether a client sends nothing, or nothing that others see, before its file's end."""
+    sends_at_once = {cls.__module__ for cls in type(file).__mro__} & _SENDING_AT_ONCE
+    return is_of_fsspec(file, "AbstractBufferedFile") and not sends_at_once
+
+
+def _discard(file: Any, uri: str) -> None:
+    """Have a client store nothing of a file that is open."""
+    if file.closed:
+        return
+    try:
+        # Before it has begun to send there is nothing to discard, and some would remove the old
+        # file.
+        if getattr(file, "offset", None) is not None:
+            with translated_errors("discard", uri):
+                file.discard()
+    finally:
+        file.closed = True  # else its end would store it
+
+
+def _give_up(file: Any, uri: str) -> None:
+    """Discard a file that nobody closed, whose error is raised already."""
+    with suppress(ModularTFError):
+        _discard(file, uri)
 
 
 class FsspecMemoryRegion(ReadOnlyMemoryRegion):

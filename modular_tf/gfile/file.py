@@ -9,6 +9,7 @@ TensorFlow reopens it and, in mode "w", empties it.
 from __future__ import annotations
 
 import operator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.errors import (
@@ -284,7 +285,7 @@ class GFile(GivenUpByException):
                 raise failure
         failures: list[Exception] = []
         try:
-            if not self._wrote and ("w" in self._mode or "a" in self._mode):
+            if self._is_yet_to_be_created():
                 self._open_writer()
         except Exception as error:  # noqa: BLE001  (raised below)
             failures.append(error)
@@ -309,6 +310,9 @@ class GFile(GivenUpByException):
         """Discard the file of a store, which stays as it was; keep any other."""
         if self.writable() and self._filesystem(self._uri()).is_object_store:
             self._wrote = True  # what was never written is not created
+        elif self._is_yet_to_be_created():  # the file of a client knows whether it is in a store
+            with suppress(ModularTFError):  # why it is given up is told
+                self._open_writer()
         writer = self._writer
         if writer is not None and is_stored_by_close(writer):
             self._writer, self._failure = None, None
@@ -352,6 +356,9 @@ class GFile(GivenUpByException):
             raise
         self._wrote = True
         return self._writer
+
+    def _is_yet_to_be_created(self) -> bool:
+        return not self._wrote and ("w" in self._mode or "a" in self._mode)
 
     def _require_open(self) -> None:
         if self._closed:

@@ -1,0 +1,187 @@
+"""Files of fsspec's clients that are given up: which of them a store keeps nothing of."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+
+import pytest
+from fsspec.implementations.ftp import FTPFile
+from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.spec import AbstractBufferedFile
+
+from modular_tf import errors, gfile
+from modular_tf.service.service import PluginService
+
+
+class _Store(MemoryFileSystem):
+    """A store that gets each file at its end, as most clients do it."""
+
+    cachable = False
+
+    def __init__(self):
+        super().__init__()
+        self.stored = {}
+        self.is_full = False
+
+    def _open(self, path, mode="rb", **_options):
+        return _File(self, path, mode)
+
+
+class _File(AbstractBufferedFile):
+    def _initiate_upload(self):
+        self.parts = b""
+
+    def _upload_chunk(self, final=False):
+        self.parts += self.buffer.getvalue()
+        if final:
+            self.fs.stored[self.path] = self.parts
+        return True
+
+    def write(self, data):
+        if self.fs.is_full:
+            raise OSError(28, "no space left")
+        return super().write(data)
+
+
+@pytest.fixture
+def store():
+    return _Store()
+
+
+@pytest.fixture
+def service(store):
+    with PluginService(bundled=False) as service:
+        service.register_filesystem("kept", store)
+        yield service
+
+
+@pytest.fixture
+def fs(service):
+    return service.filesystem("kept")
+
+
+class _Cycle:
+    """What only the collector ends."""
+
+
+OPENERS = {
+    "file": lambda fs, service: fs.new_writable_file("kept://f"),
+    "raw": lambda fs, service: fs.open("kept://f", "wb", 0),
+    "stream": lambda fs, service: fs.open("kept://f", "wb"),
+    "gfile": lambda fs, service: gfile.GFile("kept://f", "wb", service=service),
+}
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+def test_a_torn_file_is_not_stored_in_whichever_order_the_collector_ends_it(
+    opener, fs, service, store
+):
+    """What holds its error holds itself by the traceback, and the client's file is the older."""
+    file = OPENERS[opener](fs, service)
+    write = file.append if opener == "file" else file.write
+    write(bytes(9 << 20))
+    store.is_full = True
+    with pytest.raises(errors.ResourceExhaustedError) as raised:
+        write(bytes(9 << 20))
+    cycle = _Cycle()
+    cycle.holds = (cycle, file, raised)
+    ended = weakref.ref(cycle)
+    del file, write, raised, cycle
+    gc.collect()
+
+    assert ended() is None
+    assert store.stored == {}
+
+
+def test_an_append_that_finds_no_memory_is_our_error_and_stores_nothing(fs, store, monkeypatch):
+    def no_memory(_data):
+        raise MemoryError
+
+    file = fs.new_writable_file("kept://f")
+    file.append(b"first")
+    monkeypatch.setattr("modular_tf.filesystem.fsspec_files.memoryview", no_memory, raising=False)
+    with pytest.raises(errors.ResourceExhaustedError):
+        file.append(bytearray(b"second"))
+    del file
+    gc.collect()
+
+    assert store.stored == {}
+
+
+def test_an_append_that_is_interrupted_before_it_begins_stores_nothing(fs, store):
+    file = fs.new_writable_file("kept://f")
+    file.append(b"first")
+
+    def interrupt(frame, event, _argument):
+        if event == "return" and frame.f_code.co_name == "_open_file":
+            raise KeyboardInterrupt
+
+    before = sys.getprofile()
+    sys.setprofile(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            file.append(b"second")
+    finally:
+        sys.setprofile(before)
+    del file
+    gc.collect()
+
+    assert store.stored == {}
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_torn_file_that_somebody_ends_is_as_that_wants(closes, fs, store):
+    file = fs.new_writable_file("kept://f")
+    file.append(b"first")
+    store.is_full = True
+    with pytest.raises(errors.ResourceExhaustedError):
+        file.append(b"second")
+    if closes:
+        file.close()
+    else:
+        file.discard()
+    del file
+    gc.collect()
+
+    assert [*store.stored.values()] == ([b"first"] if closes else [])
+
+
+@pytest.mark.parametrize("mode", ["w", "wb", "a"])
+def test_a_gfile_that_is_left_before_its_first_write_stores_nothing(mode, service, store):
+    with pytest.raises(ArithmeticError), gfile.GFile("kept://f", mode, service=service):
+        raise ArithmeticError
+
+    assert store.stored == {}
+
+
+class _Ftp(_Store):
+    """A server that has each part of a file as soon as it is sent."""
+
+    def __init__(self):
+        super().__init__()
+        self.ftp = self
+
+    def storbinary(self, command, data, blocksize, rest):
+        path = command.removeprefix("STOR ")
+        self.stored[path] = self.stored.get(path, b"")[: rest or 0] + data.read()
+
+    def rm(self, path, *_arguments, **_options):
+        del self.stored[path]
+
+    def _open(self, path, mode="rb", **options):
+        return FTPFile(self, path, mode, block_size=4)
+
+
+def test_a_file_that_arrives_as_it_is_written_stays_as_far_as_it_was_written():
+    ftp = _Ftp()
+    with PluginService(bundled=False) as service:
+        service.register_filesystem("served", ftp)
+        fs = service.filesystem("served")
+        file = fs.new_writable_file("served://f")
+        file.append(b"12345678")
+        file.append(b"9")
+        file.__exit__(ArithmeticError, ArithmeticError(), None)
+
+    assert list(ftp.stored.values()) == [b"123456789"]
