@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from modular_tf.cli.failures import Failures
 from modular_tf.cli.fs.globbing import expand
@@ -64,3 +67,23 @@ def test_no_match_is_an_error(service, tree):
 def test_a_wildcard_before_the_path_is_refused(service):
     with pytest.raises(InvalidArgumentError, match="in the path only"):
         expand(service, "file://h*st/x", Failures())
+
+
+class _Remarking(MemoryFileSystem):
+    """A client that warns of something else."""
+
+    def ls(self, path, *arguments, **options):
+        warnings.warn("a remark", FutureWarning, stacklevel=2)
+        return super().ls(path, *arguments, **options)
+
+
+def test_a_warning_of_a_client_is_no_failure_and_is_not_lost(service):
+    client = _Remarking(global_store=False, skip_instance_cache=True)
+    client.pipe_file("/d/a.txt", b"x")
+    service.register_filesystem("remarking", client)
+    failures = Failures()
+    with pytest.warns(FutureWarning, match="a remark"):
+        found = expand(service, "remarking:///d/*.txt", failures)
+
+    assert uris(found) == ["remarking:///d/a.txt"]
+    assert failures.count == 0

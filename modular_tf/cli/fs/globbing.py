@@ -26,7 +26,12 @@ def matching_paths(filesystem: Filesystem, pattern: str, failures: Failures) -> 
         warnings.simplefilter("always", IncompleteListingWarning)
         matches = filesystem.get_matching_paths(pattern)
     for warning in caught:
-        failures.add(str(warning.message), pattern)
+        if issubclass(warning.category, IncompleteListingWarning):
+            failures.add(str(warning.message), pattern)
+        else:  # of a client
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
     return matches
 
 
