@@ -93,8 +93,11 @@ class FsspecNames:
             return f"{directory}/" in shown
         from inspect import signature  # noqa: PLC0415  (takes long, and is rarely needed)
 
-        if "prefix" not in signature(self._fs.find).parameters:
-            return True
+        client = self._fs
+        while "prefix" not in signature(client.find).parameters:
+            client = getattr(client, "fs", None)  # one that a wrapper hands everything on to
+            if client is None:
+                return True
         return asks and bool(self._fs.find(directory, prefix="/"))
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 import pyarrow.fs
 import pytest
 from fsspec.implementations.arrow import ArrowFSWrapper
+from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
@@ -445,6 +446,31 @@ def test_a_tree_with_what_no_path_leads_to_stays_where_it_is(served_keys, folder
         with pytest.raises(errors.DataLossError):
             call()
         assert set(store) == before
+
+
+class _ShowsMarkers(MemoryFileSystem):
+    """Shows the marker of a directory as gcsfs does, and finds by a prefix."""
+
+    def ls(self, path, detail=True, **options):
+        own = {"name": self._strip_protocol(path), "type": "directory", "size": 0}
+        found = [own, *super().ls(path, detail=True, **options)]
+        return found if detail else [one["name"] for one in found]
+
+    def find(self, path, *arguments, prefix="", **options):
+        below = f"{self._strip_protocol(path)}/{prefix}"
+        return [one for one in self.store if one.startswith(below)]
+
+
+@pytest.mark.parametrize("is_wrapped", [False, True])
+def test_the_marker_of_a_directory_is_no_key_with_a_doubled_slash(is_wrapped):
+    memory = _ShowsMarkers(global_store=False, skip_instance_cache=True)
+    memory.pipe_file("/top/folder/a", b"x")
+    memory.store["/top/beside/a"] = memory.store["/top/beside//b"] = MemoryFile(memory, "/x", b"x")
+    bridge = FsspecOps(DirFileSystem("/top", memory) if is_wrapped else memory)
+    base = "zz://" if is_wrapped else "zz:///top/"
+
+    assert tuple(bridge.listing(f"{base}folder")) == (["a"], (), frozenset())
+    assert tuple(bridge.listing(f"{base}beside")) == (["a"], ("",), frozenset())
 
 
 def test_usual_directories_have_nothing_that_no_path_leads_to(ops):
