@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.filesystem.child_names import clean_names
+from modular_tf.filesystem.child_names import IncompleteListingWarning, clean_names
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_fsspec_filesystem
 from modular_tf.filesystem.python_errors import error_for
@@ -124,6 +124,8 @@ def _forwarder(name: str) -> Callable[..., Any]:
         path = arguments[0] if arguments and isinstance(arguments[0], str) else None
         try:
             result = getattr(self.implementation, name)(*arguments)
+        except IncompleteListingWarning:  # an error by the user's filter of warnings
+            raise
         except Exception as error:
             known = error_for(error, plugin=self.plugin, path=path, operation=name)
             if known is error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import warnings
 from datetime import datetime
 
 import pyarrow.fs
@@ -429,6 +430,10 @@ def test_names_without_all_that_is_there_come_with_a_warning(served_keys, folder
     ):
         with pytest.warns(IncompleteListingWarning, match=f"zz://{folder}: .*{re.escape(what)}"):
             call()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", IncompleteListingWarning)
+            with pytest.raises(IncompleteListingWarning):
+                call()
 
 
 @pytest.mark.parametrize("folder", ["both", "dots", "beside", "both/two"])
