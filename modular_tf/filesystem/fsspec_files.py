@@ -149,12 +149,13 @@ class FsspecWritableFile(WritableFile):
         """Add all of `data`."""
         try:
             file = self._open_file()
-            with translated_errors("append", self.uri):
+            with translated_errors("append", self.uri), memoryview(data) as view:
                 # A client may send it after its `write` has returned, and the caller changes or
                 # frees it.
-                file.write(data if isinstance(data, bytes) else bytes(memoryview(data)))
+                file.write(data if isinstance(data, bytes) else bytes(view))
         except BaseException:
-            self._tear()
+            with suppress(TypeError), memoryview(data):  # else it is no bytes: none are missing
+                self._tear()
             raise
 
     def _tear(self) -> None:

@@ -220,15 +220,23 @@ class PluginWritableFile(WritableFile):
 
         A store keeps nothing of a file that nobody closes where this failed or was interrupted.
         """
-        with _bytes_of(data, writable=False) as source:
-            writer = self._open_writer()
-            try:
+        try:
+            with _bytes_of(data, writable=False) as source:
+                writer = self._open_writer()
                 self._check(lib.mtf_writer_append(writer, source, len(source)), "append")
-            except BaseException:
-                if self.is_stored_by_close and not lib.mtf_writer_is_interrupted(writer):
-                    self.is_torn = True
-                    lib.mtf_writer_tear(writer)
-                raise
+        except TypeError:  # these are no bytes, so none are missing
+            raise
+        except BaseException:
+            self._tear()
+            raise
+
+    def _tear(self) -> None:
+        """Have the end of a file in a store discard it, unless a signal handler was refused it."""
+        writer = self._writer
+        if writer is None or not self.is_stored_by_close or lib.mtf_writer_is_interrupted(writer):
+            return
+        self.is_torn = True
+        lib.mtf_writer_tear(writer)
 
     def appended(self) -> int | None:
         """Return how many bytes the plugin has taken so far; None when it is closed."""

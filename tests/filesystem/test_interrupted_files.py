@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import itertools
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -320,3 +321,26 @@ def test_streams_are_still_what_io_makes(place):
         assert isinstance(text, io.TextIOWrapper)
         assert isinstance(text.buffer, io.BufferedWriter)
         assert isinstance(binary, io.BufferedWriter)
+
+
+def test_a_store_keeps_nothing_of_a_file_whose_append_was_interrupted_at_any_point(
+    place, monkeypatch
+):
+    monkeypatch.setattr(type(place.fs), "is_object_store", True)
+    for point in itertools.count(1):  # at the first it has not begun
+        file = place.fs.new_writable_file(place / "f")
+        file.append(b"first")
+        more = interrupt(lambda file=file: file.append(b"second"), point=point)
+        assert file.is_torn == more
+        file.close()
+        if not more:
+            assert point > 1
+            break
+
+
+def test_a_store_keeps_a_file_that_was_given_what_is_no_bytes(place, monkeypatch):
+    monkeypatch.setattr(type(place.fs), "is_object_store", True)
+    with place.fs.new_writable_file(place / "f") as file:
+        with pytest.raises(TypeError):
+            file.append("text")
+        assert not file.is_torn

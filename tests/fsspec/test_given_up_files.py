@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import sys
+import itertools
 import weakref
 
 import pytest
@@ -13,6 +13,7 @@ from fsspec.spec import AbstractBufferedFile
 
 from modular_tf import errors, gfile
 from modular_tf.service.service import PluginService
+from tests.fixtures.interrupts import interrupt
 
 
 class _Store(MemoryFileSystem):
@@ -96,12 +97,13 @@ def test_a_torn_file_is_not_stored_in_whichever_order_the_collector_ends_it(
 
 
 def test_an_append_that_finds_no_memory_is_our_error_and_stores_nothing(fs, store, monkeypatch):
-    def no_memory(_data):
-        raise MemoryError
+    class NoMemory(bytes):
+        def __new__(cls, _data):
+            raise MemoryError
 
     file = fs.new_writable_file("kept://f")
     file.append(b"first")
-    monkeypatch.setattr("modular_tf.filesystem.fsspec_files.memoryview", no_memory, raising=False)
+    monkeypatch.setattr("modular_tf.filesystem.fsspec_files.bytes", NoMemory, raising=False)
     with pytest.raises(errors.ResourceExhaustedError):
         file.append(bytearray(b"second"))
     del file
@@ -110,25 +112,29 @@ def test_an_append_that_finds_no_memory_is_our_error_and_stores_nothing(fs, stor
     assert store.stored == {}
 
 
-def test_an_append_that_is_interrupted_before_it_begins_stores_nothing(fs, store):
+def test_a_file_whose_append_was_interrupted_at_any_point_is_not_stored(fs, store):
+    for point in itertools.count(1):  # at the first it has not begun
+        store.stored.clear()
+        file = fs.new_writable_file("kept://f")
+        file.append(b"first")
+        more = interrupt(lambda file=file: file.append(bytearray(b"second")), point=point)
+        del file
+        gc.collect()
+        assert bool(store.stored) != more
+        if not more:
+            assert point > 1
+            break
+
+
+def test_a_file_that_was_given_what_is_no_bytes_is_stored(fs, store):
     file = fs.new_writable_file("kept://f")
     file.append(b"first")
-
-    def interrupt(frame, event, _argument):
-        if event == "return" and frame.f_code.co_name == "_open_file":
-            raise KeyboardInterrupt
-
-    before = sys.getprofile()
-    sys.setprofile(interrupt)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            file.append(b"second")
-    finally:
-        sys.setprofile(before)
+    with pytest.raises(errors.InvalidArgumentError):
+        file.append("text")
     del file
     gc.collect()
 
-    assert store.stored == {}
+    assert [*store.stored.values()] == [b"first"]
 
 
 @pytest.mark.parametrize("closes", [True, False])
