@@ -369,11 +369,11 @@ def test_every_face_tells_a_missing_bucket_and_a_refused_listing(
 def fs_command(run_python, wild_plugins):
     """Run `modular-tf fs ...` against a store, and return what it says on standard error."""
 
-    def run(store, *arguments):
+    def run(store, *arguments, status=1):
         places = [*filter(None, [os.environ.get("PYTHONPATH")]), str(wild_plugins.site_dir)]
         environment = {**store.environment, "PYTHONPATH": os.pathsep.join(places)}
         code = "import sys; from modular_tf.cli.main import run; sys.exit(run())"
-        return run_python(code, "fs", *arguments, env=environment, status=1).stderr
+        return run_python(code, "fs", *arguments, env=environment, status=status).stderr
 
     return run
 
@@ -395,3 +395,15 @@ def test_a_command_tells_a_missing_bucket_once(distant_s3, fs_command, tmp_path,
 
     assert said.count("the bucket does not exist") == 1
     assert len([line for line in said.splitlines() if line.startswith("modular-tf: ")]) == 1
+
+
+def test_a_file_of_a_bucket_that_may_not_be_listed_is_read_as_a_file(
+    refusing, run_subject, fs_command, tmp_path
+):
+    run_subject(refusing(), "put('readable', b'content')", folder="unlisted")
+    store = refusing(deny="list")
+    file = f"{store.base_uri}/unlisted/readable"
+    fs_command(store, "ls", file, status=0)
+    fs_command(store, "cp", "-r", file, str(tmp_path / "copy"), status=0)
+
+    assert (tmp_path / "copy").read_bytes() == b"content"

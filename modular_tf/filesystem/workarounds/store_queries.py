@@ -12,7 +12,12 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from modular_tf.errors import FailedPreconditionError, ModularTFError, NotFoundError
+from modular_tf.errors import (
+    FailedPreconditionError,
+    ModularTFError,
+    NotFoundError,
+    PermissionDeniedError,
+)
 from modular_tf.filesystem.child_names import Listing, store_listing, warn_left_out
 from modular_tf.filesystem.uri import dirname
 from modular_tf.filesystem.workarounds.filesystem import NO_MESSAGE, WorkaroundFilesystem
@@ -214,10 +219,13 @@ class StoreQueries(WorkaroundFilesystem):
         return found
 
     def is_file_and_directory(self, uri: str) -> bool:
-        """Return whether an object has this name, and others lie below it."""
+        """Return whether an object has this name, and others lie below it.
+
+        Where the store may not be listed, its files are read by their names alone.
+        """
         if depth_of(uri) <= self.workarounds.root_depth:
             return False
-        with suppress(NotFoundError):
+        with suppress(NotFoundError, PermissionDeniedError):
             if any(cast("PluginFilesystem", super()).listed_names(f"{store_uri(uri)}/")):
                 with self._plain_reader(store_uri(uri)) as file:
                     self._checked_call("stat", uri, lambda: file.read(0, 1))
