@@ -31,8 +31,8 @@ class NativeObject:
     __slots__ = ("__weakref__", "_executor", "native")
 
     def __init__(self, executor: Executor, native: Any) -> None:
-        self._executor = executor
         self.native: Any = native
+        self._executor = executor  # last: its close finds the memory that refers to it
 
     @property
     def closed(self) -> bool:

@@ -98,9 +98,9 @@ class DeviceArray(Tensor):
             is_padded=is_padded,
         )  # fmt: skip
         self._device = device
-        self._executor = device.executor
         self._kept_memory: ArrayMemory | None = memory
         self._needs_sync = not is_host_readable
+        self._executor = device.executor  # last: its close finds the arrays that refer to it
         if not is_host_readable:
             note_device(place, self._executor)
 

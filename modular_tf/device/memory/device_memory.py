@@ -35,10 +35,10 @@ class DeviceMemory(NativeObject):
             size: In bytes.
             owner: What has to live as long as anything uses the memory, besides `native`.
         """
-        super().__init__(executor, native)
         self._address = lib.mtf_memory_address(native)
         self.size = size
         self.hold: Any = native if owner is None else (native, owner)
+        super().__init__(executor, native)
 
     @property
     def address(self) -> int:
