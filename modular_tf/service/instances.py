@@ -81,7 +81,7 @@ class _Shared:
         calls, in_flight = _worker(filesystem).calls()
         if calls != self._calls or in_flight or filesystem.is_in_use:
             self._calls = calls
-            self.use(filesystem)
+            self._used = time.monotonic()
         return time.monotonic() - self._used
 
     def begin_rest(self, filesystem: PluginFilesystem) -> Callable[[], object] | None:
@@ -311,7 +311,6 @@ class Instances:
 
     def _open(self) -> dict[str, PluginFilesystem]:
         with self._lock:
-            self._running()  # which finds out what has been started again
             shared = {name: shared.filesystem for name, shared in self._shared.items()}
             found = {**self._named, **shared}
         return {n: one for n, one in found.items() if one is not None and _is_open(one)}

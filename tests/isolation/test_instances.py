@@ -26,6 +26,7 @@ from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.isolation import worker as worker_module
 from modular_tf.service import instances as instances_module
 from modular_tf.service.configuration import Config, load_config
+from modular_tf.service.instances import Instances
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import interrupt, points
 
@@ -327,6 +328,35 @@ def test_users_of_instances_that_rest_start_no_more_than_may_run() -> None:
         file.close()
         assert not other.path_exists("ram://x")
         assert {worker.restarts for worker in service.workers()} == {0}
+
+
+def test_of_instances_that_start_again_together_as_many_run_as_may(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each counted the other as one that runs, and no call succeeded."""
+    starting = threading.Barrier(2)
+
+    def make_room_again(self: Instances, name: str) -> None:
+        starting.wait(30)
+        try:
+            made_room_again(self, name)
+        finally:
+            starting.wait(30)  # each call is under way until both have asked
+
+    def exists(tenant: Filesystem) -> bool:
+        try:
+            return tenant.path_exists("ram://x")
+        except UnavailableError:
+            return True
+
+    made_room_again = Instances.make_room_again
+    with _service(most_instances=1, instance_idle_s=0.1) as service:
+        tenants = [_tenant(service, number) for number in range(2)]
+        _wait_until(lambda: not service.instances())
+        monkeypatch.setattr(Instances, "make_room_again", make_room_again)
+        with ThreadPoolExecutor(2) as threads:
+            found = list(threads.map(exists, tenants))
+        assert sorted(found) == [False, True]
 
 
 def test_instances_are_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
