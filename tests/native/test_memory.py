@@ -71,25 +71,13 @@ def test_a_string_longer_than_any_name_is_none():
 
 
 def test_reading_works_where_the_kernel_forbids_the_quick_way(run_python):
-    """A seccomp filter makes process_vm_readv fail with EPERM, as in some sandboxes."""
     run_python(
         """
-        import ctypes, struct
+        import ctypes
         from modular_tf.native.readonly_memory import try_read
+        from tests.fixtures.sandbox import forbid_process_vm_readv
 
-        number = {"x86_64": 310, "aarch64": 270}[__import__("platform").machine()]
-        def op(code, jt, jf, k):
-            return struct.pack("=HBBI", code, jt, jf, k)
-        program = op(0x20, 0, 0, 0) + op(0x15, 0, 1, number) + op(0x06, 0, 0, 0x00050001)
-        program += op(0x06, 0, 0, 0x7FFF0000)
-        code = ctypes.create_string_buffer(program, len(program))
-        class Filter(ctypes.Structure):
-            _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
-        libc = ctypes.CDLL(None, use_errno=True)
-        assert libc.prctl(38, 1, 0, 0, 0) == 0
-        filter = Filter(4, ctypes.addressof(code))
-        assert libc.prctl(22, 2, ctypes.byref(filter), 0, 0) == 0, ctypes.get_errno()
-
+        forbid_process_vm_readv()
         data = bytes(range(256)) * 64
         buffer = ctypes.create_string_buffer(data, len(data))
         assert try_read(ctypes.addressof(buffer), len(data)) == data

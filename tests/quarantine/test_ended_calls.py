@@ -254,6 +254,33 @@ def test_nobody_is_blamed_for_calls_by_tables_that_were_overwritten(run_python, 
     assert "LD-130" not in known
 
 
+NO_WAY_TO_READ = """
+    import os, sys
+    from modular_tf import PluginService
+    from tests.fixtures.sandbox import forbid_process_vm_readv
+    with PluginService(plugin_paths=[sys.argv[1]]) as service:
+        service.load()
+        file = service.filesystem("ending").new_random_access_file("ending://h/segv")
+        forbid_process_vm_readv()
+        used = []
+        try:
+            while True:
+                used.append(os.dup(0))
+        except OSError:
+            os.close(used.pop())
+        file.read(0, 8)
+"""
+
+
+def test_tables_that_cannot_be_read_count_as_they_were_made(run_python, library):
+    """Reading them takes two descriptors where a sandbox forbids the other way."""
+    ended = run_python(NO_WAY_TO_READ, library, status=-signal.SIGSEGV)
+    (line,) = [line for line in ended.stderr.splitlines() if line.startswith("modular_tf:")]
+    assert "SIGSEGV in plugin ending, " in line
+    assert "overwritten" not in line
+    assert "read of 'ending://h/segv': process" in run_python(STATE, library).stdout
+
+
 def test_nothing_is_told_or_kept_where_it_is_turned_off(run_python, library):
     for _ in range(3):
         ended = run_python(READ, library, "ending://h/exit", env=OFF, status=3)
