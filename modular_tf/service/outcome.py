@@ -85,7 +85,7 @@ def state_of(ended: State | None, outcome: Outcome | None, lost: Lost = NOTHING_
 
 def without(record: PluginRecord, lost: Lost) -> PluginRecord:
     """Return the record of a plugin that has lost something since it registered that."""
-    if lost is NOTHING_LOST:
+    if lost is NOTHING_LOST or record.state is State.FOUND:  # which registers just now
         return record
     registered = Outcome(record.schemes, record.device_types, kernels=record.kernels)
     serves_devices = lost.devices in (None, State.LOADED)

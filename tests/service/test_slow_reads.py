@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
 from modular_tf.discovery import file_identity
+from modular_tf.service.offers import Registrations
+from modular_tf.service.report import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from modular_tf.filesystem.registry import SchemeRegistration
     from modular_tf.service.service import PluginService
 
 ENOUGH_S = 30.0  # what no answer needs
@@ -82,3 +86,24 @@ def test_nobody_waits_for_the_reading_of_a_library(
 
     assert answers_meanwhile == ["old", ["old"], False]
     assert "large" in [plugin.name for plugin in service.plugins()]
+
+
+def test_a_plugin_is_not_loaded_before_it_serves(make_service, plugin_file, tmp_path, monkeypatch):
+    """It was reported as loaded, without a scheme, while it was registered."""
+    path = plugin_file("plugins/new.so", scheme="new")
+    service = make_service(tmp_path / "plugins")
+    found: list[object] = []
+
+    def enter_scheme(self: Registrations, place: SchemeRegistration) -> None:
+        with ThreadPoolExecutor(1) as other:
+            (plugin,) = other.submit(service.plugins).result(ENOUGH_S)
+        found.append(plugin.state)
+        entered(self, place)
+
+    entered = Registrations.enter_scheme
+    monkeypatch.setattr(Registrations, "enter_scheme", enter_scheme)
+    service.load(path)
+    monkeypatch.undo()
+
+    assert found == [State.FOUND]
+    assert [plugin.schemes for plugin in service.plugins()] == [("new",)]
