@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.data_types import DataType, data_type
 from modular_tf.device.arrays.array import DeviceArray
-from modular_tf.device.native_object import call_and_own
+from modular_tf.device.native_object import call_and_own, usable
 from modular_tf.errors import ClosedError, InvalidArgumentError, UnimplementedError
 from modular_tf.kernel.outputs import take_outputs
 from modular_tf.native.ffi import ffi, lib
@@ -62,7 +62,7 @@ class Variable:
         shape = self.type.number, dims, len(array.shape)
         taken = ffi.NULL
         if array.nbytes and memory is not None:
-            taken = memory.native
+            taken = usable(memory)
             ffi.gc(taken, None)  # the variable takes it over
         error = lib.mtf_kernel_variable_set(native, self._site.native, taken, *shape)
         if error:

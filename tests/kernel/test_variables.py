@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from modular_tf import PluginService
+from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.errors import (
     AlreadyExistsError,
     ClosedError,
@@ -87,6 +88,20 @@ def test_what_was_assigned_is_a_copy(device: Device) -> None:
     source[:] = 9
 
     assert values_of(variable) == [1, 2]
+
+
+def test_an_assignment_while_the_service_is_closed_is_told(monkeypatch: Any) -> None:
+    def close_first(array: DeviceArray) -> Any:
+        memory = array._memory
+        service.close()
+        return memory
+
+    with PluginService() as service:
+        service.load("host_device")
+        variable = service.device("CPU:0").variable("float32")
+        monkeypatch.setattr(DeviceArray, "device_memory", property(close_first))
+        with pytest.raises(ClosedError):
+            variable.assign(floats(1, 2))
 
 
 def test_a_variable_without_value_is_told(device: Device) -> None:
