@@ -186,10 +186,10 @@ class FilesystemRegistry:
         """
         try:
             found = self._by_scheme[scheme]
-        except KeyError:
+        except (KeyError, TypeError):
+            if not isinstance(scheme, str):
+                raise unexpected(scheme, "a scheme", "a text") from None
             raise self._unknown(scheme, None) from None
-        except TypeError:
-            raise unexpected(scheme, "a scheme", "a text") from None
         return self._open(found) if isinstance(found, DeferredFilesystem) else found
 
     def for_uri(self, uri: str) -> Filesystem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.device.native_object import NativeObject, check_natural, usable
@@ -77,6 +78,7 @@ class DeviceMemory(NativeObject):
             ClosedError: The memory was closed.
         """
         check_natural(offset, size)
+        offset, size = index(offset), index(size)  # numpy's may overflow
         if offset + size > self.size:
             raise InvalidArgumentError(
                 f"{size} bytes at offset {offset} reach outside of a memory of {self.size} bytes"

@@ -65,6 +65,7 @@ def checked_size(n_bytes: int | None, data: Any) -> int:
     available = len(data)
     if n_bytes is None:
         return available
-    if not 0 <= whole_number(n_bytes, "bytes to copy") <= available:
+    size = whole_number(n_bytes, "bytes to copy")
+    if not 0 <= size <= available:
         raise InvalidArgumentError(f"{n_bytes} bytes of a host buffer of {available} bytes")
-    return n_bytes
+    return size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.device.memory.device_memory import DeviceMemory, held
@@ -103,7 +104,7 @@ class StreamCopies(NativeObject):
             if not size:
                 return
             used = [target.hold, data]
-            arguments = self.native, target.native, offset, data, size
+            arguments = self.native, target.native, index(offset), data, size
             self._enqueue(_memcpy_htod, "memcpy_htod", used, size, arguments)
         except Exception as failure:
             self._release_unused(failure, used, data, [target], [offset])
@@ -138,7 +139,7 @@ class StreamCopies(NativeObject):
             if not size:
                 return
             used = [source.hold, data]
-            arguments = self.native, data, source.native, offset, size
+            arguments = self.native, data, source.native, index(offset), size
             self._enqueue(_memcpy_dtoh, "memcpy_dtoh", used, size, arguments)
         except Exception as failure:
             self._release_unused(failure, used, data, [source], [offset])
@@ -170,13 +171,14 @@ class StreamCopies(NativeObject):
             ClosedError: One of the three was closed.
         """
         used = _NOTHING
-        size = -1
+        size = -1 if n_bytes is None else n_bytes
         try:
-            size = source.size - source_offset if n_bytes is None else n_bytes
+            from_, to_ = index(source_offset), index(target_offset)
+            size = source.size - from_ if n_bytes is None else index(n_bytes)
             if not size:
                 return
             used = [target.hold, source.hold]
-            to, start = (target.native, target_offset), (source.native, source_offset)
+            to, start = (target.native, to_), (source.native, from_)
             self._enqueue(_memcpy_dtod, "memcpy_dtod", used, size, (self.native, *to, *start, size))
         except UnimplementedError:
             if self._has(lib.MTF_MEMCPY_DTOD):
@@ -222,9 +224,10 @@ class StreamCopies(NativeObject):
         self, target: DeviceMemory, value: int, n_bytes: int | None = None, offset: int = 0
     ) -> None:
         """Fill with a byte, 0 to 255; otherwise as `mem_zero`."""
-        if not 0 <= whole_number(value, "memset: a byte") <= _BYTE_MAX:
+        byte = whole_number(value, "memset: a byte")
+        if not 0 <= byte <= _BYTE_MAX:
             raise InvalidArgumentError(f"memset: {value} is no byte")
-        self._fill(MEMSET, target, (value,), n_bytes, offset)
+        self._fill(MEMSET, target, (byte,), n_bytes, offset)
 
     def memset32(
         self, target: DeviceMemory, value: int, n_bytes: int | None = None, offset: int = 0
@@ -234,14 +237,16 @@ class StreamCopies(NativeObject):
         Raises:
             InvalidArgumentError: `n_bytes` is no multiple of 4, or as `mem_zero`.
         """
-        if not 0 <= whole_number(value, "memset32: a value") <= _WORD_MAX:
+        word = whole_number(value, "memset32: a value")
+        if not 0 <= word <= _WORD_MAX:
             raise InvalidArgumentError(f"memset32: {value} is no unsigned 32-bit number")
         held(target)
         check_natural(offset)
-        size = whole_number(target.size - offset if n_bytes is None else n_bytes, "memset32: bytes")
+        left = target.size - index(offset)
+        size = left if n_bytes is None else whole_number(n_bytes, "memset32: bytes")
         if size % _WORD_BYTES:
             raise InvalidArgumentError(f"memset32: {size} bytes are no multiple of {_WORD_BYTES}")
-        self._fill(MEMSET32, target, (value,), size, offset)
+        self._fill(MEMSET32, target, (word,), size, offset)
 
     def _fill(
         self,
@@ -252,13 +257,14 @@ class StreamCopies(NativeObject):
         offset: int,
     ) -> None:
         used = _NOTHING
-        size = -1
+        size = -1 if n_bytes is None else n_bytes
         try:
-            size = target.size - offset if n_bytes is None else n_bytes
+            start = index(offset)
+            size = target.size - start if n_bytes is None else index(n_bytes)
             if not size:
                 return
             used = [target.hold]
-            arguments = self.native, target.native, offset, *values, size
+            arguments = self.native, target.native, start, *values, size
             self._enqueue(kind.function, kind.name, used, size, arguments)
         except UnimplementedError:
             if self._has(kind.operation):
@@ -268,7 +274,7 @@ class StreamCopies(NativeObject):
             raise
         else:
             return
-        fill_by_copies(self, target, kind.pattern(*values), size, offset)
+        fill_by_copies(self, target, kind.pattern(*values), size, start)
 
     def _has(self, operation: int) -> bool:
         return bool(lib.mtf_has_operation(self._executor.native, operation))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING
 
 from modular_tf.device.memory.device_memory import held
 from modular_tf.device.memory.host_buffer import checked_size, host_buffer, writable_host_buffer
-from modular_tf.device.native_object import check_natural
+from modular_tf.device.native_object import check_natural, whole_number
 from modular_tf.native.ffi import lib
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def copy_htod(
         check_natural(offset)
         native, _kept = held(target)
         if size:
-            error = lib.mtf_sync_memcpy_htod(executor.native, native, offset, data, size)
+            error = lib.mtf_sync_memcpy_htod(executor.native, native, index(offset), data, size)
             executor.check(error, "sync_memcpy_htod")
 
 
@@ -37,7 +38,7 @@ def copy_dtoh(
         check_natural(offset)
         native, _kept = held(source)
         if size:
-            error = lib.mtf_sync_memcpy_dtoh(executor.native, data, native, offset, size)
+            error = lib.mtf_sync_memcpy_dtoh(executor.native, data, native, index(offset), size)
             executor.check(error, "sync_memcpy_dtoh")
 
 
@@ -52,7 +53,9 @@ def copy_dtod(
     """Copy within the device, through the host where the plugin has no sync_memcpy_dtod."""
     (to, _target), (start, _source) = held(target), held(source)
     check_natural(target_offset, source_offset)
-    size = source.size - source_offset if n_bytes is None else n_bytes
+    target_offset, source_offset = index(target_offset), index(source_offset)
+    left = source.size - source_offset
+    size = left if n_bytes is None else whole_number(n_bytes, "a size or an offset")
     check_natural(size)
     if not size:
         return
