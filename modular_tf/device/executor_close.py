@@ -50,6 +50,7 @@ def _close_memory(executor: Executor) -> None:
     """Close the device memory of a host device, which stays only where others view it.
 
     Nothing lists it: arrays are made within each call of a kernel, which should not pay for that.
+    What `gc.freeze` was applied to is not found, and keeps its memory until it is dropped.
     """
     from modular_tf.device.arrays.array import DeviceArray  # noqa: PLC0415  (imports executors)
     from modular_tf.device.memory.device_memory import DeviceMemory  # noqa: PLC0415
