@@ -219,6 +219,7 @@ def test_the_release_of_abseil_in_the_names_is_named(
         ("tensorflow-io-gcs-filesystem==0.37.1", " itself"),
         ("tensorflow", " itself"),
         (f"tensorflow=={'1' * 200}", " itself"),
+        pytest.param(f"tensorflow==1{' ' * 100_000}$", " itself", id="many blanks"),
     ],
 )
 def test_the_tensorflow_that_a_package_requires_is_named(

@@ -152,7 +152,9 @@ def required_tensorflow(name: str | None, python_path: Iterable[str]) -> str | N
                 raise_shortage(error)
                 return None
             header = metadata.decode("utf-8", "replace").partition("\n\n")[0]
-            matches = (re.fullmatch(_REQUIRED_TENSORFLOW, line) for line in header.splitlines())
+            # With many blanks together the pattern would take the square of their number.
+            lines = (" ".join(line.split()) for line in header.splitlines())
+            matches = (re.fullmatch(_REQUIRED_TENSORFLOW, line) for line in lines)
             return next((found[1] + found[2] for found in matches if found is not None), None)
     return None
 
