@@ -81,11 +81,14 @@ def _folders(modules: tuple[str, ...]) -> list[str]:
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what plugins may look at: all but what is meant for this process alone."""
+    """Return what plugins may look at: all but what is meant for this process alone.
+
+    A variable without a name, which no process can set or unset, is left out as well.
+    """
     return {
         name: value
         for name, value in environment.items()
-        if not name.startswith(_KEPT_BACK_PREFIXES) and name not in _KEPT_BACK
+        if name and not name.startswith(_KEPT_BACK_PREFIXES) and name not in _KEPT_BACK
     }
 
 

@@ -94,10 +94,11 @@ def test_plugins_see_the_environment_but_for_what_is_ours(misdeed, tmp_path, mon
 
 
 def test_the_environment_is_a_copy():
-    variables = {"A": "1", "LISTEN_FDS": "3"}
+    variables = {"A": "1", "LISTEN_FDS": "3", "": "no process can unset it"}
+    before = dict(variables)
 
     assert child_environment(variables) == {"A": "1"}
-    assert variables == {"A": "1", "LISTEN_FDS": "3"}
+    assert variables == before
 
 
 def test_neither_processes_nor_descriptors_are_left(misdeed, run_python):

@@ -116,6 +116,23 @@ def test_no_process_of_an_instance_shows_the_variables_that_it_lacks(
     assert [text.strip("\0") for text in shown] == [""] * len(shown)
 
 
+def test_an_application_may_have_a_variable_without_a_name(run_python: PythonRunner) -> None:
+    """Programs pass such a variable on, but none can set or unset it."""
+    child = run_python(
+        """
+        from modular_tf.service.service import PluginService
+
+        with PluginService() as service:
+            service.load()
+            one = service.instance("ram", name="one", environment={"OF_ONE": "1"})
+            print(one.path_exists("ram://x"))
+        """,
+        env={"": "nameless"},
+    )
+
+    assert child.stdout == "False\n"
+
+
 def test_a_shared_instance_that_was_closed_is_made_anew() -> None:
     with _service() as service:
         closed = _tenant(service, 1)
