@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import threading
@@ -67,31 +66,39 @@ def test_what_one_has_claimed_nobody_else_can(claims):
     assert _claimed_elsewhere(claims, "a", "b", "c") == {"a", "b", "c"}
 
 
-def test_many_keys_are_claimed_by_one_lock(claims, monkeypatch):
+def test_of_many_keys_a_part_is_claimed_at_a_time(claims, directory):
     """The kernel compares each lock with all others: time would grow with the square."""
-    locks = []
-    lock = fcntl.fcntl
-
-    def counted(*arguments):
-        locks.append(arguments)
-        return lock(*arguments)
-
-    many = [f"key {number}" for number in range(5000)]
-    with claims.open(many) as file:
-        monkeypatch.setattr("fcntl.fcntl", counted)
-        mine = claims.claim(file, many)
-        monkeypatch.undo()
-        assert mine.keys == set(many)
-        assert len(locks) == 1
-        assert _claimed_elsewhere(claims, many[0], "another") == set()
-        release(file)
-    assert _claimed_elsewhere(claims, many[0]) == {many[0]}
-
-
-def test_of_many_keys_those_are_claimed_that_nobody_else_has(claims):
-    many = [f"key {number}" for number in range(5000)]
+    many = [f"key {number}" for number in range(2500)]
     with claimed(claims, ["key 7"]):
-        assert _claimed_elsewhere(claims, *many) == set(many) - {"key 7"}
+        assert _claimed_elsewhere(claims, *many) == {*many[:7], *many[8:1001]}
+    with claimed(claims, many) as mine:
+        assert mine.keys == set(many[:1000])
+        assert _claimed_elsewhere(claims, *many[500:]) == set(many[1000:2000])
+        assert _claimed_elsewhere(claims, "another") == {"another"}
+        assert _claimed_elsewhere(Claims(directory, "other"), many[0]) == {many[0]}
+
+
+def test_many_things_are_found_out_in_parts_and_each_once(claims):
+    many = [f"key {number}" for number in range(2500)]
+    found: list[str] = []
+    sizes = []
+
+    def find_out(keys, tell_progress):
+        sizes.append(len(keys))
+        found.extend(keys)
+
+    find_out_once(
+        claims,
+        many,
+        str,
+        unknown=lambda keys: [key for key in keys if key not in found],
+        find_out=find_out,
+        patience_s=0.0,
+        check=_fail_on_wait,
+    )
+
+    assert found == many
+    assert sizes == [1000, 1000, 500]
 
 
 def test_a_copy_of_the_file_that_a_child_may_have_keeps_no_claim(claims):

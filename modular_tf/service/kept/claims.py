@@ -12,6 +12,7 @@ import struct
 import threading
 from collections import Counter
 from contextlib import nullcontext, suppress
+from itertools import islice
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from zlib import crc32
@@ -87,7 +88,10 @@ class Claims:
         return nullcontext() if _mine.has_claims or not any(keys) else self._open()
 
     def claim(self, file: FileIO | None, keys: Sequence[str]) -> Claimed:
-        """Claim the keys that no other process has. Never waits.
+        """Claim the first 1000 keys that no other process has. Never waits.
+
+        The kernel compares each lock with all that are there: 20 000 take half a minute. One lock
+        of the whole file would let all other processes wait.
 
         Args:
             file: As `open` gives it; without one all keys are claimed.
@@ -97,10 +101,8 @@ class Claims:
             return Claimed(frozenset(keys), _do_nothing)
         _claimed.add(file)
         _mine.file = file
-        # The kernel compares each lock with all that are there: 20 000 take half a minute.
-        takes_all = len(keys) > _MOST_LOCKS and self._lock(file, 0, _EVERYTHING)
-        taken = (key for key in keys if not key or takes_all or self._lock(file, self._byte(key)))
-        return Claimed(frozenset(taken), lambda: _touch(file))
+        taken = (key for key in keys if not key or self._lock(file, key))
+        return Claimed(frozenset(islice(taken, _MOST_LOCKS)), lambda: _touch(file))
 
     def wait(self, key: str, patience_s: float, check: Callable[[], None]) -> bool:
         """Wait until nobody claims a key; a signal handler that raises ends it.
@@ -131,11 +133,11 @@ class Claims:
     def _open(self) -> FileIO | nullcontext[None]:
         return self._directory.open_for_locks(_NAME)
 
-    def _lock(self, file: FileIO, first: int, length: int = 1) -> bool:
+    def _lock(self, file: FileIO, key: str) -> bool:
         import fcntl  # noqa: PLC0415  (only who finds something out needs it)
 
         try:
-            lock = _flock(fcntl.F_WRLCK, first, length)
+            lock = _flock(fcntl.F_WRLCK, self._byte(key), 1)
             fcntl.fcntl(file.fileno(), fcntl.F_OFD_SETLK, lock)
         except (BlockingIOError, PermissionError):  # EAGAIN or EACCES: another process has it
             return False
@@ -171,9 +173,9 @@ def find_out_once(
 ) -> None:
     """Find something out about items, but for what other processes find out meanwhile.
 
-    What this process claims it finds out first. It then waits for the owners of the rest, reads
-    what they have kept, and takes over what they have not. It does the work of an owner that is
-    stopped by itself.
+    What this process claims it finds out first, of many items a part at a time. It then waits for
+    the owners of the rest, reads what they have kept, and takes over what they have not. It does
+    the work of an owner that is stopped by itself.
 
     Args:
         claims: Says who finds out what.
