@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import report_error
 from modular_tf.cli.session import session
+from modular_tf.rules.shortage import raise_shortage
 from modular_tf.service.kept.storage.output_file import (
     STANDARD_OUTPUT,
     refuse_special,
@@ -151,8 +151,12 @@ def _hooks() -> Iterator[LockedHook]:
     from modular_tf.service.hooks import installed_hooks  # noqa: PLC0415  (the service has loaded it)
 
     for name, value in installed_hooks(sys.path):
-        with suppress(OSError):
-            yield LockedHook(name, value, code_of_hook(value))
+        try:
+            code = code_of_hook(value)
+        except OSError as error:
+            raise_shortage(error)
+        else:
+            yield LockedHook(name, value, code)
 
 
 def _locked(judged: SeenFile) -> LockedFile:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
@@ -246,8 +245,12 @@ def installed_hooks(python_path: Iterable[str]) -> Iterator[tuple[str, str]]:
     """
     installation = Installation(python_path)
     for distribution in installation.distributions:
-        with suppress(OSError, ValueError):  # whoever calls the hooks reports it
-            yield from _entries(installation, distribution)
+        try:
+            found = _entries(installation, distribution)
+        except (OSError, ValueError) as error:  # whoever calls the hooks reports it
+            raise_shortage(error)
+        else:
+            yield from found
 
 
 def _entries(
