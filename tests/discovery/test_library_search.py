@@ -229,6 +229,18 @@ def test_files_for_other_machines_are_passed_over_and_damaged_ones_are_not(
     assert caught.value.path == str(tmp_path / "b/libdep.so")
 
 
+def test_a_damaged_file_for_another_machine_is_passed_over(
+    tmp_path: Path, linked: Callable[..., LinkedLibrary]
+) -> None:
+    """The linker looks at the machine before it looks at segments."""
+    other = library(tmp_path / "a/libdep.so", machine=183)
+    other.write_bytes(other.read_bytes()[:100])
+    good = library(tmp_path / "b/libdep.so")
+    path = ":".join(str(tmp_path / name) for name in "ab")
+
+    assert found(search(library_path=path), "libdep.so", linked("libroot.so")) == (str(good), True)
+
+
 def test_a_name_with_a_slash_is_a_path(
     tmp_path: Path, linked: Callable[..., LinkedLibrary]
 ) -> None:

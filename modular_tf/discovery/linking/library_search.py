@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.elf.file import is_for_another
 from modular_tf.discovery.linking.linker_cache import read_linker_cache
 from modular_tf.discovery.linking.linker_properties import HWCAPS, LinkerProperties, running_linker
 from modular_tf.discovery.linking.system_libraries import (
@@ -252,11 +253,12 @@ class LibrarySearch:
 
     def _open(self, path: str) -> ElfFile | None:
         try:
-            elf = ElfFile(os.path.join(os.getcwd(), path) if path[:1] != "/" else path)
+            path = os.path.join(os.getcwd(), path) if path[:1] != "/" else path
+            elf = ElfFile(path)
         except FileNotFoundError:  # the current directory may be gone
             return None
         except ElfError as error:
-            if error.rule in _NOT_OPENED:
+            if error.rule in _NOT_OPENED or is_for_another(path, self._target):
                 return None
             raise
         if elf.target != self._target:
