@@ -17,6 +17,7 @@ from modular_tf.loading.origin_folder import remove_mirrors
 from modular_tf.native.crash_report import expect_exit, report_crashes
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.library import process_symbol
+from modular_tf.native.sanitizers import looks_for_leaks
 from modular_tf.processes.child import become_child, dump_no_core, flush_output, lower_limit
 from modular_tf.processes.memory_use import memory_use, stack_size
 from modular_tf.processes.report import REPORT, Report
@@ -57,9 +58,10 @@ def run(task: Task, limits: Limits, ends: Sequence[int], parent: int) -> NoRetur
         _take_limits(task, limits)
         taken = process_limits()
         report_crashes(REPORT)
+        end = os._exit if looks_for_leaks(os.environ) else _exit  # Python's leaks are no plugin's
         _try(task, journal, own)
         expect_exit(IN_ORDER)
-        _exit(IN_ORDER)
+        end(IN_ORDER)
     except KeyboardInterrupt:  # nobody else is there to send it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)

@@ -47,3 +47,13 @@ def sanitizer_environment(environment: Mapping[str, str]) -> dict[str, str]:
         for name, ours in _OPTIONS.items()
     }
     return {**environment, **options}
+
+
+def looks_for_leaks(environment: Mapping[str, str]) -> bool:
+    """Return whether AddressSanitizer looks for leaks of this process when it calls exit().
+
+    Args:
+        environment: The variables that the process was started with.
+    """
+    options = ":".join(environment.get(name, "") for name in ("ASAN_OPTIONS", "LSAN_OPTIONS"))
+    return sanitizer_of_process() == SANITIZERS["__asan_init"] and "detect_leaks=0" not in options

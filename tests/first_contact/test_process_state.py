@@ -14,7 +14,7 @@ from modular_tf.first_contact.verdict import Ending, finding_of
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.first_contact.conftest import PATIENT, build_misdeed, find_one
-from tests.fixtures.compiler import compile_object, link_library
+from tests.fixtures.compiler import compile_object, file_of_compiler, link_library
 
 if TYPE_CHECKING:
     from modular_tf.first_contact.finding import Finding
@@ -164,6 +164,25 @@ def test_a_user_can_accept_a_spoilt_end():
     assert found.incident is None
     assert found.offer.schemes == ("misdeed",)
     assert [note.message.endswith("(LD-146, accepted)") for note in found.notes] == [True]
+
+
+def test_leaks_of_the_whole_process_are_no_spoilt_end(run_python):
+    """AddressSanitizer looks for them at exit(), and Python leaves much behind."""
+    runtime = file_of_compiler("libasan.so")
+    if runtime is None:
+        pytest.fail("this test needs libasan.so, which comes with gcc", pytrace=False)
+    code = """
+        import os, sys
+        from modular_tf.service.service import PluginService
+        with PluginService() as service:
+            (record,) = service.load(sys.argv[1]).plugins
+        print(record.state.value, *record.reasons, flush=True)
+        os._exit(0)
+    """
+    options = {"LD_PRELOAD": str(runtime), "ASAN_OPTIONS": "", "LSAN_OPTIONS": ""}
+    child = run_python(code, build_misdeed("NOTHING", kind="filesystem"), env=options)
+
+    assert child.stdout == "loaded\n"
 
 
 def _frames(incident):
