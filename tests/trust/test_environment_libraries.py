@@ -130,6 +130,17 @@ def test_what_is_locked_is_accepted_until_it_is_altered(way, tool, load, locked)
     assert (state, rule) == ("rejected", "LD-098")
 
 
+def test_a_blank_separates_no_libraries_of_ld_audit(tmp_path, run_python):
+    """The linker separates those of LD_PRELOAD by blanks and colons, and these by colons alone."""
+    tool = opened_library(tmp_path / "with blank" / "libtool.so", "tool")
+    code = """
+        from modular_tf.discovery.linking.environment_libraries import environment_libraries
+        print(environment_libraries())
+    """
+
+    assert run_python(code, env=as_audit(tool)).stdout == f"('{tool}',)\n"
+
+
 def test_what_strangers_can_change_is_refused(tool, load):
     tool.parent.chmod(0o777)
 

@@ -37,12 +37,12 @@ def environment_libraries() -> tuple[str, ...]:
     library_path, preload, audit = map(_variable, ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"))
     if not library_path and not preload and not audit:
         return ()
-    present, skipped = _linked_files(library_path, f"{preload}:{audit}")
-    own = set().union(*_linked_files("", ""))
+    present, skipped = _linked_files(library_path, preload, audit)
+    own = set().union(*_linked_files(""))
     files = (present | skipped) - own
     ran: set[str] = set()
     if _of_start("LD_AUDIT"):
-        ran = _linked_files(library_path, audit)[0] - _linked_files(library_path, "")[0]
+        ran = _linked_files(library_path, "", audit)[0] - _linked_files(library_path)[0]
     mapped = _mapped_files()
     ways = [(path, path) for path in files] + [(f"{path} (deleted)", path) for path in files]
     found = [(shown, path) for shown, path in ways if shown in mapped or shown in ran]
@@ -67,7 +67,9 @@ def _variable(name: str) -> str:
     return _of_start(name) or linker_variable(name, os.environ)
 
 
-def _linked_files(library_path: str, preload: str) -> tuple[set[str], set[str]]:
+def _linked_files(
+    library_path: str, preload: str = "", audit: str = ""
+) -> tuple[set[str], set[str]]:
     """Return the real paths of the libraries that this program is linked with.
 
     Returns:
@@ -79,7 +81,7 @@ def _linked_files(library_path: str, preload: str) -> tuple[set[str], set[str]]:
     """
     from modular_tf.discovery.linking.link_scope import ProcessScope  # noqa: PLC0415  (few have variables)
 
-    scope = ProcessScope(library_path=library_path, preload=preload)
+    scope = ProcessScope(library_path=library_path, preload=preload, audit=audit)
     try:
         present = {os.path.realpath(library.elf.path) for library in scope.others}
         return present, set(map(os.path.realpath, scope.passed_over)) - present

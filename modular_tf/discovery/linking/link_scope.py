@@ -214,12 +214,13 @@ class LinkScope:
 class ProcessScope(LinkScope):
     """This program and all libraries that it was started with."""
 
-    def __init__(self, *, library_path: str = "", preload: str = "") -> None:
+    def __init__(self, *, library_path: str = "", preload: str = "", audit: str = "") -> None:
         """Read the program's own file.
 
         Args:
             library_path: The value of LD_LIBRARY_PATH when the process started.
             preload: The value of LD_PRELOAD at that time.
+            audit: The value of LD_AUDIT, where its libraries count as well.
 
         Raises:
             ElfError: The program cannot be read.
@@ -234,7 +235,8 @@ class ProcessScope(LinkScope):
         self.libraries = []
         try:
             root = LinkedLibrary("the program", self._program, None, is_companion=False)
-            super().__init__(root, self.search, preloaded=preload.replace(":", " ").split())
+            names = [*preload.replace(":", " ").split(), *filter(None, audit.split(":"))]
+            super().__init__(root, self.search, preloaded=names)
         except BaseException:
             self.close()
             raise
