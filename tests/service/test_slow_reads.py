@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.discovery import file_identity
-from modular_tf.service.offers import Registrations
+from modular_tf.service.registrations import Registrations
 from modular_tf.service.report import State
 
 if TYPE_CHECKING:

@@ -30,7 +30,9 @@ class Writer {
       append_now(data, size, status);
       return;
     }
+    const bool was_lossless = std::exchange(is_lossless_, false);  // where memory is short
     gathered_.insert(gathered_.end(), data, data + size);
+    is_lossless_ = was_lossless;
     set_status(status, kOk, "");
   }
 
@@ -114,8 +116,9 @@ class Writer {
   }
 
   bool append_now(const char* data, size_t size, TF_Status* status) {
+    const bool was_lossless = std::exchange(is_lossless_, false);  // also where the call throws
     const bool is_taken = call("append", data, size, status);
-    if (!is_taken) is_lossless_ = false;
+    is_lossless_ = was_lossless && is_taken;
     return is_taken;
   }
 
