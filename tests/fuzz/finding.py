@@ -16,6 +16,7 @@ from modular_tf.first_contact.child_entries import (
     read_entry,
 )
 from modular_tf.first_contact.finding import Finding
+from modular_tf.first_contact.journal import IN_ORDER
 from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.verdict import Ending, finding_of
 from modular_tf.processes.backtrace import readable_frames
@@ -93,7 +94,7 @@ def _entry(dice: random.Random) -> Any:
 
 def check(given: bytes) -> str:
     """Read a report, and hand the finding on as a watcher does."""
-    ending = Ending(status=0)
+    ending = Ending(status=IN_ORDER)
 
     def take(entry: Any) -> None:
         if ending.take(entry):

@@ -25,6 +25,7 @@ _MINUS_ONE = {
     "mtf_memory_free_of_host",
     "mtf_leave_on_second_interrupt",
     "mtf_report_crashes",
+    "mtf_start_ended_child",
     "mtf_stream_poll",
     "mtf_tell_of_ended_calls",
     "mtf_try_strlen",

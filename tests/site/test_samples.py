@@ -27,7 +27,7 @@ RUN_ELSEWHERE = {
     ),
     "modular-tf new filesystem my_store": "tests/project_template/test_project.py",
     "modular-tf new device my_chip": "tests/project_template/test_project.py",
-    "modular-tf lock": "tests/trust/test_frozen.py",
+    "modular-tf lock --load": "tests/cli/test_lock.py",
     "modular-tf --frozen list": "tests/trust/test_frozen.py",
     "modular-tf quarantine list": "tests/quarantine/test_whole_way.py",
     "modular-tf quarantine retry NAME": "tests/quarantine/test_whole_way.py",
