@@ -142,26 +142,32 @@ class Worker:
 
     def start(self, run: int) -> int:
         """Return the socket to the process with this number, started now unless `load` did."""
-        control = self._take_control(run) if self._run == 0 else None
-        if control is None:
+        if self._run > 0 or self._process is None:
             self.ended(self._run, is_late=False)  # the call that it failed may not have told it yet
             self._require_rest()
             if self.before_restart is not None:
                 self.before_restart()
             self.load()
-            control = self._take_control(run)
-        assert control is not None  # noqa: S101  (load has set it)
         _log.info("worker.started", plugin=self.plugin, run=run)
+        control = self._take_control(run)  # at the end: an interrupt would lose it
+        if control is None:
+            raise self._unstarted("was closed by another thread while it started")
         return control
 
     def _take_control(self, run: int) -> int | None:
         """Take the socket to the process of now, which gets this number; None for no process."""
-        with self._lock:
-            process = self._process
-            if process is None:
-                return None
-            self._run = run
-            return process.take_control()
+        control = None
+        try:
+            with self._lock:
+                process = self._process
+                if process is not None:
+                    control = process.take_control()
+                    self._run = run
+            return control  # noqa: TRY300  (behind the block an interrupt would lose it)
+        except BaseException:
+            if control is not None:
+                os.close(control)
+            raise
 
     def _require_rest(self) -> None:
         """Refuse to start it again where it has ended too often."""
@@ -281,8 +287,7 @@ class Worker:
 
 def _end_left(process: WorkerProcess, seconds: float) -> None:
     """Wait for the end of a process whose connection has been given up."""
-    if (control := process.take_control()) is not None:  # no call was ever made
-        os.close(control)
+    process.close_control()  # where no call was ever made
     process.wait_for_end(seconds)
 
 

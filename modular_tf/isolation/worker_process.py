@@ -112,7 +112,11 @@ class WorkerProcess:
 
     def take_control(self) -> int | None:
         """Return the socket on which it takes channels, which is the caller's; None once taken."""
-        return self._control.pop() if self._control else None
+        return _taken(self._control)
+
+    def close_control(self) -> None:
+        """Close the socket on which it takes channels, unless it was taken."""
+        _close_control(self._control)
 
     def let_go(self) -> None:
         """Close what this process has of it, which ends it unless a fork has started it."""
@@ -191,9 +195,22 @@ class WorkerProcess:
 
 
 def _close(connection: socket.socket, control: list[int]) -> None:
-    connection.close()
-    while control:
-        os.close(control.pop())
+    try:
+        connection.close()
+    finally:
+        _close_control(control)
+
+
+def _close_control(control: list[int]) -> None:
+    if (descriptor := _taken(control)) is not None:
+        os.close(descriptor)
+
+
+def _taken(control: list[int]) -> int | None:
+    """Take the descriptor without a call, behind which an interrupt would lose it."""
+    descriptor = control[0] if control else None
+    del control[:]
+    return descriptor
 
 
 def _new_watcher() -> socket.socket:

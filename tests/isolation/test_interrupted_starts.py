@@ -15,6 +15,7 @@ from modular_tf.isolation import told_workers
 from modular_tf.isolation.told_workers import applications
 from modular_tf.isolation.worker_process import WorkerProcess
 from modular_tf.service.service import PluginService
+from modular_tf.service.workers import worker_of
 from tests.fixtures.interrupts import Interrupt, interrupt, points
 
 if TYPE_CHECKING:
@@ -76,6 +77,22 @@ def test_an_interrupt_at_any_point_of_a_start_leaves_no_socket():
             if not interrupt(start, point=point):
                 break
         assert point > 10 * _STRIDE
+    _wait_until_only(before)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_at_any_point_of_the_end_of_an_unused_worker_leaves_no_socket(service):
+    before = _descriptors()
+    for point in points():
+        made = service.instance("ram", name=f"n{point}", environment={})
+        worker = worker_of(made)
+        assert worker is not None
+        if not interrupt(worker.leave, point=point):
+            break
+    assert point > 20
+    del made, worker
+    service.close()
     _wait_until_only(before)
 
 
