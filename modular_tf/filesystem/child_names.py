@@ -81,7 +81,7 @@ def _is_name(child: str) -> bool:
 
 
 def warn_left_out(uri: str, left_out: Iterable[str]) -> None:
-    """Warn of what a listing left out, if anything, once for each directory and caller."""
+    """Warn of what a listing left out, if anything; by default Python shows it once a directory."""
     if text := "; ".join(left_out):
         warnings.warn(f"{uri}: {text}", IncompleteListingWarning, stacklevel=3)
 
