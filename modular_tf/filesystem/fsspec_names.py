@@ -96,7 +96,7 @@ class FsspecNames:
         client = self._fs
         while "prefix" not in signature(client.find).parameters:
             client = getattr(client, "fs", None)  # one that a wrapper hands everything on to
-            if client is None:
+            if not hasattr(client, "find"):  # none, or a client of another library
                 return True
         return asks and bool(self._fs.find(directory, prefix="/"))
 

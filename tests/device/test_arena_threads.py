@@ -127,7 +127,8 @@ def in_thread(function):
 
 def test_a_fork_while_the_source_is_asked_lets_the_child_ask(run_python):
     result = run_python(
-        "import os, sys, threading; sys.path.append(sys.argv[1])\n"
+        "import os, sys, threading, warnings; sys.path.append(sys.argv[1])\n"
+        "warnings.simplefilter('ignore', DeprecationWarning)  # of forks beside threads\n"
         "from tests.device.arena_world import MIB, PaperMemory\n"
         "memory, asked, answer = PaperMemory(), threading.Event(), threading.Event()\n"
         "arena = memory.arena()\n"

@@ -308,6 +308,8 @@ tell(made, "exit")
 
 def test_a_forked_child_is_heard_and_repeats_nothing(run_listening):
     code = """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
 listen()
 made = service()
 tell(made, "burst", 100)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 
 import pytest
@@ -87,7 +88,8 @@ def test_a_busy_lane_is_given_no_second_job():
         end.close()
 
 
-@pytest.mark.parametrize("depth", [900, 100_000])
+# From Python 3.12 on the stack of C bounds reading JSON, whatever frames of Python there are.
+@pytest.mark.parametrize("depth", [900 if sys.version_info < (3, 12) else 50_000, 100_000])
 def test_an_entry_of_lists_in_lists_is_refused(watched, depth):
     lane, theirs = watched
     sender = threading.Thread(target=theirs.sendall, args=(b"[" * depth + b"]" * depth + b"\n",))
