@@ -337,7 +337,10 @@ class Executor:
         found.close()
 
     def has_ended(self, found: object) -> bool:
-        """Whether something was closed by `end_memory`, and not by its owner; for messages."""
+        """Whether something was closed by `end_memory`, and not by its owner.
+
+        The error of what ended with its device advises to copy it to the host before that.
+        """
         return any(each is found for each in self._ended.all())
 
     def call_when_unused(self, release: Callable[[], None]) -> None:

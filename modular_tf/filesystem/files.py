@@ -185,7 +185,7 @@ def is_stored_by_close(file: WritableFile) -> bool:
     return getattr(file, "is_stored_by_close", False)
 
 
-class GivenUpByException:
+class GivenUpByException(ABC):
     """A file object whose `with` block closes it, and stores nothing where an exception leaves it.
 
     What is in no store stays as far as it was written.
@@ -197,9 +197,9 @@ class GivenUpByException:
 
         def close(self) -> None: ...  # noqa: D102  (of the class that is derived)
 
+    @abstractmethod
     def give_up_in_store(self) -> None:
         """Discard the file of a store, which stays as it was; keep any other."""
-        raise NotImplementedError
 
     def __exit__(
         self,

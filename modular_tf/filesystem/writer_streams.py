@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from abc import abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +32,9 @@ class _Stream(GivenUpByException):
     """A stream that its end stores, unless a write failed or was interrupted."""
 
     @property
+    @abstractmethod
     def is_torn(self) -> bool:
         """Whether a write failed or was interrupted."""
-        raise NotImplementedError
 
     def __del__(self) -> None:
         with suppress(AttributeError):  # its making was interrupted

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from modular_tf.processes.memory_use import memory_use
 
-IN_ORDER = 118
-"""The exit status of a child that finished, and whose exit handlers and destructors returned."""
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from modular_tf.first_contact.stopped_watchers import Watchers
     from modular_tf.processes.report import Report
+
+IN_ORDER = 118
+"""The exit status of a child that finished, and whose exit handlers and destructors returned."""
 
 
 class Journal:

@@ -144,8 +144,9 @@ def _violations(ending: Ending, limits: Limits) -> list[Violation]:
 def _ends(ending: Ending, limits: Limits) -> list[Violation]:
     """Return the violation that ended the trial early, none where the process ended in order."""
     if ending.outcome is not None and ending.killed_for is None:
-        spoilt = Violation(rules.ENDS_IN_ORDER, f"{ending.in_words()} in {_LAST}")
-        return [] if ending.status == IN_ORDER else [spoilt]
+        if ending.status == IN_ORDER:
+            return []
+        return [Violation(rules.ENDS_IN_ORDER, f"{ending.in_words()} in {_LAST}")]
     if ending.killed_for is not None or ending.fault is not None:
         return [_killing(ending, limits)]
     if ending.lost is not None:

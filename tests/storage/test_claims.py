@@ -251,14 +251,14 @@ def test_a_child_that_a_signal_handler_forks_has_all_and_the_parent_keeps_its_cl
 ):
     parent = os.getpid()
     children: list[int] = []
-    real = Claims._byte
+    real = Claims._flock
 
-    def fork_once(self, key):
+    def fork_once(self, kind, key):
         if not children:
             children.append(os.fork())
-        return real(self, key)
+        return real(self, kind, key)
 
-    monkeypatch.setattr(Claims, "_byte", fork_once)
+    monkeypatch.setattr(Claims, "_flock", fork_once)
     try:
         with claimed(claims, ["a", "b"]) as mine:
             if os.getpid() == parent:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LibrarySearch", "LinkedLibrary", "SearchTrail", "expand", "is_relative"]
 
-# `$ORIGIN` or `${ORIGIN}`, but not `$ORIGINAL`.
 _NOT_OPENED = frozenset({rules.REGULAR_FILE, rules.READABLE})
+# `$ORIGIN` or `${ORIGIN}`, but not `$ORIGINAL`.
 _TOKEN = re.compile(r"\$(?:(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_])|\{(ORIGIN|LIB|PLATFORM)\})")
 
 

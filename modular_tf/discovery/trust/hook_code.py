@@ -70,7 +70,7 @@ def _modules_below(root: str) -> list[tuple[str, str]]:
         seen.add((status.st_dev, status.st_ino))
         folders[:] = sorted(name for name in folders if name != _COMPILED)
         paths = (os.path.join(folder, name) for name in names if name.endswith(suffixes))
-        found += [(os.path.relpath(path, root), path) for path in paths]
+        found += [(os.path.relpath(path, root), path) for path in paths if os.path.isfile(path)]
     return found
 
 

@@ -31,7 +31,6 @@ _MOST_WAITS = 2  # for one thing: what is not known then is nothing that can be 
 _MOST_PATIENCES = 20  # however much progress other owners make
 _MOST_LOCKS = 1000
 _FLOCK = "hhqqi4x"  # struct flock, see fcntl(2)
-_EVERYTHING = 0  # as the length of a lock
 _Item = TypeVar("_Item")
 
 
@@ -137,8 +136,7 @@ class Claims:
         import fcntl  # noqa: PLC0415  (only who finds something out needs it)
 
         try:
-            lock = _flock(fcntl.F_WRLCK, self._byte(key), 1)
-            fcntl.fcntl(file.fileno(), fcntl.F_OFD_SETLK, lock)
+            fcntl.fcntl(file.fileno(), fcntl.F_OFD_SETLK, self._flock(fcntl.F_WRLCK, key))
         except (BlockingIOError, PermissionError):  # EAGAIN or EACCES: another process has it
             return False
         except (OSError, ValueError):  # no locks there; or closed, in the child of a handler's fork
@@ -149,16 +147,16 @@ class Claims:
         import fcntl  # noqa: PLC0415  (as above)
 
         try:
-            lock = _flock(fcntl.F_WRLCK, self._byte(key), 1)
-            found = fcntl.fcntl(file.fileno(), fcntl.F_OFD_GETLK, lock)
+            found = fcntl.fcntl(file.fileno(), fcntl.F_OFD_GETLK, self._flock(fcntl.F_WRLCK, key))
         except OSError:
             return True
         kind: int = struct.unpack(_FLOCK, found)[0]
         return kind == fcntl.F_UNLCK
 
-    def _byte(self, key: str) -> int:
+    def _flock(self, kind: int, key: str) -> bytes:
         # Two keys with the same byte wait for each other, which does no harm.
-        return crc32(f"{self._subject} {key}".encode("utf-8", "surrogateescape"))
+        byte = crc32(f"{self._subject} {key}".encode("utf-8", "surrogateescape"))
+        return struct.pack(_FLOCK, kind, os.SEEK_SET, byte, 1, 0)
 
 
 def find_out_once(
@@ -235,11 +233,8 @@ def release(file: FileIO | None) -> None:
     import fcntl  # noqa: PLC0415  (as above)
 
     with suppress(OSError, ValueError):
-        fcntl.fcntl(file.fileno(), fcntl.F_OFD_SETLK, _flock(fcntl.F_UNLCK, 0, _EVERYTHING))
-
-
-def _flock(kind: int, first: int, length: int) -> bytes:
-    return struct.pack(_FLOCK, kind, os.SEEK_SET, first, length, 0)
+        everything = struct.pack(_FLOCK, fcntl.F_UNLCK, os.SEEK_SET, 0, 0, 0)
+        fcntl.fcntl(file.fileno(), fcntl.F_OFD_SETLK, everything)
 
 
 def _do_nothing() -> None:
