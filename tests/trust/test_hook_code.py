@@ -57,6 +57,16 @@ def test_modules_behind_a_link_to_a_folder_count(sites: list[Path], tmp_path: Pa
     assert code_of_hook("hooked_linked.more:x") != before
 
 
+def test_a_named_pipe_is_no_module(sites: list[Path]) -> None:
+    """Nobody writes to it, so that opening it would wait for ever."""
+    package = write(sites[0] / "hooked_pipe" / "__init__.py", "").parent
+    before = code_of_hook("hooked_pipe:x")
+
+    os.mkfifo(package / "pipe.py")
+
+    assert code_of_hook("hooked_pipe:x") == before
+
+
 def test_a_folder_that_cannot_be_listed_leaves_the_code_unknown(
     sites: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
