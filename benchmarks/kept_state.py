@@ -61,10 +61,12 @@ def fill(folder: Path, count: int) -> list[str]:
         shutil.copy(original.path, path)
     time.sleep(2.5)
     cache = ScanCache.of_process()
+    began_ns = time.time_ns()
     with Prober(host_exports()) as prober:
         for path in paths:
             seen = see(path)
-            known = seen and cache.describe(prober.probe(original._replace(path=path)), seen)
+            probe = prober.probe(original._replace(path=path))
+            known = seen and cache.describe(probe, seen, began_ns)
             if known is None or not cache.remember(known._replace(tried=True, finding=FINDING)):
                 raise SystemExit(f"{path} was not remembered")
     cache.save()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from functools import partial
+from time import time_ns
 from typing import TYPE_CHECKING, TypeVar
 
 from modular_tf.concurrency.computed_once import computed_once
@@ -44,7 +45,7 @@ def scan(candidates: Sequence[Candidate], config: Config, cache: ScanCache) -> l
 class PluginScan:
     """Candidates that become plugins: those of which nothing is known have to be probed.
 
-    Used under the service's lock, but need not have it from one call to the next.
+    Reading libraries takes its time: not for the service's lock.
 
     Args:
         candidates: The files.
@@ -128,7 +129,8 @@ class _Pass:
         self._config = config
         self._cache = cache
         self._opened = opened or ExitStack()
-        self._prober: Prober | None = None
+        self._prober: Prober | None = None  # reads each file once
+        self._began_ns = time_ns()
         self._seen: SeenFile | None = None
 
     @computed_once
@@ -154,8 +156,9 @@ class _Pass:
         self._seen = see_library(candidate.path)
         probe = self._the_prober().probe(candidate)
         facts = LoadFacts.of(probe)
-        known = None if self._seen is None else self._cache.describe(probe, self._seen)
-        if known is not None:
+        known = None
+        if self._seen is not None:
+            known = self._cache.describe(probe, self._seen, self._began_ns)
             self._cache.remember(known)
         trust = self._judged(candidate, facts, known)
         return Plugin.of(candidate, facts, trust, known=known, probe=probe, identity=identity)

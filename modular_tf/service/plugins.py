@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,14 +50,16 @@ class SearchUnderWay(NamedTuple):
 
 
 class KnownPlugins:
-    """The entries of all plugins, in order of precedence. Used under the service's lock.
+    """The entries of all plugins, in order of precedence. [any thread]
 
-    A signal handler may use it in the middle of its methods. What they change is therefore computed
-    first and put in place by one store.
+    What searches and reads libraries is not for the service's lock, which is taken here where
+    entries are named. A signal handler may use this in the middle of its methods. What they change
+    is therefore computed first and put in place by one store.
 
     Args:
         config: What the user decided.
         taken: Gives the names that plugins must not have, besides each other's.
+        lock: The service's.
 
     Attributes:
         cache: What is known of libraries from earlier scans.
@@ -66,11 +67,14 @@ class KnownPlugins:
         all_wanted: Whether all plugins were to be loaded, and not some of them by name.
     """
 
-    def __init__(self, config: Config, taken: Callable[[], Collection[str]]) -> None:
+    def __init__(
+        self, config: Config, taken: Callable[[], Collection[str]], lock: ServiceLock
+    ) -> None:
         accepted = " ".join(sorted(config.first_contact_accept))
         self.cache = ScanCache.of_process(settings={"accepted": accepted} if accepted else None)
         self._config = config
         self._taken = taken
+        self._lock = lock
         self._entries: dict[str, PluginEntry] = {}
         self.found: FoundCandidates | None = None
         self.all_wanted = False
@@ -105,7 +109,7 @@ class KnownPlugins:
 
     def finish_search(self, search: SearchUnderWay) -> None:
         """Name and keep the plugins that are new, when the unknown ones have been probed."""
-        self._keep([PluginEntry(_logged(plugin)) for plugin in search.scan.plugins])
+        self.meet(search.scan.plugins)
         self.found = search.found
 
     def named(self, name_or_path: str) -> list[PluginEntry]:
@@ -126,7 +130,7 @@ class KnownPlugins:
                 operation="load",
             )
         found = discover_named(name_or_path)
-        self.meet(self._new_among(found))
+        self.meet(self.scanned(self._new_among(found)))
         known = self._by_identity()
         entries = [known[c.identity] for c in found.candidates if c.identity in known]
         if not entries:
@@ -154,25 +158,29 @@ class KnownPlugins:
         known = self._by_identity()
         return [found for found in discovery.candidates if found.identity not in known]
 
-    def meet(
-        self, candidates: Sequence[Candidate], attempt: Attempt | None = None
-    ) -> list[PluginEntry]:
-        """Make entries of candidates, which are new, and name and keep them.
+    @delivers_at_end
+    def meet(self, plugins: Sequence[Plugin], attempt: Attempt | None = None) -> list[PluginEntry]:
+        """Name and store plugins, but for those of a file that has an entry by now.
 
         Args:
-            candidates: The files.
+            plugins: As they were scanned.
             attempt: The run that processes them, None for none yet.
-        """
-        return self._keep([PluginEntry(p, attempt=attempt) for p in self.scanned(candidates)])
 
-    def _keep(self, entries: list[PluginEntry]) -> list[PluginEntry]:
-        self._change(lambda before: self._with(entries, before))
-        return [entry for entry in entries if self.has(entry)]
+        Returns:
+            Their entries.
+        """
+        entries = [PluginEntry(plugin, attempt=attempt) for plugin in plugins]
+        with self._lock:
+            self._change(lambda before: self._with(entries, before))
+            met = [entry for entry in entries if self.has(entry)]
+        for entry in met:
+            log_step(None, entry.plugin)
+        return met
 
     def _with(
         self, entries: Iterable[PluginEntry], before: Mapping[str, PluginEntry]
     ) -> dict[str, PluginEntry]:
-        """Return the entries with others, but those that a signal handler has met meanwhile."""
+        """Return the entries with others, but for those that somebody has met meanwhile."""
         after = dict(before)
         met = {_file_of(entry) for entry in before.values()}
         taken = self._taken()
@@ -204,7 +212,7 @@ class KnownPlugins:
         while True:
             before = self._entries
             after = change(before)
-            if self._entries is before:  # else a signal handler changed it in the middle
+            if self._entries is before:  # else it was changed in the middle
                 self._entries = after
                 return
 
@@ -216,12 +224,13 @@ class KnownPlugins:
         postponed = [entry for entry in self if _may_retry(entry)]
         scanned = self.scanned([entry.plugin.candidate for entry in postponed])
         for old, plugin in zip(postponed, scanned, strict=True):
-            if not plugin.is_postponed:
+            if not plugin.is_postponed and _may_retry(old):
+                log_step(None, plugin)
                 self.replace(old, old.anew(plugin, attempt=old.attempt))
 
     def scanned(self, candidates: Sequence[Candidate]) -> list[Plugin]:
-        """Judge and probe candidates, and return plugins that are not kept here."""
-        return [_logged(plugin) for plugin in scan(candidates, self._config, self.cache)]
+        """Judge and probe candidates, and return plugins that are not stored here."""
+        return scan(candidates, self._config, self.cache)
 
     def _by_identity(self) -> dict[tuple[int, int], PluginEntry]:
         """Return the entries by device and inode, without those whose file is gone.
@@ -235,7 +244,8 @@ class KnownPlugins:
 class PluginSearch:
     """Finds the plugins of one service. [any thread]
 
-    It takes the service's lock itself, after it has asked the hooks.
+    Libraries are read without the service's lock. Of two threads that search at once, both search;
+    what one of them probes, the other waits for.
 
     Attributes:
         known: The plugins that were found so far.
@@ -288,12 +298,10 @@ class PluginSearch:
         if not self.was_run or self.known.was_cut_short:
             self._run(again=self.was_run)
 
-    @delivers_at_end
     def all(self) -> list[PluginEntry]:
         """Return all entries; plugins that a shortage postponed are looked at again."""
-        with self._lock:
-            self.known.retry_postponed()
-            return list(self.known)
+        self.known.retry_postponed()
+        return list(self.known)
 
     def run_for(self, names_or_paths: Sequence[str]) -> None:
         """Search all sources once, if they decide what is named; no name means all plugins."""
@@ -317,62 +325,26 @@ class PluginSearch:
         installation = Installation(python_path())
         self._hooks.find(installation)  # from the same files as the entry points of plugins
         paths = self.paths()
-        search = self._begin(paths, installation, again=again)
-        if search is None:
+        if not again and paths == self._searched:  # another thread has done it meanwhile
             return
-        if search.unknown:  # without the lock: this may wait for another process
+        search = self.known.begin_search(paths, installation)
+        if search.unknown:
             find_out_once(
                 self.known.cache.claims("probe"),
                 search.unknown,
                 attrgetter("path"),
-                unknown=partial(self._recall_anew, search),
-                find_out=partial(self._probe, search),
+                unknown=search.scan.recall,
+                find_out=search.scan.probe,
                 patience_s=_PATIENCE_S,
                 check=self._lock.check_open,
             )
-        self._finish(search, paths)
-
-    @delivers_at_end
-    def _begin(
-        self, paths: SearchPaths, installation: Installation, *, again: bool
-    ) -> SearchUnderWay | None:
-        with self._lock:
-            if not again and paths == self._searched:  # another thread has done it meanwhile
-                return None
-            return self.known.begin_search(paths, installation)
-
-    @delivers_at_end
-    def _recall_anew(
-        self, search: SearchUnderWay, candidates: Sequence[Candidate]
-    ) -> list[Candidate]:
-        with self._lock:
-            return search.scan.recall(candidates)
-
-    @delivers_at_end
-    def _probe(
-        self,
-        search: SearchUnderWay,
-        candidates: Sequence[Candidate],
-        tell_progress: Callable[[], None],
-    ) -> None:
-        with self._lock:
-            search.scan.probe(candidates, tell_progress)
-
-    @delivers_at_end
-    def _finish(self, search: SearchUnderWay, paths: SearchPaths) -> None:
-        with self._lock:
-            self.known.finish_search(search)
-            self._searched = paths
+        self.known.finish_search(search)
+        self._searched = paths
 
     @property
     def was_run(self) -> bool:
         """Whether all sources were searched before."""
         return self.known.found is not None
-
-
-def _logged(plugin: Plugin) -> Plugin:
-    log_step(None, plugin)
-    return plugin
 
 
 def _unused_name(name: str, entries: Collection[str], taken: Collection[str]) -> str:

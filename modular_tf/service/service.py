@@ -10,7 +10,6 @@ from modular_tf.concurrency.threads import TimedWork
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.sources.search_paths import python_path
 from modular_tf.errors import FailedPreconditionError, unexpected
-from modular_tf.events.delivery import delivers_at_end
 from modular_tf.filesystem.scheme import is_of_this_machine
 from modular_tf.service.configuration import Config, load_config, trust_of
 from modular_tf.service.hooks import Hooks
@@ -98,7 +97,7 @@ class PluginService(Served):
         arguments = [*_paths(plugin_paths), *_paths(plugin_dirs)]
         self._lock = ServiceLock()
         self._hooks = Hooks(hooks, python_path, trust_of(self.config))
-        self._known = KnownPlugins(self.config, lambda: self._contributions.names)
+        self._known = KnownPlugins(self.config, lambda: self._contributions.names, self._lock)
         self._search = PluginSearch(
             self._lock, self._known, self.config, self._hooks, arguments, bundled=bundled
         )
@@ -148,19 +147,14 @@ class PluginService(Served):
         names = [_name_or_path(name) for name in names_or_paths]
         self._search.run_for(names)
         if names:
-            wanted = self._named(names)
+            named = [entry for name in names for entry in self._known.named(name)]
+            wanted = list(dict.fromkeys(named))
         else:
             self._known.all_wanted = True
             self._contributions.add_hooked(self._hooks)
             wanted = self._search.all()
         self._pipeline.run(wanted, eager=bool(names))
         return self.report()
-
-    @delivers_at_end
-    def _named(self, names: Iterable[str]) -> list[PluginEntry]:
-        with self._lock:
-            named = [entry for name in names for entry in self._known.named(name)]
-        return list(dict.fromkeys(named))
 
     def search_paths(self) -> SearchPaths:
         """Return where this service searches."""
@@ -235,12 +229,7 @@ class PluginService(Served):
         """
         name = _name_or_path(name_or_path)
         self._search.run_for([name])
-        return self._one_named(name)
-
-    @delivers_at_end
-    def _one_named(self, name: str) -> PluginEntry:
-        with self._lock:
-            return self._known.one_named(name)
+        return self._known.one_named(name)
 
     def calls_at_once(self, *schemes: str) -> int:
         """Return how many calls work on many files may make at once. [any thread]

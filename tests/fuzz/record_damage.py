@@ -53,15 +53,15 @@ def damaged(bases: tuple[bytes, ...], dice: random.Random) -> bytes:
 def forged(title: str, base: bytes, dice: random.Random) -> bytes:
     """Return a file of which one record says something else, with the checksum that it needs."""
     file = RecordFile(GivenDirectory(base), "forged", title)
-    keys = [json.loads(key) for key in file._lines]
+    keys = [json.loads(key) for key in file._read.lines]
     key = dice.choice(keys)
     if dice.random() < 0.15:
         text = dice.choice(ODD_TEXTS)
     else:
         text = json.dumps(changed(file.get(key), dice)).encode("ascii")
     encoded = json.dumps(key).encode("ascii")
-    file._lines[encoded] = file._line(encoded, text)
-    return file._as_bytes(file._lines)
+    file._read.lines[encoded] = file._line(encoded, text)
+    return file._as_bytes(file._read.lines)
 
 
 def changed(value: Any, dice: random.Random) -> Any:

@@ -16,7 +16,7 @@ from modular_tf.discovery.linking.link_scope import ProcessScope
 from modular_tf.discovery.probe import Prober
 from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer, noted
 from modular_tf.rules import Violation
-from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache, dependencies
+from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache
 from tests.discovery.elf_builder import ElfBuilder
 
 if TYPE_CHECKING:
@@ -56,15 +56,21 @@ def candidate(path: Path) -> Candidate:
     return Candidate(text, os.path.realpath(text), Source.ARGUMENT, "test", None, (0, 0), path.name)
 
 
+def probing_began_ns() -> int:
+    """Return a time before which files count as written that were written right before."""
+    return time_ns() + 60_000_000_000
+
+
 def look_into(
     cache: ScanCache, path: Path, environment: Mapping[str, str] | None = None
 ) -> CacheEntry | None:
     """Probe a library as a service does; return what can be remembered."""
+    began_ns = probing_began_ns()
     seen = see(os.fspath(path))
     if seen is None:
         return None
     with Prober(HostExports(), environment=environment or {}) as prober:
-        return cache.describe(prober.probe(candidate(path)), seen)
+        return cache.describe(prober.probe(candidate(path)), seen, began_ns)
 
 
 def fill(cache: ScanCache, *paths: Path) -> None:
@@ -94,12 +100,6 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give the test a cache of its own; return its directory."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "modular_tf"
-
-
-@pytest.fixture(autouse=True)
-def passes_begin_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let files count as older than a pass that were written right before it began."""
-    monkeypatch.setattr(dependencies, "time_ns", lambda: time_ns() + 60_000_000_000)
 
 
 @pytest.fixture

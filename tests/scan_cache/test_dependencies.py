@@ -12,10 +12,11 @@ from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.linking.host_exports import HostExports
 from modular_tf.discovery.linking.linker_properties import running_linker
 from modular_tf.discovery.probe import Prober
-from modular_tf.service.kept.scan_cache import ScanCache, dependencies
+from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.kept.scan_cache import cache as cache_module
 from modular_tf.service.kept.storage import record_file
 from tests.discovery.elf_builder import ElfBuilder
+from tests.scan_cache import conftest
 from tests.scan_cache.conftest import (
     candidate,
     fill,
@@ -147,7 +148,7 @@ def test_what_changed_since_the_pass_began_is_not_relied_on(
     paths["passed over"].write_bytes(ElfBuilder(machine=8).build())
     time.sleep(0.03)
     began = time.time_ns()
-    monkeypatch.setattr(dependencies, "time_ns", lambda: began)
+    monkeypatch.setattr(conftest, "probing_began_ns", lambda: began)
     assert not is_not_kept(with_companion)
 
     paths[what].write_bytes(paths[what].read_bytes())
@@ -162,7 +163,7 @@ def test_a_library_that_went_away_since_it_was_probed_is_not_relied_on(with_comp
     (with_companion.parent / "second" / "libneeded.so").unlink()
 
     assert seen is not None
-    assert not cache.describe(probe, seen).lasting
+    assert not cache.describe(probe, seen, began_ns=time.time_ns()).lasting
 
 
 def test_a_plugin_without_needs_depends_on_nothing_else(plugin: Path):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 from modular_tf.discovery import file_identity
+from modular_tf.errors import ClosedError
 from modular_tf.service.registrations import Registrations
 from modular_tf.service.report import State
 
@@ -48,6 +50,13 @@ def held(monkeypatch) -> Iterator[HeldReading]:
     monkeypatch.undo()
 
 
+class OneFile:
+    """A filesystem of Python."""
+
+    def path_exists(self, uri: str) -> bool:
+        return not uri
+
+
 READERS: dict[str, Callable[[PluginService, str], object]] = {
     "load": lambda service, path: service.load(path),
     "discover": lambda service, _: service.discover(),
@@ -75,6 +84,10 @@ def test_nobody_waits_for_the_reading_of_a_library(
         answers.append(service.schemes()["old"])
         answers.append([plugin.name for plugin in service.report().plugins if "old" in plugin.name])
         answers.append(service.filesystem("ram").path_exists("ram://nothing"))
+        answers.append(service.entry("old").plugin.state)
+        service.load("old")
+        service.register_filesystem("mine", OneFile())()
+        answers.append("all")
 
     asking = threading.Thread(target=ask)
     asking.start()
@@ -84,8 +97,45 @@ def test_nobody_waits_for_the_reading_of_a_library(
     asking.join(ENOUGH_S)
     reading.join(ENOUGH_S)
 
-    assert answers_meanwhile == ["old", ["old"], False]
+    assert answers_meanwhile == ["old", ["old"], False, State.LOADED, "all"]
     assert "large" in [plugin.name for plugin in service.plugins()]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_service_closes_while_a_library_is_read(
+    make_service, plugin_file, tmp_path, monkeypatch, held, reader
+):
+    service = make_service(tmp_path / "plugins")
+    plugin_file("plugins/old.so", scheme="old")
+    service.load()
+    path = plugin_file("plugins/large.so", scheme="large")
+    monkeypatch.setattr(file_identity, "sha256_of", held.sha256_of)
+    with ThreadPoolExecutor(2) as threads:
+        reading = threads.submit(READERS[reader], service, str(path))
+        assert held.begun.wait(ENOUGH_S)
+        closing = threads.submit(service.close)
+        closing.exception(ENOUGH_S)
+        held.end()
+
+        assert closing.result(ENOUGH_S) is None
+        assert isinstance(reading.exception(ENOUGH_S), ClosedError | None)
+    assert service.schemes() == {}
+
+
+def test_threads_that_search_at_once_find_each_plugin_once(make_service, plugin_file, tmp_path):
+    service = make_service(tmp_path / "plugins")
+    names = [f"p{number}" for number in range(8)]
+    for name in names:
+        plugin_file(f"plugins/{name}.so", scheme=name)
+    ways: list[Callable[[], object]] = [service.load, service.discover, service.refresh]
+    ways += [partial(service.load, tmp_path / "plugins" / f"{name}.so") for name in names]
+    with ThreadPoolExecutor(len(ways)) as threads:
+        for future in [threads.submit(way) for way in ways]:
+            future.result(ENOUGH_S)
+    service.load()
+
+    assert sorted(plugin.name for plugin in service.plugins()) == names
+    assert sorted(service.schemes()) == names
 
 
 def test_a_plugin_is_not_loaded_before_it_serves(make_service, plugin_file, tmp_path, monkeypatch):

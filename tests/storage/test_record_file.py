@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -323,3 +324,26 @@ def test_a_signal_handler_may_read_the_file_while_digests_are_looked_up(
         one.refresh()
         with MomentOfStep(one.refresh, step):
             assert one.keys_with_digest(digest) == ["key"]
+
+
+def test_what_threads_change_while_one_saves_is_not_lost(directory: PrivateDirectory):
+    file = records(directory)
+    count = 200
+
+    def fill(thread: int) -> None:
+        for number in range(count):
+            file.put(f"{thread} {number}", number)
+            if number % 20 == 0:
+                file.save()
+                file.refresh()
+                list(file.items())
+                file.keys_with_digest("0" * 64)
+
+    with ThreadPoolExecutor(4) as threads:
+        for future in [threads.submit(fill, thread) for thread in range(4)]:
+            future.result()
+    file.save()
+
+    expected = {f"{thread} {number}": number for thread in range(4) for number in range(count)}
+    assert dict(file.items()) == expected
+    assert dict(records(directory).items()) == expected

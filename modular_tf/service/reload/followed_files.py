@@ -63,7 +63,9 @@ class Replaced(NamedTuple):
 
 
 class FollowedFiles:
-    """Compares the files that are there with the plugins of one service. Used under its lock.
+    """Compares the files that are there with the plugins of one service.
+
+    Used under the service's lock, but for `search`.
 
     Args:
         known: The plugins.
@@ -134,7 +136,7 @@ class FollowedFiles:
             if entry is None:
                 if candidate.identity not in identities:
                     new.append(candidate)
-            elif not (entry.plugin.is_bundled or self._is_dealt_with(entry, identity)):
+            elif not (entry.plugin.is_bundled or self.is_dealt_with(entry, identity)):
                 replaced.append(Replaced(entry, candidate))
         return replaced, new
 
@@ -159,8 +161,8 @@ class FollowedFiles:
         """Note the entry that was made to take the place of a plugin."""
         self._replacements[entry] = replacement
 
-    def _is_dealt_with(self, entry: PluginEntry, identity: FileIdentity | None) -> bool:
-        """Tell whether a plugin has this file, or a replacement with it is being processed."""
+    def is_dealt_with(self, entry: PluginEntry, identity: FileIdentity | None) -> bool:
+        """Return whether a plugin has this file, or a replacement with it is being processed."""
         new = self._replacements.get(entry)
         is_coming = new is not None and new.is_under_way and new.plugin.identity == identity
         return is_coming or identity == entry.plugin.identity

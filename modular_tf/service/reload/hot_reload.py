@@ -84,7 +84,7 @@ class HotReload:
         if self._started is None:
             from modular_tf.service.reload.renewal import Renewal  # noqa: PLC0415  (as said of the class)
 
-            self._started = Renewal(self._search.known)
+            self._started = Renewal(self._search.known, self._lock)
         return self._started
 
     def _is_unused(self) -> bool:
@@ -124,9 +124,9 @@ class HotReload:
 
     @delivers_at_end
     def _prepare(self, places: SearchPaths, scope: Scope, attempt: Attempt) -> Prepared:
-        with self._lock:
-            self._lock.check_open()
-            return self._renewal.prepare(places, scope, attempt)
+        with self._lock:  # of several threads, one makes it
+            renewal = self._renewal
+        return renewal.prepare(places, scope, attempt)
 
     @delivers_at_end
     def _finish(self, prepared: Prepared) -> tuple[list[PluginChange], list[str]]:

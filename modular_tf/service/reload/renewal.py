@@ -16,7 +16,7 @@ from modular_tf.events import EventLog
 from modular_tf.rules import Violation
 from modular_tf.rules.mapping import REPLACEMENT_ACCEPTED
 from modular_tf.service.plugin import Plugin
-from modular_tf.service.plugin_entry import PluginEntry
+from modular_tf.service.plugin_entry import PluginEntry, log_step
 from modular_tf.service.reload.followed_files import FollowedFiles
 from modular_tf.service.reload.replacement import StagedRegistrations
 from modular_tf.service.reload.retired_library import RetiredLibrary
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.sources.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
+    from modular_tf.service.lifetime import ServiceLock
     from modular_tf.service.plugin_entry import Attempt
     from modular_tf.service.plugins import KnownPlugins
     from modular_tf.service.registrations import Registrations
@@ -93,51 +94,64 @@ class Prepared(NamedTuple):
 
 
 class Renewal:
-    """Brings the plugins of one service up to date. Used under the service's lock.
+    """Brings the plugins of one service up to date.
 
-    In two steps, between which the plugins are tried without the lock. So the second looks again
-    at all that the first has seen: what was overtaken is dropped.
+    It works in two steps, between which the plugins are tried without the service's lock. So the
+    second looks again at all that the first has seen: what was overtaken is dropped. All but
+    `prepare` is used under the lock.
 
     Attributes:
         files: Those of the plugins.
 
     Args:
         known: The plugins.
+        lock: The service's.
     """
 
-    def __init__(self, known: KnownPlugins) -> None:
+    def __init__(self, known: KnownPlugins, lock: ServiceLock) -> None:
         self._known = known
+        self._lock = lock
         self.files = FollowedFiles(known)
         self._draining: list[RetiredLibrary] = []
         self._unfinished: list[_Swap] = []
-        self._retried: list[PluginEntry] = []  # shadowed before, and not registered yet
 
     def prepare(self, places: SearchPaths, scope: Scope, attempt: Attempt) -> Prepared:
         """Look at some files, or at all, and drop the plugins that have none any more.
+
+        It takes the service's lock itself, and lets go of it while it reads files.
 
         Args:
             places: Where plugins come from.
             scope: The files to look at. Others are left as they are.
             attempt: Is over when somebody else may begin with what is prepared.
+
+        Raises:
+            ClosedError: The service is closed.
         """
-        self._finish_swaps()
-        self.finish_drained()
         self._known.retry_postponed()
         found = self.files.search(places, scope)
-        gone = list(self.files.gone(found, scope))
-        removed = [self._remove(entry) for entry in gone]
-        self._retry_shadowed()
-        retried = self._take_retried()
-        replaced, new = self.files.compare(found, scope)
-        others = [*gone, *(pair.entry for pair in replaced)]
-        new += self.files.orphaned(found, others, new)
-        replacements = self._replacements(replaced, scope)
-        left = [entry for entry in self._left(scope) if entry not in others]
-        met = self._known.meet(new, attempt)
-        added = [entry for entry in (*left, *met) if self._is_whole(entry, scope)]
-        prepared = Prepared(scope, removed, retried, replacements, added, attempt)
-        for entry in prepared.entries:
-            entry.begin(attempt)
+        with self._lock:
+            self._lock.check_open()
+            self._finish_swaps()
+            gone = list(self.files.gone(found, scope))
+            removed = [self._remove(entry) for entry in gone]
+            shadowed = self._shadowed()
+            replaced, new = self.files.compare(found, scope)
+            others = [*gone, *(pair.entry for pair in replaced)]
+            new += self.files.orphaned(found, others, new)
+        scanned_again = self._known.scanned([entry.plugin.candidate for entry in shadowed])
+        scanned_replaced = self._known.scanned([pair.candidate for pair in replaced])
+        scanned_new = self._known.scanned(new)
+        with self._lock:
+            self._lock.check_open()
+            retried = self._retried(shadowed, scanned_again, attempt)
+            replacements = self._replacements(replaced, scanned_replaced, scope)
+            left = [entry for entry in self._left(scope) if entry not in (*others, *retried)]
+            met = self._known.meet(scanned_new, attempt)
+            added = [entry for entry in (*left, *met) if self._is_whole(entry, scope)]
+            prepared = Prepared(scope, removed, retried, replacements, added, attempt)
+            for entry in prepared.entries:
+                entry.begin(attempt)
         return prepared
 
     def _left(self, scope: Scope) -> list[PluginEntry]:
@@ -148,7 +162,7 @@ class Renewal:
             if entry.plugin.state is State.FOUND
             and entry.plugin.path in scope
             and (self._known.all_wanted or entry.attempt is not None)
-            and not (entry.is_under_way or entry in self._retried)
+            and not entry.is_under_way
         ]
 
     def finish(
@@ -183,10 +197,9 @@ class Renewal:
             self._close_replacements(prepared)
             raise
         changes += [self._added(entry) for entry in prepared.added if not entry.plugin.is_postponed]
-        self._retry_shadowed()
-        # A watch tells of the others when they are whole.
+        # A watch reports the others when they are whole.
         again = [] if prepared.scope.waits else [entry.plugin.path for entry in overtaken]
-        return changes, [*again, *(entry.plugin.path for entry in self._take_retried())]
+        return changes, [*again, *(entry.plugin.path for entry in self._shadowed())]
 
     def _close_replacements(self, prepared: Prepared) -> None:
         """Close what was opened for replacements that were interrupted before the swap."""
@@ -219,13 +232,20 @@ class Renewal:
         self._known.forget(entry)
         return False
 
-    def _replacements(self, replaced: list[Replaced], scope: Scope) -> list[_Replacement]:
-        """Make what shall take the place of plugins, but of those whose bytes are the same."""
+    def _replacements(
+        self, replaced: Sequence[Replaced], scanned: Sequence[Plugin], scope: Scope
+    ) -> list[_Replacement]:
+        """Make what shall take the place of plugins, but of those whose bytes are the same.
+
+        Plugins that another thread has dealt with while files were read are left.
+        """
         made = []
-        scanned = self._known.scanned([pair.candidate for pair in replaced])
         for (old, _), plugin in zip(replaced, scanned, strict=True):
-            if not scope.has(plugin.path, plugin.identity):
+            if not (scope.has(plugin.path, plugin.identity) and self._known.has(old)):
                 continue
+            if self.files.is_dealt_with(old, plugin.identity):
+                continue
+            log_step(None, plugin)
             if _serves_same_bytes(old, plugin):
                 old.change(_moved, plugin)
                 continue
@@ -281,22 +301,28 @@ class Renewal:
         plugin.log.warning("plugin.kept", reason=why)
         return _change(ChangeKind.REPLACED, old.plugin, kept)
 
-    def _retry_shadowed(self) -> None:
-        """Start again with shadowed plugins that may get what nobody serves any more."""
-        for old in self._known:
-            if old.serving is None or not _could_serve(old.plugin, old.serving.registrations):
+    def _shadowed(self) -> list[PluginEntry]:
+        """Return shadowed plugins that may get what nobody serves any more."""
+        return [
+            entry
+            for entry in self._known
+            if entry.serving is not None and _could_serve(entry.plugin, entry.serving.registrations)
+        ]
+
+    def _retried(
+        self, shadowed: Sequence[PluginEntry], scanned: Sequence[Plugin], attempt: Attempt
+    ) -> list[PluginEntry]:
+        """Start again with shadowed plugins, but for those that another thread has dealt with."""
+        retried = []
+        for old, plugin in zip(shadowed, scanned, strict=True):
+            if old.serving is None or not self._known.has(old):
                 continue
-            (plugin,) = self._known.scanned([old.plugin.candidate])
-            new = old.anew(plugin)
-            self._retried.append(new)
+            log_step(None, plugin)
+            new = old.anew(plugin, attempt)
             self._known.replace(old, new)
             old.serving.forget()
-
-    def _take_retried(self) -> list[PluginEntry]:
-        """Return the plugins to start again with, without those that somebody works on."""
-        known = [entry for entry in self._retried if self._known.has(entry)]
-        self._retried = [entry for entry in known if entry.plugin.state is State.FOUND]
-        return [entry for entry in self._retried if not entry.is_under_way]
+            retried.append(new)
+        return retried
 
     # -- the end of old libraries -----------------------------------------------------------------
 

@@ -61,8 +61,7 @@ class ScanCache:
     """The results of this user's processes on this host.
 
     Where nothing can be read or written, nothing is remembered beyond this process. What looks at
-    libraries may raise `ShortageError`: nothing can be said of them now. [any thread, one at a
-    time]
+    libraries may raise `ShortageError`: nothing can be said of them now. [any thread]
     """
 
     def __init__(self, directory: PrivateDirectory, host: HostFingerprint) -> None:
@@ -146,19 +145,21 @@ class ScanCache:
         """Return the libraries of a distribution that are plugins; see `installed_libraries`."""
         return installed_plugins(self._records, record, libraries, is_plugin)
 
-    def describe(self, probe: Probe, seen: SeenFile) -> CacheEntry:
+    def describe(self, probe: Probe, seen: SeenFile, began_ns: int) -> CacheEntry:
         """Return the new entry for a probe.
 
         Args:
-            probe: The probe, made since this pass began.
+            probe: The probe.
             seen: The library as it was seen *before* it was probed
                 (`modular_tf.discovery.file_identity.see`).
+            began_ns: When the prober was made, in nanoseconds since the epoch: what changed since
+                is not certain to be as the probe found it.
         """
         facts = LoadFacts.of(probe)
         lasting = all(_lasts(problem, seen) for problem in facts.problems if problem.is_error)
         libraries = [library.path for library in probe.libraries]
         others = [*probe.passed_over, *([LINKER_CACHE] if libraries else [])]
-        dependencies = self._dependencies.seen_at(libraries, others)
+        dependencies = self._dependencies.seen_at(libraries, others, began_ns)
         before = self._opened_before(seen)
         if dependencies is None:
             return CacheEntry(seen, facts, opened_before=before, lasting=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import time_ns
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile, see, see_again
@@ -23,7 +22,7 @@ _DIGITS = 32
 
 
 class Dependencies:
-    """The dependencies of libraries during one pass. [any thread, one at a time]
+    """The dependencies of libraries during one pass. [any thread]
 
     Most libraries of an installation depend on the same few others. So a set of them is one record,
     whose name says what is in it: processes that write at the same time write the same.
@@ -31,7 +30,6 @@ class Dependencies:
 
     def __init__(self, records: RecordFile) -> None:
         self._records = records
-        self._started_ns = time_ns()
         self._seen: dict[str, SeenFile | None] = {}
         self._identities: dict[str, FileIdentity | None] = {}
         self._sets: dict[str, tuple[SeenFile, ...]] = {}
@@ -40,21 +38,22 @@ class Dependencies:
         self._files_again: dict[SeenFile, SeenFile | None] = {}
 
     def seen_at(
-        self, libraries: Sequence[str], others: Sequence[str]
+        self, libraries: Sequence[str], others: Sequence[str], began_ns: int
     ) -> tuple[SeenFile, ...] | None:
-        """Return the state of the files that a probe of this pass depends on.
+        """Return the state of the files that a probe depends on.
 
         Args:
             libraries: Files that it read.
             others: Places that it looked at; nothing need be there.
+            began_ns: When the prober was made, in nanoseconds since the epoch.
 
         Returns:
-            None if one is not certain to be as the probe found it: it changed since the pass began.
+            None if one is not certain to be as the probe found it: it changed since then.
         """
         found: dict[str, SeenFile] = {}
         for path in (*libraries, *others):
             seen = self._seen_at(path)
-            if seen is None or (seen.identity and seen.identity.may_be_newer(self._started_ns)):
+            if seen is None or (seen.identity and seen.identity.may_be_newer(began_ns)):
                 return None
             found[path] = seen
         gone = any(found[path].identity is None for path in libraries)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from json import JSONDecoder, dumps
 from json.encoder import encode_basestring_ascii
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.kept.storage.private_directory import lock, unlock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
@@ -27,10 +27,21 @@ _MOST_BYTES_OF_A_LINE = 1024 * 1024
 _MOST_RECORDS = 16384  # ten times as many plugins as a large installation has
 
 
+_UNCHANGED = b""  # in the place of a change; no JSON text is empty
+
+
+class _Read(NamedTuple):
+    """The content of the file, None where it was not read but written, and its lines."""
+
+    content: bytes | None
+    lines: dict[bytes, bytes]
+
+
 class RecordFile:
     """The records of one file when it was last read, with the changes since.
 
-    No method raises, whatever is on the disk. [any thread, one at a time]
+    No method raises, whatever is on the disk. [any thread] No lock is held while the disk is
+    waited for: each change of an attribute or a dictionary is one step of the interpreter.
 
     Attributes:
         directory: The directory that the file is in.
@@ -62,8 +73,7 @@ class RecordFile:
         self._rank = rank
         self._seed = crc32(_text(title))
         self.shortage: ShortageError | None = None
-        self._content: bytes | None = None  # what `_lines` was made of
-        self._lines: dict[bytes, bytes] = {}
+        self._read = _Read(None, {})
         self._changes: dict[bytes, bytes | None] = {}
         self._keys_by_digest: dict[bytes, dict[bytes, None]] | None = None  # made when asked for
         self.refresh()
@@ -76,15 +86,14 @@ class RecordFile:
             self.shortage = error
             return
         self.shortage = None
-        if content != self._content:
-            self._lines = self._lines_of(content)
-            self._content = content
+        if content != self._read.content:
+            self._read = _Read(content, self._lines_of(content))
             self._keys_by_digest = None
 
     @property
     def is_empty(self) -> bool:
         """Whether there is no record."""
-        return not self._lines and not self._changes
+        return not self._read.lines and not self._changes
 
     @property
     def has_changes(self) -> bool:
@@ -94,14 +103,16 @@ class RecordFile:
     def get(self, key: str) -> Any | None:
         """Return the value of a key; None if there is none, or it is damaged."""
         encoded = _text(key)
-        if encoded in self._changes:
-            return _value(self._changes[encoded])
-        line = self._lines.get(encoded)
+        changed = self._changes.get(encoded, _UNCHANGED)
+        if changed is not _UNCHANGED:
+            return _value(changed)
+        line = self._read.lines.get(encoded)
         return None if line is None else self._checked(encoded, line)
 
     def items(self) -> Iterator[tuple[str, Any]]:
         """Yield every key with its value, in the order in which they were put."""
-        for encoded in [*(k for k in self._lines if k not in self._changes), *self._changes]:
+        changes = dict(self._changes)
+        for encoded in [*(k for k in self._read.lines if k not in changes), *changes]:
             key = _value(encoded)
             if isinstance(key, str) and (value := self.get(key)) is not None:
                 yield key, value
@@ -114,7 +125,7 @@ class RecordFile:
         found = self._keys_by_digest
         if found is None:  # a signal handler that reads the file anew takes only the attribute away
             found = {}
-            for key, line in {**self._lines, **self._changes}.items():
+            for key, line in {**self._read.lines, **self._changes}.items():
                 _note_digests(found, key, line)
             self._keys_by_digest = found
         keys = [_value(key) for key in found.get(digest.encode("ascii"), ())]
@@ -134,8 +145,9 @@ class RecordFile:
     def renew(self, key: str) -> None:
         """Make a key the newest one."""
         encoded = _text(key)
-        if encoded in self._changes:
-            self._change(encoded, self._changes[encoded])
+        changed = self._changes.get(encoded, _UNCHANGED)
+        if changed is not _UNCHANGED:
+            self._change(encoded, changed)
 
     def drop(self, key: str) -> None:
         """Remove the record of a key."""
@@ -159,11 +171,15 @@ class RecordFile:
         self.refresh()
         if self.shortage is not None:  # what others wrote would be lost
             return False
-        merged = self._merged()
+        changes = dict(self._changes)
+        merged = self._merged(changes)
         if not self.directory.replace(self.name, self._as_bytes(merged)):
             return False
-        self._lines, self._content = merged, None
-        self._changes.clear()
+        self._read = _Read(None, merged)
+        for key, value in changes.items():
+            newest = self._changes.pop(key, _UNCHANGED)
+            if newest is not value and newest is not _UNCHANGED:  # it was changed meanwhile
+                self._changes.setdefault(key, newest)
         return True
 
     # -- lines ----------------------------------------------------------------------------------
@@ -174,11 +190,11 @@ class RecordFile:
         if (found := self._keys_by_digest) is not None:
             _note_digests(found, key, value)
 
-    def _merged(self) -> dict[bytes, bytes]:
+    def _merged(self, changes: Mapping[bytes, bytes | None]) -> dict[bytes, bytes]:
         """Return all lines by key, the oldest first, as far as there is room."""
-        kept = {key: line for key, line in self._lines.items() if key not in self._changes}
+        kept = {key: line for key, line in self._read.lines.items() if key not in changes}
         changed = {
-            key: self._line(key, value) for key, value in self._changes.items() if value is not None
+            key: self._line(key, value) for key, value in changes.items() if value is not None
         }
         return self._fitting({**kept, **changed})
 
