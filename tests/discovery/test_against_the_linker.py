@@ -16,6 +16,7 @@ import sys
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from socket import AF_UNIX, socket
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -43,6 +44,7 @@ _PLACES = ("one", "one/sub", "two", "three")
 _MAPPED = re.compile(r"^\t(?!linux-vdso)(?:\S+ => )?(\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _MISSING = re.compile(r"^\t(\S+) => not found$", re.MULTILINE)
 _FATAL = re.compile(r"error while loading shared libraries: (\S+): cannot open shared object")
+_NOT_LOADABLE = 127
 _OPTIONAL, _FILTER = 0x7FFFFFFD, 0x7FFFFFFF
 
 
@@ -261,6 +263,76 @@ def _needed_or_refusal(path: Path) -> str:
             return " ".join(elf.dynamic.needed)
     except ElfError as error:
         return error.message.removeprefix("libmade.so is cut off or damaged: ").partition(", at")[0]
+
+
+def _bind(path: Path) -> None:
+    with socket(AF_UNIX) as server:
+        server.bind(str(path))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param(lambda path: path.mkdir(), id="directory"),
+        pytest.param(lambda path: path.symlink_to("."), id="link to a directory"),
+        pytest.param(lambda path: path.symlink_to("/dev/null"), id="device"),
+        pytest.param(lambda path: path.symlink_to("/dev/null/x"), id="link below a file"),
+        pytest.param(lambda path: path.symlink_to(path.name), id="link to itself"),
+        pytest.param(_bind, id="socket"),
+    ],
+)
+def test_what_is_no_file_is_passed_over_by_neither(
+    place: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    monkeypatch.chdir(tmp_path)  # the name of a socket is short
+    place(Path("one/libfound.so"))
+    (tmp_path / "two/libfound.so").write_bytes(_made("libc.so.6"))
+    made = tmp_path / "libmade.so"
+    made.write_bytes(_made("libfound.so"))
+    library_path = f"{tmp_path}/one:{tmp_path}/two"
+    assert run_linker(made, library_path).returncode == _NOT_LOADABLE
+
+    with (
+        ElfFile(str(made)) as elf,
+        closing(ProcessScope(library_path=library_path)) as process,
+    ):
+        found = check_link(elf, HostExports(), process)
+
+    assert not found.libraries
+    (problem,) = found.problems
+    assert problem.rule_id in {"LD-002", "LD-003"}
+    assert problem.path == f"{tmp_path}/one/libfound.so"
+
+
+@pytest.mark.parametrize(
+    "make_absent",
+    [
+        pytest.param(lambda path: path.symlink_to("nowhere"), id="link to nothing"),
+        pytest.param(lambda path: path.parent.rmdir() or path.parent.write_bytes(b""), id="file"),
+    ],
+)
+def test_what_is_absent_is_passed_over_by_both(
+    make_absent: Callable[[Path], object], tmp_path: Path
+) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    make_absent(tmp_path / "one/libfound.so")
+    (tmp_path / "two/libfound.so").write_bytes(_made("libc.so.6"))
+    made = tmp_path / "libmade.so"
+    made.write_bytes(_made("libfound.so"))
+    library_path = f"{tmp_path}/one:{tmp_path}/two"
+    assert f"{tmp_path}/two/libfound.so" in by_linker(made, library_path).files
+
+    with (
+        ElfFile(str(made)) as elf,
+        closing(ProcessScope(library_path=library_path)) as process,
+    ):
+        found = check_link(elf, HostExports(), process)
+
+    assert f"{tmp_path}/two/libfound.so" in [library.path for library in found.libraries]
+    assert not found.problems
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ A directory may be relative, and an empty one is the current directory. Results 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -25,14 +26,14 @@ from modular_tf.discovery.linking.system_libraries import (
     library_folders,
 )
 from modular_tf.errors import ElfError
-from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 __all__ = ["LibrarySearch", "LinkedLibrary", "SearchTrail", "expand", "is_relative"]
 
-_NOT_OPENED = frozenset({rules.REGULAR_FILE, rules.READABLE})
+# What the linker goes on searching after; ENAMETOOLONG, as no directory has such a name.
+_ABSENT = frozenset({errno.ENOENT, errno.EACCES, errno.ENAMETOOLONG})
 # `$ORIGIN` or `${ORIGIN}`, but not `$ORIGINAL`.
 _TOKEN = re.compile(r"\$(?:(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_])|\{(ORIGIN|LIB|PLATFORM)\})")
 
@@ -258,7 +259,7 @@ class LibrarySearch:
         except FileNotFoundError:  # the current directory may be gone
             return None
         except ElfError as error:
-            if error.rule in _NOT_OPENED or is_for_another(path, self._target):
+            if _is_absent(error, path) or is_for_another(path, self._target):
                 return None
             raise
         if elf.target != self._target:
@@ -270,6 +271,14 @@ class LibrarySearch:
             elf.close()
             raise
         return elf
+
+
+def _is_absent(error: ElfError, path: str) -> bool:
+    """Return whether nothing could be opened, so that the linker searches the next directory."""
+    cause = error.__cause__
+    if not isinstance(cause, OSError):
+        return isinstance(cause, ValueError)  # a path that no system call accepts
+    return cause.errno in _ABSENT or not os.path.isdir(os.path.dirname(path))
 
 
 def _first_absent(directory: str, name: str) -> str | None:
