@@ -14,7 +14,9 @@ import struct
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
+from mmap import PAGESIZE
 from pathlib import Path
 from socket import AF_UNIX, socket
 from typing import TYPE_CHECKING, NamedTuple
@@ -44,6 +46,7 @@ _PLACES = ("one", "one/sub", "two", "three")
 _MAPPED = re.compile(r"^\t(?!linux-vdso)(?:\S+ => )?(\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _MISSING = re.compile(r"^\t(\S+) => not found$", re.MULTILINE)
 _FATAL = re.compile(r"error while loading shared libraries: (\S+): cannot open shared object")
+_PT_LOAD = 1
 _NOT_LOADABLE = 127
 _OPTIONAL, _FILTER = 0x7FFFFFFD, 0x7FFFFFFF
 
@@ -263,6 +266,23 @@ def _needed_or_refusal(path: Path) -> str:
             return " ".join(elf.dynamic.needed)
     except ElfError as error:
         return error.message.removeprefix("libmade.so is cut off or damaged: ").partition(", at")[0]
+
+
+@pytest.mark.parametrize("n_bytes", [8, 0])
+@pytest.mark.parametrize("shift", [0, 8, PAGESIZE // 2])
+def test_the_linker_maps_no_segment_between_pages(shift: int, n_bytes: int, tmp_path: Path) -> None:
+    """`strip` leaves such segments in some libraries that `patchelf` has changed."""
+    moved = (_PT_LOAD, PAGESIZE + shift, 4 * PAGESIZE, n_bytes)
+    path = tmp_path / "libmade.so"
+    made = replace(_builder("libc.so.6"), segments=(moved,))
+    path.write_bytes(made.build().ljust(3 * PAGESIZE, b"\0"))
+
+    linker = run_linker(path, "")
+
+    assert ("address/offset not" in linker.stderr) == bool(shift)
+    segment = f"the segment at address {4 * PAGESIZE:#x}"
+    expected = f"{segment} does not begin at the same place of a page"
+    assert _needed_or_refusal(path) == (expected if shift else "libc.so.6")
 
 
 def _bind(path: Path) -> None:

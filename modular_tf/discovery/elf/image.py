@@ -216,6 +216,11 @@ class Image:
                     f"the segment at address {segment.start:#x} has {segment.size} bytes in the"
                     f" file, and in memory ends at address {segment.end:#x}"
                 )
+            if segment.shift % _PAGE_BYTES:
+                raise self.source.damaged(
+                    f"the segment at address {segment.start:#x} does not begin at the same place of"
+                    f" a page, at byte {segment.offset} of the file; strip after patchelf does that"
+                )
         for one, other in pairwise(segments):
             if other.start < one.end:
                 raise self.source.damaged(
@@ -223,8 +228,7 @@ class Image:
                     f" {one.end:#x}: they overlap, or are not in the order of their addresses"
                 )
             shares_page = other.start - other.start % _PAGE_BYTES < one.end
-            # The linker maps none whose bytes would have to be moved inside of a page.
-            if shares_page and (other.shift - one.shift) and not (other.shift % _PAGE_BYTES):
+            if shares_page and other.shift != one.shift:
                 raise self.source.damaged(
                     "two segments have different bytes of the file on one page of memory, at"
                     f" address {other.start:#x}"
