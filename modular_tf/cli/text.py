@@ -7,9 +7,12 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING
 
+from modular_tf.rules import written_out
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_BYTES = {code: f"\\x{code - 0xDC00:02x}" for code in range(0xDC80, 0xDD00)}  # surrogateescape
 _WITHOUT_COLOUR = ("dumb", "unknown")
 
 
@@ -18,16 +21,7 @@ def printable(text: str) -> str:
 
     A file name may hold escape sequences; a terminal must not obey them.
     """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else _written_out(c) for c in text)
-
-
-def _written_out(character: str) -> str:
-    code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:  # noqa: PLR2004  (a byte that is not UTF-8: surrogateescape)
-        return f"\\x{code - 0xDC00:02x}"
-    return character.encode("unicode_escape").decode("ascii")
+    return text if text.isprintable() else written_out(text).translate(_BYTES)
 
 
 @cache

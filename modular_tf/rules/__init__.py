@@ -31,6 +31,7 @@ __all__ = [
     "rule",
     "rules_by_id",
     "rules_of",
+    "written_out",
 ]
 
 _Error = TypeVar("_Error", bound="ModularTFError")
@@ -102,8 +103,10 @@ class Violation:
             it.
         remedy: What to do: the rule's remedy unless a better one is known. None where nobody can
             know.
-        path: The file or directory concerned, if one is.
-        origin: What named it: a variable, a distribution, a directory.
+        path: The file or directory concerned, if one is; with all its characters, so that it can
+            be opened.
+        origin: What named it: a variable, a distribution, a directory. Bounded and written out as
+            the message, like the remedy.
         scheme: The scheme that the plugin does not serve, or not as it should, for that; None where
             it concerns no single one.
     """
@@ -119,9 +122,12 @@ class Violation:
     def __post_init__(self) -> None:
         broken = _rule_of(self.rule)
         object.__setattr__(self, "rule", broken)
-        object.__setattr__(self, "message", _shown(self.message))
-        if self.remedy is None and broken is not None:
-            object.__setattr__(self, "remedy", broken.remedy)
+        remedy = broken.remedy if self.remedy is None and broken is not None else self.remedy
+        shown = {"message": self.message, "remedy": remedy, "origin": self.origin}
+        if self.path is not None and len(self.path) > _MOST_OF_A_MESSAGE:  # it opens no file
+            shown["path"] = self.path
+        for name, text in shown.items():
+            object.__setattr__(self, name, text and _shown(text))
 
     @classmethod
     def of_error(cls, error: ModularTFError, stage: str = "") -> Violation:
@@ -263,23 +269,30 @@ def rule(rule_id: str) -> Rule:
     return loader_rules()[rule_id]
 
 
+def written_out(text: str) -> str:
+    """Return a text with what is not printable written out, so that no terminal obeys it.
+
+    A byte that is not UTF-8 stays what it is: programs find the file by it.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or "\udc80" <= c <= "\udcff" else _escape_sequence(c) for c in text
+    )
+
+
+def _escape_sequence(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
 def _rule_of(named: str | None) -> Rule | None:
     return named if named is None or isinstance(named, Rule) else rule(named)
 
 
 def _shown(message: str) -> str:
     """Return what a message shows of a text that may be a plugin's."""
-    text = message[:_MOST_OF_A_MESSAGE]
-    if not text.isprintable():
-        text = "".join(map(_written_out, text))
+    text = written_out(message[:_MOST_OF_A_MESSAGE])
     if max(len(message), len(text)) <= _MOST_OF_A_MESSAGE:
         return text
     end = f"... (the first of {len(message)} characters)"
     return text[: _MOST_OF_A_MESSAGE - len(end)] + end
-
-
-def _written_out(character: str) -> str:
-    # A byte that is not UTF-8 stays what it is: programs find the file by it.
-    if character.isprintable() or "\udc80" <= character <= "\udcff":
-        return character
-    return character.encode("unicode_escape").decode("ascii")

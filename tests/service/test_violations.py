@@ -59,6 +59,24 @@ def test_a_message_is_bounded_and_no_terminal_obeys_it():
     assert found.at("work").of_scheme(None) == found.at("work")
 
 
+def test_what_else_a_plugin_may_write_is_bounded_too():
+    said = "\x1b[2J" + "x" * 10_000_000
+
+    found = mtf.Violation(None, "refused", remedy=said, path=said, origin=said)
+
+    for text in (found.remedy, found.path, found.origin):
+        assert text is not None
+        assert len(text) == 10_000
+        assert text.startswith("\\x1b[2Jxxx")
+        assert text.endswith(f"x... (the first of {len(said)} characters)")
+
+
+def test_a_path_is_that_of_the_file():
+    path = "/plugins/\x1b[2J\n\udcff.so"
+
+    assert mtf.Violation(None, "refused", path=path).path == path
+
+
 def test_json_has_the_id_of_the_rule():
     told = {
         "stage": "register",
