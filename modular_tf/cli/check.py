@@ -57,7 +57,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--option", action="append", default=[], metavar="NAME=VALUE", type=_option,
         help="one of [options] of the settings file, as TOML; may be repeated",
     )  # fmt: skip
-    parser.add_argument("--settings", metavar="FILE", help="instead of the nearest settings file")
+    parser.add_argument(
+        "--settings", metavar="FILE",
+        help="instead of the nearest one above the libraries, or above the working directory",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, help="repeat what an earlier run did at random")
     parser.add_argument(
         "--patience", type=_factor, default=1.0, metavar="X",
@@ -180,7 +183,7 @@ def _settings(options: Namespace) -> CheckSettings:
 
     settings = decided(
         os.getcwd(),
-        path=options.settings,
+        path=options.settings or _settings_above(options),
         profile=options.profile,
         level=options.level,
         root=options.root,
@@ -193,6 +196,27 @@ def _settings(options: Namespace) -> CheckSettings:
         only=tuple(options.only) or settings.only,
         skip=(*settings.skip, *options.skip),
     )
+
+
+def _settings_above(options: Namespace) -> str | None:
+    """Return the nearest settings file above the libraries that are checked, None for none.
+
+    Raises:
+        ConfigError: They have several.
+    """
+    from modular_tf.check.settings import find_settings  # noqa: PLC0415
+
+    targets = (*options.targets, *options.plugin, *options.plugin_dir)
+    folders = [
+        it if os.path.isdir(it) else os.path.dirname(it) for it in targets if os.path.lexists(it)
+    ]
+    found = sorted({path for path in map(find_settings, folders) if path is not None})
+    if len(found) > 1:
+        raise ConfigError(
+            f"what is checked has settings files of its own: {' and '.join(found)}; check each "
+            "library by itself, or name one file with --settings"
+        )
+    return found[0] if found else None
 
 
 def _list(settings: CheckSettings, printer: Printer) -> Exit:

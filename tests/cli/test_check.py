@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.report.json_report import SCHEMA_PATH
+from modular_tf.check.settings import FILE_NAME
 from modular_tf.cli.check_report import CUT_SHORT
 from modular_tf.cli.exit_codes import Exit
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
@@ -186,6 +188,27 @@ def test_a_known_deviation_conforms_with_its_reason(mtf, spoilt, tmp_path):
 
     assert ended.code == Exit.DONE
     assert any("known deviation: the store says so" in line for line in ended.lines)
+
+
+def test_the_settings_beside_the_library_count(mtf, spoilt, tmp_path, monkeypatch):
+    """They hold the root below which everything is removed: not that of another project."""
+    own, other, third = (tmp_path / name for name in ("own", "other", "third"))
+    for project, skipped in ((own, SPOILT), (other, "*"), (third, "*")):
+        (project / "build").mkdir(parents=True)
+        (project / FILE_NAME).write_text(f'skip = ["{skipped}"]\n')
+    library = shutil.copy(spoilt, own / "build")
+    monkeypatch.chdir(other)
+
+    checked = mtf("check", library, "--list")
+
+    assert checked.code == Exit.DONE
+    assert SPOILT not in "".join(checked.lines)
+    assert mtf("check", "--list").code == Exit.NOTHING  # those above the working directory
+    both = mtf("check", library, third / "build", "--list")
+    assert both.code == Exit.USAGE
+    assert f"{own / FILE_NAME} and {third / FILE_NAME}" in both.err
+    named = mtf("check", library, third / "build", "--list", "--settings", own / FILE_NAME)
+    assert named.code == Exit.DONE
 
 
 def test_a_store_in_memory_needs_no_root(mtf):
