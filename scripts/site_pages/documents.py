@@ -4,38 +4,47 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from posixpath import dirname, join, normpath, relpath
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-_LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
-_PAGES = {
-    "ARCHITECTURE.md": "architecture.md",
-    "CHANGELOG.md": "changelog.md",
-    "CONTRIBUTING.md": "contributing.md",
-    "README.md": "index.md",
+DOCUMENTS = {
+    "architecture.md": "ARCHITECTURE.md",
+    "changelog.md": "CHANGELOG.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "readme.md": "README.md",
 }
-_FILE_LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#)(?!\S*\.md[)#])[^)]*\)")
+"""The pages that are documents of the checkout outside `docs`."""
+_PAGES = {
+    "modular_tf/check/settings.py": "reference/check-settings.md",
+    "modular_tf/cli/exit_codes.py": "reference/exit-statuses.md",
+    "modular_tf/include/modular_tf": "reference/headers.md",
+    "modular_tf/service/configuration.py": "reference/configuration.md",
+    "scripts/site_pages/environment.py": "reference/environment-variables.md",
+    **{document: page for page, document in DOCUMENTS.items()},
+}
+"""What a link in a checkout leads to, and the page that the same link leads to in the site."""
+_LINK = re.compile(r"\[((?:`[^`]*`|[^\]`])*)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
 
 
-def architecture() -> str:
-    """Return the page on the architecture."""
-    return _page("ARCHITECTURE.md")
+def text(document: str) -> str:
+    """Return the text of a document of the checkout."""
+    return (CHECKOUT / document).read_text(encoding="utf-8")
 
 
-def changelog() -> str:
-    """Return the page on what changed."""
-    return _page("CHANGELOG.md")
+def with_links_of_the_site(markdown: str, page: str) -> str:
+    """Return the text of a page, with each link that leads out of `docs` leading to a page instead.
 
+    In a document outside `docs`, a link to a file that has no page becomes its text.
+    """
+    of_document = page in DOCUMENTS
+    folder = "" if of_document else join("docs", dirname(page))
 
-def contributing() -> str:
-    """Return the page on how to change the package."""
-    return _page("CONTRIBUTING.md")
+    def replaced(found: re.Match[str]) -> str:
+        target = normpath(join(folder, found[2]))
+        of_docs = target.removeprefix("docs/") if target.startswith("docs/") else None
+        to = _PAGES.get(target, of_docs)
+        if to is None:
+            return found[1] if of_document else found[0]
+        return f"[{found[1]}]({relpath(to, dirname(page) or '.')}{found[3] or ''})"
 
-
-def _page(name: str) -> str:
-    """Return a document; links to files that are no pages become their names."""
-    text = _FILE_LINK.sub(r"\1", (CHECKOUT / name).read_text(encoding="utf-8"))
-    return _LINK.sub(lambda found: f"]({_target(found[1])}", text)
-
-
-def _target(link: str) -> str:
-    return _PAGES.get(link, link.removeprefix("docs/"))
+    return _LINK.sub(replaced, markdown)

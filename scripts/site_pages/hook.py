@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,11 +22,10 @@ from site_pages import (
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
 PAGES = {
-    "architecture.md": documents.architecture,
-    "changelog.md": documents.changelog,
-    "contributing.md": documents.contributing,
+    **{name: partial(documents.text, document) for name, document in documents.DOCUMENTS.items()},
     "reference/check-settings.md": configuration.check_settings,
     "reference/commands.md": commands.page,
     "reference/configuration.md": configuration.configuration,
@@ -53,3 +53,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, page in PAGES.items():
         files.append(File.generated(config, name, content=page()))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Make links that hold in a checkout hold in the site."""
+    return documents.with_links_of_the_site(markdown, page.file.src_uri)

@@ -19,7 +19,6 @@ from tests.fixtures.wild import KERNELS
 DOCS = Path(__file__).parents[2] / "docs"
 # What a page shows but no test types, each with the file that does run it.
 RUN_ELSEWHERE = {
-    'pip install ".[fsspec,cli]"': "scripts/make_environment",
     "pip install --no-deps tensorflow-io tensorflow-io-gcs-filesystem": "tests/fixtures/wild.py",
     f"pip install --no-deps {KERNELS}": "tests/wild/test_intel_kernels.py",
     'pip install polars duckdb xarray zarr "dask[dataframe]" distributed': (

@@ -75,6 +75,12 @@ def test_every_kind_of_reader_has_a_start_page(site):
         assert f'href="start/{name}.html"' in index
 
 
+def test_a_link_to_a_source_leads_to_the_page_that_is_made_of_it(site):
+    page = (site / "how-to" / "find-plugins.html").read_text(encoding="utf-8")
+
+    assert 'href="../reference/configuration.html#scheme_pins"' in page
+
+
 def test_no_page_loads_anything_from_another_host(site):
     loaded = [
         (page.name, found)
