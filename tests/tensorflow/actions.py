@@ -42,6 +42,7 @@ def fails(kind: type[Exception], call: Callable[[], object]) -> str:
 
 @action
 def gfile_files(folder: str) -> None:
+    """`GFile`: read, write, seek."""
     path = f"{folder}/file"
     write(path, "one\ntwo\n")
     expect(g.GFile(path).read(), "one\ntwo\n")
@@ -58,6 +59,7 @@ def gfile_files(folder: str) -> None:
 
 @action
 def gfile_append(folder: str) -> None:
+    """`GFile`: append."""
     path = f"{folder}/file"
     write(path, "one")
     with g.GFile(path, "a") as file:
@@ -68,6 +70,7 @@ def gfile_append(folder: str) -> None:
 
 @action
 def gfile_tree(folder: str) -> None:
+    """`makedirs`, `listdir`, `glob`, `walk`, `rmtree`."""
     g.makedirs(f"{folder}/a/b")
     write(f"{folder}/a/x", "x")
     write(f"{folder}/a/b/y", "y")
@@ -88,6 +91,7 @@ def gfile_tree(folder: str) -> None:
 
 @action
 def gfile_moves(folder: str) -> None:
+    """`rename`, `copy`, `remove`."""
     write(f"{folder}/old", "content")
     g.rename(f"{folder}/old", f"{folder}/new")
     expect(g.exists(f"{folder}/old"), False)
@@ -101,6 +105,7 @@ def gfile_moves(folder: str) -> None:
 
 @action
 def gfile_other_scheme(folder: str) -> None:
+    """`copy` from and to another scheme."""
     write("ram://elsewhere", b"x" * 300_000)
     g.copy("ram://elsewhere", f"{folder}/here", overwrite=True)
     g.copy(f"{folder}/here", "ram://back", overwrite=True)
@@ -109,6 +114,7 @@ def gfile_other_scheme(folder: str) -> None:
 
 @action
 def errors(folder: str) -> None:
+    """TensorFlow's error for a missing file."""
     said = fails(tf.errors.NotFoundError, lambda: g.GFile(f"{folder}/none").read())
     if "none" not in said:
         raise AssertionError(f"the message names no path: {said}")
@@ -119,6 +125,7 @@ def errors(folder: str) -> None:
 
 @action
 def read_and_write_file(folder: str) -> None:
+    """`read_file`, `write_file`, `matching_files`."""
     tf.io.write_file(f"{folder}/deep/er/file", b"content")
     expect(tf.io.read_file(f"{folder}/deep/er/file").numpy(), b"content")
     expect(
@@ -129,6 +136,7 @@ def read_and_write_file(folder: str) -> None:
 
 @action
 def records(folder: str) -> None:
+    """TFRecord: write, read, interleave with 8 threads."""
     names = []
     for number in range(4):
         names.append(f"{folder}/{number}.tfrecord")
@@ -147,6 +155,7 @@ def records(folder: str) -> None:
 
 @action
 def text_and_fixed_length(folder: str) -> None:
+    """`TextLineDataset`, `FixedLengthRecordDataset`."""
     lines = [f"line {number}" for number in range(5000)]
     write(f"{folder}/text", "\n".join(lines))
     expect([line.numpy().decode() for line in tf.data.TextLineDataset(f"{folder}/text")], lines)
@@ -157,6 +166,7 @@ def text_and_fixed_length(folder: str) -> None:
 
 @action
 def cache(folder: str) -> None:
+    """`Dataset.cache`."""
     numbers = tf.data.Dataset.range(100).cache(f"{folder}/cache")
     expect([int(n) for n in numbers], list(range(100)))
     again = tf.data.Dataset.range(100).cache(f"{folder}/cache")
@@ -165,12 +175,14 @@ def cache(folder: str) -> None:
 
 @action
 def save_and_load(folder: str) -> None:
+    """`Dataset.save`, `Dataset.load`."""
     tf.data.Dataset.range(300).save(f"{folder}/saved")
     expect([int(n) for n in tf.data.Dataset.load(f"{folder}/saved")], list(range(300)))
 
 
 @action
 def snapshot(folder: str) -> None:
+    """`Dataset.snapshot`."""
     for _ in range(2):
         numbers = tf.data.Dataset.range(50).snapshot(f"{folder}/snapshot")
         expect(sorted(int(n) for n in numbers), list(range(50)))
@@ -178,6 +190,7 @@ def snapshot(folder: str) -> None:
 
 @action
 def checkpoint(folder: str) -> None:
+    """`Checkpoint`, `CheckpointManager`."""
     value = tf.Variable(tf.range(500_000, dtype=tf.float32))
     manager = tf.train.CheckpointManager(tf.train.Checkpoint(value=value), f"{folder}/many", 2)
     for _ in range(3):
@@ -191,6 +204,7 @@ def checkpoint(folder: str) -> None:
 
 @action
 def saved_model(folder: str) -> None:
+    """SavedModel."""
     module = tf.Module()
     module.value = tf.Variable([1.0, 2.0])
     tf.saved_model.save(module, f"{folder}/model")
@@ -199,6 +213,7 @@ def saved_model(folder: str) -> None:
 
 @action
 def keras(folder: str) -> None:
+    """Keras: models, weights, `BackupAndRestore`."""
     model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(2)])
     model.save(f"{folder}/model.keras")
     loaded = tf.keras.models.load_model(f"{folder}/model.keras")
@@ -212,6 +227,7 @@ def keras(folder: str) -> None:
 
 @action
 def summaries(folder: str) -> None:
+    """summaries."""
     writer = tf.summary.create_file_writer(folder)
     with writer.as_default():
         for step in range(3):
@@ -225,6 +241,7 @@ def summaries(folder: str) -> None:
 
 @action
 def memory_region(folder: str) -> None:
+    """memory regions (`ImmutableConst`)."""
     write(f"{folder}/region", bytes(range(64)))
     read = tf.raw_ops.ImmutableConst(
         dtype=tf.uint8, shape=[64], memory_region_name=f"{folder}/region"

@@ -45,6 +45,7 @@ def write_all(folder: str) -> None:
 
 @action
 def gfile(root: str) -> None:
+    """`GFile`, `exists`, `stat`, `copy`, `read_file`."""
     expect(g.exists(f"{root}/text"), True)
     expect(g.exists(f"{root}/none"), False)
     expect(g.stat(f"{root}/sub/deep/x").length, 1)
@@ -56,6 +57,7 @@ def gfile(root: str) -> None:
 
 @action
 def listing(root: str) -> None:
+    """`listdir`, `glob`, `walk`, `isdir`."""
     expect(g.isdir(f"{root}/sub"), True)
     expect(g.isdir(f"{root}/text"), False)
     expect([name.rstrip("/") for name in g.listdir(f"{root}/sub")], ["deep"])
@@ -65,6 +67,7 @@ def listing(root: str) -> None:
 
 @action
 def records(root: str) -> None:
+    """TFRecord, interleave with 8 threads."""
     names = [f"{root}/{number}.tfrecord" for number in range(4)]
     several = tf.data.Dataset.from_tensor_slices(names).interleave(
         tf.data.TFRecordDataset, cycle_length=8, num_parallel_calls=8
@@ -76,17 +79,20 @@ def records(root: str) -> None:
 
 @action
 def text_and_fixed_length(root: str) -> None:
+    """`TextLineDataset`, `FixedLengthRecordDataset`."""
     expect(sum(1 for _ in tf.data.TextLineDataset(f"{root}/text")), 5000)
     expect(sum(1 for _ in tf.data.FixedLengthRecordDataset(f"{root}/sub/deep/x", 1)), 1)
 
 
 @action
 def dataset(root: str) -> None:
+    """`Dataset.load`."""
     expect([int(n) for n in tf.data.Dataset.load(f"{root}/saved")], list(range(300)))
 
 
 @action
 def checkpoint(root: str) -> None:
+    """`Checkpoint.read`."""
     value = tf.Variable(0.0)
     tf.train.Checkpoint(value=value).read(f"{root}/checkpoint-1").assert_consumed()
     expect(float(value), 3.0)
@@ -94,6 +100,7 @@ def checkpoint(root: str) -> None:
 
 @action
 def saved_model(root: str) -> None:
+    """SavedModel."""
     expect(list(tf.saved_model.load(f"{root}/model").value.numpy()), [1.0, 2.0])
 
 

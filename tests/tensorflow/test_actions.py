@@ -9,6 +9,8 @@ import pytest
 
 from tests.fixtures.matrices import BEYOND_THE_SAMPLE, sampled
 from tests.fixtures.tensorflow import installed
+from tests.tensorflow import action_tables
+from tests.tensorflow.action_list import DONE
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -51,6 +53,19 @@ def _lost(came):
     return {"keras"} if came["version"] in {"2.12.1", "2.15.1"} else set()
 
 
+def _compare_with_the_table(way, came):
+    """Compare the outcomes with a column of the documents, but for what fails in any way."""
+    lost = dict.fromkeys(_lost(came), DONE)
+    action_tables.compare("actions.py", way, {**came["found"], **lost})
+
+
+@pytest.mark.parametrize("program", ["actions.py", "reading_actions.py"])
+def test_the_tables_of_the_documents_have_every_action(program):
+    _, *lines = action_tables.rows(program)
+
+    assert [line[0] for line in lines] == list(action_tables.titles(program).values())
+
+
 @pytest.mark.parametrize("kind", sampled(_SETUPS, ["a plugin", "fsspec's memory"]))
 def test_all_actions_work_on(kind, perform, tmp_path):
     setup, root = _SETUPS[kind]
@@ -59,6 +74,8 @@ def test_all_actions_work_on(kind, perform, tmp_path):
 
     assert {name for name, how in came["found"].items() if how != "done"} == _lost(came), came
     assert len(came["found"]) > 15
+    if kind == "fsspec's memory":
+        _compare_with_the_table(kind, came)
     # What a new version of TensorFlow calls is to be looked at before it is relied on.
     known = tomllib.loads(CALLS.read_text("utf-8"))[came["version"]]
     assert {name: set(calls) - set(known[name]) for name, calls in came["calls"].items()} == {
@@ -89,6 +106,8 @@ def test_all_actions_work_on_the_store(scheme, perform, wild_plugins, request):
     )
 
     assert {name for name, how in came["found"].items() if how != "done"} == _lost(came), came
+    if scheme == "s3":
+        _compare_with_the_table("tensorflow-io's plugin", came)
 
 
 _S3FS = """
@@ -111,7 +130,7 @@ def test_all_actions_work_on_s3fs(perform, s3_store, tensorflow_environment):
 
     came = perform(_S3FS, root, {**s3_store.environment, "PYTHONPATH": places})
 
-    assert {name for name, how in came["found"].items() if how != "done"} == _lost(came), came
+    _compare_with_the_table("s3fs", came)
 
 
 _ZIP = """
@@ -134,7 +153,7 @@ def test_what_is_read_comes_from_an_archive_too(read, tmp_path):
 
     found = read(_ZIP, tmp_path / "files", "zipped://")
 
-    assert {name: how for name, how in found.items() if how != "done"} == {}
+    action_tables.compare("reading_actions.py", "zip archive of fsspec", found)
 
 
 @pytest.mark.wild
@@ -147,3 +166,4 @@ def test_what_is_read_comes_from_a_web_server_too(read, wild_plugins, http_store
     found = read(_LOAD_STORE % ("http", "http"), folder, f"{http_store.base_uri}/files", env)
 
     assert {name for name, how in found.items() if how != "done"} == NEEDS_LISTING, found
+    action_tables.compare("reading_actions.py", "web server by tensorflow-io", found)
