@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 AUTHORS_PAGE = Path(__file__).parents[2] / "docs" / "start" / "plugin-authors.md"
 SALES = b"city,items\nOslo,3\nLima,5\n"
-_INSTALLATION = "pip install --no-deps tensorflow-io"
+_INSTALLATION = "modular-tf fetch tensorflow-io"
 _INSTALLATION_OF_CLIENTS = "pip install polars duckdb"
 _INSTALLATION_OF_KERNELS = "pip install --no-deps intel_extension_for_tensorflow_lib"
 _PLUGIN = "libhello.so"

@@ -19,6 +19,7 @@ DOCUMENTS = sorted(
 )
 # In the site, links to sources lead to the pages that are made of these; tests/site checks that.
 PAGES = sorted(path.relative_to(CHECKOUT) for path in CHECKOUT.glob("docs/**/*.md"))
+HOW_TOS = [page for page in PAGES if page.parent.name == "how-to"]
 FOLDERS = ("modular_tf", "tests", "scripts", "contrib", "benchmarks", "plugin_dirs")
 INCLUDE = CHECKOUT / "modular_tf" / "include"  # C files name headers from here
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
@@ -64,6 +65,14 @@ def test_files_that_are_named_exist(document):
     ]
 
     assert missing == []
+
+
+@pytest.mark.parametrize("page", HOW_TOS, ids=str)
+def test_a_how_to_begins_with_the_recipe_and_ends_with_the_contract(page):
+    first, *sections = re.split(r"^## ", text_of(page), flags=re.MULTILINE)
+
+    assert sections[-1].startswith("Contract")
+    assert re.search(r"^```|^\| ", first + sections[0], re.MULTILINE)
 
 
 def test_the_architecture_draws_every_room():

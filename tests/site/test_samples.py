@@ -19,7 +19,12 @@ from tests.fixtures.wild import KERNELS
 DOCS = Path(__file__).parents[2] / "docs"
 # What a page shows but no test types, each with the file that does run it.
 RUN_ELSEWHERE = {
-    "pip install --no-deps tensorflow-io tensorflow-io-gcs-filesystem": "tests/fixtures/wild.py",
+    "modular-tf fetch tensorflow-io": "scripts/try_pythons",
+    "modular-tf fetch tensorflow-io-gcs-filesystem": "scripts/try_pythons",
+    "MODULAR_TF_PLUGIN_PATH=/opt/plugins/libmy_store.so modular-tf list": (
+        "tests/discovery/test_named_paths.py"
+    ),
+    "modular-tf paths": "tests/cli/test_lists.py",
     f"pip install --no-deps {KERNELS}": "tests/wild/test_intel_kernels.py",
     'pip install polars duckdb xarray zarr "dask[dataframe]" distributed': (
         "tests/fixtures/clients.py"
