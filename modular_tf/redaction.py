@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 HIDDEN = "***"
 
+# What the name of a variable or of an option says of its value. Compiled at its first use.
+_NAMES_SECRET = r"(?i)KEY|SECRET|TOKEN|PASSW|CREDENTIAL|SAS|SIGNATURE|CONNECTION_STRING"  # noqa: S105
+
 # A control character, as it is or as `repr` writes it.
 _SEPARATOR = r"(?:[\x01-\x08]|\\x0[1-8])"
 _PATTERNS = (  # compiled at their first use: most texts have no URI
@@ -51,6 +54,11 @@ def hide(owner: object, secrets: Iterable[str]) -> None:
 def show_again(owner: object) -> None:
     """Forget what `hide` was given under this name. [any thread]"""
     _given.pop(owner, None)
+
+
+def names_secret(name: str) -> bool:
+    """Return whether a variable or an option of this name holds a secret. [any thread]"""
+    return re.search(_NAMES_SECRET, name) is not None
 
 
 def redacted(text: str) -> str:

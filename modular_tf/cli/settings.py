@@ -10,6 +10,7 @@ from modular_tf.discovery.trust.policy import default_lock_path
 from modular_tf.discovery.user_directories import cache_directory, state_directory
 from modular_tf.service.configuration import CONFIG_VARIABLE, Config, load_config
 from modular_tf.service.configuration_keys import KEYS, variables_of
+from modular_tf.service.configured_filesystems import ConfiguredFilesystem
 from modular_tf.service.kept.storage.trusted_directory import why_untrusted
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def _origin(name: str, config: Config, by_file: Config, environment: Mapping[str
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, ConfiguredFilesystem):
+        return value.shown()
     if is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
     if hasattr(value, "items"):

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import ClosedError, UnimplementedError
 from modular_tf.fsspec.plugin_file import PluginFile
+from modular_tf.service.report import CONFIGURATION_SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,12 +37,14 @@ class Origin:
     Attributes:
         scheme: The scheme.
         plugin_path: The library that serves it; None if a Python object does.
+        is_configured: Whether the configuration names what serves it.
         config: The service's configuration.
         key: Names the service within its process and that process's forked children.
     """
 
     scheme: str
     plugin_path: str | None
+    is_configured: bool
     config: Any
     key: str
 
@@ -49,9 +52,10 @@ class Origin:
     def of(cls, service: PluginService, scheme: str) -> Origin:
         """Return the origin of a scheme of a service."""
         owner = service.schemes().get(scheme)
-        paths = [record.path for record in service.plugins() if record.name == owner]
-        path = next((path for path in paths if path), None)
-        return cls(scheme, path, service.config, _key_of(service))
+        owners = [record for record in service.plugins() if record.name == owner]
+        path = next((record.path for record in owners if record.path), None)
+        is_configured = any(record.source == CONFIGURATION_SOURCE for record in owners)
+        return cls(scheme, path, is_configured, service.config, _key_of(service))
 
     def portable(self, service: PluginService) -> PortableOrigin:
         """Return what another process needs to serve the same scheme.
@@ -62,6 +66,8 @@ class Origin:
         Raises:
             UnimplementedError: A Python object of this process serves the scheme.
         """
+        if self.is_configured:
+            return PortableOrigin(self.scheme, None, self.config, self.key)
         if self.plugin_path is None:
             raise UnimplementedError(
                 f"the filesystem of scheme {self.scheme!r} cannot be pickled: a Python object of "
@@ -78,13 +84,13 @@ class PortableOrigin:
 
     Attributes:
         scheme: The scheme.
-        plugin: The library that serves it.
+        plugin: The library that serves it; None where the configuration names what does.
         config: The service's configuration.
         key: Names the service within its process and that process's forked children.
     """
 
     scheme: str
-    plugin: PluginFile
+    plugin: PluginFile | None
     config: Any
     key: str
 
@@ -98,7 +104,11 @@ class PortableOrigin:
         Raises:
             NotFoundError: This machine does not have the plugin.
         """
-        return self.live() or _start(self.plugin, self.config, (), self.plugin.load_in)
+        if (live := self.live()) is not None:
+            return live
+        if self.plugin is None:
+            return service_for(self.scheme, None, self.config)
+        return _start(self.plugin, self.config, (), self.plugin.load_in)
 
 
 def service_for(scheme: str, plugin: str | None, config: Any) -> PluginService:
@@ -153,7 +163,8 @@ def _start(
     once = LoadedOnce(
         lambda: PluginService(config=config, plugin_paths=paths, bundled=is_bundled), load
     )
-    return _started.setdefault((plugin, repr(config)), once).get()
+    options = {} if config is None else {s: f.options for s, f in config.filesystems.items()}
+    return _started.setdefault((plugin, repr((config, options))), once).get()
 
 
 def _key_of(service: PluginService) -> str:

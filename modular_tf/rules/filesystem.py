@@ -195,6 +195,19 @@ def scheme_pinned(scheme: str, plugin: str, pinned: str, *, where: str) -> Viola
     return Violation(SCHEME_FREE, text, scheme=scheme)
 
 
+def scheme_configured(scheme: str, plugin: str, *, where: str) -> Violation:
+    """Return the violation of a plugin that does not get a scheme, since the user named another.
+
+    Args:
+        scheme: The scheme.
+        plugin: The plugin that does not get it.
+        where: The configuration, which says what serves it.
+    """
+    text = f"scheme {scheme!r} of {plugin} is given to another by [filesystems] in {where}"
+    remedy = f"To give it to {plugin}, remove {scheme!r} from [filesystems]."
+    return Violation(SCHEME_FREE, text, remedy=remedy, scheme=scheme)
+
+
 def scheme_reserved(scheme: str, plugin: str, owner: str) -> Violation:
     """Return the violation of a plugin that nobody has given a scheme of a bundled plugin.
 

@@ -31,6 +31,7 @@ from modular_tf.rules.shortage import raise_shortage
 from modular_tf.rules.user_places import CONFIGURATION_OWNER
 from modular_tf.service.configuration_keys import KEYS, LISTS, PROCESS, SINGLE, TABLES
 from modular_tf.service.configuration_variables import said_by
+from modular_tf.service.configured_filesystems import ConfiguredFilesystem, parse_filesystems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,6 +50,12 @@ class Config:
         disable: Globs over plugin names that are not loaded, whatever `enable` says.
         priorities: Priority of device factories, by `TYPE` or `TYPE:PLATFORM`.
         scheme_pins: Name of the plugin that alone may serve a scheme.
+        filesystems: What serves a scheme in the place of any plugin, by scheme: `"fsspec"`, for
+            what fsspec has under this name; a table of `fsspec`, a protocol, and the options of its
+            filesystem, each of which may be `{env = "VARIABLE"}`; or a table of `object`, the
+            `package.module:name` of a filesystem or of a function or class without arguments that
+            makes one. Nothing is imported before the first use of the scheme. What cannot be made
+            is an error of that use, and is tried again by the next.
         dlpack_types: What the device memory of a platform is to other libraries, as `CUDA` or
             `ONE_API` (`modular_tf.abi.dlpack_devices.DeviceType`). Where nothing is said
             it is `CPU` for the bundled host device, and `EXT_DEV` for others.
@@ -105,6 +112,7 @@ class Config:
     disable: tuple[str, ...] = ()
     priorities: Mapping[str, int] = field(default_factory=dict)
     scheme_pins: Mapping[str, str] = field(default_factory=dict)
+    filesystems: Mapping[str, ConfiguredFilesystem] = field(default_factory=dict)
     dlpack_types: Mapping[str, str] = field(default_factory=dict)
     visible_devices: tuple[str, ...] = ()
     device_count: Mapping[str, int] = field(default_factory=dict)
@@ -136,6 +144,7 @@ class Config:
             value = getattr(self, name)
             if isinstance(value, str | bytes):  # it would count as a list of its letters
                 raise TypeError(f"Config.{name}: expected several strings, found {value!r}")
+        self._set_filesystems()
         accept = self.first_contact_accept
         if (expected := KEYS["first_contact_accept"].why_wrong(list(accept))) is not None:
             found = f"expected {expected}, found {accept!r}"
@@ -147,6 +156,16 @@ class Config:
             key = KEYS[name]
             if (expected := key.why_wrong(value := getattr(self, name))) is not None:
                 raise ValueError(f"Config.{name}: expected {expected}, found {value!r}")
+
+    def _set_filesystems(self) -> None:
+        try:
+            parsed = parse_filesystems(self.filesystems)
+        except ValueError as error:
+            raise ConfigError(f"{self.path or 'Config'}: {error}", path=self.path) from None
+        object.__setattr__(self, "filesystems", parsed)
+        if twice := sorted(parsed.keys() & self.scheme_pins.keys()):
+            text = f"{self.origin}: {twice} in `filesystems` and in `scheme_pins`; keep one of each"
+            raise ConfigError(text, path=self.path)
 
     def with_given(self, **values: Any) -> Config:
         """Return this configuration with the values that are not None in place of its own."""
@@ -357,6 +376,8 @@ def _place(entry: str, path: str) -> str:
 
 def _checked(key: str, value: Any, path: str) -> Any:
     """Bring one value into its type, or say what is wrong with it."""
+    if key == "filesystems":
+        return value  # whose message must show no option
     if key in TABLES:
         try:
             if key == "trust":

@@ -15,6 +15,7 @@ from modular_tf.device.names import is_name_prefix
 from modular_tf.discovery.trust.policy import TRUST_KEYS
 from modular_tf.first_contact.limits import ACCEPTABLE
 from modular_tf.rules.keys import Key, choice, flag, is_number, list_of, table_of
+from modular_tf.service.configured_filesystems import EXPECTED, parse_filesystems
 
 FIRST_CONTACT_VARIABLE = "MODULAR_TF_FIRST_CONTACT"
 CALLS_VARIABLE = "MODULAR_TF_CALLS_AT_ONCE"
@@ -52,6 +53,14 @@ def _are_directories(value: Any) -> bool:
         and all(_is_string(one) and os.path.isabs(one) and "\0" not in one for one in named)
         for named in value.values()
     )
+
+
+def _are_filesystems(value: Any) -> bool:
+    try:
+        parse_filesystems(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _are_counts(value: Any) -> bool:
@@ -126,6 +135,7 @@ KEYS: Mapping[str, Key] = {
     **SINGLE,
     "priorities": table_of(int),
     "scheme_pins": table_of(str),
+    "filesystems": Key(EXPECTED, _are_filesystems),
     "dlpack_types": table_of(str),
     "worker_directories": Key("a table of globs with lists of absolute paths", _are_directories),
     "device_count": Key("a table of numbers from 0", _are_counts),

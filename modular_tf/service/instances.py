@@ -28,7 +28,7 @@ from modular_tf.errors import (
     UnavailableError,
     collected,
 )
-from modular_tf.redaction import hide, show_again
+from modular_tf.redaction import hide, names_secret, show_again
 from modular_tf.rules.worker import WORKER_STARTS
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 # Compiled at their first use: most services have no instance.
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
-# What a variable's name says of its value. A file's name is none, and messages need it.
-_TELLING = r"(?i)KEY|SECRET|TOKEN|PASSW|CREDENTIAL|SAS|SIGNATURE|CONNECTION_STRING"
 _CLOSED_AT_ONCE = 128
 _SHORTEST_PAUSE_S = 0.05
 _OF_THIS_PROCESS = os.urandom(32)  # so that nobody guesses a secret from a name that is listed
@@ -419,7 +417,7 @@ def _check_environment(name: str, environment: Environment) -> None:
 
 def _secrets(environment: Environment) -> Iterator[str]:
     for variable, value in environment.items():
-        if value and re.search(_TELLING, variable) and not os.path.exists(value):
+        if value and names_secret(variable) and not os.path.exists(value):
             yield value
 
 

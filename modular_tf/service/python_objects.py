@@ -1,4 +1,4 @@
-"""Filesystems and devices that Python code brings, registered beside those of plugins."""
+"""Filesystems and devices of Python, registered beside those of plugins."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import AlreadyExistsError
 from modular_tf.events.delivery import delivers_at_end
+from modular_tf.filesystem.deferred import DeferredFilesystem, MadeOnce
 from modular_tf.filesystem.registry import SchemeRegistration
-from modular_tf.rules.filesystem import scheme_pinned, scheme_reserved
+from modular_tf.rules.filesystem import scheme_configured, scheme_pinned, scheme_reserved
+from modular_tf.service.configured_filesystems import make_configured
 from modular_tf.service.outcome import Outcome, lost_schemes, state_of, without
-from modular_tf.service.report import PYTHON_SOURCE, PluginRecord
+from modular_tf.service.report import CONFIGURATION_SOURCE, PYTHON_SOURCE, PluginRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.filesystem.registry import Registered
+    from modular_tf.service.configuration import Config
+    from modular_tf.service.configured_filesystems import ConfiguredFilesystem
     from modular_tf.service.hooks import Hooks
     from modular_tf.service.lifetime import ServiceLock
     from modular_tf.service.registries import Registries
@@ -32,6 +37,7 @@ class _Contribution:
         leave: Undoes that; can be repeated.
         filesystems: What it serves, by scheme.
         device_types: The types of its devices.
+        source: Who named it.
     """
 
     def __init__(
@@ -40,8 +46,9 @@ class _Contribution:
         *,
         enter: Callable[[str], None],
         leave: Callable[[], None],
-        filesystems: Mapping[str, Filesystem] | None = None,
+        filesystems: Mapping[str, Registered] | None = None,
         device_types: tuple[str, ...] = (),
+        source: str = PYTHON_SOURCE,
     ) -> None:
         self.name: str | None = None
         self.wanted_name = wanted_name
@@ -49,13 +56,14 @@ class _Contribution:
         self.leave = leave
         self.filesystems = filesystems or {}
         self.device_types = device_types
+        self.source = source
 
     def record(self, name: str) -> PluginRecord:
         outcome = Outcome(tuple(self.filesystems), self.device_types)
         return PluginRecord(
             name=name,
             path=None,
-            source=PYTHON_SOURCE,
+            source=self.source,
             kinds=("device" if self.device_types else "filesystem",),
             state=state_of(None, outcome),
             schemes=outcome.schemes,
@@ -71,7 +79,7 @@ class PythonContributions:
     Args:
         lock: The service's.
         registries: Where filesystems and device factories serve.
-        pins: Name of the plugin that alone may serve a scheme, from the configuration.
+        config: What the user decided.
         reserved: The schemes of bundled plugins: what a hook brings gets them only by a pin.
         unused_name: Makes a name unique among the service's plugins.
     """
@@ -80,17 +88,18 @@ class PythonContributions:
         self,
         lock: ServiceLock,
         registries: Registries,
-        pins: Mapping[str, str],
+        config: Config,
         reserved: Mapping[str, str],
         unused_name: Callable[[str], str],
     ) -> None:
         self._lock = lock
         self._registries = registries
-        self._pins = pins
+        self._config = config
         self._reserved = reserved
         self._unused_name = unused_name
         self._contributed: dict[str, _Contribution] = {}
         self._hooked: list[tuple[str, _Contribution]] | None = None
+        self._configured: list[tuple[SchemeRegistration, DeferredFilesystem, MadeOnce]] = []
 
     @property
     def names(self) -> set[str]:
@@ -113,6 +122,45 @@ class PythonContributions:
     def add_device_factory(self, factory: Any) -> Callable[[], None]:
         """Register a device factory; see `PluginService.register_device_factory`."""
         return self._add(self._of_factory(factory))
+
+    # -- what the configuration names --------------------------------------------------------------
+
+    def add_configured(self) -> None:
+        """Register what the configuration names; nothing of it is imported."""
+        for scheme, configured in self._config.filesystems.items():
+            self._add(self._of_configured(scheme, configured))
+
+    def _of_configured(self, scheme: str, configured: ConfiguredFilesystem) -> _Contribution:
+        def make() -> Filesystem:
+            return make_configured(scheme, configured, place.plugin, origin=self._config.origin)
+
+        def open_now() -> None:
+            filesystems[scheme] = filesystem = made.get()
+            place.fulfil(filesystem)
+
+        made = MadeOnce(scheme, make)
+        deferred = DeferredFilesystem(scheme, configured.name, open_now)
+        filesystems: dict[str, Registered] = {scheme: deferred}
+        place = SchemeRegistration(self._registries.schemes, deferred)
+        self._configured.append((place, deferred, made))
+
+        def enter(name: str) -> None:
+            deferred.plugin = place.plugin = name
+            place.enter()
+
+        return _Contribution(
+            configured.name,
+            enter=enter,
+            leave=place.undo,
+            filesystems=filesystems,
+            source=CONFIGURATION_SOURCE,
+        )
+
+    def after_fork_in_child(self) -> None:
+        """Have the filesystems that the configuration names made anew."""
+        for place, deferred, made in self._configured:
+            made.after_fork_in_child()
+            place.fulfil(deferred)
 
     # -- what hooks bring -------------------------------------------------------------------------
 
@@ -181,12 +229,15 @@ class PythonContributions:
 
     def _check_pin(self, place: SchemeRegistration, reserved: Mapping[str, str]) -> None:
         scheme, plugin = place.scheme, place.plugin
-        pinned = self._pins.get(scheme)
+        if scheme in self._config.filesystems:
+            refusal = scheme_configured(scheme, plugin, where=self._config.origin)
+            raise refusal.error(AlreadyExistsError, plugin=plugin)
+        pinned = self._config.scheme_pins.get(scheme)
         if pinned is None and scheme in reserved:
             refusal = scheme_reserved(scheme, plugin, reserved[scheme])
             raise refusal.error(AlreadyExistsError, plugin=plugin)
         if pinned not in (None, plugin):
-            refusal = scheme_pinned(scheme, plugin, pinned, where="the configuration")
+            refusal = scheme_pinned(scheme, plugin, pinned, where=self._config.origin)
             raise refusal.error(AlreadyExistsError, plugin=place.plugin)
 
     def _of_factory(self, factory: Any) -> _Contribution:

@@ -11,7 +11,12 @@ from modular_tf.errors import ModularTFError, collected
 from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.filesystem.registry import SchemeRegistration
 from modular_tf.rules import Violation
-from modular_tf.rules.filesystem import scheme_pinned, scheme_reserved, scheme_taken
+from modular_tf.rules.filesystem import (
+    scheme_configured,
+    scheme_pinned,
+    scheme_reserved,
+    scheme_taken,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -107,6 +112,8 @@ class Registrations:
 
         The configuration gives it to another one, or a bundled plugin has it.
         """
+        if scheme in self.config.filesystems:
+            return scheme_configured(scheme, self.plugin, where=self.config.origin)
         pinned = self.config.scheme_pins.get(scheme)
         if pinned == self.plugin:
             return None

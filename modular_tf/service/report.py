@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 PYTHON_SOURCE = "python"
 """The source of filesystems and devices that Python code registered."""
+CONFIGURATION_SOURCE = "configuration"
+"""The source of filesystems that `[filesystems]` of the configuration names."""
 
 
 class State(Enum):
@@ -86,6 +88,13 @@ class PluginRecord(NamedTuple):
     decisions: tuple[Decision, ...] = ()
     kernels: int = 0
     ops: int = 0
+
+    @property
+    def where(self) -> str:
+        """Its file, or who named it where it has none."""
+        is_configured = self.source == CONFIGURATION_SOURCE
+        unnamed = "named by the configuration" if is_configured else "registered by Python code"
+        return self.path or unnamed
 
     @property
     def reason(self) -> Violation | None:

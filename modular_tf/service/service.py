@@ -104,8 +104,9 @@ class PluginService(Served):
         self._registries = Registries.of_process(self.config)
         reserved = reserved_schemes(self.config) if bundled else {}
         self._contributions = PythonContributions(
-            self._lock, self._registries, self.config.scheme_pins, reserved, self._known.unused_name
+            self._lock, self._registries, self.config, reserved, self._known.unused_name
         )
+        self._contributions.add_configured()
         self._pipeline = PluginPipeline(
             self._lock, self.config, self._known, self._registries, self._hooks, reserved
         )
@@ -381,6 +382,7 @@ class PluginService(Served):
         """Make what the parent had usable in a forked child; called there by itself."""
         for entry in self._known:
             entry.after_fork_in_child()
+        self._contributions.after_fork_in_child()
         self._instances.after_fork_in_child()
         self._hot_reload.after_fork_in_child()
 

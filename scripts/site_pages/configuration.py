@@ -42,6 +42,11 @@ frozen = true
 
 [memory.GPU]
 fraction = 0.5
+
+[filesystems]
+s3 = "fsspec"
+gs2 = {fsspec = "gs", project = "x", token = {env = "GS_TOKEN"}}
+lake = {object = "mycompany.storage:filesystem"}
 ```
 """
 _CLASSES = {"": Config, "memory": MemorySettings, "trust": TrustPolicy}

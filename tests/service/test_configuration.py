@@ -21,6 +21,7 @@ from modular_tf.service.configuration import (
     trust_of,
 )
 from modular_tf.service.configuration_keys import KEYS, LISTS
+from modular_tf.service.configured_filesystems import ConfiguredFilesystem
 from modular_tf.service.service import PluginService
 from tests.device.dialects.building import Build
 
@@ -72,6 +73,11 @@ _VALUES = {
     "watch_poll_interval_s": ("1", 1, "0"),
     "priorities": ("{NPU = 300}", {"NPU": 300}, "{NPU = true}"),
     "scheme_pins": ('{s3 = "mine"}', {"s3": "mine"}, "{s3 = 5}"),
+    "filesystems": (
+        '{s3 = "fsspec"}',
+        {"s3": ConfiguredFilesystem(fsspec="s3")},
+        "5",
+    ),
     "dlpack_types": ('{CHIP = "ONE_API"}', {"CHIP": "ONE_API"}, "{CHIP = 14}"),
     "worker_directories": ('{"s3*" = ["/d"]}', {"s3*": ["/d"]}, '{"s3*" = ["d"]}'),
     "device_count": ("{NPU = 1}", {"NPU": 1}, "{NPU = -1}"),

@@ -33,8 +33,7 @@ HAVE_IT_SEARCHED = (
 def about_plugin(service: PluginService, record: PluginRecord) -> Iterator[Fact]:
     """Yield all facts about a plugin."""
     subject = f"plugin {record.name}"
-    where = record.path or "registered by Python code"
-    yield Fact(subject, STATE, f"{subject} is {record.state}: {where}")
+    yield Fact(subject, STATE, f"{subject} is {record.state}: {record.where}")
     yield from _reasons(subject, record)
     entry = service.entry(record.name) if record.path is not None else None
     if entry is not None:
@@ -50,7 +49,7 @@ def about_plugin(service: PluginService, record: PluginRecord) -> Iterator[Fact]
 
 def outcome(subject: str, stage: str, record: PluginRecord) -> Fact:
     """Return a plugin's state and the first reason for it as one fact about something else."""
-    text = f"plugin {record.name} is {record.state}: {record.path or 'registered by Python code'}"
+    text = f"plugin {record.name} is {record.state}: {record.where}"
     reason = record.reason
     if reason is None:
         return Fact(subject, stage, text)

@@ -1,0 +1,247 @@
+"""Filesystems that the configuration names: `[filesystems]`, made at the first use of a scheme."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from modular_tf.errors import FailedPreconditionError, ModularTFError
+from modular_tf.filesystem.scheme import scheme_of
+from modular_tf.redaction import HIDDEN, hide, names_secret, redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from modular_tf.filesystem.filesystem import Filesystem
+
+FSSPEC = "fsspec"
+EXPECTED = (
+    'a table of schemes, each "fsspec", {fsspec = "PROTOCOL", and options} or'
+    ' {object = "package.module:name"}'
+)
+_ONE = EXPECTED.partition("each ")[2]
+_OBJECT = r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*"
+_ENVIRONMENT = "env"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredFilesystem:
+    """What the configuration names for one scheme. It pickles, with the values of its options.
+
+    Attributes:
+        fsspec: The protocol of fsspec whose filesystem serves; "" where an object does.
+        object: The object that serves, or what makes it when called, as `package.module:name`; ""
+            where fsspec's filesystem does.
+        options: The options of fsspec's filesystem. `{"env": NAME}` stands for the value that a
+            variable of the environment has at the first use.
+    """
+
+    fsspec: str = ""
+    object: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Its name for users, in the place of a plugin's."""
+        return f"fsspec.{self.fsspec}" if self.fsspec else self.object
+
+    def shown(self) -> dict[str, Any]:
+        """Return the table of the configuration, without any secret."""
+        named = {FSSPEC: self.fsspec} if self.fsspec else {"object": self.object}
+        return {**named, **_shown(self.options)}
+
+
+def parse_filesystems(value: object) -> dict[str, ConfiguredFilesystem]:
+    """Return what `[filesystems]` names for each scheme.
+
+    Raises:
+        ValueError: It names the key, what was expected and what was found, and shows no option.
+    """
+    if not isinstance(value, Mapping):
+        raise ValueError(f"filesystems: expected {EXPECTED}, found {value!r}")  # noqa: TRY004
+    return {scheme: _parsed(scheme, given) for scheme, given in value.items()}
+
+
+def _parsed(scheme: object, given: object) -> ConfiguredFilesystem:
+    key = f"filesystems.{scheme}"
+    if not isinstance(scheme, str) or scheme_of(f"{scheme}://") != scheme:
+        expected = "a scheme: a letter, then 1 to 999 letters, digits or dots"
+        raise ValueError(f"{key}: expected {expected}, found {scheme!r}")
+    if isinstance(given, ConfiguredFilesystem):
+        return given
+    if given == FSSPEC:
+        return ConfiguredFilesystem(fsspec=scheme)
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{key}: expected {_ONE}, found {given!r}")  # noqa: TRY004
+    options = dict(given)
+    protocol, path = options.pop(FSSPEC, None), options.pop("object", None)
+    if (protocol is None) == (path is None):
+        raise ValueError(f"{key}: expected {_ONE}, found a table with {sorted(map(str, given))}")
+    if path is None:
+        if not isinstance(protocol, str) or not protocol:
+            raise ValueError(f"{key}.fsspec: expected a protocol of fsspec, found {protocol!r}")
+        _check_variables(key, options)
+        return ConfiguredFilesystem(fsspec=protocol, options=options)
+    if options:
+        extra = sorted(map(str, options))
+        raise ValueError(f"{key}: expected no option beside `object`, found {extra}")
+    if not isinstance(path, str) or not re.fullmatch(_OBJECT, path):
+        raise ValueError(f"{key}.object: expected 'package.module:name', found {path!r}")
+    return ConfiguredFilesystem(object=path)
+
+
+def make_configured(
+    scheme: str, configured: ConfiguredFilesystem, name: str, *, origin: str
+) -> Filesystem:
+    """Make the filesystem of a scheme; what it imports is imported now.
+
+    Args:
+        scheme: The scheme.
+        configured: What serves it.
+        name: Its name for users.
+        origin: The configuration, for messages.
+
+    Raises:
+        FailedPreconditionError: A package, a module or a variable is missing, or what was named is
+            no filesystem.
+        ModularTFError: The class that fits what the client, or the function that makes it, raised.
+    """
+    maker = _Maker(scheme, name, f"[filesystems] of {origin}")
+    if configured.object:
+        return maker.filesystem_of(lambda: _object(maker, configured.object))
+    options = _with_environment(maker, configured.options)
+    secrets = frozenset(_secrets(configured.options, options))
+    hide(secrets, secrets)
+    return maker.filesystem_of(lambda: _client(maker, configured.fsspec, options))
+
+
+class _Maker:
+    """Makes the filesystem of one scheme, and words what goes wrong."""
+
+    def __init__(self, scheme: str, name: str, where: str) -> None:
+        self.name = name
+        self.where = where
+        self._subject = f"scheme {scheme!r}, {where}"
+        self._scheme = scheme
+
+    def filesystem_of(self, make: Callable[[], object]) -> Filesystem:
+        from modular_tf.filesystem.python_filesystem import as_filesystem  # noqa: PLC0415  (few)
+
+        found = make()
+        try:
+            made = as_filesystem(self._scheme, found)
+        except TypeError as error:
+            self.fail(f"{self.name} is no filesystem: {error}", f"Correct {self.where}.", error)
+        if made is not found:
+            made.plugin = self.name
+        return made
+
+    def fail(self, what: str, remedy: str, cause: Exception | None = None) -> NoReturn:
+        """Raise the error of this scheme; its class is the cause's where that says more."""
+        from modular_tf.filesystem.python_errors import error_class_for  # noqa: PLC0415  (few)
+
+        says_more = isinstance(cause, OSError | ModularTFError)
+        kind = error_class_for(cause) if says_more and cause else FailedPreconditionError
+        text = f"{self._subject}: {what}. {remedy}"
+        raise kind(text, plugin=self.name, operation="filesystem") from cause
+
+
+def _object(maker: _Maker, path: str) -> object:
+    try:
+        found = resolve_name(path)
+    except Exception as error:  # noqa: BLE001  (the module's code may raise anything)
+        maker.fail(
+            f"{path} cannot be imported: {type(error).__name__}: {error}",
+            f"Install its package, or correct {maker.where}.",
+            error,
+        )
+    if not callable(found):
+        return found
+    try:
+        return found()
+    except Exception as error:  # noqa: BLE001  (a user's function)
+        maker.fail(
+            f"{path}() raised {type(error).__name__}: {error}",
+            "Correct it; the next use calls it again.",
+            error,
+        )
+
+
+def _client(maker: _Maker, protocol: str, options: Mapping[str, Any]) -> object:
+    from modular_tf.service.fsspec_clients import NoClientError, client_class  # noqa: PLC0415  (few)
+
+    try:
+        cls = client_class(protocol)
+    except NoClientError as error:
+        maker.fail(str(error), error.remedy, error)
+    try:
+        return cls(**options)
+    except Exception as error:  # noqa: BLE001  (of any client)
+        given = f"the options {sorted(options)}" if options else "to be made without options"
+        maker.fail(
+            f"{cls.__module__}.{cls.__qualname__} refused {given}: {type(error).__name__}: {error}",
+            f"Correct the options in {maker.where}.",
+            error,
+        )
+
+
+# -- values of options --------------------------------------------------------------------------
+
+
+def _variable_of(value: object) -> str | None:
+    """Return the variable that a value refers to, None where it is a value."""
+    if isinstance(value, Mapping) and set(value) == {_ENVIRONMENT}:
+        return str(value[_ENVIRONMENT])
+    return None
+
+
+def _check_variables(key: str, options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        variable = value.get(_ENVIRONMENT) if isinstance(value, Mapping) else None
+        if isinstance(value, Mapping) and set(value) != {_ENVIRONMENT}:
+            _check_variables(f"{key}.{name}", value)
+        elif isinstance(value, Mapping) and not (isinstance(variable, str) and variable):
+            expected = "the name of a variable of the environment"
+            raise ValueError(f"{key}.{name}.{_ENVIRONMENT}: expected {expected}")
+
+
+def _with_environment(maker: _Maker, options: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return options with the values of the variables that they refer to."""
+    found: dict[str, Any] = {}
+    for name, value in options.items():
+        variable = _variable_of(value)
+        if variable is None:
+            is_table = isinstance(value, Mapping)
+            found[name] = _with_environment(maker, value, f"{above}{name}.") if is_table else value
+        elif variable in os.environ:
+            found[name] = os.environ[variable]
+        else:
+            what = f"option {above + name!r} is the variable {variable}, which is not set"
+            maker.fail(what, f"Set {variable}.")
+    return found
+
+
+def _secrets(given: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the values that no message may show: secrets by their names, and variables' values."""
+    for name, value in options.items():
+        before = given[name]
+        if isinstance(value, Mapping):
+            yield from _secrets(before, value)
+        elif names_secret(name) or isinstance(before, Mapping):
+            yield str(value)
+
+
+def _shown(options: Mapping[str, Any]) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            shown[name] = _shown(value) if _variable_of(value) is None else dict(value)
+        elif names_secret(name):
+            shown[name] = HIDDEN
+        else:
+            shown[name] = redacted(value) if isinstance(value, str) else value
+    return shown

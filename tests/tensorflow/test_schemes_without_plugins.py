@@ -1,0 +1,43 @@
+"""Schemes that no plugin serves, in TensorFlow: clients of fsspec, named by the configuration."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fixtures.clients import client_libraries, with_places
+from tests.fixtures.tensorflow import tensorflow_folder
+
+pytestmark = [pytest.mark.xdist_group("tensorflow"), pytest.mark.emulator]
+
+_READ_AND_WRITE = """
+import sys
+import tensorflow as tf
+import modular_tf.tensorflow.auto as auto
+
+uri = sys.argv[1]
+scheme = uri.partition(":")[0]
+assert scheme in auto.registration.schemes, str(auto.registration)
+with tf.io.TFRecordWriter(uri) as writer:
+    for number in range(100):
+        writer.write(b"%d" % number)
+found = [record.numpy() for record in tf.data.TFRecordDataset(uri)]
+assert found == [b"%d" % number for number in range(100)], found
+assert tf.io.gfile.listdir(uri.rpartition("/")[0]) == [uri.rpartition("/")[2]]
+assert "s3fs" in sys.modules
+"""
+
+
+@pytest.fixture
+def s3fs_environment(tensorflow_environment, s3_store):
+    """An environment that has TensorFlow and s3fs, and no plugin that serves s3."""
+    found = with_places(tensorflow_folder(), client_libraries("store-clients"))
+    return {**tensorflow_environment, **s3_store.environment, **found}
+
+
+def test_the_configuration_alone_brings_a_client(run_python, s3fs_environment, s3_store, tmp_path):
+    config = tmp_path / "modular-tf.toml"
+    options = f'endpoint_url = "{s3_store.endpoint}", key = {{env = "MY_KEY"}}, secret = "hidden"'
+    config.write_text(f'[filesystems]\nmine = {{fsspec = "s3", {options}}}\n')
+    named = {"MODULAR_TF_CONFIG": str(config), "MY_KEY": "nobody"}
+    uri = "mine://fixture/configured/records"
+    run_python(_READ_AND_WRITE, uri, env={**s3fs_environment, **named}, timeout=240)
