@@ -6,14 +6,16 @@ A name that is empty, `.`, `..` or holds a slash would lead a walk in circles or
 from __future__ import annotations
 
 import warnings
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.errors import DataLossError, InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.filesystem.statistics import FileStatistics
 
 
 FILE_AND_DIRECTORY = "is a file and a directory"
@@ -37,11 +39,14 @@ class Listing(NamedTuple):
         unnamed: Parts of keys of a store that are no names, as `..`, so that no path leads to
             them; "" stands for keys with a doubled slash.
         both: Names of files that are directories too.
+        statistics: By name, what `stat` would return, as far as the listing has it. Of other names
+            `stat` is to be asked, always of those in `both`.
     """
 
     names: list[str]
     unnamed: tuple[str, ...] = ()
     both: frozenset[str] = frozenset()
+    statistics: Mapping[str, FileStatistics] = MappingProxyType({})
 
     @property
     def left_out(self) -> list[str]:
@@ -130,7 +135,9 @@ def clean_names(names: Iterable[str], *, plugin: str, uri: str) -> list[str]:
     return sorted(cleaned)
 
 
-def checked_listing(fs: Filesystem, uri: str, *, is_thorough: bool = True) -> Listing:
+def checked_listing(
+    fs: Filesystem, uri: str, *, is_thorough: bool = True, with_statistics: bool = False
+) -> Listing:
     """Return the validated listing of a directory, for any filesystem."""
-    found = fs.listing(uri, is_thorough=is_thorough)
+    found = fs.listing(uri, is_thorough=is_thorough, with_statistics=with_statistics)
     return found._replace(names=clean_names(found.names, plugin=fs.plugin, uri=uri))

@@ -7,6 +7,7 @@ others (`modular_tf.filesystem.defaults`), the rest raise `UnimplementedError`.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
 from modular_tf.errors import UnimplementedError
@@ -226,7 +227,17 @@ class Filesystem:
         """
         raise self._unimplemented("get_children", uri)
 
-    def listing(self, uri: str, *, is_thorough: bool = True) -> Listing:
+    def get_children_statistics(self, uri: str) -> dict[str, FileStatistics]:
+        """Return the names in a directory as `get_children` does, each with what `stat` returns.
+
+        A filesystem offers this only if one listing has both, without a request for each name;
+        others raise `UnimplementedError`. No plugin offers it: the C interface has no such slot.
+        """
+        raise self._unimplemented("get_children_statistics", uri)
+
+    def listing(
+        self, uri: str, *, is_thorough: bool = True, with_statistics: bool = False
+    ) -> Listing:
         """Return the names in a directory, and what else is there that no path leads to.
 
         What copies, moves or removes a tree asks for this, and reports what it leaves out.
@@ -235,7 +246,14 @@ class Filesystem:
             uri: The directory; the name may be that of a file too.
             is_thorough: Whether what a listing of the store does not show is asked for, by a
                 request of its own.
+            with_statistics: Whether statistics are wanted too, as far as they come with the names
+                (`get_children_statistics`). A filesystem whose listings always have them may give
+                them always.
         """
+        if with_statistics:
+            with suppress(UnimplementedError):
+                found = self.get_children_statistics(uri)
+                return Listing(sorted(found), statistics=found)
         return Listing(self.get_children(uri))
 
     def is_file_and_directory(self, uri: str) -> bool:

@@ -28,6 +28,7 @@ from modular_tf.filesystem.fsspec_files import (
 )
 from modular_tf.filesystem.fsspec_names import FsspecNames, is_directory_url, is_url, plain_path
 from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
+from modular_tf.filesystem.uri import join_path
 
 if TYPE_CHECKING:
     from modular_tf.filesystem.files import (
@@ -107,8 +108,8 @@ class FsspecOps:
     def stat(self, uri: str) -> FileStatistics:
         """Return length, modification time and kind; a length that no store tells is counted."""
         info = self._info(uri, "stat")
-        if info["type"] == "directory":
-            return FileStatistics(int(info.get("size") or 0), 0, is_directory=True)
+        if (found := _statistics(info)) is not None:
+            return found
         size = info.get("size")
         length = self._count_bytes(uri) if size is None else int(size)
         return FileStatistics(length, self._changed(uri, info), is_directory=False)
@@ -118,9 +119,8 @@ class FsspecOps:
             return len(self.fs.cat_file(self.translate_name(uri)))
 
     def _changed(self, uri: str, info: dict[str, Any]) -> int:
-        for key in _CHANGED:
-            if info.get(key) is not None:
-                return _nanoseconds(info[key])
+        if (changed := _change_time(info)) is not None:
+            return changed
         with suppress(Exception):  # most implementations simply do not know
             return _nanoseconds(self.fs.modified(self.translate_name(uri)))
         return 0
@@ -135,7 +135,24 @@ class FsspecOps:
         warn_left_out(uri, found.left_out)
         return found.names
 
-    def listing(self, uri: str, *, is_thorough: bool = True) -> Listing:
+    def get_children_statistics(self, uri: str) -> dict[str, FileStatistics]:
+        """Return the names in a directory, each with what `stat` returns; none that is gone."""
+        found = self.listing(uri, is_thorough=False)
+        warn_left_out(uri, found.left_out)
+        statistics = dict(found.statistics)
+        for name in found.names:
+            if name not in statistics:
+                with suppress(NotFoundError):
+                    statistics[name] = self.stat(join_path(uri, name))
+        return statistics
+
+    def listing(
+        self,
+        uri: str,
+        *,
+        is_thorough: bool = True,
+        with_statistics: bool = False,  # noqa: ARG002  (fsspec's listings have them)
+    ) -> Listing:
         """Return the names in a directory, and what else is there that no path leads to."""
         path, info = self.translate_name(uri), self._info(uri, "get_children")
         is_directory = info["type"] == "directory"
@@ -147,7 +164,13 @@ class FsspecOps:
             found = store_listing(name for name, _ in sorted(kinds))
             if self._names.has_doubled_slash(path, entries, asks=is_thorough):
                 found = found._replace(unnamed=("", *found.unnamed))
-        return found
+        reached = {*found.names} - found.both
+        statistics = {
+            name: known
+            for (name, _), entry in kinds.items()
+            if name in reached and (known := _listed_statistics(entry)) is not None
+        }
+        return found._replace(statistics=statistics)
 
     def is_file_and_directory(self, uri: str) -> bool:
         """Return whether a name is that of a file and of a directory, as stores allow it."""
@@ -357,6 +380,30 @@ def _wrong_kind(operation: str, uri: str, kind: str) -> FailedPreconditionError:
     return FailedPreconditionError(
         f"{operation} {uri!r}: it is {kind}", path=uri, operation=operation
     )
+
+
+def _statistics(info: dict[str, Any]) -> FileStatistics | None:
+    """Return the statistics in an entry of fsspec; None where it lacks length or time."""
+    if info["type"] == "directory":
+        return FileStatistics(int(info.get("size") or 0), 0, is_directory=True)
+    size, changed = info.get("size"), _change_time(info)
+    if size is None or changed is None:
+        return None
+    return FileStatistics(int(size), changed, is_directory=False)
+
+
+def _listed_statistics(entry: dict[str, Any]) -> FileStatistics | None:
+    """Return the statistics in an entry of a listing, unless `stat` may return others.
+
+    A page's links show neither kind nor length, and a link of the disk is not what it leads to.
+    """
+    is_sure = entry["type"] in ("file", "directory") and not entry.get("islink")
+    return _statistics(entry) if is_sure and not is_url(entry["name"]) else None
+
+
+def _change_time(info: dict[str, Any]) -> int | None:
+    """Return the modification time in an entry of fsspec, in nanoseconds; None if it has none."""
+    return next((_nanoseconds(info[key]) for key in _CHANGED if info.get(key) is not None), None)
 
 
 def _nanoseconds(when: Any) -> int:

@@ -61,13 +61,15 @@ class FsspecNames:
             names = {name for name in names if name and not name.startswith(_OF_THE_PAGE)}
         return sorted(names)
 
-    def kinds(self, path: str, entries: Iterable[dict[str, Any]]) -> set[tuple[str, bool]]:
-        """Return the names in a directory, each with whether it is a directory.
+    def kinds(
+        self, path: str, entries: Iterable[dict[str, Any]]
+    ) -> dict[tuple[str, bool], dict[str, Any]]:
+        """Return the entries of a directory by name and whether it is the name of a directory.
 
         An object of a store may be both. A page may link to a directory with and without a slash.
         """
         return {
-            (name, entry["type"] == "directory" and not is_url(entry["name"]))
+            (name, entry["type"] == "directory" and not is_url(entry["name"])): entry
             for entry in entries
             for name in self.children(path, [entry["name"]])
         }

@@ -35,6 +35,7 @@ OPERATIONS = (
     "is_directory",
     "get_file_size",
     "get_children",
+    "get_children_statistics",
     "get_matching_paths",
     "translate_name",
     "flush_caches",
@@ -85,12 +86,16 @@ class PythonFilesystem(Filesystem):
             return self.implementation.disk_path(uri)
         return super().disk_path(uri)
 
-    def listing(self, uri: str, *, is_thorough: bool = True) -> Listing:
+    def listing(
+        self, uri: str, *, is_thorough: bool = True, with_statistics: bool = False
+    ) -> Listing:
         """Return the names in a directory, and what else is there that no path leads to."""
         if not isinstance(self.implementation, (FsspecOps, Filesystem)):
-            return super().listing(uri)
+            return super().listing(uri, with_statistics=with_statistics)
         try:
-            found = self.implementation.listing(uri, is_thorough=is_thorough)
+            found = self.implementation.listing(
+                uri, is_thorough=is_thorough, with_statistics=with_statistics
+            )
         except Exception as error:
             known = error_for(error, plugin=self.plugin, path=uri, operation="get_children")
             if known is error:
@@ -124,6 +129,8 @@ def _forwarder(name: str) -> Callable[..., Any]:
         path = arguments[0] if arguments and isinstance(arguments[0], str) else None
         try:
             result = getattr(self.implementation, name)(*arguments)
+            if name == "get_children_statistics":
+                result = dict(result)
         except IncompleteListingWarning:  # an error by the user's filter of warnings
             raise
         except Exception as error:
@@ -133,6 +140,9 @@ def _forwarder(name: str) -> Callable[..., Any]:
             raise known from error
         if name == "get_children":
             return clean_names(result, plugin=self.plugin, uri=path or "")
+        if name == "get_children_statistics":
+            names = clean_names(result, plugin=self.plugin, uri=path or "")
+            return {one: result[one if one in result else f"{one}/"] for one in names}
         return sorted(result) if name == "get_matching_paths" else result
 
     forward.__name__ = name

@@ -112,7 +112,9 @@ class MemoryStore:
         return path in self.files or path in self.dirs
 
     def stat(self, uri: str) -> FileStatistics:
-        path = self.enter("stat", uri)
+        return self.statistics_of(self.enter("stat", uri))
+
+    def statistics_of(self, path: str) -> FileStatistics:
         if path in self.dirs:
             return FileStatistics(0, 1, is_directory=True)
         if path in self.files:
@@ -128,6 +130,15 @@ class MemoryStore:
         if path not in self.dirs:
             raise NotFoundError(f"{path} is not there")
         return self.names_in(path)
+
+    def get_children_statistics(self, uri: str) -> dict[str, FileStatistics]:
+        path = self.enter("get_children_statistics", uri)
+        if path in self.files:
+            raise FailedPreconditionError(f"{path} is a file")
+        if path not in self.dirs:
+            raise NotFoundError(f"{path} is not there")
+        prefix = path.rstrip("/")
+        return {name: self.statistics_of(f"{prefix}/{name}") for name in self.names_in(path)}
 
     def names_in(self, path: str) -> list[str]:
         prefix = path if path == "/" else f"{path}/"

@@ -16,6 +16,7 @@ from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
 from modular_tf import IncompleteListingWarning, errors, gfile
 from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_fsspec_filesystem
+from modular_tf.filesystem.python_filesystem import PythonFilesystem
 from modular_tf.fsspec import ModularFileSystem
 from modular_tf.service.service import PluginService
 
@@ -400,12 +401,13 @@ def served_keys():
 def test_a_listing_tells_what_no_path_leads_to(served_keys):
     fs = served_keys.filesystem_for("zz://both")
 
-    names, unnamed, both = fs.listing("zz://both")
+    names, unnamed, both, statistics = fs.listing("zz://both")
+    assert "two" not in statistics
     assert (names, unnamed, both) == (["plain", "two"], (), {"two"})
     assert "'two' is a file and a directory" in fs.listing("zz://both").left_out[0]
-    assert tuple(fs.listing("zz://dots")) == (["ok"], ("..",), frozenset())
-    assert tuple(fs.listing("zz://beside")) == (["a"], ("",), frozenset())
-    assert tuple(fs.listing("zz://both-too")) == ([], ("",), frozenset())
+    assert fs.listing("zz://dots")[:3] == (["ok"], ("..",), frozenset())
+    assert fs.listing("zz://beside")[:3] == (["a"], ("",), frozenset())
+    assert fs.listing("zz://both-too")[:3] == ([], ("",), frozenset())
     assert fs.listing("zz://both/two").names == ["child"]
     is_both = {name: fs.is_file_and_directory(f"zz://{name}") for name in ("both/two", "usual")}
     assert is_both == {"both/two": True, "usual": False}
@@ -474,8 +476,27 @@ def test_the_marker_of_a_directory_is_no_key_with_a_doubled_slash(is_wrapped):
     bridge = FsspecOps(DirFileSystem("/top", memory) if is_wrapped else memory)
     base = "zz://" if is_wrapped else "zz:///top/"
 
-    assert tuple(bridge.listing(f"{base}folder")) == (["a"], (), frozenset())
-    assert tuple(bridge.listing(f"{base}beside")) == (["a"], ("",), frozenset())
+    assert bridge.listing(f"{base}folder")[:3] == (["a"], (), frozenset())
+    assert bridge.listing(f"{base}beside")[:3] == (["a"], ("",), frozenset())
+
+
+def test_listed_statistics_are_those_of_stat(ops, tmp_path):
+    bridge, base = ops
+    for name in ("a", "empty", "new\nline", "m[1]"):
+        write(bridge, f"{base}/{name}", b"" if name == "empty" else b"xyz")
+    bridge.create_dir(f"{base}/folder")
+    listed, dangling = {"folder"}, set()  # memory's listings have no times of files
+    if isinstance(bridge.fs, LocalFileSystem):
+        listed, dangling = {"a", "empty", "new\nline", "m[1]", "folder"}, {"gone"}
+        for name, target in (("link", "a"), ("way", "folder"), ("gone", "nowhere")):
+            (tmp_path / "base" / name).symlink_to(tmp_path / "base" / target)
+    fs = PythonFilesystem("zz", bridge)
+    found = fs.listing(base, with_statistics=True)
+    expected = {one: bridge.stat(f"{base}/{one}") for one in found.names if one not in dangling}
+
+    assert listed == {*found.statistics}
+    assert expected.items() >= found.statistics.items()
+    assert fs.get_children_statistics(base) == expected
 
 
 def test_usual_directories_have_nothing_that_no_path_leads_to(ops):
@@ -484,7 +505,7 @@ def test_usual_directories_have_nothing_that_no_path_leads_to(ops):
         write(bridge, f"{base}/{name}", b"x")
     bridge.create_dir(f"{base}/folder")
 
-    assert tuple(bridge.listing(base)) == (["a", "b", "folder"], (), frozenset())
+    assert bridge.listing(base)[:3] == (["a", "b", "folder"], (), frozenset())
     for name in ("a", "folder"):
         assert not bridge.is_file_and_directory(f"{base}/{name}")
     assert not bridge.is_file_and_directory(base)

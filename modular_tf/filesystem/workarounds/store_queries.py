@@ -202,7 +202,13 @@ class StoreQueries(WorkaroundFilesystem):
         warn_left_out(uri, found.left_out)
         return found.names
 
-    def listing(self, uri: str, *, is_thorough: bool = True) -> Listing:
+    def listing(
+        self,
+        uri: str,
+        *,
+        is_thorough: bool = True,
+        with_statistics: bool = False,  # noqa: ARG002  (plugins list names alone)
+    ) -> Listing:
         """Return the names in a directory, and what else is there that no path leads to.
 
         Plugins list no keys with a doubled slash, so these take the request of their own.

@@ -1,0 +1,79 @@
+"""`get_children_statistics`: names and statistics by one call, where a filesystem offers it."""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.errors import InternalError, InvalidArgumentError, UnimplementedError
+from modular_tf.filesystem.child_names import checked_listing
+from modular_tf.filesystem.filesystem import Filesystem
+from modular_tf.filesystem.python_filesystem import PythonFilesystem
+from modular_tf.filesystem.statistics import FileStatistics
+from tests.filesystem.memory_store import MemoryStore, filesystem_of
+
+OFFERED = ("get_children_statistics",)
+FILE, DIRECTORY = FileStatistics(2, 1, is_directory=False), FileStatistics(0, 1, is_directory=True)
+
+
+@pytest.fixture
+def store():
+    store = MemoryStore()
+    store.dirs.add("/d")
+    store.files["/f"] = b"ab"
+    return store
+
+
+def test_an_object_that_offers_it_is_asked_once(store):
+    fs = filesystem_of(store, also=OFFERED)
+
+    assert fs.get_children_statistics("mem://h/") == {"d": DIRECTORY, "f": FILE}
+    store.calls.clear()
+    found = fs.listing("mem://h/", with_statistics=True)
+    assert (found.names, found.statistics) == (["d", "f"], {"d": DIRECTORY, "f": FILE})
+    assert store.calls == [("get_children_statistics", "mem://h/")]
+
+
+def test_only_names_are_asked_where_only_names_are_wanted(store):
+    found = checked_listing(filesystem_of(store, also=OFFERED), "mem://h/")
+
+    assert (found.names, dict(found.statistics)) == (["d", "f"], {})
+    assert store.calls == [("get_children", "mem://h/")]
+
+
+def test_an_object_that_does_not_offer_it_lists_names(store):
+    fs = filesystem_of(store)
+
+    with pytest.raises(UnimplementedError, match="get_children_statistics"):
+        fs.get_children_statistics("mem://h/")
+    found = fs.listing("mem://h/", with_statistics=True)
+    assert (found.names, dict(found.statistics)) == (["d", "f"], {})
+
+
+def test_names_of_statistics_are_checked_as_others_are(store):
+    class Named:
+        def get_children_statistics(self, uri):
+            if uri == "mem://list":
+                return ["no mapping"]
+            return {"..": FILE} if uri == "mem://bad" else {"d/": DIRECTORY, "f": FILE}
+
+    fs = PythonFilesystem("mem", Named())
+
+    assert fs.get_children_statistics("mem://h") == {"d": DIRECTORY, "f": FILE}
+    with pytest.raises(InternalError, match=r"'\.\.'"):
+        fs.get_children_statistics("mem://bad")
+    with pytest.raises(InvalidArgumentError):
+        fs.get_children_statistics("mem://list")
+
+
+def test_a_filesystem_of_ours_under_another_scheme_is_asked_once(store):
+    class Ours(Filesystem):
+        def get_children(self, uri):
+            return store.get_children(uri)
+
+        def get_children_statistics(self, uri):
+            return store.get_children_statistics(uri)
+
+    found = PythonFilesystem("other", Ours("mem", "ours")).listing("mem://h/", with_statistics=True)
+
+    assert found.statistics == {"d": DIRECTORY, "f": FILE}
+    assert store.calls == [("get_children_statistics", "mem://h/")]
