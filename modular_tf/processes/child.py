@@ -60,7 +60,28 @@ def lower_limit(kind: int, limit: int) -> None:
 
 
 def flush_output() -> None:
-    """Write out what plugins have printed and the C library still holds."""
-    address = process_symbol("fflush")
+    """Write out what plugins have printed and standard output of the C library still holds.
+
+    It stays there where another thread holds the stream; that may be for ever.
+    """
+    functions = ("ftrylockfile", "fflush", "funlockfile")
+    addresses = [process_symbol(name) for name in ("stdout", *functions)]
+    if None in addresses:
+        return
+    stream = ffi.cast("void **", addresses[0])[0]
+    lock, flush, unlock = (ffi.cast("int (*)(void *)", address) for address in addresses[1:])
+    if lock(stream) == 0:
+        try:
+            flush(stream)
+        finally:
+            unlock(stream)
+
+
+def close_streams() -> None:
+    """Write out what all streams of the C library hold, as exit() does at the end of a process.
+
+    Unlike `fflush(NULL)` it waits for no thread that holds one.
+    """
+    address = process_symbol("fcloseall")
     if address is not None:
-        ffi.cast("int (*)(void *)", address)(ffi.NULL)
+        ffi.cast("int (*)(void)", address)()

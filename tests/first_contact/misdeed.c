@@ -29,7 +29,7 @@
 enum misdeed {
   NOTHING, CRASH, CALL_NULL, OVERFLOW, OVERFLOW_IN_A_THREAD, CRASH_IN_THREADS, ABORT, EXIT_0, EXIT_3, LEAVE_3, HANG, SPIN, THROW, KILLED,
   CLOSE_ALL, CLOSE_OUTPUT, NOISE, UNFLUSHED, COMPLAIN, LAST_WORDS, LOOK_AROUND, SCRIBBLE, FORGE,
-  FORK, DAEMON, FORK_MANY, FORK_AND_CRASH, THREAD, MANY_THREADS,
+  FORK, DAEMON, FORK_MANY, FORK_AND_CRASH, THREAD, MANY_THREADS, READ_IN_A_THREAD,
   ALLOCATE, TOUCH_AND_FREE, ALLOCATE_ALL, RESERVE,
   CATCH_INTERRUPT, CHAIN_INTERRUPT, CATCH_FPE, DEFAULT_PIPE, IGNORE_CHILDREN, BLOCK_INTERRUPT, CHANGE_LOCALE,
   CHANGE_DIRECTORY, CHANGE_UMASK, CHANGE_ENVIRONMENT, FLUSH_TO_ZERO, TRAP_INVALID, TRAP_INVALID_X87, ROUND_UP,
@@ -162,6 +162,22 @@ static void start_threads(int count) {
   pthread_t thread;
   while (count-- > 0)
     if (pthread_create(&thread, NULL, wait_for_ever, NULL) != 0) return;
+}
+
+static void* read_for_ever(void* stream) {
+  char line[16];
+  flockfile(stream); /* as fgets does */
+  pthread_barrier_wait(&together);
+  return fgets(line, sizeof line, stream);
+}
+
+static void read_in_a_thread(void) {
+  int ends[2];
+  pthread_t thread;
+  if (pipe2(ends, O_CLOEXEC) != 0) abort();
+  pthread_barrier_init(&together, NULL, 2);
+  if (pthread_create(&thread, NULL, read_for_ever, fdopen(ends[0], "r")) != 0) abort();
+  pthread_barrier_wait(&together);
 }
 
 static void on_signal(int number) { (void)number; }
@@ -365,6 +381,7 @@ static void misbehave(void) {
     case FORK_AND_CRASH: start_one(1); usleep(50000); *(volatile int*)8 = 1; break;
     case THREAD: start_threads(1); break;
     case MANY_THREADS: start_threads(160); break;
+    case READ_IN_A_THREAD: printf("no line's end"); read_in_a_thread(); break;
     case ALLOCATE: allocate(kGibibyte, 0); break;
     case TOUCH_AND_FREE: allocate(kGibibyte, 1); free(kept); break;
     case ALLOCATE_ALL: allocate((size_t)1 << 46, 0); memset(kept, 1, 1); break;

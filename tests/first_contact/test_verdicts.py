@@ -247,6 +247,14 @@ def test_what_does_little_harm_is_a_warning(deed, said):
     assert note.message.startswith(said)
 
 
+@pytest.mark.parametrize("kind", ["device", "filesystem"])
+def test_a_thread_that_reads_a_stream_does_not_hold_up_the_trial(kind):
+    found = find_one("READ_IN_A_THREAD", "INIT", kind)
+
+    assert found.incident is None
+    assert [note.rule_id for note in found.notes] == ["LD-065"]  # it also prints
+
+
 @pytest.mark.parametrize(
     "deed", ["NOTHING", "COMPLAIN", "THREAD", "MANY_THREADS", "RESERVE", "SCRIBBLE"]
 )

@@ -20,9 +20,10 @@ print("application: after")
 
 @pytest.mark.parametrize(("kind", "place"), [("device", "INIT"), ("device", "CONSTRUCTOR"),
                                               ("filesystem", "SCHEME_INIT")])  # fmt: skip
+@pytest.mark.parametrize("deed", ["UNFLUSHED", "READ_IN_A_THREAD"])
 @pytest.mark.parametrize("first_contact", ["never", "always"])
-def test_it_goes_to_standard_error(kind, place, first_contact, run_python):
-    library = build_misdeed("UNFLUSHED", place, kind)
+def test_it_goes_to_standard_error(kind, place, first_contact, deed, run_python):
+    library = build_misdeed(deed, place, kind)
     ended = run_python(_LOAD, library, env={"MODULAR_TF_FIRST_CONTACT": first_contact})
 
     assert ended.stdout.splitlines() == ["application: before", "application: after"]

@@ -22,7 +22,7 @@ from modular_tf.check.judgement import tried
 from modular_tf.check.outcome import Verdict
 from modular_tf.errors import ModularTFError
 from modular_tf.native.crash_report import report_crashes
-from modular_tf.processes.child import become_child, dump_no_core, flush_output
+from modular_tf.processes.child import become_child, close_streams, dump_no_core
 from modular_tf.processes.report import REPORT
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def run(job: Job, log: CallLog, ends: Sequence[int], parent: int) -> NoReturn:
     try:
         _settle_in(job, log)
         _go_through(job, log, progress)
-        flush_output()
+        close_streams()
     except BaseException:  # noqa: BLE001  (none of ours may count as the plugin's)
         progress.fail(traceback.format_exc())
     os._exit(0)
