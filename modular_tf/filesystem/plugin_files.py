@@ -222,8 +222,9 @@ class PluginWritableFile(WritableFile):
         """
         try:
             with _bytes_of(data, writable=False) as source:
-                writer = self._open_writer()
-                self._check(lib.mtf_writer_append(writer, source, len(source)), "append")
+                writer, is_in_store = self._open_writer(), self.is_stored_by_close
+                error = lib.mtf_writer_append(writer, source, len(source), is_in_store)
+                self._check(error, "append")
         except TypeError:  # these are no bytes, so none are missing
             raise
         except BaseException:

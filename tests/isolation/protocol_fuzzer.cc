@@ -330,7 +330,7 @@ void use_writer(mtf_filesystem* fs, Dice& dice) {
   if (!is_open) return;
   const std::string bytes(one_in(dice, 3) ? 100000 : 100, 'w');
   int64_t position = 0;
-  note(mtf_writer_append(writer, bytes.data(), bytes.size()));
+  note(mtf_writer_append(writer, bytes.data(), bytes.size(), 1));
   note(mtf_writer_tell(writer, &position));
   note(mtf_writer_flush(writer));
   note(mtf_writer_close(writer));

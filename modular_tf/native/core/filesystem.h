@@ -127,7 +127,8 @@ void mtf_reader_release(mtf_reader* reader);
 
 mtf_error* mtf_writer_open(mtf_filesystem* filesystem, const char* path, int append,
                            mtf_writer** writer);
-mtf_error* mtf_writer_append(mtf_writer* writer, const char* data, size_t size);
+/* `tears`: not 0 where one that fails tears the file, as mtf_writer_tear. */
+mtf_error* mtf_writer_append(mtf_writer* writer, const char* data, size_t size, int tears);
 /* How many bytes the plugin has taken since the file was opened. */
 uint64_t mtf_writer_appended(mtf_writer* writer);
 mtf_error* mtf_writer_tell(mtf_writer* writer, int64_t* position);

@@ -56,7 +56,8 @@ struct mtf_writer final : mtf::OpenFile {
   std::atomic<bool> is_left{false};  // to be closed by the thread that is in a call
   std::atomic<bool> is_torn{false};  // to be discarded where nobody closes it
 
-  Error close(bool wait) override { return close(wait, !is_torn); }
+  Error close(bool wait) override { return close(wait, false); }
+  // `keeps`: what was written is asked to be kept, even where bytes are missing.
   Error close(bool wait, bool keeps) {
     mtf::UniqueCallLock lock(one_at_a_time, std::try_to_lock);
     const bool is_own_call = !lock && one_at_a_time.is_held_by_this_thread();
@@ -67,7 +68,7 @@ struct mtf_writer final : mtf::OpenFile {
         return is_own_call ? interrupted_file_error("it is closed when that call has ended") : nullptr;
       }
     }
-    return end(lock, keeps);
+    return end(lock, keeps || !is_torn);
   }
   // As `close`, but what was written is not asked to be kept.
   Error discard() {
@@ -77,9 +78,10 @@ struct mtf_writer final : mtf::OpenFile {
   }
   void abandon() override { closed = true; }
 
+  // `tears`: a call that fails leaves out bytes of the file.
   template <class Call>
-  Error locked(const char* operation, Call&& call) {
-    Error error = call_locked(operation, call);
+  Error locked(const char* operation, Call&& call, bool tears = false) {
+    Error error = call_locked(operation, call, tears);
     if (!is_left) return error;
     Error not_closed = close(true);
     return error ? std::move(error) : std::move(not_closed);
@@ -116,12 +118,13 @@ struct mtf_writer final : mtf::OpenFile {
   }
 
   template <class Call>
-  Error call_locked(const char* operation, Call& call) {
+  Error call_locked(const char* operation, Call& call, bool tears) {
     mtf::UniqueCallLock lock(one_at_a_time, std::defer_lock);
     if (!take(lock)) return interrupted_file_error();
     if (closed || is_left) return closed_file_error();
     Error error = guarded({owner->plugin, operation, path},
                           [&](TF_Status* status) { call(owner->tables->writer, status); });
+    if (error && tears) is_torn = true;
     return error;
   }
 };
@@ -258,9 +261,10 @@ extern "C" mtf_error* mtf_writer_open(mtf_filesystem* filesystem, const char* pa
   return open_listed(filesystem, operation, path, slot, writer);
 }
 
-extern "C" mtf_error* mtf_writer_append(mtf_writer* writer, const char* data, size_t size) {
+extern "C" mtf_error* mtf_writer_append(mtf_writer* writer, const char* data, size_t size,
+                                        int tears) {
   if (writer->owner->tables->writer.append == nullptr) return mtf::missing_operation("append");
-  return writer->locked("append", [&](const TF_WritableFileOps& table, TF_Status* status) {
+  const auto append = [&](const TF_WritableFileOps& table, TF_Status* status) {
     const mtf::SlotsInWorker* const in_worker = writer->owner->in_worker;
     const size_t most = in_worker != nullptr ? in_worker->most_appended : size;
     size_t done = 0;
@@ -272,7 +276,8 @@ extern "C" mtf_error* mtf_writer_append(mtf_writer* writer, const char* data, si
       writer->appended += part;
       mtf::CallUnderWay::add_bytes(part);
     } while (done < size);
-  });
+  };
+  return writer->locked("append", append, tears != 0);
 }
 
 extern "C" uint64_t mtf_writer_appended(mtf_writer* writer) { return writer->appended; }

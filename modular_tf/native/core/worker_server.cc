@@ -233,7 +233,7 @@ class ChannelServer : public mtf::ServedChannel {
     if (writer == nullptr) return no_file();
     switch (request_.operation) {
       case kAppend:
-        return Error(mtf_writer_append(writer, payload(), static_cast<size_t>(request_.size)));
+        return Error(mtf_writer_append(writer, payload(), static_cast<size_t>(request_.size), 0));
       case kTell: return Error(mtf_writer_tell(writer, &reply_.numbers[0]));
       case kFlush: return Error(mtf_writer_flush(writer));
       case kSync: return Error(mtf_writer_sync(writer));

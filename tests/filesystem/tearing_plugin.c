@@ -1,0 +1,55 @@
+/* A filesystem plugin whose appends fail when a pipe is closed, and whose close leaves a file: what
+ * "tear://h/PATH" names is the pipe, and PATH.stored comes to be when the writer is closed. */
+#define _POSIX_C_SOURCE 200809L
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "modular_tf/filesystem.h"
+
+static void start(TF_Filesystem* filesystem, TF_Status* status) { (void)filesystem, (void)status; }
+static void end(TF_Filesystem* filesystem) { (void)filesystem; }
+
+static void open_writer(const TF_Filesystem* filesystem, const char* path, TF_WritableFile* file,
+                        TF_Status* status) {
+  (void)filesystem, (void)status;
+  file->plugin_file = strdup(path);
+}
+
+static void append(const TF_WritableFile* file, const char* data, size_t n, TF_Status* status) {
+  (void)data, (void)n;
+  char byte;
+  const int pipe = open(file->plugin_file, O_RDONLY);
+  if (pipe < 0 || read(pipe, &byte, 1) != 0) abort();
+  close(pipe);
+  TF_SetStatus(status, TF_DATA_LOSS, "half of it is lost");
+}
+
+static void close_writer(const TF_WritableFile* file, TF_Status* status) {
+  char path[4096];
+  (void)status;
+  snprintf(path, sizeof path, "%s.stored", (const char*)file->plugin_file);
+  const int stored = open(path, O_WRONLY | O_CREAT, 0600);
+  if (stored < 0) abort();
+  close(stored);
+}
+
+static void clean_up(TF_WritableFile* file) { free(file->plugin_file); }
+
+static void* heap(const void* bytes, size_t size) { return memcpy(malloc(size), bytes, size); }
+static void* allocate(size_t size) { return malloc(size); }
+
+void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
+  TF_FilesystemOps filesystem = {.init = start, .cleanup = end, .new_writable_file = open_writer};
+  TF_WritableFileOps writer = {.cleanup = clean_up, .append = append, .close = close_writer};
+  info->plugin_memory_allocate = allocate;
+  info->plugin_memory_free = free;
+  info->num_schemes = 1;
+  info->ops = calloc(1, sizeof(TF_FilesystemPluginOps));
+  TF_SetFilesystemVersionMetadata(info->ops);
+  info->ops->scheme = heap("tear", 5);
+  info->ops->filesystem_ops = heap(&filesystem, sizeof(filesystem));
+  info->ops->writable_file_ops = heap(&writer, sizeof(writer));
+}
