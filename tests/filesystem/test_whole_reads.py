@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import threading
@@ -184,7 +185,8 @@ def flags_of_memory(data: bytes) -> list[str]:
     raise AssertionError("the bytes lie in no mapping")
 
 
-_MAPPED = 40 << 20  # bytes that malloc maps by themselves, so that no page is there
+_LONG = 40 << 20
+_DONTNEED = 4  # MADV_DONTNEED
 
 
 class Awaited(RandomAccessFile):
@@ -200,17 +202,31 @@ class Awaited(RandomAccessFile):
         return len(buffer)
 
     def known_length(self):
-        return _MAPPED
+        return _LONG
 
     def close(self):
         """Nothing is open."""
 
 
-def are_present(target: memoryview) -> bool:
-    """Return whether all pages that lie wholly within some memory are there."""
+def pages_of(target: memoryview) -> tuple[int, int]:
+    """Return the numbers of the first page wholly within some memory and of that behind the last."""
     page = os.sysconf("SC_PAGE_SIZE")
     start = int(ffi.cast("uintptr_t", ffi.from_buffer("char[]", target)))
-    first, end = -(-start // page), (start + len(target)) // page
+    return -(-start // page), (start + len(target)) // page
+
+
+def fresh_bytes_without_pages(n: int) -> tuple[bytes, memoryview]:
+    """Return fresh bytes, of a free part of the heap too, of which no page is there."""
+    data, target = plugin_files.fresh_bytes(n)
+    first, end = (number * os.sysconf("SC_PAGE_SIZE") for number in pages_of(target))
+    address, size = ctypes.c_void_p(first), ctypes.c_size_t(end - first)
+    assert ctypes.CDLL(None).madvise(address, size, _DONTNEED) == 0
+    return data, target
+
+
+def are_present(target: memoryview) -> bool:
+    """Return whether all pages that lie wholly within some memory are there."""
+    first, end = pages_of(target)
     with Path("/proc/self/pagemap").open("rb", buffering=0) as pages:
         entries = os.pread(pages.fileno(), 8 * (end - first), 8 * first)
     # The kernel may be moving a page just now, which then counts as one in swap.
@@ -220,8 +236,8 @@ def are_present(target: memoryview) -> bool:
 @pytest.mark.parametrize(
     "read",
     [
-        lambda file: read_and_ask(file, _MAPPED, 4 << 20, lambda: None)[0],
-        lambda file: PiecewiseReader(file, 4 << 20).read(0, _MAPPED),
+        lambda file: read_and_ask(file, _LONG, 4 << 20, lambda: None)[0],
+        lambda file: PiecewiseReader(file, 4 << 20).read(0, _LONG),
     ],
     ids=["read_and_ask", "PiecewiseReader"],
 )
@@ -234,8 +250,9 @@ def test_pages_are_brought_before_anything_has_come(monkeypatch, read):
         seen.append(are_present(target))
         file.may_answer.set()
 
+    monkeypatch.setattr(readers, "fresh_bytes", fresh_bytes_without_pages)
     monkeypatch.setattr(readers, "bring_pages", bring_pages)
-    assert read(file) == bytes(_MAPPED)
+    assert read(file) == bytes(_LONG)
     memory = ffi.new("char[]", 1 << 16)
     assert seen == [False, lib.mtf_bring_pages(memory, 1 << 16)]  # old kernels cannot
 
