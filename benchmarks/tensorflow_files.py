@@ -20,8 +20,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 
 import tensorflow as tf
+from bucket_clients import KEY, REGION, SECRET
 from bucket_content import plugin_environment
-from buckets import BUCKET, running_store, tests_plugin
+from buckets import BUCKET, Store, running_store, tests_plugin
 from interleaved_cases import Case, measure, show
 
 import modular_tf as mtf
@@ -87,32 +88,82 @@ def records(path: str, **options: Any) -> None:
 
 def bucket_cases(endpoint: str, folder: Path) -> list[Case]:
     """Return ways to read records of a bucket, beside downloading them first."""
-    import boto3
+    import obstore
 
-    client = boto3.client("s3", endpoint_url=endpoint)
+    bucket = obstore_bucket(endpoint)
     with tf.io.TFRecordWriter(str(folder / "records")) as writer:
         for _ in range(SIZE // RECORD):
             writer.write(os.urandom(RECORD))
-    client.upload_file(str(folder / "records"), BUCKET, "records")
+    obstore.put(bucket, "records", folder / "records")
     saved(f"s3://{BUCKET}/dataset")
 
     def downloaded() -> None:
-        client.download_file(BUCKET, "records", str(folder / "download"))
+        with (folder / "download").open("wb") as file:
+            for piece in obstore.get(bucket, "records"):
+                file.write(piece)
         records(str(folder / "download"))
 
     peer, small = "records: download, then read", {"buffer_size": 256 << 10}
+    target = "1.0"
     uri = f"{BUCKET}/records"
     local = str(folder / "dataset")
-    return [
+    cases = [
         Case(peer, downloaded, 1),
-        Case("records: s3://", partial(records, f"s3://{uri}"), 1, peer, "1.3"),
-        Case("records: reads of 256 KiB", partial(records, f"s3://{uri}", **small), 1, peer, "1.3"),
-        Case("records: another scheme", partial(records, f"far://{uri}"), 1, peer, "1.3"),
+        Case("records: plugin", partial(records, f"s3://{uri}"), 1, peer, target),
+        Case("records: plugin, 256 KiB", partial(records, f"s3://{uri}", **small), 1, peer, target),
+        Case("records: plugin as far://", partial(records, f"far://{uri}"), 1, peer, target),
+    ]
+    for name in CLIENTS:
+        read = partial(records, f"{name}://{uri}")
+        cases.append(Case(f"records: {name}", read, 1, peer, target))
+    return [
+        *cases,
         Case("Dataset.load: local", partial(loaded, local), 1),
         Case(
             "Dataset.load: s3", partial(loaded, f"s3://{BUCKET}/dataset"), 1, "Dataset.load: local"
         ),
     ]
+
+
+def obstore_bucket(endpoint: str) -> Any:
+    """Return the bucket as a store of obstore."""
+    from obstore.store import S3Store
+
+    return S3Store(
+        BUCKET, endpoint=endpoint, access_key_id=KEY, secret_access_key=SECRET, region=REGION,
+        client_options={"allow_http": True},
+    )  # fmt: skip
+
+
+def s3fs_filesystem(endpoint: str) -> Any:
+    """Return s3fs as its users make it."""
+    import s3fs
+
+    client = {"endpoint_url": endpoint, "region_name": REGION}
+    return s3fs.S3FileSystem(key=KEY, secret=SECRET, client_kwargs=client)
+
+
+def pyarrow_filesystem(endpoint: str) -> Any:
+    """Return pyarrow's filesystem of S3."""
+    from pyarrow import fs
+
+    scheme, _, host = endpoint.partition("://")
+    return fs.S3FileSystem(
+        access_key=KEY, secret_key=SECRET, region=REGION, endpoint_override=host, scheme=scheme
+    )
+
+
+CLIENTS = {"s3fs": s3fs_filesystem, "obstore": obstore_bucket, "pyarrow": pyarrow_filesystem}
+"""What serves the bucket besides the plugin, each under its name as a scheme."""
+
+
+def requests_of(cases: list[Case], store: Store) -> None:
+    """Print how many requests each case makes, by kind."""
+    for case in cases:
+        requests: dict[str, int] = {}
+        with store.counting(requests):
+            case.call()
+        print(f"{case.name:38}{requests}")
 
 
 def main() -> None:
@@ -131,10 +182,13 @@ def main() -> None:
         service = stack.enter_context(mtf.PluginService(plugin_paths=[library]))
         service.load()
         mtft.register({"disk": "file", "s3": "s3", "far": "s3"}, service=service)
+        for scheme, client in CLIENTS.items():
+            mtft.register_filesystem(scheme, client(store.endpoint), service=service)
         figures = timed(disk_cases(folder), options.repeat)
         cases = bucket_cases(store.endpoint, folder)
         store.set(options.delay)
         figures |= timed(cases, options.repeat)
+        requests_of(cases, store)
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2))
 
