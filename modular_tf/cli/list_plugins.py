@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import report_error, report_problems
+from modular_tf.cli.schemes import show_fallback
 from modular_tf.cli.session import session
 from modular_tf.cli.text import counted
 from modular_tf.rules import Violation
@@ -32,11 +33,13 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     """Run `modular-tf list` and return its exit status."""
     with session(options, load=None) as service:
         report = service.load() if options.load else service.discover()
+        fallback = service.fallback_schemes()
     plugins = [_as_object(record) for record in report.plugins]
     if printer.json:
-        printer.json_object(plugins=plugins)
+        printer.json_object(plugins=plugins, **({"fallback": fallback} if fallback else {}))
     else:
         _show(plugins, printer, with_warnings=options.verbose > 0)
+        show_fallback(fallback, printer)
     report_problems(report.problems)
     if not plugins:
         report_error("no plugins were found; `modular-tf paths` tells where they are looked for")

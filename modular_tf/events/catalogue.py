@@ -145,6 +145,12 @@ EVENTS: tuple[KnownEvent, ...] = (
         "fsspec has an implementation of a scheme already (`owner`); it was not replaced.",
     ),
     KnownEvent(
+        "fsspec.fallback",
+        (_INFO,),
+        ("scheme", "message"),
+        "A scheme that no plugin serves was used first; `message` says which client serves it.",
+    ),
+    KnownEvent(
         "tensorflow.scheme_left",
         (_INFO,),
         ("scheme", "message"),

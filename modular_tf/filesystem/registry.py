@@ -76,9 +76,14 @@ class FilesystemRegistry:
 
     A signal handler may use it in the middle of its methods. What they change is therefore computed
     first and put in place by stores without a call between them.
+
+    Args:
+        fallback: Returns the filesystem of a scheme that has none here; None for none. It may raise
+            why that cannot be made.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fallback: Callable[[str], Filesystem | None] = lambda _scheme: None) -> None:
+        self._fallback = fallback
         self._by_scheme: dict[str, Registered] = {}
         # All that are registered for a scheme, the last of which serves.
         self._registered: dict[str, tuple[SchemeRegistration, ...]] = {}
@@ -189,7 +194,7 @@ class FilesystemRegistry:
         except (KeyError, TypeError):
             if not isinstance(scheme, str):
                 raise unexpected(scheme, "a scheme", "a text") from None
-            raise self._unknown(scheme, None) from None
+            return self._otherwise(scheme, None)
         return self._open(found) if isinstance(found, DeferredFilesystem) else found
 
     def for_uri(self, uri: str) -> Filesystem:
@@ -200,7 +205,7 @@ class FilesystemRegistry:
         try:
             found = self._by_scheme[match.group() if match else ""]
         except KeyError:
-            raise self._unknown(scheme_of(uri), uri) from None
+            return self._otherwise(scheme_of(uri), uri)
         return self._open(found) if isinstance(found, DeferredFilesystem) else found
 
     def _open(self, deferred: DeferredFilesystem) -> Filesystem:
@@ -212,6 +217,12 @@ class FilesystemRegistry:
             if not isinstance(found, DeferredFilesystem):
                 return found
             deferred = found  # another generation took the place meanwhile
+
+    def _otherwise(self, scheme: str, uri: str | None) -> Filesystem:
+        found = None if self._closed else self._fallback(scheme)
+        if found is None:
+            raise self._unknown(scheme, uri) from None
+        return found
 
     def _unknown(self, scheme: str, uri: str | None) -> ModularTFError:
         if self._closed:

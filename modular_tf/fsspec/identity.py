@@ -56,7 +56,7 @@ class PluginIdentity(AbstractFileSystem):  # type: ignore[misc]  # fsspec is unt
 
     def _checked(self, service: PluginService) -> PluginService:
         """Return a service that serves the scheme as the options say; raise if it does not."""
-        is_served = self.scheme in service.schemes()
+        is_served = service.owner(self.scheme) is not None
         self._environment = self._environment_in(service) if is_served else {}
         if not self._environment:  # else the plugin need not run in this process
             service.filesystem(self.scheme)

@@ -37,7 +37,8 @@ class Origin:
     Attributes:
         scheme: The scheme.
         plugin_path: The library that serves it; None if a Python object does.
-        is_configured: Whether the configuration names what serves it.
+        is_configured: Whether the configuration decides what serves it, and no object of this
+            process.
         config: The service's configuration.
         key: Names the service within its process and that process's forked children.
     """
@@ -51,10 +52,12 @@ class Origin:
     @classmethod
     def of(cls, service: PluginService, scheme: str) -> Origin:
         """Return the origin of a scheme of a service."""
-        owner = service.schemes().get(scheme)
+        owner = service.owner(scheme)
         owners = [record for record in service.plugins() if record.name == owner]
         path = next((record.path for record in owners if record.path), None)
-        is_configured = any(record.source == CONFIGURATION_SOURCE for record in owners)
+        is_configured = service.is_fallback(scheme) or any(
+            record.source == CONFIGURATION_SOURCE for record in owners
+        )
         return cls(scheme, path, is_configured, service.config, _key_of(service))
 
     def portable(self, service: PluginService) -> PortableOrigin:
@@ -84,7 +87,7 @@ class PortableOrigin:
 
     Attributes:
         scheme: The scheme.
-        plugin: The library that serves it; None where the configuration names what does.
+        plugin: The library that serves it; None where the configuration decides what does.
         config: The service's configuration.
         key: Names the service within its process and that process's forked children.
     """

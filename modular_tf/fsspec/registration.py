@@ -104,7 +104,9 @@ def register(
 
 
 def _wanted(service: PluginService, schemes: Iterable[str] | None) -> list[str]:
-    served = [scheme for scheme in service.schemes() if scheme]
+    # What fsspec serves by itself needs no way through this package.
+    by_fsspec = service.fallback_schemes()
+    served = [scheme for scheme in service.schemes() if scheme and scheme not in by_fsspec]
     if schemes is None:
         return served
     wanted = list(schemes)

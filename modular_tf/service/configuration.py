@@ -31,7 +31,7 @@ from modular_tf.rules.shortage import raise_shortage
 from modular_tf.rules.user_places import CONFIGURATION_OWNER
 from modular_tf.service.configuration_keys import KEYS, LISTS, PROCESS, SINGLE, TABLES
 from modular_tf.service.configuration_variables import said_by
-from modular_tf.service.configured_filesystems import ConfiguredFilesystem, parse_filesystems
+from modular_tf.service.configured_filesystems import parse_filesystems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,6 +56,10 @@ class Config:
             `package.module:name` of a filesystem or of a function or class without arguments that
             makes one. Nothing is imported before the first use of the scheme. What cannot be made
             is an error of that use, and is tried again by the next.
+        fsspec_fallback: Whether a scheme that neither a plugin nor `filesystems` serves goes to the
+            client that fsspec has for it, where that is installed. It does not where `scheme_pins`
+            names a plugin for the scheme, or where plugins are frozen. A plugin that comes later
+            takes the scheme.
         dlpack_types: What the device memory of a platform is to other libraries, as `CUDA` or
             `ONE_API` (`modular_tf.abi.dlpack_devices.DeviceType`). Where nothing is said
             it is `CPU` for the bundled host device, and `EXT_DEV` for others.
@@ -112,7 +116,8 @@ class Config:
     disable: tuple[str, ...] = ()
     priorities: Mapping[str, int] = field(default_factory=dict)
     scheme_pins: Mapping[str, str] = field(default_factory=dict)
-    filesystems: Mapping[str, ConfiguredFilesystem] = field(default_factory=dict)
+    filesystems: Mapping[str, Any] = field(default_factory=dict)
+    fsspec_fallback: bool = True
     dlpack_types: Mapping[str, str] = field(default_factory=dict)
     visible_devices: tuple[str, ...] = ()
     device_count: Mapping[str, int] = field(default_factory=dict)
@@ -265,8 +270,9 @@ def load_config(
         ConfigError: The file cannot be read, is not TOML, or has an unknown or misshapen key; or
             nobody has named it and others can change it (LD-106); or `MODULAR_TF_CONFIG` names a
             file that does not exist, or `MODULAR_TF_FIRST_CONTACT` or `MODULAR_TF_LOAD` is no
-            policy, or `MODULAR_TF_TELL_ENDED_CALLS` or `MODULAR_TF_STATISTICS` neither 0 nor 1, or
-            `MODULAR_TF_CALLS_AT_ONCE` no number from 1 to 256.
+            policy, or `MODULAR_TF_TELL_ENDED_CALLS`, `MODULAR_TF_STATISTICS` or
+            `MODULAR_TF_FSSPEC_FALLBACK` neither 0 nor 1, or `MODULAR_TF_CALLS_AT_ONCE` no number
+            from 1 to 256.
         ShortageError: The file cannot be read now.
     """
     if privileged:

@@ -24,6 +24,7 @@ CALL_TIMEOUT_VARIABLE = "MODULAR_TF_CALL_TIMEOUT_S"
 NONE, PROCESS = "none", "process"
 LOAD_VARIABLE = "MODULAR_TF_LOAD"
 STATISTICS_VARIABLE = "MODULAR_TF_STATISTICS"
+FALLBACK_VARIABLE = "MODULAR_TF_FSSPEC_FALLBACK"
 TELL_VARIABLE = "MODULAR_TF_TELL_ENDED_CALLS"
 # What limits of processes and waits of threads can be told.
 _FEWEST_SECONDS, _MOST_SECONDS = 0.001, 1_000_000
@@ -117,6 +118,7 @@ SINGLE: Mapping[str, Key] = {
     ),
     "load": choice(("lazy", "eager"), LOAD_VARIABLE),
     "name_prefix": Key("a text such as /job:worker/replica:0/task:1", is_name_prefix),
+    "fsspec_fallback": flag(FALLBACK_VARIABLE),
     "statistics": flag(STATISTICS_VARIABLE),
     "tell_ended_calls": flag(TELL_VARIABLE),
     "close_timeout_s": Key(

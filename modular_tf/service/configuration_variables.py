@@ -59,6 +59,7 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "calls_at_once": _number,
     "tell_ended_calls": _flag,
     "statistics": _flag,
+    "fsspec_fallback": _flag,
 }
 """How the keys are read that a variable of the environment may give."""
 _WRITTEN: Mapping[object, str] = {

@@ -95,7 +95,7 @@ def _parsed(scheme: object, given: object) -> ConfiguredFilesystem:
 
 
 def make_configured(
-    scheme: str, configured: ConfiguredFilesystem, name: str, *, origin: str
+    scheme: str, configured: ConfiguredFilesystem, name: str, *, origin: str, why: str = ""
 ) -> Filesystem:
     """Make the filesystem of a scheme; what it imports is imported now.
 
@@ -104,13 +104,14 @@ def make_configured(
         configured: What serves it.
         name: Its name for users.
         origin: The configuration, for messages.
+        why: Why it serves; "" where the configuration names it.
 
     Raises:
         FailedPreconditionError: A package, a module or a variable is missing, or what was named is
             no filesystem.
         ModularTFError: The class that fits what the client, or the function that makes it, raised.
     """
-    maker = _Maker(scheme, name, f"[filesystems] of {origin}")
+    maker = _Maker(scheme, name, f"[filesystems] of {origin}", why)
     if configured.object:
         return maker.filesystem_of(lambda: _object(maker, configured.object))
     options = _with_environment(maker, configured.options)
@@ -122,10 +123,10 @@ def make_configured(
 class _Maker:
     """Makes the filesystem of one scheme, and words what goes wrong."""
 
-    def __init__(self, scheme: str, name: str, where: str) -> None:
+    def __init__(self, scheme: str, name: str, where: str, why: str) -> None:
         self.name = name
         self.where = where
-        self._subject = f"scheme {scheme!r}, {where}"
+        self._subject = why or f"scheme {scheme!r}, {where}"
         self._scheme = scheme
 
     def filesystem_of(self, make: Callable[[], object]) -> Filesystem:

@@ -1,12 +1,40 @@
-"""The filesystems that fsspec knows: which are installed, found without importing them."""
+"""The filesystems that fsspec knows: which are installed, found without importing them.
+
+A scheme that nobody else serves goes to them (`fsspec_fallback`).
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from difflib import get_close_matches
-from importlib import import_module
+from functools import cache
+from importlib import import_module, resources
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.events import EventLog
+from modular_tf.filesystem.deferred import MadeOnce
+from modular_tf.filesystem.scheme import scheme_of
+from modular_tf.loading.known_packages import package_for
+from modular_tf.service.configured_filesystems import ConfiguredFilesystem, make_configured
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.service.configuration import Config
+
+_log = EventLog("fsspec")
+
+
+@cache
+def _table() -> dict[str, Any]:
+    text = resources.files("modular_tf.service").joinpath("fsspec_clients.toml").read_text("utf-8")
+    return tomllib.loads(text)
 
 
 class NoClientError(Exception):
@@ -75,6 +103,119 @@ def class_name_of(protocol: str) -> Any:
         remedy = f"{hint}`fsspec.available_protocols()` lists those that it knows."
         raise NoClientError(f"fsspec knows no protocol {protocol!r}", remedy)
     return name
+
+
+def commands_for(scheme: str, *, has_plugin: bool) -> tuple[str, ...]:
+    """Return the commands, each of which brings what serves a scheme; none for unknown ones.
+
+    Args:
+        scheme: The scheme.
+        has_plugin: Whether the known plugin for it is here, and does not serve.
+    """
+    package = package_for(scheme)
+    plugins = () if package is None or has_plugin else (f"modular-tf fetch {package.name}",)
+    client = _table()["packages"].get(scheme)
+    return plugins if client is None else (*plugins, f"pip install {client}")
+
+
+class FsspecFallback:
+    """What fsspec's clients serve of the schemes that nobody else serves. [any thread]
+
+    Args:
+        config: What the user decided.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._made: dict[str, MadeOnce] = {}
+
+    @property
+    def why_off(self) -> str:
+        """Why it serves nothing; "" where it may."""
+        if not self._config.fsspec_fallback:
+            return f"`fsspec_fallback` is off in {self._config.origin}"
+        return (
+            "plugins are frozen, and so is `fsspec_fallback`" if self._config.trust.frozen else ""
+        )
+
+    def owner(self, scheme: str) -> str | None:
+        """Return the name of what would serve a scheme; None for nothing."""
+        is_served = not self.why_off and scheme not in self._config.scheme_pins
+        return f"fsspec.{scheme}" if is_served and _module_of(scheme) else None
+
+    def owners(self) -> dict[str, str]:
+        """Return the names of all that could serve, by scheme."""
+        if self.why_off:
+            return {}
+        try:
+            from fsspec.registry import registry  # noqa: PLC0415  (few need it, and late)
+
+            schemes = {*_known(), *registry}
+        except (NoClientError, ImportError):
+            return {}
+        found = {scheme: self.owner(scheme) for scheme in sorted(schemes)}
+        return {scheme: owner for scheme, owner in found.items() if owner}
+
+    def sentence(self, scheme: str) -> str:
+        """Return who serves a scheme and why, as one sentence without a full stop."""
+        return f"scheme {scheme!r} is served by {_release(scheme)}, since no plugin serves it"
+
+    def filesystem(self, scheme: str) -> Filesystem | None:
+        """Return the filesystem that serves a scheme, made at the first use; None for none.
+
+        Raises:
+            ModularTFError: It cannot be made.
+        """
+        made = self._made.get(scheme)
+        if made is None:
+            if (name := self.owner(scheme)) is None:
+                return None
+            made = self._made.setdefault(scheme, MadeOnce(scheme, lambda: self._make(scheme, name)))
+        return made.get()
+
+    def _make(self, scheme: str, name: str) -> Filesystem:
+        client = ConfiguredFilesystem(fsspec=scheme)
+        why, origin = self.sentence(scheme), self._config.origin
+        made = make_configured(scheme, client, name, origin=origin, why=why)
+        _log.info("fsspec.fallback", scheme=scheme, message=why)
+        return made
+
+    def after_fork_in_child(self) -> None:
+        """Have the filesystems made anew."""
+        self._made.clear()
+
+
+def _module_of(scheme: str) -> str | None:
+    """Return the module of the client that serves a scheme without options, if it is installed."""
+    if scheme_of(f"{scheme}://") != scheme or scheme in _table()["not_stores"]["protocols"]:
+        return None
+    try:
+        found = class_name_of(scheme)
+    except NoClientError:
+        return None
+    module = (found if isinstance(found, str) else str(found.__module__)).partition(".")[0]
+    needed, variables = module, []
+    if module == "fsspec":
+        own = _table()["own"].get(scheme)
+        if own is None:
+            return None
+        needed, variables = own["module"], own["variables"]
+    is_set = not variables or any(map(os.environ.get, variables))
+    return module if is_set and is_installed(needed) else None
+
+
+@cache
+def _release_of(module: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  (takes long)
+
+    try:
+        return f"{module} {version(module)}"
+    except PackageNotFoundError:  # the distribution has another name
+        return module
+
+
+def _release(scheme: str) -> str:
+    return _release_of(_module_of(scheme) or "fsspec")
 
 
 def _known() -> dict[str, dict[str, str]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from modular_tf.device.registry import DeviceRegistry
 from modular_tf.device.visible import parse_enabled_types
 from modular_tf.filesystem.registry import FilesystemRegistry
+from modular_tf.service.fsspec_clients import FsspecFallback
 from modular_tf.service.operations import ServiceOperations
 
 if TYPE_CHECKING:
@@ -19,11 +20,13 @@ class Registries(NamedTuple):
 
     Attributes:
         schemes: Which filesystem serves which scheme.
+        fallback: What fsspec serves of the other schemes.
         devices: The factories of devices, by type and platform.
         operations: What the kernels of plugins compute.
     """
 
     schemes: FilesystemRegistry
+    fallback: FsspecFallback
     devices: DeviceRegistry
     operations: ServiceOperations
 
@@ -44,4 +47,5 @@ class Registries(NamedTuple):
             dlpack_types=config.dlpack_types,
         )
         devices.operations = operations = ServiceOperations(devices)
-        return cls(FilesystemRegistry(), devices, operations)
+        fallback = FsspecFallback(config)
+        return cls(FilesystemRegistry(fallback.filesystem), fallback, devices, operations)

@@ -13,6 +13,8 @@ from modular_tf.errors import (
 )
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.filesystem.scheme import scheme_of
+from modular_tf.loading.known_packages import package_for
+from modular_tf.service.fsspec_clients import commands_for
 from modular_tf.service.instances import shared_name
 from modular_tf.service.report import State
 
@@ -48,8 +50,49 @@ class Served:
     # -- filesystems and devices ----------------------------------------------------------------
 
     def schemes(self) -> dict[str, str]:
-        """Return the name of the plugin that serves each scheme, sorted by scheme."""
-        return {s: fs.plugin for s, fs in sorted(self._registries.schemes.serving.items())}
+        """Return the name of who serves each scheme, sorted by scheme.
+
+        That is a plugin, an object of Python, or, as `fsspec.SCHEME`, what the configuration names
+        or fsspec has for a scheme that nobody else serves (`fallback_schemes`).
+        """
+        serving = {s: fs.plugin for s, fs in self._registries.schemes.serving.items()}
+        return dict(sorted({**self._registries.fallback.owners(), **serving}.items()))
+
+    def fallback_schemes(self) -> dict[str, str]:
+        """Return the schemes that fsspec's clients serve, since nobody else does.
+
+        Returns:
+            Who serves it and why, by scheme, each one sentence without a full stop.
+        """
+        owners = self._registries.fallback.owners()
+        others = owners.keys() - self._registries.schemes.serving.keys()
+        return {scheme: self.fallback_sentence(scheme) for scheme in sorted(others)}
+
+    def fallback_sentence(self, scheme: str) -> str:
+        """Return which client of fsspec serves a scheme, and why."""
+        return self._registries.fallback.sentence(scheme)
+
+    def owner(self, scheme: str) -> str | None:
+        """Return the name of who serves a scheme, as `schemes`; None for nobody."""
+        serving = self._registries.schemes.serving.get(scheme)
+        return self._registries.fallback.owner(scheme) if serving is None else serving.plugin
+
+    def is_fallback(self, scheme: str) -> bool:
+        """Return whether fsspec's client serves a scheme, since nobody else does."""
+        return scheme not in self._registries.schemes.serving and self.owner(scheme) is not None
+
+    def next_step(self, scheme: str) -> str:
+        """Return how to have a scheme served that nobody serves; "" where that is not known."""
+        fallback, package = self._registries.fallback, package_for(scheme)
+        has_plugin = package is not None and any(
+            entry.plugin.candidate.distribution == package.name for entry in self._known
+        )
+        commands = commands_for(scheme, has_plugin=has_plugin)
+        if not commands:
+            return ""
+        step = "to have it: " + " or ".join(f"`{command}`" for command in commands)
+        off = f'; fsspec\'s client also needs {scheme} = "fsspec" in [filesystems], since '
+        return step + off + fallback.why_off if fallback.why_off else step
 
     def devices(self, device_type: str | None = None) -> list[Device]:
         """Return the visible devices, of one type or all."""
@@ -125,13 +168,15 @@ class Served:
             raise self._with_refusals(error, scheme_of(uri)) from None
 
     def _with_refusals(self, error: UnimplementedError, scheme: str) -> UnimplementedError:
-        """Return the error with the reasons why plugins that offer the scheme do not serve it."""
+        """Return the error with the reasons why plugins do not serve the scheme, and what does."""
         refusals = [
             f"; {reason.message}" + (f". {reason.remedy}" if reason.remedy else "")
             for record in self._known.records(self._registries.schemes)
             for reason in record.reasons
             if reason.scheme == scheme
         ]
+        if step := self.next_step(scheme):
+            refusals.append(f"; {step}")
         if not refusals:
             return error
         text = error.message + "".join(refusals)

@@ -61,6 +61,7 @@ class PluginService(Served):
         bundled: Whether the plugins that come with the package count.
         hooks: Objects with hook functions (`modular_tf.hookspecs`), besides installed ones.
         statistics: Whether the calls into plugins are counted; by default as `config` says.
+        fsspec_fallback: As `Config.fsspec_fallback`, which it replaces.
         isolation: As `Config.isolation`, which it replaces.
         call_timeout_s: As `Config.call_timeout_s`, which it replaces.
 
@@ -79,6 +80,7 @@ class PluginService(Served):
         bundled: bool = True,
         hooks: Sequence[object] = (),
         statistics: bool | None = None,
+        fsspec_fallback: bool | None = None,
         isolation: str | Mapping[str, str] | None = None,
         call_timeout_s: float | None = None,
     ) -> None:
@@ -87,7 +89,10 @@ class PluginService(Served):
 
         follow_environment()
         self.config = (config or load_config(privileged=is_privileged())).with_given(
-            statistics=statistics, isolation=isolation, call_timeout_s=call_timeout_s
+            statistics=statistics,
+            fsspec_fallback=fsspec_fallback,
+            isolation=isolation,
+            call_timeout_s=call_timeout_s,
         )
         self._counted: CountedCalls | None = None
         if self.config.statistics:
@@ -383,6 +388,7 @@ class PluginService(Served):
         for entry in self._known:
             entry.after_fork_in_child()
         self._contributions.after_fork_in_child()
+        self._registries.fallback.after_fork_in_child()
         self._instances.after_fork_in_child()
         self._hot_reload.after_fork_in_child()
 

@@ -101,13 +101,15 @@ def _wanted(
 ) -> list[Binding]:
     if isinstance(schemes, str):
         raise TypeError(f"expected several schemes, found {schemes!r}: write [{schemes!r}]")
-    served = service.schemes()
     if schemes is None:
+        served = service.schemes()
         return [Binding(service, name, name) for name in served if name not in {"", "file"}]
     given = dict(schemes) if isinstance(schemes, Mapping) else {name: name for name in schemes}
-    missing = sorted(set(given.values()) - set(served))
+    missing = sorted(scheme for scheme in set(given.values()) if service.owner(scheme) is None)
     if missing:
-        raise NotFoundError(f"no plugin serves {missing}; schemes served: {sorted(served)}")
+        steps = "".join(f"; {step}" for step in map(service.next_step, missing) if step)
+        text = f"no plugin serves {missing}; schemes served: {sorted(service.schemes())}{steps}"
+        raise NotFoundError(text)
     return [Binding(service, scheme, name) for name, scheme in given.items()]
 
 
@@ -138,7 +140,7 @@ def _register_one(tf: Any, binding: Binding) -> SchemeRow:
     from modular_tf.native.status import check  # noqa: PLC0415
     from modular_tf.native.strings import encode  # noqa: PLC0415
 
-    name, plugin = binding.name, binding.service.schemes()[binding.scheme]
+    name, plugin = binding.name, binding.service.owner(binding.scheme) or ""
 
     def row(outcome: Outcome, message: str = "", remedy: str = "") -> SchemeRow:
         return SchemeRow(name, binding.scheme, plugin, outcome, message, remedy)

@@ -68,11 +68,12 @@ def register_schemes(schemes: list[str]) -> None:
         if can_read(scheme):
             continue
         service = default_service()
-        if scheme in (served := service.schemes()):
+        if service.owner(scheme) is not None:
             serve(scheme, service)
         else:
-            names = ", ".join(sorted(filter(None, served)))
-            _warnings.warning("modular_tf: no plugin serves %r; schemes served: %s", scheme, names)
+            names = ", ".join(filter(None, service.schemes()))
+            said = "modular_tf: no plugin serves %r; schemes served: %s; %s"
+            _warnings.warning(said, scheme, names, service.next_step(scheme))
 
 
 def _by_tensorflow() -> _Ways:

@@ -207,7 +207,7 @@ def _ask_in_time(name: bytes, binding: Binding, uri: str, other: str, answer: An
     perform = partial(_PATH_OPERATIONS[name], binding, binding.ours(uri), other)
     limit_s = cast("float", binding.limit_s)
     if not answer_within(limit_s, perform, answer, lambda: None, on_late):
-        plugin = binding.service.schemes().get(binding.scheme, "")
+        plugin = binding.service.owner(binding.scheme) or ""
         raise too_late(name.decode(), uri, plugin, limit_s)
 
 

@@ -63,7 +63,9 @@ def test_a_package_that_is_installed_and_refused_is_not_offered_again(
     assert "scheme 's3' comes with the package tensorflow-io, which is installed" in answer.text
     assert any("is rejected" in text and "libs3.so" in text for text in answer.of("package"))
     assert "[LD-014]" in answer.text
-    assert "pip install" not in answer.text
+    assert "--no-deps" not in answer.text
+    assert "modular-tf fetch" not in answer.text
+    assert any(text.startswith("to have it: `pip install s3fs`") for text in answer.of("next"))
 
 
 def test_another_name_of_a_scheme_that_is_served(plugin_file, make_service, why):

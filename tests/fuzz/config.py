@@ -147,6 +147,8 @@ def _check_config(config: Config, values: dict[str, Any], variables: dict[str, s
 
 def _fits(value: Any, hint: Any) -> bool:
     origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
     if origin is tuple:
         return type(value) is tuple and all(_fits(entry, arguments[0]) for entry in value)
     if origin is dict:

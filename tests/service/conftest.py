@@ -74,7 +74,8 @@ def make_service() -> Iterator[Callable[..., PluginService]]:
     made: list[PluginService] = []
 
     def make(*paths: Path, **options: Any) -> PluginService:
-        made.append(PluginService(plugin_paths=paths, **{"bundled": False, **options}))
+        usual = {"bundled": False, "fsspec_fallback": False}
+        made.append(PluginService(plugin_paths=paths, **{**usual, **options}))
         return made[-1]
 
     yield make

@@ -64,6 +64,7 @@ _VALUES = {
     "first_contact": ('"always"', "always", '"sometimes"'),
     "first_contact_timeout_s": ("5", 5, "1e300"),
     "first_contact_memory_mib": ("64", 64, "1.5"),
+    "fsspec_fallback": ("false", False, "0"),
     "load": ('"eager"', "eager", '"late"'),
     "name_prefix": ('"/job:a/replica:0/task:1"', "/job:a/replica:0/task:1", '"/job:a"'),
     "statistics": ("true", True, "1"),

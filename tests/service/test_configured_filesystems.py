@@ -76,7 +76,7 @@ def test_nothing_is_imported_before_the_first_use(run_python, tmp_path):
         import modular_tf as mtf
         from modular_tf.service.configuration import Config
         named = {"mine": {"object": "mine:fs"}, "memory": "fsspec"}
-        with mtf.PluginService(config=Config(filesystems=named)) as service:
+        with mtf.PluginService(config=Config(filesystems=named), fsspec_fallback=False) as service:
             service.load()
             assert {"mine", "memory"} <= set(service.schemes())
             assert {"mine:fs", "fsspec.memory"} <= {r.name for r in service.plugins()}

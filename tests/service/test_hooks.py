@@ -136,7 +136,7 @@ def test_the_configuration_is_shown_to_hooks(make_service):
             return []
 
     config, hooks = Config(disable=("x",)), Asking()
-    make_service(config=config, hooks=[hooks]).discover()
+    make_service(config=config, hooks=[hooks], fsspec_fallback=None).discover()
 
     assert hooks.seen is config
 

@@ -41,3 +41,9 @@ def test_the_configuration_alone_brings_a_client(run_python, s3fs_environment, s
     named = {"MODULAR_TF_CONFIG": str(config), "MY_KEY": "nobody"}
     uri = "mine://fixture/configured/records"
     run_python(_READ_AND_WRITE, uri, env={**s3fs_environment, **named}, timeout=240)
+
+
+def test_an_installed_client_needs_not_even_that(run_python, s3fs_environment, s3_store):
+    names = {"AWS_ENDPOINT_URL": s3_store.endpoint, "MODULAR_TF_FSSPEC_FALLBACK": "1"}
+    uri = "s3://fixture/fallback/records"
+    run_python(_READ_AND_WRITE, uri, env={**s3fs_environment, **names}, timeout=240)

@@ -49,13 +49,15 @@ def _scheme(service: PluginService, subject: str, scheme: str) -> Iterator[Fact]
         text = f"what other programs call {scheme}:// is {proper}:// here"
         if proper == scheme.lower():
             text = f"upper and lower case differ in schemes, and this one is {proper}://"
-        owner = service.schemes().get(proper)
+        owner = service.owner(proper)
         yield Fact(subject, "suggestion", f"{text}, served by {owner}" if owner else text)
         if owner:
             return
     package = package_for(proper)
     if package is not None:
         yield from _package(service, subject, proper, package)
+    if step := service.next_step(proper):
+        yield Fact(subject, "next", step)
 
 
 def _package(

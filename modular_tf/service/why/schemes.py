@@ -21,14 +21,18 @@ def about_scheme(service: PluginService, scheme: str) -> Iterator[Fact]:
     It is known as soon as a plugin brought it, whether that serves it or not.
     """
     subject = f"scheme {scheme!r}"
-    owner = service.schemes().get(scheme)
+    owner = service.owner(scheme)
     contest = list(refused_scheme(service, scheme, owner))
     pinned = service.config.scheme_pins.get(scheme)
     if owner is not None:
-        yield Fact(subject, STATE, f"{subject} is served by {owner}")
+        is_fallback = service.is_fallback(scheme)
+        served = f"{subject} is served by {owner}"
+        yield Fact(subject, STATE, service.fallback_sentence(scheme) if is_fallback else served)
         yield from (outcome(subject, "serves", r) for r in service.plugins() if r.name == owner)
     elif contest:
         yield Fact(subject, STATE, f"{subject} is not served, though a plugin offers it")
+        if step := service.next_step(scheme):
+            yield Fact(subject, "next", step)
     for record, reason in contest:
         yield Fact.of(subject, reason, "contest", prefix=record.name)
     if pinned is not None:

@@ -1,0 +1,246 @@
+"""Schemes that no plugin serves: clients of fsspec that are installed serve them."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.registry import known_implementations
+
+import modular_tf.fsspec as our_fsspec
+from modular_tf.errors import (
+    ConfigError,
+    FailedPreconditionError,
+    NotFoundError,
+    UnimplementedError,
+)
+from modular_tf.fsspec import ModularFileSystem
+from modular_tf.service.configuration import Config, load_config
+
+_CLIENT = """
+print("imported")
+from fsspec.implementations.memory import MemoryFileSystem
+
+class Client(MemoryFileSystem):
+    protocol = "fixture"
+"""
+_REFUSING = """
+class Client:
+    def __init__(self):
+        raise ValueError("no account")
+"""
+SAID = "scheme 'fixture' is served by a_client, since no plugin serves it"
+
+
+@pytest.fixture
+def client(monkeypatch, tmp_path):
+    """A package that has a client for `fixture`, which fsspec knows and has not imported."""
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    (folder / "a_client.py").write_text(_CLIENT)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "a_client", raising=False)
+    monkeypatch.setitem(known_implementations, "fixture", {"class": "a_client.Client"})
+    return folder
+
+
+@pytest.fixture
+def falling_back(make_service):
+    """Make a service that goes to fsspec."""
+    return lambda *paths, **options: make_service(*paths, fsspec_fallback=True, **options)
+
+
+def test_an_installed_client_serves_what_no_plugin_serves(client, falling_back):
+    service = falling_back()
+    assert service.schemes()["fixture"] == "fsspec.fixture"
+    assert service.fallback_schemes()["fixture"] == SAID
+    assert SAID in service.why("fixture").lines
+    with service.filesystem_for("fixture://a/b").open("fixture://a/b", "w") as file:
+        file.write("x")
+    assert service.filesystem("fixture") is service.filesystem("fixture")
+    assert service.filesystem("fixture").get_file_size("fixture://a/b") == 1
+
+
+def test_nothing_is_imported_before_the_first_use(client, run_python):
+    done = run_python(
+        """
+        import sys
+        sys.path.insert(0, sys.argv[1])
+        import modular_tf as mtf
+        with mtf.PluginService() as service:
+            service.load()
+            service.plugins()
+            assert "fsspec" not in sys.modules
+            from fsspec.registry import known_implementations
+            known_implementations["fixture"] = {"class": "a_client.Client"}
+            assert service.schemes()["fixture"] == "fsspec.fixture"
+            print("unused")
+            assert service.filesystem("fixture")
+        """,
+        client,
+        env={"MODULAR_TF_FSSPEC_FALLBACK": "1"},
+    )
+    assert done.stdout.split() == ["unused", "imported"]
+
+
+def test_a_plugin_has_the_scheme_as_soon_as_it_is_there(client, falling_back, fixture_plugin):
+    service = falling_back()
+    before = service.filesystem("fixture")
+    service.load(fixture_plugin("needed-none", scheme="fixture"))
+    assert service.filesystem("fixture") is not before
+    assert "fixture" not in service.fallback_schemes()
+    assert service.schemes()["fixture"] == service.filesystem("fixture").plugin != before.plugin
+
+
+def test_so_has_python_code_and_what_it_takes_back_falls_back_again(client, falling_back):
+    service = falling_back()
+    undo = service.register_filesystem("fixture", MemoryFileSystem())
+    assert "fixture" not in service.fallback_schemes()
+    undo()
+    assert service.filesystem("fixture").plugin == "fsspec.fixture"
+
+
+OFF = {
+    "argument": {"fsspec_fallback": False},
+    "key": {"config": Config(fsspec_fallback=False), "fsspec_fallback": None},
+    "pinned": {"config": Config(scheme_pins={"fixture": "tensorflow-io"})},
+}
+
+
+@pytest.mark.parametrize("how", OFF)
+def test_it_can_be_turned_off(how, client, make_service):
+    service = make_service(**{"fsspec_fallback": True, **OFF[how]})
+    assert "fixture" not in service.schemes()
+    with pytest.raises(UnimplementedError, match="no filesystem for scheme 'fixture'"):
+        service.filesystem("fixture")
+
+
+def test_frozen_plugins_turn_it_off(client, falling_back):
+    config = load_config({"MODULAR_TF_FROZEN": "1"})
+    service = falling_back(config=config)
+    assert "fixture" not in service.schemes()
+    step = service.next_step("s3")
+    assert 's3 = "fsspec" in [filesystems], since plugins are frozen' in step
+
+
+def test_a_variable_turns_it_off():
+    assert load_config({}).fsspec_fallback
+    assert not load_config({"MODULAR_TF_FSSPEC_FALLBACK": "0"}).fsspec_fallback
+    with pytest.raises(ConfigError, match="FALLBACK: expected 0 or 1, found 'no'"):
+        load_config({"MODULAR_TF_FSSPEC_FALLBACK": "no"})
+
+
+def test_our_own_face_in_fsspec_is_never_gone_to(client, falling_back, fixture_plugin):
+    with_plugin = falling_back(fixture_plugin("needed-none", scheme="fixture"))
+    with_plugin.load()
+    registration = our_fsspec.register(with_plugin, clobber=True, schemes=["fixture"])
+    try:
+        assert issubclass(fsspec.get_filesystem_class("fixture"), ModularFileSystem)
+        service = falling_back()
+        assert type(service.filesystem("fixture").implementation.fs).__name__ == "Client"
+    finally:
+        registration.undo()
+
+
+def test_what_fsspec_serves_is_not_registered_in_fsspec(client, falling_back):
+    service = falling_back()
+    registration = our_fsspec.register(service, clobber=True)
+    try:
+        assert "fixture" not in registration.taken
+    finally:
+        registration.undo()
+    with pytest.raises(NotFoundError, match=r"no plugin serves \['fixture'\]"):
+        our_fsspec.register(service, clobber=True, schemes=["fixture"])
+
+
+def test_a_filesystem_that_somebody_registered_in_fsspec_serves(falling_back):
+    class Registered(MemoryFileSystem):
+        protocol = "registered"
+
+    fsspec.register_implementation("registered", Registered, clobber=True)
+    service = falling_back()
+    assert isinstance(service.filesystem("registered").implementation.fs, Registered)
+
+
+@pytest.mark.parametrize(
+    "scheme", ["", "file", "local", "memory", "zip", "ram", "dir", "reference"]
+)
+def test_files_of_this_machine_archives_and_caches_do_not_fall_back(scheme, falling_back):
+    service = falling_back()
+    assert scheme not in service.schemes()
+    with pytest.raises(UnimplementedError):
+        service.filesystem(scheme)
+
+
+def test_a_folder_of_a_clients_name_is_no_client(monkeypatch, tmp_path, falling_back):
+    (tmp_path / "a_folder").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setitem(known_implementations, "fixture", {"class": "a_folder.Client"})
+    assert "fixture" not in falling_back().schemes()
+
+
+def test_a_client_that_cannot_be_made_says_what_to_do(client, falling_back):
+    (client / "a_client.py").write_text(_REFUSING)
+    service = falling_back(config=Config(path="/etc/c.toml"))
+    with pytest.raises(FailedPreconditionError) as failure:
+        service.filesystem("fixture")
+    text = str(failure.value)
+    assert text.startswith(f"{SAID}: a_client.Client refused to be made without options")
+    assert "no account" in text
+    assert "Correct the options in [filesystems] of /etc/c.toml." in text
+
+
+def test_an_unserved_scheme_names_the_commands_that_bring_it(monkeypatch, falling_back):
+    monkeypatch.setitem(known_implementations, "s3", {"class": "not_installed_here.S3"})
+    service = falling_back()
+    with pytest.raises(UnimplementedError) as failure:
+        service.filesystem_for("s3://bucket")
+    step = "to have it: `modular-tf fetch tensorflow-io` or `pip install s3fs`"
+    assert step in str(failure.value)
+    assert f"  next: {step}" in service.why("s3").lines
+
+
+def test_without_fsspec_nothing_falls_back(run_python):
+    run_python(
+        """
+        import sys
+        sys.modules["fsspec"] = None
+        import modular_tf as mtf
+        with mtf.PluginService() as service:
+            service.load()
+            assert set(service.schemes()) == {"", "file", "ram"}, service.schemes()
+            assert not service.fallback_schemes()
+            try:
+                service.filesystem("s3")
+            except mtf.errors.UnimplementedError as error:
+                assert "pip install s3fs" in str(error)
+        """,
+        env={"MODULAR_TF_FSSPEC_FALLBACK": "1"},
+    )
+
+
+def test_a_filesystem_of_fsspec_pickles(client, falling_back, run_python):
+    service = falling_back()
+    fs = ModularFileSystem("fixture", service=service)
+    fs.pipe_file("a/b", b"here")
+    again = pickle.loads(pickle.dumps(fs))
+    assert again.service is service
+    assert again.cat_file("a/b") == b"here"
+    run_python(
+        """
+        import pickle, sys
+        sys.path.insert(0, sys.argv[1])
+        from fsspec.registry import known_implementations
+        known_implementations["fixture"] = {"class": "a_client.Client"}
+        fs = pickle.loads(bytes.fromhex(sys.argv[2]))
+        fs.pipe_file("c/d", b"there")
+        assert fs.cat_file("c/d") == b"there"
+        assert fs.service.fallback_schemes()["fixture"]
+        """,
+        client,
+        pickle.dumps(fs).hex(),
+        env={"MODULAR_TF_FSSPEC_FALLBACK": "1"},
+    )
