@@ -39,6 +39,7 @@ class CopyItem:
         root: What was named, with where it arrives; None for that one.
         above: What the directories of the disk above it are known by.
         is_both: Its name is that of a file too, as its directory's listing showed.
+        facts: Statistics of the source, where its directory's listing had them.
     """
 
     source: Place
@@ -47,6 +48,7 @@ class CopyItem:
     root: tuple[Place, Place] | None = None
     above: tuple[Identity, ...] = ()
     is_both: bool = False
+    facts: FileStatistics | None = None
 
     @property
     def uri(self) -> str:
@@ -150,6 +152,8 @@ class Copying:
 
     def _facts(self, item: CopyItem, *, is_taken: bool) -> FileStatistics | None:
         """Return the statistics of the source; None where copying it tells as much."""
+        if item.facts is not None:
+            return item.facts
         fs = item.source.filesystem
         if fs.is_object_store and not self._rules.is_rehearsal and is_taken:
             return None
@@ -187,7 +191,7 @@ class Copying:
         root, above = item.entered()
         if overlap(item.source.pair, item.target.pair) is Overlap.SAME:
             raise FailedPreconditionError(f"{item.target.uri} is the same directory")
-        found = item.source.filesystem.listing(item.source.uri)
+        found = item.source.filesystem.listing(item.source.uri, with_statistics=True)
         names = found.names
         self._transfers.tell_left_out(item.source.uri, found.left_out)
         if not self._rules.is_rehearsal and (names or not self._rules.selection):
@@ -201,6 +205,7 @@ class Copying:
                 root,
                 above,
                 name in found.both,
+                found.statistics.get(name),
             )
             for name in names
         )

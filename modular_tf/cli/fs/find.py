@@ -14,7 +14,7 @@ from modular_tf.cli.fs.arguments import add_uris, byte_count, count
 from modular_tf.cli.fs.details import kind
 from modular_tf.cli.fs.globbing import expand_all
 from modular_tf.cli.fs.place import Place
-from modular_tf.cli.fs.walking import Walk
+from modular_tf.cli.fs.walking import Facts, Walk
 from modular_tf.cli.session import session
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     failures = Failures()
     found = []
     with session(options) as service:
-        for entry in _search(service, options, failures):
+        facts = _facts_for(options, with_kinds=printer.json)
+        for entry in _search(service, options, failures, facts):
             uri = entry.place.uri
             found.append({"uri": uri, "type": kind(entry.facts)})
             if not printer.json:
@@ -58,14 +59,24 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     return failures.exit_code or (Exit.DONE if found else Exit.NOTHING)
 
 
-def _search(service: PluginService, options: Namespace, failures: Failures) -> Iterator[Entry]:
+def _facts_for(options: Namespace, *, with_kinds: bool) -> Facts:
+    """Return what the conditions, the output and the way down need to know of each name."""
+    if options.newer is not None or options.min_size is not None or options.max_size is not None:
+        return Facts.STATISTICS
+    is_flat = options.max_depth == 1 and options.type is None and not with_kinds
+    return Facts.NONE if is_flat else Facts.KIND
+
+
+def _search(
+    service: PluginService, options: Namespace, failures: Failures, facts: Facts
+) -> Iterator[Entry]:
     fits = _Conditions(options, None)
     if options.newer is not None:
         with failures.about(options.newer):
             fits = _Conditions(options, Place.of(service, options.newer).stat().mtime_nsec)
         if failures.count:
             return
-    walk = Walk(service, failures, depth=options.max_depth)
+    walk = Walk(service, failures, depth=options.max_depth, facts=facts)
     roots = walk.roots(expand_all(service, options.uris, failures))
     yield from filter(fits, walk.through(roots))
 

@@ -8,7 +8,7 @@ from modular_tf.cli.failures import Failures
 from modular_tf.cli.fs.arguments import add_human_readable, add_uris
 from modular_tf.cli.fs.details import as_object, counted_directories, kind, shown_size
 from modular_tf.cli.fs.globbing import expand_all
-from modular_tf.cli.fs.walking import Entry, Walk
+from modular_tf.cli.fs.walking import Entry, Facts, Walk
 from modular_tf.cli.session import session
 from modular_tf.cli.text import counted, size, when
 
@@ -35,8 +35,9 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     failures = Failures()
     with session(options) as service:
         depth = None if options.recursive else 1
-        with_facts = options.long or printer.json or options.recursive
-        walk = Walk(service, failures, depth=depth, with_facts=with_facts)
+        kinds = Facts.KIND if options.recursive else Facts.NONE
+        facts = Facts.STATISTICS if options.long or printer.json else kinds
+        walk = Walk(service, failures, depth=depth, facts=facts)
         roots = walk.roots(expand_all(service, options.uris, failures))
         if printer.json:
             printer.json_object(listings=_listings(walk.through(roots)))

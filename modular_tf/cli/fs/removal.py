@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from modular_tf.cli.fs.place import Place
     from modular_tf.cli.fs.transfers import Transfers
+    from modular_tf.filesystem.statistics import FileStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,13 @@ class RemovalItem:
         place: What is removed.
         path: Its path below what the user named; empty for that one.
         is_both: Its name is that of a file and of a directory: both are removed.
+        facts: Its statistics, where its directory's listing had them.
     """
 
     place: Place
     path: str = ""
     is_both: bool = False
+    facts: FileStatistics | None = None
 
     @property
     def uri(self) -> str:
@@ -102,11 +105,11 @@ class Removal:
                     raise
                 self._enter(item)
                 return
-        elif _is_walked(item.place):
+        elif _is_walked(item):
             self._enter(item)
             return
         elif is_taken:
-            self._remove_file(item.place)
+            self._remove_file(item)
         if is_taken:
             self._transfers.totals.end()
             self._removed(item)
@@ -131,11 +134,11 @@ class Removal:
         self._transfers.totals.end()
         self._removed(item)
 
-    def _remove_file(self, place: Place) -> None:
-        if self._rules.is_rehearsal:
-            place.stat()
-        else:
-            place.filesystem.delete_file(place.uri)
+    def _remove_file(self, item: RemovalItem) -> None:
+        if not self._rules.is_rehearsal:
+            item.place.filesystem.delete_file(item.uri)
+        elif item.facts is None:
+            item.place.stat()
 
     def _enter(self, item: RemovalItem) -> None:
         """Add what is in a directory, or remove it at once where that takes one call."""
@@ -150,13 +153,16 @@ class Removal:
             return
         with self._lock:
             self._directories.append(item)
-        found = place.filesystem.listing(place.uri)
+        needs_kinds = rules.is_rehearsal or not place.filesystem.is_object_store
+        found = place.filesystem.listing(place.uri, with_statistics=needs_kinds)
         left_out = found if rules.selection else found._replace(both=frozenset())
         self._transfers.tell_left_out(place.uri, left_out.left_out)
         self._transfers.totals.find(len(found.names) - 1)
         prefix = f"{item.path}/" if item.path else ""
         self._transfers.add(
-            RemovalItem(place.child(name), f"{prefix}{name}", name in found.both)
+            RemovalItem(
+                place.child(name), f"{prefix}{name}", name in found.both, found.statistics.get(name)
+            )
             for name in found.names
         )
 
@@ -178,9 +184,11 @@ class Removal:
             self._end_one(item)
 
 
-def _is_walked(place: Place) -> bool:
-    """Return whether a place is a directory, and no link to one: its target stays."""
-    return not is_link(*place.pair) and place.is_directory()
+def _is_walked(item: RemovalItem) -> bool:
+    """Return whether an item is a directory, and no link to one: its target stays."""
+    if is_link(*item.place.pair):
+        return False
+    return item.facts.is_directory if item.facts is not None else item.place.is_directory()
 
 
 def _remove_at_once(place: Place) -> None:

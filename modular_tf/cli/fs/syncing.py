@@ -30,15 +30,18 @@ class SyncItem(CopyItem):
 
     Attributes:
         is_there: Whether the target has something by this name.
+        there: Statistics of the target, where its directory's listing had them.
     """
 
     is_there: bool = True
+    there: FileStatistics | None = None
 
 
 class Syncing:
     """Copies what the target lacks, or has in another size or older. [any thread]
 
-    Each directory is listed once on both sides. Only what both have is asked for its statistics.
+    Each directory is listed once on both sides. Only what both have is asked for its statistics,
+    where the listings do not have them.
 
     Args:
         transfers: Takes the children of directories as further work.
@@ -100,6 +103,8 @@ class Syncing:
 
     def _facts(self, item: SyncItem, *, is_taken: bool) -> FileStatistics | None:
         """Return the statistics of the source; None where copying it tells as much."""
+        if item.facts is not None:
+            return item.facts
         tells_itself = item.source.filesystem.is_object_store and not self._rules.is_rehearsal
         is_new = item.path and not item.is_there
         return None if tells_itself and is_new and is_taken else item.source.stat()
@@ -109,7 +114,7 @@ class Syncing:
         if facts is None or not item.is_there:
             return False
         try:
-            found = item.target.stat()
+            found = item.there or item.target.stat()
         except NotFoundError:
             return False
         if found.is_directory or found.length != facts.length:
@@ -123,7 +128,7 @@ class Syncing:
         if not item.path:
             refuse_overlap(item.source, item.target)
         root, above = item.entered()
-        found = item.source.filesystem.listing(item.source.uri)
+        found = item.source.filesystem.listing(item.source.uri, with_statistics=True)
         names = found.names
         self._transfers.tell_left_out(item.source.uri, found.left_out)
         target = self._listing_of(item.target) if item.is_there else Listing([])
@@ -144,8 +149,7 @@ class Syncing:
                 )
         if not there and not self._rules.is_rehearsal and (names or not self._rules.selection):
             make_directory(item.target, is_root=not item.path, is_empty=not names)
-        self._transfers.totals.find(len(names) - 1)
-        self._transfers.add(
+        children = [
             SyncItem(
                 item.source.child(name),
                 item.target.child(name),
@@ -153,15 +157,27 @@ class Syncing:
                 root,
                 above,
                 name in found.both,
+                found.statistics.get(name),
                 name in there,
+                target.statistics.get(name),
             )
             for name in names
-        )
+        ]
+        different = [child for child in children if not self._is_known_to_be_equal(child)]
+        self._transfers.totals.find(len(different) - 1)
+        self._transfers.add(different)
+
+    def _is_known_to_be_equal(self, item: SyncItem) -> bool:
+        """Return whether listings show that the target has the same file."""
+        is_known = item.facts is not None and item.there is not None
+        return is_known and not item.is_both and self._is_equal(item, item.facts)
 
     def _listing_of(self, target: Place) -> Listing:
         """Return what is in a directory; nothing where only its bucket is there."""
         try:
-            return target.filesystem.listing(target.uri, is_thorough=self._is_mirror)
+            return target.filesystem.listing(
+                target.uri, is_thorough=self._is_mirror, with_statistics=True
+            )
         except NotFoundError as error:
             if target.filesystem.is_missing_store(error):
                 raise

@@ -9,7 +9,7 @@ from modular_tf.cli.failures import Failures
 from modular_tf.cli.fs.arguments import add_human_readable, add_uris, count
 from modular_tf.cli.fs.details import as_object, counted_directories, shown_size
 from modular_tf.cli.fs.globbing import expand_all
-from modular_tf.cli.fs.walking import Walk
+from modular_tf.cli.fs.walking import Facts, Walk
 from modular_tf.cli.session import session
 from modular_tf.cli.text import counted
 
@@ -38,7 +38,9 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     """Run `modular-tf fs tree` and return its exit status."""
     failures = Failures()
     with session(options) as service:
-        walk = Walk(service, failures, depth=options.max_depth)
+        with_sizes = options.long or options.human_readable or printer.json
+        facts = Facts.STATISTICS if with_sizes else Facts.KIND
+        walk = Walk(service, failures, depth=options.max_depth, facts=facts)
         entries = walk.through(walk.roots(expand_all(service, options.uris, failures)))
         if printer.json:
             printer.json_object(trees=_as_objects(entries, only_directories=options.directories))

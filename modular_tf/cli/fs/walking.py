@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -26,13 +27,27 @@ if TYPE_CHECKING:
     from modular_tf.service.service import PluginService
 
 
+class Facts(Enum):
+    """What is to be known of the names in a directory."""
+
+    NONE = auto()
+    """Nothing else."""
+
+    KIND = auto()
+    """Whether each is a directory, which a walk of several levels needs."""
+
+    STATISTICS = auto()
+    """Length and time too."""
+
+
 @dataclass(slots=True)
 class Entry:
     """What a walk comes to.
 
     Attributes:
         place: Where it is.
-        facts: Its statistics; None if they were not asked for, or cannot be had.
+        facts: Its statistics; None if they were not asked for, or cannot be had. Where a walk asks
+            for kinds, length and time may be 0.
         depth: How many levels it lies below where the walk began.
         children: What is in a directory, while the walk is there; None if it was not listed.
         above: What the directories of the disk above it are known by.
@@ -62,8 +77,8 @@ class Walk:
         service: Says how many requests may be made at once.
         failures: Takes what cannot be read, which does not stop the rest.
         depth: How many levels are walked; None for all, 0 for the roots alone.
-        with_facts: Whether statistics of what is listed are wanted; a walk of several levels
-            needs them.
+        facts: What is to be known of what is listed. A directory's listing may have it; else it is
+            asked for, name by name.
     """
 
     def __init__(
@@ -72,12 +87,12 @@ class Walk:
         failures: Failures,
         *,
         depth: int | None = None,
-        with_facts: bool = True,
+        facts: Facts = Facts.STATISTICS,
     ) -> None:
         self._service = service
         self._failures = failures
         self._depth = depth
-        self._with_facts = with_facts
+        self._facts = facts
         self._at_once = 1
 
     def roots(self, places: Iterable[Place]) -> list[Entry]:
@@ -113,38 +128,46 @@ class Walk:
 
     def _list(self, directories: list[Entry]) -> None:
         """List directories, those that are walked through next together with the first."""
-        for outcome in Crew(self._at_once).run(_children, directories):
+        for outcome in Crew(self._at_once).run(self._children, directories):
             outcome.item.children = []
             with self._failures.about(outcome.item.place.uri):
                 outcome.item.children, left_out = outcome.get()
                 for what in left_out:
                     self._failures.add(what, outcome.item.place.uri)
-        if self._with_facts:
-            listed = [child for one in directories for child in one.children or ()]
-            looks = Crew(self._at_once).run(Place.stat, [child.place for child in listed])
-            for child, look in zip(listed, looks, strict=True):
-                if not _leads_nowhere(look):
+        if self._facts is not Facts.NONE:
+            listed = (child for one in directories for child in one.children or ())
+            unknown = [child for child in listed if child.facts is None]
+            look = Place.stat if self._facts is Facts.STATISTICS else _look_at_kind
+            looks = Crew(self._at_once).run(look, [child.place for child in unknown])
+            for child, looked in zip(unknown, looks, strict=True):
+                if not _leads_nowhere(looked):
                     with self._failures.about(child.place.uri):
-                        child.facts = look.get()
+                        child.facts = looked.get()
+
+    def _children(self, entry: Entry) -> tuple[list[Entry], list[str]]:
+        """Return what is in a directory, and what of it no path leads to.
+
+        Raises:
+            FailedPreconditionError: A link leads back to a directory above it.
+        """
+        known = identity(*entry.place.pair)
+        if known is not None and known in entry.above:
+            raise FailedPreconditionError(
+                "leads back to a directory above it, and was left out", path=entry.place.uri
+            )
+        above = entry.above if known is None else (*entry.above, known)
+        place, depth = entry.place, entry.depth + 1
+        with_statistics = self._facts is not Facts.NONE
+        found = place.filesystem.listing(place.uri, with_statistics=with_statistics)
+        facts = found.statistics
+        children = [
+            Entry(place.child(name), facts.get(name), depth, None, above) for name in found.names
+        ]
+        return children, found.left_out
 
 
-def _children(entry: Entry) -> tuple[list[Entry], list[str]]:
-    """Return what is in a directory, and what of it no path leads to.
-
-    Raises:
-        FailedPreconditionError: A link leads back to a directory above it.
-    """
-    known = identity(*entry.place.pair)
-    if known is not None and known in entry.above:
-        raise FailedPreconditionError(
-            "leads back to a directory above it, and was left out", path=entry.place.uri
-        )
-    above = entry.above if known is None else (*entry.above, known)
-    place = entry.place
-    found = place.filesystem.listing(place.uri)
-    depth = entry.depth + 1
-    children = [Entry(place.child(name), None, depth, None, above) for name in found.names]
-    return children, found.left_out
+def _look_at_kind(place: Place) -> FileStatistics:
+    return FileStatistics(0, 0, place.filesystem.is_directory(place.uri))
 
 
 def _leads_nowhere(looked: Outcome[Place, FileStatistics]) -> bool:
