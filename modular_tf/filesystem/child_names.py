@@ -91,16 +91,25 @@ def warn_left_out(uri: str, left_out: Iterable[str]) -> None:
         warnings.warn(f"{uri}: {text}", IncompleteListingWarning, stacklevel=3)
 
 
-def complete_children(fs: Filesystem, uri: str) -> list[str]:
-    """Return the validated names of the children of a directory that has no others.
+def complete_listing(fs: Filesystem, uri: str, *, with_statistics: bool = False) -> Listing:
+    """Return the validated listing of a directory that has nothing else in it.
 
     Raises:
         DataLossError: Something in it has no path.
     """
-    found = checked_listing(fs, uri)
+    found = checked_listing(fs, uri, with_statistics=with_statistics)
     if found.left_out:
         raise incomplete(uri, found.left_out, fs.plugin)
-    return found.names
+    return found
+
+
+def reported_listing(fs: Filesystem, uri: str, *, with_statistics: bool = False) -> Listing:
+    """Return the listing of a directory; warn of what else is in it, as `get_children` does."""
+    if not with_statistics:
+        return Listing(fs.get_children(uri))
+    found = checked_listing(fs, uri, is_thorough=False, with_statistics=True)
+    warn_left_out(uri, found.left_out)
+    return found
 
 
 def incomplete(uri: str, left_out: Iterable[str], plugin: str | None = None) -> DataLossError:

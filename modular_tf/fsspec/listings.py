@@ -1,7 +1,8 @@
 """Listings of directories and of trees.
 
-The C interface lists names without kind and size, so each entry costs a question of its own. They
-are asked at once, those of several directories together, and only where kind or size is wanted.
+The C interface lists names without kind and size, so each entry costs a question of its own,
+unless the filesystem offers `get_children_statistics`. They are asked at once, those of several
+directories together, and only where kind or size is wanted.
 """
 
 # ruff: noqa: FBT001, FBT002  (the signatures are fsspec's)
@@ -19,13 +20,22 @@ from modular_tf.errors import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
-from modular_tf.filesystem.child_names import FILE_AND_DIRECTORY, complete_children, incomplete
+from modular_tf.filesystem.child_names import (
+    FILE_AND_DIRECTORY,
+    complete_listing,
+    incomplete,
+    reported_listing,
+)
 from modular_tf.filesystem.overlap import Identity, identity, is_link
 from modular_tf.fsspec import entries, paths
 from modular_tf.fsspec.queries import Queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from modular_tf.filesystem.child_names import Listing
+    from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.filesystem.statistics import FileStatistics
 
     _ByName = dict[str, entries.Entry]
 
@@ -41,7 +51,8 @@ class Listings(Queries):
     def ls(self, path: Any, detail: bool = True, refresh: bool = False, **_: Any) -> list[Any]:
         """Return the entries of a directory, or of the one file at `path`, sorted by name.
 
-        With `detail`, each entry costs the plugin one more question, asked in parallel.
+        With `detail`, each entry costs the plugin one more question, asked in parallel; a client
+        that lists sizes is asked nothing more.
 
         Raises:
             NotFoundError: There is nothing at `path`.
@@ -53,25 +64,30 @@ class Listings(Queries):
                 raise listing
             return listing
         known = None if refresh else self._cached_listing(path)
-        return self._names(path) if known is None else [entry["name"] for entry in known]
+        if known is None:
+            return list(self._listed(path, reported_listing))
+        return [entry["name"] for entry in known]
 
-    def _names(self, path: str, *, is_whole: bool = False) -> list[str]:
-        """Return the paths in the directory `path`; a file is listed as itself.
+    def _listed(
+        self, path: str, listing_of: Callable[[Filesystem, str], Listing]
+    ) -> dict[str, FileStatistics | None]:
+        """Return the paths in a directory, with the statistics that its listing has.
+
+        A file is listed as itself.
 
         Raises:
             DataLossError: It is wanted whole, and something in it has no path.
         """
         try:
-            fs, uri = self.filesystem, self.uri(path)
-            names = complete_children(fs, uri) if is_whole else fs.get_children(uri)
+            found = listing_of(self.filesystem, self.uri(path))
         except (NotFoundError, FailedPreconditionError):
             if self._asked_info(path)["type"] == "directory":
                 raise
-            return [path]
+            return {path: None}
         # Some stores answer an empty list for a file, or for nothing at all.
-        if not names and self._asked_info(path)["type"] != "directory":
-            return [path]
-        return [paths.join(path, name) for name in names]
+        if not found.names and self._asked_info(path)["type"] != "directory":
+            return {path: None}
+        return {paths.join(path, name): found.statistics.get(name) for name in found.names}
 
     def _listings(
         self, directories: Sequence[str], *, refresh: bool = False, are_whole: bool = False
@@ -88,23 +104,32 @@ class Listings(Queries):
         }
         asked = [path for path, known in found.items() if known is None]
         change = self._last_change
-        names_of = partial(self._names_or_error, is_whole=are_whole)
-        names = results_at_once(names_of, asked, self._at_once())
-        every = [name for listed in names if isinstance(listed, list) for name in listed]
-        described = iter(entries.describe_all(self._asked_info, every, self._at_once()))
+        listing_of = complete_listing if are_whole else reported_listing
+        listed_in = partial(
+            self._listed_or_error, listing_of=partial(listing_of, with_statistics=True)
+        )
+        names = results_at_once(listed_in, asked, self._at_once())
+        listings = [listed for listed in names if isinstance(listed, dict)]
+        unknown = [name for listed in listings for name, known in listed.items() if known is None]
+        described = iter(entries.describe_all(self._asked_info, unknown, self._at_once()))
         for path, listed in zip(asked, names, strict=True):
             if isinstance(listed, OSError):
                 found[path] = listed
                 continue
-            some = islice(described, len(listed))
+            some = (
+                next(described) if known is None else entries.file_or_directory(name, known)
+                for name, known in listed.items()
+            )
             found[path] = [entry for entry in some if entry is not None]
-            if listed != [path]:
+            if [*listed] != [path]:
                 self._keep_listing(path, found[path], change)
         return [found[path] for path in directories]
 
-    def _names_or_error(self, path: str, *, is_whole: bool) -> list[str] | OSError:
+    def _listed_or_error(
+        self, path: str, listing_of: Callable[[Filesystem, str], Listing]
+    ) -> dict[str, FileStatistics | None] | OSError:
         try:
-            return self._names(path, is_whole=is_whole)
+            return self._listed(path, listing_of)
         except OSError as error:
             return error
 

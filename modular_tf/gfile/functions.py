@@ -16,6 +16,7 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.filesystem import copying
+from modular_tf.filesystem.child_names import reported_listing
 from modular_tf.filesystem.overlap import identity
 from modular_tf.filesystem.scheme import scheme_of
 from modular_tf.filesystem.tree_deletion import delete_tree
@@ -27,6 +28,7 @@ from modular_tf.service.default import default_service
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from modular_tf.filesystem.child_names import Listing
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.filesystem.overlap import Identity
     from modular_tf.filesystem.statistics import FileStatistics
@@ -102,15 +104,18 @@ class GfileFunctions:
         Raises:
             NotFoundError: It does not exist or is no directory.
         """
-        uri = as_uri(path)
+        return self._listing(as_uri(path)).names
+
+    def _listing(self, uri: str, *, with_statistics: bool = False) -> Listing:
+        filesystem = self._filesystem_for(uri)
         try:
-            names = self._filesystem_for(uri).get_children(uri)
+            found = reported_listing(filesystem, uri, with_statistics=with_statistics)
         except FailedPreconditionError as error:
             raise _no_directory(uri) from error
         # Object stores list what does not exist as empty.
-        if not names and not self.isdir(uri):
+        if not found.names and not _is_directory(filesystem, uri):
             raise _no_directory(uri)
-        return names
+        return found
 
     def glob(self, pattern: PathArgument | Iterable[PathArgument]) -> list[str]:
         r"""Return the paths that match a pattern, or each of several in turn, sorted for each.
@@ -181,14 +186,17 @@ class GfileFunctions:
         service = self._service or default_service()
         filesystem = service.filesystem_for(uri)
         prefix = join(uri, "")
-        names = self.listdir(uri)
-        kinds = results_at_once(
+        found = self._listing(uri, with_statistics=True)
+        kinds = {name: known.is_directory for name, known in found.statistics.items()}
+        unknown = [name for name in found.names if name not in kinds]
+        asked = results_at_once(
             lambda name: _is_directory(filesystem, prefix + name),
-            names,
+            unknown,
             service.calls_at_once(scheme_of(uri)),
         )
-        subdirs = [name for name, is_dir in zip(names, kinds, strict=True) if is_dir]
-        files = [name for name, is_dir in zip(names, kinds, strict=True) if not is_dir]
+        kinds.update(zip(unknown, asked, strict=True))
+        subdirs = [name for name in found.names if kinds[name]]
+        files = [name for name in found.names if not kinds[name]]
         return subdirs, files
 
     # -- changes ------------------------------------------------------------------------------

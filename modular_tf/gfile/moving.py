@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.crew import Crew
 from modular_tf.errors import FailedPreconditionError, InvalidArgumentError
-from modular_tf.filesystem.child_names import complete_children
+from modular_tf.filesystem.child_names import complete_listing
 from modular_tf.filesystem.overlap import Overlap, is_link, overlap
 from modular_tf.filesystem.uri import join_path
 
@@ -72,7 +72,8 @@ def _move_directory(fs: Filesystem, source: str, target: str, at_once: int) -> N
         raise InvalidArgumentError(f"rename {source!r} to {target!r}: into itself", path=source)
     _require_empty_directory(fs, target)
     children = [
-        (join_path(source, name), join_path(target, name)) for name in complete_children(fs, source)
+        (join_path(source, name), join_path(target, name))
+        for name in complete_listing(fs, source).names
     ]
     outcomes = Crew(at_once).run(lambda pair: _is_renamed(fs, *pair), children)
     for directory in [outcome.item for outcome in outcomes if not outcome.get()]:

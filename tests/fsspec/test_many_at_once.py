@@ -375,3 +375,58 @@ def umask():
     found = os.umask(0)
     os.umask(found)
     return found
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda fs: fs.ls(TOP),
+        lambda fs: fs.find(TOP, detail=True, withdirs=True),
+        lambda fs: list(fs.walk(TOP, detail=True)),
+        lambda fs: fs.du(TOP, total=False),
+        lambda fs: fs.glob(f"{TOP}/**", detail=True),
+    ],
+    ids=["ls", "find", "walk", "du", "glob"],
+)
+@pytest.mark.parametrize("uses_cache", [False, True])
+def test_listed_statistics_are_not_asked_again(store, call, uses_cache):
+    store.dirs.add("/sub")
+    store.files["/sub/x"] = b"in sub"
+    found = []
+    for offered in ((), ("get_children_statistics",)):
+        service, _ = serve(store, *offered)
+        store.calls.clear()
+        with service:
+            fs = ModularFileSystem(SCHEME, service=service, use_listings_cache=uses_cache)
+            found.append(call(fs))
+
+    assert found[0] == found[1]
+    asked = {uri for operation, uri in store.calls if operation == "stat"}
+    assert asked <= {f"{SCHEME}://{TOP}", f"{SCHEME}://{TOP}/"}
+    assert store.count("get_children") == 0
+
+
+def test_names_alone_are_asked_where_names_are_wanted(store):
+    service, fs = serve(store, "get_children_statistics")
+    with service:
+        assert fs.ls(TOP, detail=False) == NAMES
+        assert fs.glob(f"{TOP}/f0*") == NAMES[:10]
+
+    assert {operation for operation, _ in store.calls} == {"get_children"}
+
+
+@pytest.mark.parametrize("what", ["file", "empty", "nothing"])
+def test_a_directory_is_told_from_a_file_and_from_nothing(store, what):
+    store.dirs.add("/empty")
+    found = {}
+    for offered in ((), ("get_children_statistics",)):
+        service, fs = serve(store, *offered)
+        path = NAMES[0] if what == "file" else f"{TOP}/{what}"
+        with service:
+            try:
+                found[offered] = fs.ls(path)
+            except FileNotFoundError:
+                found[offered] = None
+    assert found[()] == found["get_children_statistics",]
+    assert [e["name"] for e in found[()] or ()] == ([path] if what == "file" else [])
+    assert (found[()] is None) == (what == "nothing")

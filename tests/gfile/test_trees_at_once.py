@@ -83,3 +83,29 @@ def test_a_walk_ends_where_a_link_leads_back(tmp_path):
     assert walked == [(str(tmp_path), ["sub"], []), (f"{tmp_path}/sub", ["up"], ["f"])]
     assert ["leads back" in error.message for error in told] == [True]
     assert list(gfile.walk(str(tmp_path))) == walked
+
+
+def test_a_walk_asks_for_no_kind_that_is_listed(store):
+    store.dirs.add("/full/deep")
+    service, _ = serve(store, "get_children_statistics")
+    with service:
+        walked = list(gfile.using(service).walk(ROOT))
+    listed = [operation for operation, *_ in store.calls]
+
+    assert [(top.rstrip("/"), subdirs) for top, subdirs, _ in walked] == [
+        (ROOT.rstrip("/"), ["full", "sub"]), (f"{ROOT}full", ["deep"]),
+        (f"{ROOT}full/deep", []), (f"{ROOT}sub", []),
+    ]  # fmt: skip
+    assert walked[1][2] == [f"f{number}" for number in range(2 * AT_ONCE)]
+    assert listed.count("get_children_statistics") == 4
+    assert listed.count("stat") == 2  # an empty listing may be that of nothing
+
+
+def test_names_alone_are_asked_for_names(store):
+    service, _ = serve(store, "get_children_statistics")
+    with service:
+        functions = gfile.using(service)
+        assert functions.listdir(f"{ROOT}full") == functions.listdir(f"{ROOT}full/")
+        assert len(functions.glob(f"{ROOT}full/f*")) == 2 * AT_ONCE
+
+    assert {operation for operation, *_ in store.calls} == {"get_children"}

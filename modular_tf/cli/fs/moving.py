@@ -10,7 +10,7 @@ from modular_tf.cli.fs.selection import EVERYTHING, Selection
 from modular_tf.cli.fs.stream import refuse_overlap
 from modular_tf.cli.fs.transfers import watched
 from modular_tf.errors import AlreadyExistsError, FailedPreconditionError, UnimplementedError
-from modular_tf.filesystem.child_names import complete_children
+from modular_tf.filesystem.child_names import complete_listing
 from modular_tf.filesystem.copy_watch import CopyWatch
 from modular_tf.filesystem.overlap import is_link
 
@@ -193,7 +193,7 @@ def _rename(source: Place, target: Place) -> None:
     except (FailedPreconditionError, UnimplementedError):
         if is_link(*source.pair):
             raise
-        names = complete_children(source.filesystem, source.uri)
+        names = complete_listing(source.filesystem, source.uri).names
         target.filesystem.create_dir(target.uri)
         for child in map(source.child, names):
             move = _rename if child.is_directory() else move_file

@@ -20,7 +20,7 @@ from modular_tf.errors import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
-from modular_tf.filesystem.child_names import FILE_AND_DIRECTORY, complete_children, incomplete
+from modular_tf.filesystem.child_names import FILE_AND_DIRECTORY, complete_listing, incomplete
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.overlap import Overlap, overlap
 from modular_tf.filesystem.uri import basename, dirname, join_path
@@ -154,7 +154,7 @@ class ObjectStoreFilesystem(StoreQueries):
 
     def _tree(self, directory: str) -> Iterator[tuple[str, FileStatistics]]:
         """Yield the files below a directory and the empty directories."""
-        names = complete_children(self, directory)
+        names = complete_listing(self, directory).names
         if not names:
             yield directory, DIRECTORY
         for name in names:
