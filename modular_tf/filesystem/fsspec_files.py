@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from modular_tf.errors import ClosedError, DataLossError, ModularTFError
-from modular_tf.filesystem.files import (
-    RandomAccessFile,
-    ReadOnlyMemoryRegion,
-    WritableFile,
-)
-from modular_tf.filesystem.python_errors import error_for
+from modular_tf.filesystem.files import RandomAccessFile, WritableFile
+from modular_tf.filesystem.python_errors import translated_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from typing_extensions import Buffer
 
 # Servers of these have each part of a file as soon as it is sent, in the place of the old file.
@@ -28,18 +22,6 @@ def is_of_fsspec(candidate: object, name: str) -> bool:
     return any(
         cls.__name__ == name and cls.__module__ == "fsspec.spec" for cls in type(candidate).__mro__
     )
-
-
-@contextmanager
-def translated_errors(operation: str, path: str) -> Iterator[None]:
-    """Translate every exception of fsspec's implementation in the body of `with` to our errors."""
-    try:
-        yield
-    except Exception as error:
-        ours = error_for(error, path=path, operation=operation)
-        if ours is error:
-            raise
-        raise ours from error
 
 
 class FsspecRandomAccessFile(RandomAccessFile):
@@ -228,29 +210,3 @@ def _give_up(file: Any, uri: str) -> None:
     """Discard a file that nobody closed, whose error is raised already."""
     with suppress(ModularTFError):
         _discard(file, uri)
-
-
-class FsspecMemoryRegion(ReadOnlyMemoryRegion):
-    """A whole file, read once."""
-
-    __slots__ = ("_data",)
-
-    def __init__(self, data: bytes, uri: str) -> None:
-        self.uri = uri
-        self._data: bytes | None = data
-
-    def view(self) -> memoryview:
-        """Return the bytes, read-only; they live as long as the view."""
-        return memoryview(self._open_data())
-
-    def __len__(self) -> int:
-        return len(self._open_data())
-
-    def close(self) -> None:
-        """Release the memory as soon as no view is left."""
-        self._data = None
-
-    def _open_data(self) -> bytes:
-        if self._data is None:
-            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
-        return self._data

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import errno
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from modular_tf import errors
 from modular_tf.errors import ModularTFError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _BY_ERRNO: dict[int, type[ModularTFError]] = {
     errno.EBUSY: errors.FailedPreconditionError,
@@ -57,6 +63,41 @@ _BY_STATUS: dict[int, type[ModularTFError]] = {
 }
 """The error class for the status of an HTTP response."""
 
+_BY_OBSTORE_CLASS: dict[str, type[ModularTFError]] = {
+    "AlreadyExistsError": errors.AlreadyExistsError,
+    "InvalidPathError": errors.DataLossError,  # only of a listing: no path leads to a key in it
+    "NotSupportedError": errors.UnimplementedError,
+    "PermissionDeniedError": errors.PermissionDeniedError,
+    "PreconditionError": errors.FailedPreconditionError,
+    "UnauthenticatedError": errors.PermissionDeniedError,
+    "UnknownConfigurationKeyError": errors.InvalidArgumentError,
+}
+_OF_OBSTORE = "obstore.exceptions"
+
+# Clients written in C++ and Rust give the answer of a server, or what their library found, as text.
+_BY_TEXT: dict[type[ModularTFError], tuple[str, ...]] = {
+    errors.PermissionDeniedError: (
+        "AWS Error (ACCESS_DENIED|INVALID_ACCESS_KEY_ID|INVALID_CLIENT_TOKEN_ID|INVALID_SIGNATURE)",
+        "AWS Error (SIGNATURE_DOES_NOT_MATCH|MISSING_AUTHENTICATION_TOKEN|UNRECOGNIZED_CLIENT)",
+        r"Status\((PERMISSION_DENIED|UNAUTHENTICATED)",
+    ),
+    errors.NotFoundError: (
+        "AWS Error (NO_SUCH_BUCKET|NO_SUCH_KEY|RESOURCE_NOT_FOUND)",
+        r"Status\(NOT_FOUND",
+        "Bucket '[^']*' not found",
+        "parent directory does not exist",
+    ),
+    errors.ResourceExhaustedError: ("AWS Error (SLOW_DOWN|THROTTLING)",),
+    errors.DeadlineExceededError: ("AWS Error REQUEST_TIMEOUT", r"Status\(DEADLINE_EXCEEDED"),
+    errors.UnavailableError: (
+        "AWS Error (NETWORK_CONNECTION|SERVICE_UNAVAILABLE|INTERNAL_FAILURE)",
+        r"Status\(UNAVAILABLE",
+        "HTTP error: error sending request",
+        "[Ff]ail(ed)? to (connect|get a new connection)",
+    ),
+}
+_STATUS_IN_TEXT = re.compile(r"(?:[Ss]tatus(?: code)?:?|HTTP status|Azure Error: \S*) \(?(\d{3})\b")
+
 _UNREACHABLE = tuple(set(_BY_STATUS.values()) - {errors.NotFoundError})
 
 
@@ -67,10 +108,31 @@ def error_class_for(exception: Exception) -> type[ModularTFError]:
     for theirs, ours in _BY_CLASS:
         if isinstance(exception, theirs):
             return ours
-    if isinstance(exception, OSError):
-        return _BY_ERRNO.get(exception.errno or 0, errors.UnknownError)
+    if isinstance(exception, OSError) and exception.errno:
+        return _BY_ERRNO.get(exception.errno, errors.UnknownError)
     status = getattr(exception, "status", None)  # of an HTTP response, as in aiohttp's errors
-    return _BY_STATUS.get(status if isinstance(status, int) else 0, errors.UnknownError)
+    if isinstance(status, int):
+        return _BY_STATUS.get(status, errors.UnknownError)
+    return _error_class_of_client(exception)
+
+
+def _error_class_of_client(exception: Exception) -> type[ModularTFError]:
+    """Return the error class for an exception of obstore or pyarrow, which need not be imported."""
+    theirs = {cls.__name__ for cls in type(exception).__mro__ if cls.__module__ == _OF_OBSTORE}
+    for name in theirs & _BY_OBSTORE_CLASS.keys():
+        return _BY_OBSTORE_CLASS[name]
+    if not (theirs or isinstance(exception, OSError)):
+        return errors.UnknownError
+    said = _said_by(exception)
+    if status := _STATUS_IN_TEXT.search(said):
+        return _BY_STATUS.get(int(status[1]), errors.UnknownError)
+    found = (ours for ours, texts in _BY_TEXT.items() if re.search("|".join(texts), said))
+    return next(found, errors.UnknownError)
+
+
+def _said_by(exception: Exception) -> str:
+    """Return an exception's text, without the structures that obstore shows behind it."""
+    return str(exception).partition("\n\nDebug source:")[0]
 
 
 def _true_reason(exception: Exception) -> Exception:
@@ -91,7 +153,19 @@ def error_for(
     if isinstance(exception, ModularTFError):
         return exception
     exception = _true_reason(exception)
-    said = getattr(exception, "strerror", None) or str(exception) or type(exception).__name__
+    said = getattr(exception, "strerror", None) or _said_by(exception) or type(exception).__name__
     return error_class_for(exception)(
         f"{operation} {path!r}: {said}", plugin=plugin, path=path, operation=operation
     )
+
+
+@contextmanager
+def translated_errors(operation: str, path: str) -> Iterator[None]:
+    """Translate every exception of a client in the body of `with` to our errors."""
+    try:
+        yield
+    except Exception as error:
+        ours = error_for(error, path=path, operation=operation)
+        if ours is error:
+            raise
+        raise ours from error

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.filesystem.child_names import IncompleteListingWarning, clean_names
+from modular_tf.filesystem.client_ops import ClientOps
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_fsspec_filesystem
 from modular_tf.filesystem.python_errors import error_for
@@ -61,28 +63,19 @@ class PythonFilesystem(Filesystem):
         implementation: The object; it must be as thread-safe as its users need it. It stays the
             caller's: closing a service does not close it.
         plugin: Its name for users; by default that of its class.
-
-    Raises:
-        TypeError: It has none of the operations.
     """
 
     def __init__(self, scheme: str, implementation: Any, plugin: str | None = None) -> None:
         super().__init__(scheme, plugin or type(implementation).__name__)
         self.implementation = implementation
-        offered = [name for name in OPERATIONS if callable(getattr(implementation, name, None))]
-        if not offered:
-            raise TypeError(
-                f"{implementation!r} is no filesystem: it has none of the operations,"
-                f" such as {OPERATIONS[0]} or stat"
-            )
-        for name in offered:
+        for name in _offered_by(implementation):
             forward = _forwarder(name)
             guarded = skip_same_file(forward) if name in TWO_PATH_OPERATIONS else forward
             setattr(self, name, MethodType(guarded, self))
 
     def disk_path(self, uri: str) -> str | None:
         """Return the path on this machine's disk that a URI names; None where it names none."""
-        if isinstance(self.implementation, (FsspecOps, Filesystem)):
+        if isinstance(self.implementation, (ClientOps, Filesystem)):
             return self.implementation.disk_path(uri)
         return super().disk_path(uri)
 
@@ -90,7 +83,7 @@ class PythonFilesystem(Filesystem):
         self, uri: str, *, is_thorough: bool = True, with_statistics: bool = False
     ) -> Listing:
         """Return the names in a directory, and what else is there that no path leads to."""
-        if not isinstance(self.implementation, (FsspecOps, Filesystem)):
+        if not isinstance(self.implementation, (ClientOps, Filesystem)):
             return super().listing(uri, with_statistics=with_statistics)
         try:
             found = self.implementation.listing(
@@ -105,7 +98,7 @@ class PythonFilesystem(Filesystem):
 
     def is_file_and_directory(self, uri: str) -> bool:
         """Return whether a name is that of a file and of a directory, as stores allow it."""
-        is_known = isinstance(self.implementation, (FsspecOps, Filesystem))
+        is_known = isinstance(self.implementation, (ClientOps, Filesystem))
         return is_known and self.implementation.is_file_and_directory(uri)
 
     def is_missing_store(self, error: NotFoundError) -> bool:
@@ -118,7 +111,7 @@ class PythonFilesystem(Filesystem):
         """What keeps the files: the object, which may serve other schemes as well."""
         if isinstance(self.implementation, Filesystem):
             return self.implementation.store
-        is_bridge = isinstance(self.implementation, FsspecOps)
+        is_bridge = isinstance(self.implementation, ClientOps)
         return self.implementation.fs if is_bridge else self.implementation
 
 
@@ -150,25 +143,51 @@ def _forwarder(name: str) -> Callable[..., Any]:
     return forward
 
 
+_ACCEPTED = (
+    "a filesystem of fsspec, a pyarrow.fs.FileSystem, a store of obstore, or an object with"
+    f" operations of modular_tf.Filesystem, such as {OPERATIONS[0]} or stat"
+)
+
+
 def as_filesystem(scheme: str, given: Any) -> Filesystem:
     """Return a `Filesystem` for whatever the user registers under a scheme.
 
     Args:
         scheme: The scheme to serve.
-        given: A `Filesystem` of this package, an fsspec filesystem, or an object with some of the
-            operations.
+        given: A `Filesystem` of this package, a filesystem of fsspec or `pyarrow.fs`, a store of
+            obstore, or an object with some of the operations.
 
     Raises:
         TypeError: It is none of these.
     """
-    if is_fsspec_filesystem(given):
-        return PythonFilesystem(scheme, FsspecOps(given), f"fsspec.{type(given).__name__}")
-    if any(cls.__module__ == "pyarrow._fs" for cls in type(given).__mro__):
-        raise TypeError(
-            f"scheme {scheme!r}: expected a filesystem of fsspec or of this package, found"
-            f" {type(given).__name__} of pyarrow, whose methods mean something else; register"
-            " fsspec.implementations.arrow.ArrowFSWrapper(it)"
-        )
     if isinstance(given, Filesystem) and given.scheme == scheme:
         return given
+    if (adapted := _adapted(given)) is not None:
+        library, operations = adapted
+        return PythonFilesystem(scheme, operations, f"{library}.{type(given).__name__}")
+    if isinstance(given, (type, os.PathLike)) or not _offered_by(given):
+        is_class = isinstance(given, type)
+        found = f"the class {given.__qualname__} itself" if is_class else type(given).__name__
+        raise TypeError(f"scheme {scheme!r}: expected {_ACCEPTED}; found {found}")
     return PythonFilesystem(scheme, given)
+
+
+def _adapted(given: Any) -> tuple[str, ClientOps] | None:
+    """Return the library of a client, and its adapter; no library is imported for it."""
+    if is_fsspec_filesystem(given):
+        return "fsspec", FsspecOps(given)
+    classes = {(cls.__module__.partition(".")[0], cls.__name__) for cls in type(given).__mro__}
+    if ("pyarrow", "FileSystem") in classes:
+        from modular_tf.filesystem.pyarrow_ops import PyarrowOps  # noqa: PLC0415  (rarely used)
+
+        return "pyarrow", PyarrowOps(given)
+    if any(library == "obstore" and name.endswith("Store") for library, name in classes):
+        from modular_tf.filesystem.obstore_ops import ObstoreOps  # noqa: PLC0415  (rarely used)
+
+        return "obstore", ObstoreOps(given)
+    return None
+
+
+def _offered_by(implementation: object) -> list[str]:
+    """Return the operations that an object has."""
+    return [name for name in OPERATIONS if callable(getattr(implementation, name, None))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import os
 import sys
@@ -12,6 +13,7 @@ from fsspec.registry import _registry
 from modular_tf.fsspec import ModularFileSystem, origin, own_clients, protocols
 from modular_tf.service.service import PluginService
 from tests.fixtures.children import describe
+from tests.fixtures.clients import client_libraries
 from tests.fixtures.process_group import run_in_group
 
 _serial = itertools.count()
@@ -24,6 +26,15 @@ def service():
         service.discover()
         service.load()
         yield service
+
+
+@pytest.fixture(scope="session")
+def obstore():
+    """The library of that name, out of the folder of the stores' clients."""
+    folder = str(client_libraries("store-clients"))
+    sys.path.append(folder)
+    yield importlib.import_module("obstore")
+    sys.path.remove(folder)
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import fsspec
 import pytest
 
@@ -81,9 +83,12 @@ def test_errors_of_python_become_typed(make_service):
 
 def test_what_is_no_filesystem_is_refused(make_service):
     service = make_service()
-    for wrong in (object(), None, 5, "text"):
-        with pytest.raises(TypeError, match="none of the operations"):
+    accepted = "fsspec, a pyarrow.fs.FileSystem, a store of obstore, or an object with operations"
+    given = (object(), None, 5, "text", {"key": "secret"}, Path("folder"), MemoryStore)
+    for wrong in given:
+        with pytest.raises(TypeError, match=f"scheme 'mem': .*{accepted}.*found ") as failure:
             service.register_filesystem("mem", wrong)
+        assert "secret" not in str(failure.value)
     for scheme in ("m", "m-m", "9m", "m://", " mem"):
         with pytest.raises(InvalidArgumentError, match="FS-007"):
             service.register_filesystem(scheme, MemoryStore())

@@ -1,0 +1,421 @@
+"""What the adapters of foreign clients share: names in listings, deletions and moves of trees.
+
+No client is imported here: the caller who passes one has imported its library.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from modular_tf.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    NotFoundError,
+)
+from modular_tf.filesystem.child_names import (
+    FILE_AND_DIRECTORY,
+    Listing,
+    incomplete,
+    store_listing,
+    warn_left_out,
+)
+from modular_tf.filesystem.client_files import ClientMemoryRegion
+from modular_tf.filesystem.python_errors import translated_errors
+from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
+from modular_tf.filesystem.uri import join_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.filesystem.files import (
+        RandomAccessFile,
+        ReadOnlyMemoryRegion,
+        WritableFile,
+    )
+
+
+def wrong_kind(operation: str, uri: str, kind: str) -> FailedPreconditionError:
+    """Return the error for a path that is of another kind than an operation needs."""
+    return FailedPreconditionError(
+        f"{operation} {uri!r}: it is {kind}", path=uri, operation=operation
+    )
+
+
+DIRECTORY = FileStatistics(0, 0, is_directory=True)
+
+
+class Child(NamedTuple):
+    """An entry in a directory of a client.
+
+    Attributes:
+        name: Its name as the client has it, which may be no name that a path can have; "" for keys
+            with a doubled slash.
+        is_directory: Whether it is one.
+        statistics: What `stat` would return of it; None where the listing does not have that.
+    """
+
+    name: str
+    is_directory: bool
+    statistics: FileStatistics | None = None
+
+
+class ClientOps(ABC):
+    """The operations of `TF_FilesystemOps` that a foreign client can do. [any thread]
+
+    Every other operation is missing on purpose: the host has defaults for those. Operations take
+    URIs of the scheme that the client is registered for. The methods with an underscore take the
+    client's paths and raise the client's errors; those are what an adapter defines.
+
+    Args:
+        fs: The client; it stays the caller's, closing a service does not close it.
+    """
+
+    def __init__(self, fs: Any) -> None:
+        self.fs = fs
+
+    # -- what an adapter defines --------------------------------------------------------------
+
+    @abstractmethod
+    def translate_name(self, uri: str) -> str:
+        """Return the client's path for a URI."""
+
+    def disk_path(self, uri: str) -> str | None:  # noqa: ARG002  (for adapters of disks)
+        """Return the path on this machine's disk that a URI names; None where it names none."""
+        return None
+
+    @abstractmethod
+    def _statistics(self, path: str) -> FileStatistics:
+        """Return length, time and kind; `FileNotFoundError` for nothing."""
+
+    def _is_directory(self, path: str) -> bool:
+        return self._statistics(path).is_directory
+
+    @abstractmethod
+    def _children(self, path: str, *, asks: bool = True) -> list[Child]:
+        """Return the entries of a directory; a name that is listed twice is also a file.
+
+        Args:
+            path: The directory, or a file that other names lie below.
+            asks: Whether what the listing does not show may take another request.
+        """
+
+    @abstractmethod
+    def _is_above_others(self, path: str) -> bool:
+        """Return whether something lies below a name, which may be that of a file."""
+
+    @abstractmethod
+    def _reader(self, path: str, uri: str) -> RandomAccessFile:
+        """Open a file; `IsADirectoryError` for a directory."""
+
+    @abstractmethod
+    def _writer(self, path: str, uri: str, *, appends: bool) -> WritableFile: ...
+
+    @abstractmethod
+    def _content(self, path: str) -> bytes:
+        """Return a whole file; `IsADirectoryError` for a directory."""
+
+    @abstractmethod
+    def _make_directory(self, path: str) -> None:
+        """Create one directory that is not there; where a client has none, do nothing."""
+
+    @abstractmethod
+    def _make_directories(self, path: str) -> None:
+        """Create a directory and its parents; fine where they exist."""
+
+    @abstractmethod
+    def _remove_file(self, path: str) -> None: ...
+
+    @abstractmethod
+    def _remove_empty(self, path: str) -> None: ...
+
+    @abstractmethod
+    def _remove_tree(self, path: str) -> None:
+        """Remove a directory, or a file, and all that lies below its name."""
+
+    @abstractmethod
+    def _copy(self, old: str, new: str) -> None: ...
+
+    @abstractmethod
+    def _move_file(self, old: str, new: str) -> None: ...
+
+    def _move_whole_directory(self, old: str, new: str) -> bool:  # noqa: ARG002  (for overriding)
+        """Rename a directory by one call; return False where the client cannot."""
+        return False
+
+    # -- opening ------------------------------------------------------------------------------
+
+    def new_random_access_file(self, uri: str) -> RandomAccessFile:
+        """Open an existing file for reading."""
+        with translated_errors("new_random_access_file", uri):
+            return self._reader(self.translate_name(uri), uri)
+
+    def new_writable_file(self, uri: str) -> WritableFile:
+        """Create a file, or empty an existing one."""
+        with translated_errors("new_writable_file", uri):
+            return self._writer(self.translate_name(uri), uri, appends=False)
+
+    def new_appendable_file(self, uri: str) -> WritableFile:
+        """Open a file, created where missing, for writing at its end."""
+        with translated_errors("new_appendable_file", uri):
+            return self._writer(self.translate_name(uri), uri, appends=True)
+
+    def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
+        """Read a whole file into memory."""
+        with translated_errors("new_read_only_memory_region_from_file", uri):
+            return ClientMemoryRegion(self._content(self.translate_name(uri)), uri)
+
+    @contextmanager
+    def _of_a_file(self, path: str) -> Iterator[None]:
+        """Raise `IsADirectoryError` in the place of a failure of the body on a directory."""
+        try:
+            yield
+        except Exception as error:
+            with suppress(FileNotFoundError):
+                if self._is_directory(path):
+                    raise IsADirectoryError(f"{path!r} is a directory") from error
+            raise
+
+    # -- questions ----------------------------------------------------------------------------
+
+    def path_exists(self, uri: str) -> bool:
+        """Return whether a path exists; a client's own `exists` may hide other errors."""
+        try:
+            self._kind(uri, "path_exists")
+        except NotFoundError:
+            return False
+        return True
+
+    def stat(self, uri: str) -> FileStatistics:
+        """Return length, modification time and kind."""
+        with translated_errors("stat", uri):
+            return self._statistics(self.translate_name(uri))
+
+    def is_directory(self, uri: str) -> bool:
+        """Return whether it is a directory; `NotFoundError` for nothing."""
+        return self._kind(uri, "is_directory")[1]
+
+    def get_children(self, uri: str) -> list[str]:
+        """Return the names in a directory."""
+        found = self.listing(uri, is_thorough=False)
+        warn_left_out(uri, found.left_out)
+        return found.names
+
+    def get_children_statistics(self, uri: str) -> dict[str, FileStatistics]:
+        """Return the names in a directory, each with what `stat` returns; none that is gone."""
+        found = self.listing(uri, is_thorough=False)
+        warn_left_out(uri, found.left_out)
+        statistics = dict(found.statistics)
+        for name in found.names:
+            if name not in statistics:
+                with suppress(NotFoundError):
+                    statistics[name] = self.stat(join_path(uri, name))
+        return statistics
+
+    def listing(
+        self,
+        uri: str,
+        *,
+        is_thorough: bool = True,
+        with_statistics: bool = False,  # noqa: ARG002  (the listings of clients have them)
+    ) -> Listing:
+        """Return the names in a directory, and what else is there that no path leads to."""
+        return _listing_of(self._listed(uri, is_thorough=is_thorough))
+
+    def _listed(self, uri: str, *, is_thorough: bool) -> list[Child]:
+        """Return the entries of a directory; `is_thorough` takes a file that others lie below."""
+        with translated_errors("get_children", uri):
+            path = self.translate_name(uri)
+            if not self._is_directory(path) and not (is_thorough and self._is_above_others(path)):
+                raise wrong_kind("get_children", uri, "not a directory")
+            return self._children(path, asks=is_thorough)
+
+    def is_file_and_directory(self, uri: str) -> bool:
+        """Return whether a name is that of a file and of a directory, as stores allow it."""
+        if self.disk_path(uri) is not None:
+            return False
+        try:
+            path = self.translate_name(uri)
+            return not self._is_directory(path) and self._is_above_others(path)
+        except Exception:  # noqa: BLE001  (of any client: there is no file)
+            return False
+
+    def _kind(self, uri: str, operation: str) -> tuple[str, bool]:
+        """Return the path of something that exists, and whether it is a directory."""
+        with translated_errors(operation, uri):
+            path = self.translate_name(uri)
+            return path, self._is_directory(path)
+
+    # -- changes ------------------------------------------------------------------------------
+
+    def create_dir(self, uri: str) -> None:
+        """Create one directory."""
+        with translated_errors("create_dir", uri):
+            path = self.translate_name(uri)
+            with suppress(FileNotFoundError):
+                self._statistics(path)
+                raise AlreadyExistsError(f"create_dir {uri!r}: it exists", path=uri)
+            self._make_directory(path)
+
+    def recursively_create_dir(self, uri: str) -> None:
+        """Create a directory and whatever parents are missing; fine where it exists."""
+        with translated_errors("recursively_create_dir", uri):
+            path = self.translate_name(uri)
+            with suppress(FileNotFoundError):
+                if not self._is_directory(path):
+                    raise wrong_kind("recursively_create_dir", uri, "a file")
+                return
+            self._make_directories(path)
+
+    def delete_file(self, uri: str) -> None:
+        """Delete one file."""
+        path, is_directory = self._kind(uri, "delete_file")
+        if is_directory:
+            raise wrong_kind("delete_file", uri, "a directory")
+        with translated_errors("delete_file", uri):
+            self._remove_file(path)
+
+    def delete_dir(self, uri: str) -> None:
+        """Delete one empty directory."""
+        path, is_directory = self._kind(uri, "delete_dir")
+        if not is_directory:
+            raise wrong_kind("delete_dir", uri, "not a directory")
+        with translated_errors("delete_dir", uri):
+            if self._children(path, asks=False):
+                raise wrong_kind("delete_dir", uri, "not empty")
+            self._remove_empty(path)
+
+    def delete_recursively(self, uri: str) -> DeletedCounts:
+        """Delete everything below and including `uri`."""
+        path, _ = self._kind(uri, "delete_recursively")
+        with translated_errors("delete_recursively", uri):
+            self._remove_tree(path)
+        return DeletedCounts(0, 0)
+
+    def rename_file(self, source: str, target: str) -> None:
+        """Move a file or a directory; a directory as target takes it in.
+
+        A directory is moved file by file where the client does not rename it: all is copied first,
+        and a failure until then leaves it as it was.
+        """
+        old, new, is_directory = self._ends(source, target, "rename_file")
+        if old == new:  # it lies in the directory that it is moved to
+            return
+        if self.is_file_and_directory(source):
+            raise incomplete(source, [FILE_AND_DIRECTORY])
+        with translated_errors("rename_file", source):
+            if is_directory:
+                self._move_directory(old.rstrip("/"), new.rstrip("/"), source)
+            else:
+                self._move_file(old, new)
+
+    def copy_file(self, source: str, target: str) -> None:
+        """Copy a file; a directory as target is copied into."""
+        old, new, is_directory = self._ends(source, target, "copy_file")
+        if is_directory:
+            raise wrong_kind("copy_file", source, "a directory")
+        with translated_errors("copy_file", source):
+            if old != new:
+                self._copy(old, new)
+
+    def _ends(self, source: str, target: str, operation: str) -> tuple[str, str, bool]:
+        """Return the paths from which and to which a file goes, and whether it is a directory."""
+        old, is_directory = self._kind(source, operation)
+        with translated_errors(operation, target):
+            new = self.translate_name(target)
+            with suppress(FileNotFoundError):
+                if self._is_directory(new):
+                    new = f"{new.rstrip('/')}/{old.rstrip('/').rpartition('/')[2]}"
+        return old, new, is_directory
+
+    # -- moving a tree ------------------------------------------------------------------------
+
+    def _move_directory(self, old: str, new: str, source: str) -> None:
+        if f"{new}/".startswith(f"{old}/"):
+            raise wrong_kind("rename_file", source, "to be moved into itself")
+        if self._is_there(new):
+            raise wrong_kind("rename_file", source, f"in the way of what is at {new!r}")
+        if not self._move_whole_directory(old, new):
+            self._move_one_by_one(old, new)
+
+    def _is_there(self, path: str) -> bool:
+        try:
+            self._is_directory(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _has_file(self, path: str) -> bool:
+        """Return whether a file is there; `IsADirectoryError` for a directory."""
+        try:
+            is_directory = self._is_directory(path)
+        except FileNotFoundError:
+            return False
+        if is_directory:
+            raise IsADirectoryError(f"{path!r} is a directory")
+        return True
+
+    def _tree(self, path: str) -> dict[str, bool]:
+        """Return the paths of a tree, its root first, and whether each is a directory.
+
+        Raises:
+            DataLossError: Something in it has no path.
+        """
+        found = {path: True}
+        children = self._children(path)
+        if left_out := _listing_of(children).left_out:
+            raise incomplete(path, left_out)
+        for name, is_directory, _ in children:
+            child = f"{path}/{name}"
+            found.update(self._tree(child) if is_directory else {child: False})
+        return found
+
+    def _move_one_by_one(self, old: str, new: str) -> None:
+        """Copy each file of a tree, then delete what was copied, and directories that are empty."""
+        found = self._tree(old)
+        made: list[str] = []
+        try:
+            for path in sorted(found):
+                landing = new + path.removeprefix(old)
+                made.append(landing)
+                if found[path]:
+                    with suppress(NotImplementedError):  # it has no directories
+                        self._make_directories(landing)
+                else:
+                    self._copy(path, landing)
+        except BaseException:
+            self._delete_all({path: found[old + path.removeprefix(new)] for path in made})
+            raise
+        left = self._delete_all(found)
+        if left:
+            raise left[0]
+
+    def _delete_all(self, found: dict[str, bool]) -> list[Exception]:
+        """Delete files and then empty directories; return what failed of what is still there."""
+        failures: list[Exception] = []
+        files = sorted(path for path, is_directory in found.items() if not is_directory)
+        directories = sorted(found.keys() - set(files), reverse=True)
+        for path in [*files, *directories]:
+            try:
+                if not found[path]:
+                    self._remove_file(path)
+                elif self._is_there(path):  # else it has gone with what was in it
+                    if self._children(path, asks=False):
+                        failures.append(wrong_kind("rename_file", path, "not empty"))
+                    else:
+                        self._remove_empty(path)
+            except Exception as error:  # noqa: BLE001  (of any client)
+                failures.append(error)
+        return failures
+
+
+def _listing_of(children: list[Child]) -> Listing:
+    found = store_listing(sorted(child.name for child in children))
+    reached = {*found.names} - found.both
+    statistics = {
+        child.name: child.statistics
+        for child in children
+        if child.name in reached and child.statistics is not None
+    }
+    return found._replace(statistics=statistics)

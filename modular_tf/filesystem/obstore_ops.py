@@ -1,0 +1,262 @@
+"""An adapter that gives a store of obstore the operations of `TF_FilesystemOps`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.errors import FailedPreconditionError, InvalidArgumentError
+from modular_tf.filesystem.child_names import FILE_AND_DIRECTORY, incomplete
+from modular_tf.filesystem.client_files import RangeReader, StoreWriter
+from modular_tf.filesystem.client_ops import DIRECTORY, Child, ClientOps, wrong_kind
+from modular_tf.filesystem.python_errors import translated_errors
+from modular_tf.filesystem.statistics import FileStatistics
+from modular_tf.filesystem.uri import clean_path, parse_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from typing_extensions import Buffer
+
+    from modular_tf.filesystem.files import RandomAccessFile, WritableFile
+
+_BUCKET_KEYS = ("bucket", "container_name")
+"""The names of the settings in which the stores of Amazon, Google and Azure have their bucket."""
+_LEAST_PART = 8 << 20
+_MOST_PARTS = 9_000
+"""A store takes 10 000 parts of a file."""
+
+
+class ObstoreOps(ClientOps):
+    """The operations of a store of obstore. [any thread]
+
+    A store of one bucket serves the URIs of that bucket, which hold the store's prefix too where it
+    has one; of other stores, what follows `scheme://` is the path. A store gets each file whole,
+    when it is closed or flushed; to append to one it is written anew. It has no empty directories:
+    creating one does nothing, and the directory is there as soon as something is in it. The
+    directories of a `LocalStore` are those of the disk.
+    """
+
+    def __init__(self, fs: Any) -> None:
+        super().__init__(fs)
+        import obstore  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415  (imported)
+
+        self._library = obstore
+        config = getattr(fs, "config", None) or {}
+        self._bucket = next((str(config[key]) for key in _BUCKET_KEYS if key in config), None)
+        prefix = str(getattr(fs, "prefix", None) or "")
+        self._root = None if self._bucket is not None else _disk_folder(fs)
+        self._prefix = prefix.strip("/") if self._bucket is not None else ""
+        self._url = str(getattr(fs, "url", None) or "").rstrip("/")
+
+    def translate_name(self, uri: str) -> str:
+        """Return the store's path for a URI.
+
+        Raises:
+            InvalidArgumentError: The URI is of another bucket, or outside the store's prefix.
+        """
+        if self._url and f"{uri}/".startswith(f"{self._url}/"):
+            return uri[len(self._url) :].strip("/")
+        _, host, path = parse_uri(uri)
+        path = clean_path(path).strip("/") if path else ""
+        if self._bucket is None:
+            return f"{host}/{path}".strip("/")
+        if host == self._bucket and f"{path}/".startswith(f"{self._prefix}/".lstrip("/")):
+            return path[len(self._prefix) :].strip("/")
+        served = "/".join(filter(None, [self._bucket, self._prefix]))
+        raise InvalidArgumentError(
+            f"{uri!r}: the {type(self.fs).__name__} behind it serves {served!r} only; register"
+            " another store for other URIs, or obstore.fsspec.FsspecStore, which serves all"
+            " buckets",
+            path=uri,
+        )
+
+    def disk_path(self, uri: str) -> str | None:
+        """Return the path on this machine's disk that a URI names; None where it names none."""
+        return None if self._root is None else self._on_disk(self.translate_name(uri))
+
+    def _on_disk(self, path: str) -> str:
+        return os.path.abspath(os.path.join(self._root or "", path))
+
+    # -- questions ----------------------------------------------------------------------------
+
+    def _statistics(self, path: str) -> FileStatistics:
+        if path:
+            with suppress(FileNotFoundError):
+                return _of_object(self._library.head(self.fs, path))
+        if self._is_above_others(path) or not path:
+            return DIRECTORY
+        raise FileNotFoundError(f"{path!r} does not exist")
+
+    def _children(self, path: str, *, asks: bool = True) -> list[Child]:  # noqa: ARG002
+        return self._listed_below(path)[0]
+
+    def _listed_below(self, path: str) -> tuple[list[Child], bool]:
+        """Return the entries of a directory, and whether anything shows that it is there."""
+        found = self._library.list_with_delimiter(self.fs, path or None)
+        prefixes, objects = found["common_prefixes"], found["objects"]
+        children = [
+            Child(_last_of(one), is_directory=True, statistics=DIRECTORY) for one in prefixes
+        ]
+        # The marker of a directory is listed in it, under the directory's own name.
+        children += [
+            Child(_last_of(one["path"]), is_directory=False, statistics=_of_object(one))
+            for one in objects
+            if one["path"] != path
+        ]
+        return children, bool(children or objects)
+
+    def _listed(self, uri: str, *, is_thorough: bool) -> list[Child]:  # noqa: ARG002
+        with translated_errors("get_children", uri):
+            path = self.translate_name(uri)
+            children, is_there = self._listed_below(path)
+            if is_there or not path or self._is_directory_of_disk(path):
+                return children
+            self._statistics(path)  # nothing has another error than a file
+            raise wrong_kind("get_children", uri, "not a directory")
+
+    def _is_above_others(self, path: str) -> bool:
+        if self._is_directory_of_disk(path):
+            return True
+        try:
+            return any(True for _ in self._below(path, chunk_size=1))
+        except Exception as error:
+            if type(error).__name__ == "InvalidPathError":  # of a key, which is there
+                return True
+            # Most web servers list nothing, so that nothing is known to be a directory.
+            if type(self.fs).__name__ == "HTTPStore":
+                return False
+            raise
+
+    def _is_directory_of_disk(self, path: str) -> bool:
+        return self._root is not None and os.path.isdir(self._on_disk(path))
+
+    def _below(self, path: str, chunk_size: int = 1000) -> Iterator[dict[str, Any]]:
+        """Return the objects below a name, and the marker of the directory itself."""
+        for chunk in self._library.list(self.fs, path or None, chunk_size=chunk_size):
+            yield from chunk
+
+    # -- opening ------------------------------------------------------------------------------
+
+    def _reader(self, path: str, uri: str) -> RandomAccessFile:
+        store, get_range = self.fs, self._library.get_range
+        with self._of_a_file(path):
+            size = self._size(path)
+        return RangeReader(
+            uri, size, lambda start, end: get_range(store, path, start=start, end=end)
+        )
+
+    def _size(self, path: str) -> int:
+        if not path:
+            raise IsADirectoryError("the root of a store is a directory")
+        return int(self._library.head(self.fs, path)["size"])
+
+    def _content(self, path: str) -> bytes:
+        with self._of_a_file(path):
+            if not self._size(path):  # of an empty file no range can be asked for
+                return b""
+            return bytes(self._library.get(self.fs, path).bytes())
+
+    def _writer(self, path: str, uri: str, *, appends: bool) -> WritableFile:
+        if not path:
+            raise IsADirectoryError("the root of a store is a directory")
+
+        def put(source: str, size: int) -> None:
+            part = max(_LEAST_PART, size // _MOST_PARTS)
+            self._library.put(self.fs, path, Path(source), chunk_size=part)
+
+        def fill(write: Callable[[Buffer], None]) -> None:
+            for block in self._library.get(self.fs, path).stream():
+                write(block)
+
+        return StoreWriter(uri, put, fill if appends and self._has_file(path) else None)
+
+    # -- changes ------------------------------------------------------------------------------
+
+    def _make_directory(self, path: str) -> None:
+        if self._root is not None:
+            os.mkdir(self._on_disk(path))
+
+    def _make_directories(self, path: str) -> None:
+        if self._root is not None:
+            os.makedirs(self._on_disk(path), exist_ok=True)
+
+    def _remove_file(self, path: str) -> None:
+        self._library.delete(self.fs, path)
+
+    def _remove_empty(self, path: str) -> None:
+        if self._root is not None:
+            os.rmdir(self._on_disk(path))
+        elif self._is_above_others(path):
+            raise _marked(path)
+
+    def _remove_tree(self, path: str) -> None:
+        found = [one["path"] for one in self._below(path)]
+        if path and not self._is_directory(path):
+            found.append(path)
+        # The stores delete a thousand by one request.
+        if found:
+            self._library.delete(self.fs, found)
+        if self._is_directory_of_disk(path):
+            shutil.rmtree(self._on_disk(path))
+        elif self._is_above_others(path):
+            raise _marked(path)
+
+    def _copy(self, old: str, new: str) -> None:
+        self._library.copy(self.fs, old, new)
+
+    def _move_file(self, old: str, new: str) -> None:
+        self._library.rename(self.fs, old, new)
+
+    def _move_whole_directory(self, old: str, new: str) -> bool:
+        if self._root is not None:
+            os.rename(self._on_disk(old), self._on_disk(new))
+        return self._root is not None
+
+    def _tree(self, path: str) -> dict[str, bool]:
+        found = {path: True}
+        for one in self._below(path):
+            key, above = one["path"], one["path"].rpartition("/")[0]
+            while above not in found:
+                found[above] = True
+                above = above.rpartition("/")[0]
+            if key == path or (not one["size"] and not self._is_object(key)):
+                raise _marked(key)
+            if key in found:
+                raise incomplete(key, [FILE_AND_DIRECTORY])
+            found[key] = False
+        return found
+
+    def _is_object(self, path: str) -> bool:
+        try:
+            self._library.head(self.fs, path)
+        except FileNotFoundError:
+            return False
+        return True
+
+
+def _of_object(found: dict[str, Any]) -> FileStatistics:
+    when = int(found["last_modified"].timestamp() * 1e9)
+    return FileStatistics(int(found["size"]), when, is_directory=False)
+
+
+def _last_of(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _disk_folder(store: Any) -> str | None:
+    """Return the folder of a `LocalStore`; None of another store."""
+    if type(store).__name__ != "LocalStore":
+        return None
+    return str(store.prefix or "/")
+
+
+def _marked(path: str) -> FailedPreconditionError:
+    return FailedPreconditionError(
+        f"{path!r}: the key that marks this directory ends with '/', and obstore names no such key;"
+        " delete it with another client, such as s3fs",
+        path=path,
+    )

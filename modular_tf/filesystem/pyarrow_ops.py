@@ -1,0 +1,210 @@
+"""An adapter that gives a filesystem of `pyarrow.fs` the operations of `TF_FilesystemOps`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.errors import ClosedError
+from modular_tf.filesystem.client_files import RangeReader, StoreWriter
+from modular_tf.filesystem.client_ops import DIRECTORY, Child, ClientOps, wrong_kind
+from modular_tf.filesystem.files import WritableFile
+from modular_tf.filesystem.python_errors import translated_errors
+from modular_tf.filesystem.statistics import FileStatistics
+from modular_tf.filesystem.uri import clean_path, parse_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Buffer
+
+    from modular_tf.filesystem.files import RandomAccessFile
+
+_WITH_APPENDED_FILES = {"local", "hdfs", "mock"}
+"""The kinds that have files which grow and directories which are renamed; others are stores."""
+_BLOCK = 1 << 20
+
+
+class PyarrowOps(ClientOps):
+    """The operations of a filesystem of pyarrow. [any thread]
+
+    Its paths are `bucket/key` for `scheme://bucket/key`, and the path alone for local files and
+    HDFS. A store gets each file whole, when it is closed or flushed; to append to one it is written
+    anew.
+    """
+
+    def __init__(self, fs: Any) -> None:
+        super().__init__(fs)
+        import pyarrow.fs  # type: ignore[import-untyped]  # noqa: PLC0415  (imported already)
+
+        self._library = pyarrow.fs
+        bottom = fs
+        while hasattr(bottom, "base_fs"):
+            bottom = bottom.base_fs
+        self._kind_of_store = bottom.type_name
+        self._is_below_another = bottom is not fs
+        self._is_store = self._kind_of_store not in _WITH_APPENDED_FILES
+
+    def translate_name(self, uri: str) -> str:
+        """Return pyarrow's path for a URI."""
+        scheme, host, path = parse_uri(uri)
+        path = clean_path(path) if path else ""
+        if self._kind_of_store == "hdfs" and scheme:
+            return path or "/"
+        whole = f"{host}{path}"
+        return whole.strip("/") if self._is_below_another else whole.rstrip("/") or whole
+
+    def disk_path(self, uri: str) -> str | None:
+        """Return the path on this machine's disk that a URI names; None where it names none."""
+        if self._kind_of_store != "local":
+            return None
+        path, fs = self.translate_name(uri), self.fs
+        while hasattr(fs, "base_fs"):
+            path, fs = f"{fs.base_path.rstrip('/')}/{path}", fs.base_fs
+        return os.path.abspath(path)
+
+    # -- questions ----------------------------------------------------------------------------
+
+    def _statistics(self, path: str) -> FileStatistics:
+        if not path and self._is_store:  # it would be asked for all buckets
+            return DIRECTORY
+        info = self.fs.get_file_info(path)
+        if info.type == self._library.FileType.NotFound:
+            raise FileNotFoundError(f"{path!r} does not exist")
+        return self._of_info(info)
+
+    def _of_info(self, info: Any) -> FileStatistics:
+        is_directory = info.type == self._library.FileType.Directory
+        length = 0 if is_directory else info.size or 0
+        return FileStatistics(length, info.mtime_ns or 0, is_directory=is_directory)
+
+    def _children(self, path: str, *, asks: bool = True) -> list[Child]:  # noqa: ARG002
+        found = self.fs.get_file_info(self._library.FileSelector(path))
+        own = path.rstrip("/")
+        children = []
+        for info in found:
+            statistics = self._of_info(info)
+            # A directory in itself is how keys with a doubled slash are listed.
+            name = "" if info.path.rstrip("/") == own else info.base_name
+            children.append(Child(name, statistics.is_directory, statistics))
+        return children
+
+    def _listed(self, uri: str, *, is_thorough: bool) -> list[Child]:
+        if not self._is_store:
+            return super()._listed(uri, is_thorough=is_thorough)
+        with translated_errors("get_children", uri):
+            path = self.translate_name(uri)
+            try:
+                return self._children(path)
+            except FileNotFoundError:
+                self._statistics(path)  # nothing has another error than a file
+                raise wrong_kind("get_children", uri, "not a directory") from None
+
+    def _is_above_others(self, path: str) -> bool:
+        try:
+            return bool(self._children(path))
+        except OSError:
+            return False
+
+    # -- opening ------------------------------------------------------------------------------
+
+    def _reader(self, path: str, uri: str) -> RandomAccessFile:
+        with self._of_a_file(path):
+            file = self.fs.open_input_file(path)
+        return RangeReader(uri, file.size(), lambda start, end: file.read_at(end - start, start))
+
+    def _content(self, path: str) -> bytes:
+        with self._of_a_file(path), self.fs.open_input_file(path) as file:
+            return bytes(file.read())
+
+    def _writer(self, path: str, uri: str, *, appends: bool) -> WritableFile:
+        # By default a name ending in .gz would have it compressed.
+        if not self._is_store:
+            opener = self.fs.open_append_stream if appends else self.fs.open_output_stream
+            return PyarrowWriter(opener(path, compression=None), uri)
+
+        def put(source: str, _size: int) -> None:
+            # One call without Python: an interrupt cannot leave a stream whose end stores a part.
+            here = self._library.LocalFileSystem()
+            self._library.copy_files(
+                source, path, source_filesystem=here, destination_filesystem=self.fs
+            )
+
+        def fill(write: Callable[[Buffer], None]) -> None:
+            with self.fs.open_input_file(path) as file:
+                while block := file.read(_BLOCK):
+                    write(block)
+
+        return StoreWriter(uri, put, fill if appends and self._has_file(path) else None)
+
+    # -- changes ------------------------------------------------------------------------------
+
+    def _make_directory(self, path: str) -> None:
+        self.fs.create_dir(path, recursive=False)
+
+    def _make_directories(self, path: str) -> None:
+        self.fs.create_dir(path, recursive=True)
+
+    def _remove_file(self, path: str) -> None:
+        self.fs.delete_file(path)
+
+    def _remove_empty(self, path: str) -> None:
+        self.fs.delete_dir(path)
+
+    def _remove_tree(self, path: str) -> None:
+        is_directory = self._is_directory(path)
+        if is_directory or self._is_above_others(path):
+            self.fs.delete_dir(path)
+        if not is_directory:
+            self.fs.delete_file(path)
+
+    def _copy(self, old: str, new: str) -> None:
+        self.fs.copy_file(old, new)
+
+    def _move_file(self, old: str, new: str) -> None:
+        self.fs.move(old, new)
+
+    def _move_whole_directory(self, old: str, new: str) -> bool:
+        if not self._is_store:
+            self.fs.move(old, new)
+        return not self._is_store
+
+
+class PyarrowWriter(WritableFile):
+    """A stream of pyarrow into a file that grows while it is written."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: Any, uri: str) -> None:
+        self.uri = uri
+        self._file: Any = file
+
+    def append(self, data: Buffer) -> None:
+        """Add all of `data`."""
+        file = self._open_file()
+        with translated_errors("append", self.uri):
+            file.write(data)
+
+    def tell(self) -> int:
+        """Return the position at which the next byte will be written."""
+        file = self._open_file()
+        with translated_errors("tell", self.uri):
+            return int(file.tell())
+
+    def flush(self) -> None:
+        """Hand all bytes to the system."""
+        file = self._open_file()
+        with translated_errors("flush", self.uri):
+            file.flush()
+
+    def close(self) -> None:
+        """Complete the file; a second call does nothing."""
+        file, self._file = self._file, None
+        if file is not None:
+            with translated_errors("close", self.uri):
+                file.close()
+
+    def _open_file(self) -> Any:
+        if self._file is None:
+            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
+        return self._file
