@@ -209,7 +209,7 @@ class Awaited(RandomAccessFile):
 
 
 def pages_of(target: memoryview) -> tuple[int, int]:
-    """Return the numbers of the first page wholly within some memory and of that behind the last."""
+    """Return the numbers of the first page wholly within some memory and of that behind it."""
     page = os.sysconf("SC_PAGE_SIZE")
     start = int(ffi.cast("uintptr_t", ffi.from_buffer("char[]", target)))
     return -(-start // page), (start + len(target)) // page
