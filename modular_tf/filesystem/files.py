@@ -119,6 +119,13 @@ class WritableFile(_Closable):
         """Return when all bytes written so far have reached the store."""
         self.flush()
 
+    def require_uninterrupted(self, operation: str) -> None:
+        """Refuse an operation to a signal handler that has interrupted a call of the file.
+
+        Raises:
+            FailedPreconditionError: That call is one of this thread, and goes on afterwards.
+        """
+
     def keep_while_stored(self, stream: object) -> None:
         """Keep a stream on top of it as long as a close goes on that its caller was taken from."""
 
@@ -159,6 +166,13 @@ def appended(file: WritableFile) -> int | None:
     """Return `file.appended()`, None if an object of the user's does not have the method."""
     count = getattr(file, "appended", None)
     return None if count is None else count()
+
+
+def require_uninterrupted(file: WritableFile, operation: str) -> None:
+    """Call `file.require_uninterrupted()`, which an object of the user's may not have."""
+    require = getattr(file, "require_uninterrupted", None)
+    if require is not None:
+        require(operation)
 
 
 def discard(file: WritableFile) -> None:

@@ -272,7 +272,7 @@ class PluginWritableFile(WritableFile):
         """
         writer = self._writer
         if writer is not None:
-            self._require_no_call_of_this_thread(writer, "close")
+            self.require_uninterrupted("close")
             results = self._close_results
             if self._may_be_interrupted():
                 self._close_aside(writer)
@@ -282,9 +282,9 @@ class PluginWritableFile(WritableFile):
             while results:  # that of an interrupted close comes first
                 self._check(results.pop(0), "close")
 
-    def _require_no_call_of_this_thread(self, writer: Any, operation: str) -> None:
+    def require_uninterrupted(self, operation: str) -> None:
         """Refuse to a signal handler what would wait for the call that it interrupted."""
-        if lib.mtf_writer_is_interrupted(writer):
+        if self._writer is not None and lib.mtf_writer_is_interrupted(self._writer):
             raise FailedPreconditionError(
                 f"{operation} {self.uri!r}: the file is in use by a call of this thread, which a"
                 " signal handler has interrupted; use it when the handler has returned",
@@ -318,7 +318,7 @@ class PluginWritableFile(WritableFile):
         """Clean up without the plugin's close, which would keep what was written."""
         writer = self._writer
         if writer is not None:
-            self._require_no_call_of_this_thread(writer, "discard")
+            self.require_uninterrupted("discard")
             error = lib.mtf_writer_discard(writer)
             self._writer = None
             self._check(error, "discard")

@@ -14,6 +14,7 @@ from modular_tf.filesystem.files import (
     give_up,
     is_failure_of,
     is_stored_by_close,
+    require_uninterrupted,
 )
 from modular_tf.redaction import redacted
 
@@ -91,6 +92,7 @@ class WriterStream(_Stream, io.RawIOBase):
         if self._is_given_up:
             return memoryview(data).nbytes
         self._check_open()
+        require_uninterrupted(self._file, "append")
         if self._failure is not None:
             raise self._failure
         if self._tried:  # a second interrupt came before the first was noted

@@ -67,6 +67,27 @@ def test_a_handler_cannot_use_the_file_that_it_interrupted(
     assert is_closed == "False"
 
 
+def test_a_file_goes_on_when_a_handler_was_refused_it(run_python: PythonRunner) -> None:
+    code = """
+        file = hostile.open("hostile://h/deed/append/sleep", "wb", 0)
+
+        def write():
+            try:
+                file.write(b"refused")
+            except ModularTFError as error:
+                print(type(error).__name__, error)
+
+        interrupted(lambda: file.write(b"first"), write)
+        file.write(b"second")
+        print(file.tell(), file.is_torn)
+        file.close()
+    """
+    in_handler, *after = _told(run_python, code)
+
+    assert in_handler.startswith("FailedPreconditionError ")
+    assert after == ["nothing", "11 False"]
+
+
 @pytest.mark.parametrize("kind", ["append", "read"])
 def test_a_handler_may_close_the_service_whose_call_it_interrupted(
     run_python: PythonRunner, kind: str

@@ -119,6 +119,10 @@ class WorkaroundWriter(WritableFile):
         self._is_closed = True
         self._close_leaked()  # not after an interrupt: the plugin may still be at work
 
+    def require_uninterrupted(self, operation: str) -> None:
+        """Leave it to the plugin's file, whose calls may be interrupted."""
+        self._file.require_uninterrupted(operation)
+
     def keep_while_stored(self, stream: object) -> None:
         """Leave it to the plugin's file, which is what is being closed."""
         self._file.keep_while_stored(stream)
