@@ -10,9 +10,12 @@ object of `version` and `path`. `files` has an object for each file that `import
 `message`, `remedy`. `plugins` has `plugin`, `path`, `kinds`, `schemes`, `device_types`, `kernels`,
 `state` and `message` (here), `in_tensorflow` (an outcome of
 tf.experimental.register_filesystem_plugin, or null), `in_tensorflow_message`, `remedy`. `stores`
-has `scheme`, `plugin`, `variables` (whether each is set), `server`, `problem`. Each of these
-objects has `bad`: whether it fails. `lacking` lists the schemes that TensorFlow has by
-modular_tf.tensorflow alone. `well` says whether nothing is bad; the exit status is 0 then, else 1.
+has `scheme`, `plugin`, `variables` (whether each is set), `server`, `problem`. `schemes` has
+`scheme`, `plugin` (who serves it here, or ""), `in_tensorflow` (whether TensorFlow has it by
+itself), `message`, `remedy` (the commands that bring it), `wanted_by` (variables that are set for a
+scheme that nobody serves), `fails`. Each of these objects has `bad`: whether it fails. `lacking`
+lists the schemes that TensorFlow has by modular_tf.tensorflow alone. `well` says whether nothing is
+bad; the exit status is 0 then, else 1.
 """
 
 from __future__ import annotations
@@ -62,6 +65,7 @@ def _as_object(diagnosis: Diagnosis) -> dict[str, object]:
         "files": [{**asdict(row), "bad": row.is_bad} for row in diagnosis.files],
         "plugins": [{**asdict(row), "bad": row.is_bad} for row in diagnosis.plugins],
         "stores": [{**asdict(row), "bad": row.is_bad} for row in diagnosis.stores],
+        "schemes": [{**asdict(row), "bad": row.is_bad} for row in diagnosis.schemes],
         "lacking": list(missing_in_tensorflow(diagnosis)),
         "workers": {name: why or "in force" for name, why in diagnosis.limits.items()},
         "well": diagnosis.is_well,
@@ -84,6 +88,7 @@ def _show(diagnosis: Diagnosis, printer: Printer) -> None:
     _show_files(diagnosis, printer)
     _show_plugins(diagnosis, printer)
     _show_stores(diagnosis, printer)
+    _show_schemes(diagnosis, printer)
     _show_summary(diagnosis, printer)
 
 
@@ -125,6 +130,14 @@ def _show_stores(diagnosis: Diagnosis, printer: Printer) -> None:
         _tell(printer, row.scheme, " ".join(words), message, "", is_bad=row.is_bad)
 
 
+def _show_schemes(diagnosis: Diagnosis, printer: Printer) -> None:
+    _begin(printer, "Schemes, and who serves them here:")
+    for row in diagnosis.schemes:
+        servers = [row.plugin, "TensorFlow itself" if row.in_tensorflow else ""]
+        words = " and ".join(filter(None, servers)) or "nobody"
+        _tell(printer, row.scheme, words, row.message, row.remedy, is_bad=row.is_bad)
+
+
 def _show_summary(diagnosis: Diagnosis, printer: Printer) -> None:
     from modular_tf.tensorflow.diagnosis import missing_in_tensorflow  # noqa: PLC0415
 
@@ -137,7 +150,9 @@ def _show_summary(diagnosis: Diagnosis, printer: Printer) -> None:
         printer.line(f"TensorFlow lacks {', '.join(lacking)}.")
         printer.line("To have them there: import modular_tf.tensorflow.auto")
     if diagnosis.is_well:
-        printer.line("Nothing is known to fail.")
+        missing = ", ".join(row.scheme for row in diagnosis.schemes if row.is_missing)
+        but = f", but nobody serves {missing}: see above for what does" if missing else ""
+        printer.line(f"Nothing is known to fail{but}.")
     else:
         printer.line("Something will fail: see the lines that begin with !")
 

@@ -120,6 +120,31 @@ def make_configured(
     return maker.filesystem_of(lambda: _client(maker, configured.fsspec, options))
 
 
+def foreseen_problem(configured: ConfiguredFilesystem) -> tuple[str, str]:
+    """Return why a filesystem cannot be made and what to do; ("", "") where nothing is foreseen.
+
+    What serves it is not imported.
+    """
+    from modular_tf.service.fsspec_clients import (  # noqa: PLC0415  (few have any)
+        NoClientError,
+        is_installed,
+        require_client,
+    )
+
+    if configured.object:
+        package = re.split("[.:]", configured.object)[0]
+        missing = f"{package} is not installed, or not where Python finds it"
+        return ("", "") if is_installed(package) else (missing, f"Install {package}.")
+    try:
+        require_client(configured.fsspec)
+    except NoClientError as error:
+        return str(error), error.remedy
+    unset = sorted(set(_variables(configured.options)) - os.environ.keys())
+    if unset:
+        return f"options are variables that are not set: {', '.join(unset)}", "Set them."
+    return "", ""
+
+
 class _Maker:
     """Makes the filesystem of one scheme, and words what goes wrong."""
 
@@ -198,6 +223,16 @@ def _variable_of(value: object) -> str | None:
     if isinstance(value, Mapping) and set(value) == {_ENVIRONMENT}:
         return str(value[_ENVIRONMENT])
     return None
+
+
+def _variables(options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the variables that options refer to."""
+    for value in options.values():
+        variable = _variable_of(value)
+        if variable is not None:
+            yield variable
+        elif isinstance(value, Mapping):
+            yield from _variables(value)
 
 
 def _check_variables(key: str, options: Mapping[str, Any]) -> None:

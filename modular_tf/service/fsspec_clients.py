@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.events import EventLog
 from modular_tf.filesystem.deferred import MadeOnce
 from modular_tf.filesystem.scheme import scheme_of
-from modular_tf.loading.known_packages import package_for
+from modular_tf.loading.known_packages import known_packages, package_for
 from modular_tf.service.configured_filesystems import ConfiguredFilesystem, make_configured
 
 if sys.version_info >= (3, 11):
@@ -67,21 +67,29 @@ def client_class(protocol: str) -> Any:
         NoClientError: fsspec or the client's package is not installed or cannot be imported, or
             fsspec does not know the protocol.
     """
-    name = class_name_of(protocol)
+    name = require_client(protocol)
     if not isinstance(name, str):
         return name
     module, _, attribute = name.replace(":", ".").rpartition(".")
     try:
         return getattr(import_module(module), attribute)
     except Exception as error:
-        package = module.partition(".")[0]
-        hint = _known()[protocol].get("err") or ""
         text = f"{name} cannot be imported: {type(error).__name__}: {error}"
-        if package != "fsspec" and not is_installed(package):
-            raise NoClientError(
-                f"it needs {package}, which is not installed", f"Run: pip install {package}"
-            ) from error
-        raise NoClientError(text, hint or f"Install {package} anew.") from error
+        remedy = _known()[protocol].get("err") or f"Install {module.partition('.')[0]} anew."
+        raise NoClientError(text, remedy) from error
+
+
+def require_client(protocol: str) -> Any:
+    """Return the class that serves a protocol, or its name, where its package is installed.
+
+    Raises:
+        NoClientError: As `client_class`, as far as that can be known without importing the client.
+    """
+    name = class_name_of(protocol)
+    if isinstance(name, str) and not is_installed(package := name.partition(".")[0]):
+        text = f"it needs {package}, which is not installed"
+        raise NoClientError(text, f"Run: pip install {package}")
+    return name
 
 
 def class_name_of(protocol: str) -> Any:
@@ -116,6 +124,12 @@ def commands_for(scheme: str, *, has_plugin: bool) -> tuple[str, ...]:
     plugins = () if package is None or has_plugin else (f"modular-tf fetch {package.name}",)
     client = _table()["packages"].get(scheme)
     return plugins if client is None else (*plugins, f"pip install {client}")
+
+
+def missed_schemes() -> tuple[str, ...]:
+    """Return the schemes that both a known plugin and a client of fsspec bring, sorted."""
+    known = {scheme for package in known_packages() for scheme in package.schemes}
+    return tuple(sorted(known & _table()["packages"].keys()))
 
 
 class FsspecFallback:

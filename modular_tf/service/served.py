@@ -12,8 +12,10 @@ from modular_tf.errors import (
     unexpected,
 )
 from modular_tf.events.delivery import delivers_at_end
+from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.filesystem.scheme import scheme_of
 from modular_tf.loading.known_packages import package_for
+from modular_tf.service.configured_filesystems import foreseen_problem
 from modular_tf.service.fsspec_clients import commands_for
 from modular_tf.service.instances import shared_name
 from modular_tf.service.report import State
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from modular_tf.kernel.op_definition import OpDefinition
     from modular_tf.kernel.registration import KernelRegistration
     from modular_tf.kernel.registry import KernelRegistry
+    from modular_tf.service.configuration import Config
     from modular_tf.service.instances import Instances
     from modular_tf.service.lifetime import ServiceLock
     from modular_tf.service.plugin import Plugin
@@ -42,6 +45,7 @@ _KEPT_OUT = frozenset((State.QUARANTINED, State.REJECTED, State.FAILED, State.DI
 class Served:
     """The part of a service that looks up what is registered. [any thread]"""
 
+    config: Config
     _lock: ServiceLock
     _registries: Registries
     _known: KnownPlugins
@@ -80,6 +84,16 @@ class Served:
     def is_fallback(self, scheme: str) -> bool:
         """Return whether fsspec's client serves a scheme, since nobody else does."""
         return scheme not in self._registries.schemes.serving and self.owner(scheme) is not None
+
+    def foreseen_problem(self, scheme: str) -> tuple[str, str]:
+        """Return why what the configuration names for a scheme cannot be made, and what to do.
+
+        Nothing is imported for it but fsspec. ("", "") where nothing is foreseen.
+        """
+        serving = self._registries.schemes.serving.get(scheme)
+        is_made = not isinstance(serving, DeferredFilesystem)
+        configured = None if is_made else self.config.filesystems.get(scheme)
+        return ("", "") if configured is None else foreseen_problem(configured)
 
     def next_step(self, scheme: str) -> str:
         """Return how to have a scheme served that nobody serves; "" where that is not known."""

@@ -16,6 +16,7 @@ from modular_tf.isolation.rights import rights_here
 from modular_tf.tensorflow.import_prediction import FileRow, predict_import
 from modular_tf.tensorflow.installation import TensorFlowInstallation, find_tensorflow, releases
 from modular_tf.tensorflow.plugin_prediction import PluginRow, predict_plugins
+from modular_tf.tensorflow.scheme_report import AvailableScheme, report_schemes
 from modular_tf.tensorflow.store_report import StoreRow, report_stores
 
 if TYPE_CHECKING:
@@ -23,7 +24,15 @@ if TYPE_CHECKING:
 
     from modular_tf.service.service import PluginService
 
-__all__ = ["Diagnosis", "FileRow", "PluginRow", "StoreRow", "diagnose", "missing_in_tensorflow"]
+__all__ = [
+    "AvailableScheme",
+    "Diagnosis",
+    "FileRow",
+    "PluginRow",
+    "StoreRow",
+    "diagnose",
+    "missing_in_tensorflow",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +44,7 @@ class Diagnosis:
         files: The files that `import tensorflow` opens.
         plugins: The plugins that are installed.
         stores: What they read from the environment.
+        schemes: The schemes that work here, and those that a user may miss.
         limits: What worker processes are restricted to, and why not; "" where they are.
     """
 
@@ -42,13 +52,14 @@ class Diagnosis:
     files: tuple[FileRow, ...]
     plugins: tuple[PluginRow, ...]
     stores: tuple[StoreRow, ...]
+    schemes: tuple[AvailableScheme, ...]
     limits: Mapping[str, str]
 
     @property
     def is_well(self) -> bool:
         """Whether nothing is known to fail."""
-        rows: tuple[FileRow | PluginRow | StoreRow, ...]
-        rows = (*self.files, *self.plugins, *self.stores)
+        rows: tuple[FileRow | PluginRow | StoreRow | AvailableScheme, ...]
+        rows = (*self.files, *self.plugins, *self.stores, *self.schemes)
         return not any(row.is_bad for row in rows)
 
 
@@ -73,11 +84,12 @@ def diagnose(service: PluginService, paths: SearchPaths | None = None) -> Diagno
             predict_import(tensorflow, where, process, config),
             predict_plugins(records, tensorflow, process, config),
             report_stores(records),
+            report_schemes(service, releases().schemes if tensorflow else ()),
             rights_here(),
         )
 
 
 def missing_in_tensorflow(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """Return the schemes that plugins serve here and TensorFlow lacks."""
-    served = {scheme for row in diagnosis.plugins for scheme in row.schemes}
+    """Return the schemes that are served here and that TensorFlow lacks."""
+    served = {row.scheme for row in diagnosis.schemes if row.plugin}
     return tuple(sorted(served.difference(releases().schemes)))

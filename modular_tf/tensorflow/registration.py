@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from modular_tf.errors import AlreadyExistsError, NotFoundError
 from modular_tf.events import EventLog
 from modular_tf.native.bridge_library import bridge_path
 from modular_tf.service.default import default_service
+from modular_tf.service.fsspec_clients import missed_schemes
 from modular_tf.tensorflow.bindings import Binding, bind, bound_names, unbind
 from modular_tf.tensorflow.report import Outcome, Registration, SchemeRow
 
@@ -26,6 +28,7 @@ SWITCH = "MODULAR_TF_TENSORFLOW"
 _log = EventLog("tensorflow")
 _lock = ForkLock()
 _MAX_WAIT_AT_EXIT_S = 5.0
+_has_warned = False
 _FRAMEWORK = "libtensorflow_framework.so.2"
 
 
@@ -47,7 +50,8 @@ def register(
         service: Whose schemes; by default those of the default service.
 
     Returns:
-        One row per scheme.
+        One row per scheme. Where none of all schemes is served, a warning says once what brings
+        some.
 
     Raises:
         NotFoundError: A scheme was named that nobody serves.
@@ -63,12 +67,33 @@ def register(
     with _lock:
         _connect(tf)
         rows = [_register_one(tf, binding) for binding in wanted]
+        warns = schemes is None and not any(row.is_served for row in rows) and _warns_now()
+    if warns:
+        warnings.warn(_nothing_served(serving), stacklevel=2)
     for row in rows:
         if not row.is_served:
             _log.info("tensorflow.scheme_left", scheme=row.scheme, message=row.message)
             if schemes is not None:
                 raise AlreadyExistsError(f"{row.message}; {row.remedy}")
     return Registration(tuple(rows), tf.__version__)
+
+
+def _warns_now() -> bool:
+    """Return whether a warning that nothing is served is due, which is once in a process."""
+    global _has_warned
+    due, _has_warned = not _has_warned, True
+    return due
+
+
+def _nothing_served(service: PluginService) -> str:
+    steps = ((scheme, service.next_step(scheme)) for scheme in missed_schemes())
+    return "; ".join(
+        [
+            "modular_tf serves TensorFlow no scheme: no plugin and no client of fsspec was found",
+            *(f"{scheme}: {step}" for scheme, step in steps),
+            "`modular-tf doctor` says more",
+        ]
+    )
 
 
 def register_filesystem(

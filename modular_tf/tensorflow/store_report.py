@@ -17,7 +17,6 @@ from modular_tf.loading.storage_options import storage_options_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from modular_tf.loading.workarounds import Workarounds
     from modular_tf.service.report import PluginRecord
 
 _PATIENCE_S = 15.0  # one look-up of a name and one connection take 8 s at most
@@ -84,7 +83,7 @@ class _Store:
         self._places = workarounds.needs_library
         self._check = EndpointCheck(with_copies, record.name)
         self._problem = f"no answer in {_PATIENCE_S:.0f} seconds"
-        self.variables = _variables(workarounds, record.path or "", scheme)
+        self.variables = variables_of(record.path or "", scheme)
 
     def look(self) -> None:
         """Find out whether the server accepts connections."""
@@ -118,12 +117,14 @@ def _missing_library(places: Iterable[str]) -> str:
     return "; ".join(problems)
 
 
-def _variables(workarounds: Workarounds, path: str, scheme: str) -> tuple[str, ...]:
+def variables_of(library: str, scheme: str) -> tuple[str, ...]:
+    """Return the variables that a plugin reads for a scheme, by the file name of its library."""
+    workarounds = workarounds_for(library, scheme)
     names = (
         *workarounds.endpoint_variables,
         *workarounds.endpoint_switches,
         *workarounds.credential_variables,
-        *storage_options_of(path, scheme).variables.values(),
+        *storage_options_of(library, scheme).variables.values(),
         *workarounds.environment_copies,
         *(name for sources in workarounds.environment_copies.values() for name in sources),
         *workarounds.environment_removed,

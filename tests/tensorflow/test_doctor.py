@@ -223,6 +223,56 @@ def test_a_dead_server_is_told_without_secrets(wild_plugins: WildPlugins) -> Non
     assert _SECRET not in f"{found}{page.stdout}{page.stderr}"
 
 
+_BRINGS_S3 = "to have it: `modular-tf fetch tensorflow-io` or `pip install s3fs`"
+
+
+@pytest.mark.parametrize("variable", ["S3_ENDPOINT", "AWS_ACCESS_KEY_ID"])
+def test_a_scheme_that_is_wanted_and_nobody_serves_fails(site: Path, variable: str) -> None:
+    env = {"MODULAR_TF_FSSPEC_FALLBACK": "1"}
+    without, before = _doctor(site, env=env)
+    status, found = _doctor(site, env={**env, variable: _SECRET})
+    page = _run(site, env={**env, variable: _SECRET}).stdout
+
+    rows = {row["scheme"]: row for row in found["schemes"]}
+    assert (without, status, before["well"], found["well"]) == (0, 1, True, False)
+    assert rows["s3"]["wanted_by"] == [variable]
+    assert rows["s3"]["remedy"] == _BRINGS_S3
+    assert (rows["gs"]["in_tensorflow"], rows["gs"]["remedy"]) == (True, "")
+    assert "! s3           nobody" in page
+    assert f"-> {_BRINGS_S3}" in page
+    assert _SECRET not in f"{found}{page}"
+
+
+def test_what_nobody_serves_is_named_where_nothing_fails(site: Path) -> None:
+    done = _run(site)
+    assert done.returncode == 0
+    (last,) = [line for line in done.stdout.splitlines() if line.startswith("Nothing is known")]
+    assert last.startswith("Nothing is known to fail, but nobody serves az, ")
+
+
+def test_a_client_of_fsspec_and_the_configuration_count(site: Path, tmp_path: Path) -> None:
+    config, client = tmp_path / "c.toml", tmp_path / "clients"
+    config.write_text(
+        '[filesystems]\nmine = "fsspec"\nmemory = "fsspec"\nlake = {object = "nowhere.at:all"}\n'
+        'token = {fsspec = "memory", token = {env = "NO_SUCH_VARIABLE"}}\n'
+    )
+    client.mkdir()
+    (client / "s3fs.py").write_text("raise SystemExit('imported')\n")
+    env = {"MODULAR_TF_FSSPEC_FALLBACK": "1", "MODULAR_TF_CONFIG": str(config), "S3_ENDPOINT": "x"}
+
+    status, found = _doctor(site, client, env=env)
+
+    rows = {row["scheme"]: row for row in found["schemes"]}
+    assert status == 1
+    assert rows["s3"]["plugin"] == "fsspec.s3"
+    assert rows["s3"]["message"] == "scheme 's3' is served by s3fs, since no plugin serves it"
+    assert {scheme for scheme, row in rows.items() if row["bad"]} == {"mine", "lake", "token"}
+    assert rows["mine"]["message"] == "fsspec knows no protocol 'mine'"
+    assert rows["lake"]["message"].startswith("nowhere is not installed")
+    assert "NO_SUCH_VARIABLE" in rows["token"]["message"]
+    assert {"s3", "memory"} <= set(found["lacking"])
+
+
 def test_the_page_marks_what_fails_and_says_what_to_do(site: Path) -> None:
     _lay(site, "SE_InitPlugin aborts")
 

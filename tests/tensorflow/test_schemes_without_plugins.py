@@ -47,3 +47,31 @@ def test_an_installed_client_needs_not_even_that(run_python, s3fs_environment, s
     names = {"AWS_ENDPOINT_URL": s3_store.endpoint, "MODULAR_TF_FSSPEC_FALLBACK": "1"}
     uri = "s3://fixture/fallback/records"
     run_python(_READ_AND_WRITE, uri, env={**s3fs_environment, **names}, timeout=240)
+
+
+def test_nothing_that_is_served_is_warned_of_once_with_what_brings_it(
+    run_python, tensorflow_environment
+):
+    run_python(
+        """
+        import warnings
+        import tensorflow
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            import modular_tf.tensorflow.auto as auto
+            import modular_tf.tensorflow as mtft
+            mtft.register()
+        said = [str(one.message) for one in caught if "modular_tf serves" in str(one.message)]
+        assert auto.registration.schemes == ()
+        assert len(said) == 1, said
+        assert "s3: to have it: `modular-tf fetch tensorflow-io` or `pip install s3fs`" in said[0]
+        try:
+            mtft.register(["s3"])
+        except FileNotFoundError as error:
+            assert "`pip install s3fs`" in str(error), error
+        else:
+            raise AssertionError("s3 is served")
+        """,
+        env=tensorflow_environment,
+        timeout=240,
+    )

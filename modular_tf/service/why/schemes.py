@@ -29,6 +29,9 @@ def about_scheme(service: PluginService, scheme: str) -> Iterator[Fact]:
         served = f"{subject} is served by {owner}"
         yield Fact(subject, STATE, service.fallback_sentence(scheme) if is_fallback else served)
         yield from (outcome(subject, "serves", r) for r in service.plugins() if r.name == owner)
+        problem, remedy = service.foreseen_problem(scheme)
+        if problem:
+            yield Fact(subject, "problem", problem, None, remedy)
     elif contest:
         yield Fact(subject, STATE, f"{subject} is not served, though a plugin offers it")
         if step := service.next_step(scheme):
