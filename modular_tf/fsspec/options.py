@@ -27,6 +27,7 @@ _OF_FSSPEC = frozenset(("asynchronous", "loop"))  # it passes them to filesystem
 _SECRET = re.compile(r"SECRET|TOKEN|PASSW|SAS|KEY$")
 
 
+_OF_PYTHON = "no plugin serves the scheme; give the option in [filesystems] of the configuration"
 _told: set[tuple[str, str]] = set()  # scheme and option
 
 
@@ -79,8 +80,9 @@ def environment_of(
         and not _has_no_effect(name, value, known)
         and not _is_said_by_endpoint(name, value, known, endpoints)
     ]
+    no_setting = "the plugin has no such setting" if library else _OF_PYTHON
     unmet = [
-        f"{name!r}: {_advice(name, known)}"
+        f"{name!r}: {_advice(name, known) or no_setting}"
         for name, value in meant
         if not _is_said(name, value, known)
     ]
@@ -181,4 +183,4 @@ def _advice(name: str, known: StorageOptions) -> str:
     if name in known.variables:
         variable = known.variables[name]
         return f"expected {known.files.get(variable, 'a text')}, for {variable}"
-    return known.advice.get(name, "the plugin has no such setting")
+    return known.advice.get(name, "")

@@ -6,8 +6,9 @@ import sys
 import warnings
 from functools import cache
 from importlib import resources
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
+
+from modular_tf.service.fsspec_clients import is_installed
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -55,7 +56,7 @@ def warn_of_own_clients(schemes: Collection[str], stacklevel: int) -> None:
     """
     for client in _own_clients():
         new = [s for s in client.schemes if s in schemes and (client.module, s) not in _told]
-        if new and _is_installed(client.module):
+        if new and is_installed(client.module):
             uris = ", ".join(f"{scheme}://" for scheme in new)
             message = f"{client.who} opens {uris} past the plugin; to use it, {client.remedy}"
             warnings.warn(message, OwnClientWarning, stacklevel=stacklevel + 1)
@@ -69,13 +70,3 @@ def _own_clients() -> tuple[OwnClient, ...]:
         OwnClient(row["module"], row["who"], tuple(row["schemes"]), row["remedy"])
         for row in tomllib.loads(text)["client"]
     )
-
-
-def _is_installed(module: str) -> bool:
-    """Tell whether a module could be imported, without doing that."""
-    if module in sys.modules:
-        return True
-    try:
-        return find_spec(module) is not None
-    except Exception:  # noqa: BLE001  (of a package above it that is broken)
-        return False

@@ -60,7 +60,10 @@ class Served:
         or fsspec has for a scheme that nobody else serves (`fallback_schemes`).
         """
         serving = {s: fs.plugin for s, fs in self._registries.schemes.serving.items()}
-        return dict(sorted({**self._registries.fallback.owners(), **serving}.items()))
+        return dict(sorted({**self._fallback_owners(), **serving}.items()))
+
+    def _fallback_owners(self) -> dict[str, str]:
+        return {} if self._lock.closed else self._registries.fallback.owners()
 
     def fallback_schemes(self) -> dict[str, str]:
         """Return the schemes that fsspec's clients serve, since nobody else does.
@@ -68,8 +71,7 @@ class Served:
         Returns:
             Who serves it and why, by scheme, each one sentence without a full stop.
         """
-        owners = self._registries.fallback.owners()
-        others = owners.keys() - self._registries.schemes.serving.keys()
+        others = self._fallback_owners().keys() - self._registries.schemes.serving.keys()
         return {scheme: self.fallback_sentence(scheme) for scheme in sorted(others)}
 
     def fallback_sentence(self, scheme: str) -> str:
@@ -79,7 +81,9 @@ class Served:
     def owner(self, scheme: str) -> str | None:
         """Return the name of who serves a scheme, as `schemes`; None for nobody."""
         serving = self._registries.schemes.serving.get(scheme)
-        return self._registries.fallback.owner(scheme) if serving is None else serving.plugin
+        if serving is not None:
+            return serving.plugin
+        return None if self._lock.closed else self._registries.fallback.owner(scheme)
 
     def is_fallback(self, scheme: str) -> bool:
         """Return whether fsspec's client serves a scheme, since nobody else does."""

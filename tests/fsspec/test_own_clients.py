@@ -29,7 +29,7 @@ def installed(monkeypatch):
     """Let exactly these libraries be installed, of those that are known to have clients."""
 
     def choose(*modules):
-        monkeypatch.setattr(own_clients, "_is_installed", lambda module: module in modules)
+        monkeypatch.setattr(own_clients, "is_installed", lambda module: module in modules)
 
     return choose
 

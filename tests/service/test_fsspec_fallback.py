@@ -12,6 +12,7 @@ from fsspec.registry import known_implementations
 
 import modular_tf.fsspec as our_fsspec
 from modular_tf.errors import (
+    ClosedError,
     ConfigError,
     FailedPreconditionError,
     NotFoundError,
@@ -143,6 +144,32 @@ def test_our_own_face_in_fsspec_is_never_gone_to(client, falling_back, fixture_p
         assert type(service.filesystem("fixture").implementation.fs).__name__ == "Client"
     finally:
         registration.undo()
+
+
+def test_nor_by_what_the_configuration_names(make_service):
+    service = make_service(config=Config(filesystems={"memory": "fsspec"}))
+    registration = our_fsspec.register(service, clobber=True, schemes=["memory"])
+    try:
+        with fsspec.open("memory://ours/file", "wb") as file:
+            file.write(b"x")
+        assert isinstance(fsspec.filesystem("memory"), ModularFileSystem)
+        assert MemoryFileSystem().cat("/ours/file") == b"x"
+    finally:
+        registration.undo()
+
+
+def test_a_closed_service_serves_nothing(client, falling_back):
+    service = falling_back()
+    assert service.filesystem("fixture")
+    service.close()
+    assert service.schemes() == service.fallback_schemes() == {}
+    with pytest.raises(ClosedError):
+        service.filesystem("fixture")
+
+
+def test_options_of_a_call_are_refused_with_what_to_do(client, falling_back):
+    with pytest.raises(TypeError, match=r"'key': no plugin serves .* in \[filesystems\]"):
+        ModularFileSystem("fixture", service=falling_back(), key="x")
 
 
 def test_what_fsspec_serves_is_not_registered_in_fsspec(client, falling_back):

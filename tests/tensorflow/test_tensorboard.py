@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures.clients import client_libraries, with_places
 from tests.fixtures.compiler import compile_object, link_library
 from tests.fixtures.process_group import running_server
-from tests.fixtures.tensorflow import installed
+from tests.fixtures.tensorflow import installed, tensorflow_folder
 
 pytestmark = [pytest.mark.xdist_group("tensorflow")]
 
@@ -88,6 +89,19 @@ def test_shows_a_bucket(run_python, tensorflow_environment, wild_plugins, s3_sto
     environment = {**tensorflow_environment, **s3_store.environment}
     environment["MODULAR_TF_PLUGIN_PATH"] = str(wild_plugins.io_library)
     folder = s3_store.uri("tensorboard")
+    run_python(_WRITE, "s3", folder, env=environment)
+
+    assert _losses_shown(folder, environment, tmp_path / "log") == _LOSSES
+
+
+@pytest.mark.emulator
+def test_shows_a_bucket_by_an_installed_client(
+    run_python, tensorflow_environment, s3_store, tmp_path
+):
+    environment = {**tensorflow_environment, **s3_store.environment}
+    environment |= with_places(tensorflow_folder(), client_libraries("store-clients"))
+    environment |= {"AWS_ENDPOINT_URL": s3_store.endpoint, "MODULAR_TF_FSSPEC_FALLBACK": "1"}
+    folder = s3_store.uri("tensorboard-by-a-client")
     run_python(_WRITE, "s3", folder, env=environment)
 
     assert _losses_shown(folder, environment, tmp_path / "log") == _LOSSES
