@@ -92,6 +92,10 @@ class ClientOps(ABC):
     def _is_directory(self, path: str) -> bool:
         return self._statistics(path).is_directory
 
+    def _is_file(self, path: str) -> bool:
+        """Return whether a file has a name that may be that of a directory too."""
+        return not self._is_directory(path)
+
     @abstractmethod
     def _children(self, path: str, *, asks: bool = True) -> list[Child]:
         """Return the entries of a directory; a name that is listed twice is also a file.
@@ -237,7 +241,7 @@ class ClientOps(ABC):
             return False
         try:
             path = self.translate_name(uri)
-            return not self._is_directory(path) and self._is_above_others(path)
+            return self._is_file(path) and self._is_above_others(path)
         except Exception:  # noqa: BLE001  (of any client: there is no file)
             return False
 

@@ -11,7 +11,7 @@ from glob import has_magic
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import UnimplementedError
-from modular_tf.filesystem.client_ops import Child, ClientOps
+from modular_tf.filesystem.client_ops import Child, ClientOps, wrong_kind
 from modular_tf.filesystem.fsspec_files import (
     FsspecRandomAccessFile,
     FsspecWritableFile,
@@ -51,21 +51,30 @@ class FsspecOps(ClientOps):
 
     # -- questions ----------------------------------------------------------------------------
 
-    def is_file_and_directory(self, uri: str) -> bool:
-        """Return whether a name is that of a file and of a directory, as stores allow it."""
-        path = self.translate_name(uri)
-        if self.disk_path(uri) is not None:
+    def _is_file(self, path: str) -> bool:
+        # Some implementations take every name that others lie below for a directory.
+        if self._names.are_urls:  # which name no directory too
             return False
         try:
-            # Some implementations take every name that others lie below for a directory.
-            is_directory = self._is_directory(path)
-            return self._is_above_others(path) and (
-                not is_directory or isinstance(self.fs.cat_file(path, 0, 1), bytes)
-            )
-        except Exception:  # noqa: BLE001  (of any implementation: there is no file)
+            return isinstance(self.fs.cat_file(path, 0, 1), bytes)
+        except FileNotFoundError:
             return False
+        except Exception:  # noqa: BLE001  (an empty file has no first byte; a directory has none)
+            return not self._is_directory(path)
+
+    def _forget(self, path: str) -> None:
+        """Have the client ask the store about a path, and not its cache of listings.
+
+        Some keep a listing for as long as the process lives, whatever others change, and s3fs even
+        the old length of a file that it wrote anew itself.
+        """
+        for one in (path, path.rstrip("/").rpartition("/")[0]):
+            with suppress(Exception):  # of any implementation: it keeps nothing of such a path
+                if one:
+                    self.fs.invalidate_cache(one)
 
     def _info(self, path: str) -> dict[str, Any]:
+        self._forget(path)
         info: dict[str, Any] = self.fs.info(path)
         # Over HTTP every URL is a file to fsspec; the one that the server redirected to tells more.
         return {**info, "type": "directory"} if is_directory_url(info.get("url")) else info
@@ -88,7 +97,18 @@ class FsspecOps(ClientOps):
             return _nanoseconds(self.fs.modified(path))
         return 0
 
+    def _listed(self, uri: str, *, is_thorough: bool) -> list[Child]:
+        if self._names.are_urls:  # to list what is no directory, it would be read
+            return super()._listed(uri, is_thorough=is_thorough)
+        with translated_errors("get_children", uri):
+            path = self.translate_name(uri)
+            children = self._children(path, asks=is_thorough)
+            if not children and not self._is_directory(path):
+                raise wrong_kind("get_children", uri, "not a directory")
+            return children
+
     def _children(self, path: str, *, asks: bool = True) -> list[Child]:
+        self._forget(path)
         entries = self.fs.ls(path, detail=True)
         children = [
             Child(name, is_directory, _listed_statistics(entry))
@@ -102,6 +122,7 @@ class FsspecOps(ClientOps):
         if self._names.are_urls:  # a page may be any file, which would be read to list it
             return False
         below = f"{plain_path(path)}/"
+        self._forget(path)
         try:
             return any(one.startswith(below) for one in self.fs.ls(path.rstrip("/"), detail=False))
         except Exception:  # noqa: BLE001  (of any implementation: most list no file)

@@ -91,6 +91,9 @@ class ObstoreOps(ClientOps):
             return DIRECTORY
         raise FileNotFoundError(f"{path!r} does not exist")
 
+    def _is_file(self, path: str) -> bool:
+        return bool(path) and self._is_object(path)
+
     def _children(self, path: str, *, asks: bool = True) -> list[Child]:  # noqa: ARG002
         return self._listed_below(path)[0]
 
