@@ -34,11 +34,11 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     with session(options, load=None) as service:
         report = service.load() if options.load else service.discover()
         fallback = service.fallback_schemes()
-    plugins = [_as_object(record) for record in report.plugins]
+    plugins = [plugin_object(record) for record in report.plugins]
     if printer.json:
         printer.json_object(plugins=plugins, **({"fallback": fallback} if fallback else {}))
     else:
-        _show(plugins, printer, with_warnings=options.verbose > 0)
+        show_plugins(plugins, printer, with_warnings=options.verbose > 0)
         show_fallback(fallback, printer)
     report_problems(report.problems)
     if not plugins:
@@ -46,7 +46,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     return Exit.DONE if plugins else Exit.NOTHING
 
 
-def _as_object(record: PluginRecord) -> dict[str, Any]:
+def plugin_object(record: PluginRecord) -> dict[str, Any]:
     """Return a record as a JSON object, with the reason why it is not loaded."""
     reasons = [reason.as_dict() for reason in record.reasons]
     if record.state is State.FOUND and not reasons:
@@ -58,7 +58,8 @@ def _as_object(record: PluginRecord) -> dict[str, Any]:
     return told
 
 
-def _show(plugins: list[dict[str, Any]], printer: Printer, *, with_warnings: bool) -> None:
+def show_plugins(plugins: list[dict[str, Any]], printer: Printer, *, with_warnings: bool) -> None:
+    """Show plugins as a table; to a person, why one does not serve stands below it."""
     if not printer.terminal:
         headers = (*_HEADERS, "path", "reason", "warnings")
         printer.table(headers, [(*_row(p), p["path"], *_notes(p)) for p in plugins])
@@ -93,12 +94,13 @@ def _row(plugin: dict[str, Any]) -> tuple[str, ...]:
     schemes = [f"{scheme}://" if scheme else "local paths" for scheme in plugin["schemes"]]
     kernels = [counted(plugin["kernels"], "kernel")] if plugin.get("kernels") else []
     serves = [*schemes, *plugin["device_types"], *kernels]
+    whose = f" ({plugin['distribution']})" if plugin["distribution"] else ""
     return (
         plugin["name"],
         plugin["state"],
         ", ".join(plugin["kinds"]),
         ", ".join(serves),
-        plugin["source"],
+        f"{plugin['source']}{whose}",
     )
 
 

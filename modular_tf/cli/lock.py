@@ -120,10 +120,8 @@ def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened
     Else that is known of some plugins and not of others, as the scan cache happens to hold.
     """
     from modular_tf.discovery.linking.environment_libraries import environment_libraries  # noqa: PLC0415
-    from modular_tf.discovery.sources.installed import installed_distributions  # noqa: PLC0415
     from modular_tf.discovery.trust.lock_file import LockedPlugin, LockFile  # noqa: PLC0415
 
-    labels = {found.name: found.label for found in installed_distributions(sys.path)}
     brought = environment_libraries()
     plugins = []
     for record in records:
@@ -135,7 +133,7 @@ def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened
             LockedPlugin(
                 name=record.name,
                 library=_locked(library),
-                distribution=labels.get(plugin.candidate.distribution or ""),
+                distribution=plugin.candidate.brought_by,
                 schemes=record.schemes,
                 device_types=record.device_types,
                 companions=tuple(map(_locked, companions)),

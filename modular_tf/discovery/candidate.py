@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from modular_tf.discovery.sources.installed import unpacked_wheel
+
 __all__ = ["Candidate", "Source", "Twin"]
 
 
@@ -61,3 +63,19 @@ class Candidate(NamedTuple):
     identity: tuple[int, int]
     name: str
     twins: tuple[Twin, ...] = ()
+
+    @property
+    def brought_by(self) -> str | None:
+        """Name and version of the distribution that brings it; None where none is known.
+
+        Raises:
+            ShortageError: This process has too few descriptors or too little memory now.
+        """
+        if self.distribution is None:
+            return None
+        for origin in (self.origin, *(twin.origin for twin in self.twins)):
+            label = origin.partition(": ")[0]  # an entry point's name follows
+            if label.partition(" ")[0] == self.distribution:
+                return label
+        wheel = unpacked_wheel(self.path)
+        return self.distribution if wheel is None else wheel.label

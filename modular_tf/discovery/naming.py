@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.sources.installed import unpacked_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["file_stem", "plugin_names"]
 
-_BY_DISTRIBUTION = frozenset((Source.ENTRY_POINT, Source.DISTRIBUTION))
-
 
 def plugin_names(sightings: Sequence[Sighting]) -> list[str]:
     """Return a name for each sighting, in the same order, no two alike.
@@ -23,11 +21,7 @@ def plugin_names(sightings: Sequence[Sighting]) -> list[str]:
     A plugin that is the only one of its distribution has the distribution's name; all others have
     that of their file. Of equal names the first is kept, the next get "#2", "#3" and so on.
     """
-    shared = Counter(
-        seen.distribution
-        for seen in sightings
-        if seen.distribution is not None and seen.source in _BY_DISTRIBUTION
-    )
+    shared = Counter(map(_installation_of, sightings))
     return list(_distinct(_plain_name(seen, shared) for seen in sightings))
 
 
@@ -39,10 +33,14 @@ def file_stem(path: str) -> str:
     return stem.removeprefix("lib") or base
 
 
-def _plain_name(seen: Sighting, shared: Counter[str]) -> str:
-    name = seen.distribution
-    if name is not None and shared[name] == 1 and seen.source in _BY_DISTRIBUTION:
-        return name
+def _installation_of(seen: Sighting) -> tuple[str | None, str | None]:
+    """Return the distribution of a file, and the folder of its unpacked wheel."""
+    return seen.distribution, seen.distribution and unpacked_folder(seen.path)
+
+
+def _plain_name(seen: Sighting, shared: Counter[tuple[str | None, str | None]]) -> str:
+    if seen.distribution is not None and shared[_installation_of(seen)] == 1:
+        return seen.distribution
     return file_stem(seen.path)
 
 

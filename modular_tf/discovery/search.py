@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from modular_tf.discovery.candidate import Candidate, Source, Twin
 from modular_tf.discovery.file_identity import real_path
 from modular_tf.discovery.naming import plugin_names
-from modular_tf.discovery.sources.distributions import read_distribution, search_distributions
+from modular_tf.discovery.sources.distributions import (
+    read_distribution,
+    search_distributions,
+    search_unpacked_wheels,
+)
 from modular_tf.discovery.sources.entry_points import search_entry_points
-from modular_tf.discovery.sources.installed import Installation, installed_distributions
+from modular_tf.discovery.sources.installed import (
+    ExcessiveMetadataError,
+    Installation,
+    installed_distributions,
+    unpacked_wheel,
+)
 from modular_tf.discovery.sources.named_paths import (
     search_arguments,
     search_config,
@@ -30,12 +39,14 @@ from modular_tf.discovery.sources.search_paths import (
 )
 from modular_tf.discovery.sources.tensorflow_plugins import search_tensorflow_plugins
 from modular_tf.rules import Violation
-from modular_tf.rules.shortage import SHORTAGE, ShortageError
+from modular_tf.rules.shortage import SHORTAGE, ShortageError, raise_shortage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from modular_tf.discovery.record_rows import RecordRow
     from modular_tf.discovery.sources.distributions import Recall
+    from modular_tf.discovery.sources.installed import InstalledDistribution
 
 __all__ = ["FoundCandidates", "discover", "discover_named", "installed_among"]
 
@@ -89,11 +100,13 @@ def discover(
         if source in paths.sources:
             try:
                 search()
+                search_unpacked_wheels(log, recall)
             except ShortageError as error:  # the next search begins anew
                 message = f"plugins of source {source.value!r} cannot be searched now"
                 problem = Violation(SHORTAGE, f"{message}: {error.message}", path=error.filename)
                 log.problems.append(problem)
-    return FoundCandidates(_candidates(log.sightings), tuple(log.problems), tuple(log.places))
+    candidates = _candidates(log.sightings, _same_by_record(log.sightings, installed))
+    return FoundCandidates(candidates, tuple(log.problems), tuple(log.places))
 
 
 def discover_named(path: str) -> FoundCandidates:
@@ -118,12 +131,54 @@ def _installed_places() -> tuple[str, ...]:
     return tuple({os.path.join(path, "") for path in (*places, *map(real_path, places))})
 
 
-def _candidates(sightings: Iterable[Sighting]) -> tuple[Candidate, ...]:
-    """Return one candidate for each file, from its first sighting; the later ones are its twins."""
+def _same_by_record(sightings: Sequence[Sighting], installation: Installation) -> dict[str, str]:
+    """Return the libraries with the bytes of an earlier sighting, each with the path of that one.
+
+    A wheel may be unpacked into several directories, and be installed as well. That its libraries
+    are the same is known from the RECORDs.
+    """
+    wheels = {found for seen in sightings if (found := _wheel_of(seen)) is not None}
+    if not wheels:
+        return {}
+    names = {wheel.name for wheel in wheels}
+    known = [*wheels, *(found for found in installation.distributions if found.name in names)]
+    rows: dict[tuple[str, RecordRow], str] = {}
+    same = {}
+    for seen in sightings:
+        for found in known:
+            if found.name == seen.distribution and seen.path.startswith(f"{found.location}/"):
+                row = _row_of(os.path.relpath(seen.path, found.location), found)
+                if row is not None and row.hash.startswith(b"sha") and os.path.exists(seen.path):
+                    same[seen.path] = rows.setdefault((found.name, row), seen.path)
+    return same
+
+
+def _wheel_of(seen: Sighting) -> InstalledDistribution | None:
+    return None if seen.distribution is None else unpacked_wheel(seen.path)
+
+
+def _row_of(path: str, distribution: InstalledDistribution) -> RecordRow | None:
+    from modular_tf.discovery.record_rows import rows_that_name  # noqa: PLC0415  (hardly ever)
+
+    try:
+        rows = rows_that_name(distribution.read("RECORD"), os.fsencode(path))
+        return next((row for row in rows if row.path == path), None)
+    except (OSError, ExcessiveMetadataError) as error:
+        raise_shortage(error)
+        return None
+
+
+def _candidates(sightings: Iterable[Sighting], same: Mapping[str, str]) -> tuple[Candidate, ...]:
+    """Return one candidate for each file, from its first sighting; the later ones are its twins.
+
+    Args:
+        sightings: All that were found.
+        same: Files that are another one by their bytes, with the path of that one.
+    """
     groups: dict[tuple[int, int], list[Sighting]] = {}
     links: set[str] = set()
     for seen in sightings:
-        identity = _identity(seen.path, links)
+        identity = _identity(same.get(seen.path, seen.path), links)
         if identity is not None:
             groups.setdefault(identity, []).append(seen)
     names = plugin_names([group[0] for group in groups.values()])

@@ -10,17 +10,13 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.file_identity import see
-from modular_tf.discovery.sources.installed import installed_distributions
-from modular_tf.discovery.sources.search_paths import python_path
 from modular_tf.errors import NotFoundError
 from modular_tf.loading.known_packages import known_packages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.discovery.candidate import Candidate, Twin
     from modular_tf.service.plugin import Plugin
     from modular_tf.service.plugin_entry import PluginEntry
     from modular_tf.service.service import PluginService
@@ -144,13 +140,7 @@ def _described(plugin: Plugin) -> str:
 
 def _version_of(plugin: Plugin) -> str | None:
     """Return the version of the distribution that brings a plugin, as it was when it was found."""
-    name = plugin.candidate.distribution
-    sightings: list[Candidate | Twin] = [plugin.candidate, *plugin.candidate.twins]
-    for seen in sightings:
-        if seen.source is Source.DISTRIBUTION:  # its origin is name and version
-            return seen.origin.partition(" ")[2] or None
-    found = installed_distributions(python_path())
-    return next((one.version or None for one in found if one.name == name), None)
+    return (plugin.candidate.brought_by or "").partition(" ")[2] or None
 
 
 def _from(distribution: str | None, version: str | None) -> str:

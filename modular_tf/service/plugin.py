@@ -205,6 +205,7 @@ class Plugin(NamedTuple):
             self.decisions,
             outcome.kernels if outcome else 0,
             outcome.ops if outcome else 0,
+            self.candidate.brought_by,
         )
 
     # -- steps ----------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ class PluginRecord(NamedTuple):
         decisions: The steps that were decided, in order.
         kernels: How many kernels it brings.
         ops: How many operations of its own it defines.
+        distribution: Name and version of the distribution that brings it, if known.
     """
 
     name: str
@@ -88,6 +89,7 @@ class PluginRecord(NamedTuple):
     decisions: tuple[Decision, ...] = ()
     kernels: int = 0
     ops: int = 0
+    distribution: str | None = None
 
     @property
     def where(self) -> str:
@@ -107,6 +109,7 @@ class PluginRecord(NamedTuple):
             "name": self.name,
             "path": self.path,
             "source": self.source,
+            "distribution": self.distribution,
             "kinds": list(self.kinds),
             "state": self.state._value_,  # `value` takes three calls
             "schemes": list(self.schemes),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from modular_tf.cli.list_plugins import _show
+from modular_tf.cli.list_plugins import show_plugins
 from tests.cli.test_printer import on_terminal
 
 
@@ -39,6 +39,7 @@ RECORD = {
     "state": "failed",
     "path": "/p/liba.so",
     "source": "argument",
+    "distribution": None,
     "kinds": ["filesystem"],
     "schemes": [],
     "device_types": [],
@@ -53,7 +54,7 @@ RECORD = {
 
 
 def test_a_person_sees_every_reason_under_the_table():
-    seen = on_terminal(lambda printer: _show([RECORD], printer, with_warnings=False))
+    seen = on_terminal(lambda printer: show_plugins([RECORD], printer, with_warnings=False))
 
     assert "a (/p/liba.so)\n  failed: no cleanup [FS-013] Have one.\n" in seen
     assert "  failed: its own words\n" in seen
@@ -62,7 +63,7 @@ def test_a_person_sees_every_reason_under_the_table():
 
 
 def test_a_person_sees_warnings_when_asked_for():
-    seen = on_terminal(lambda printer: _show([RECORD], printer, with_warnings=True))
+    seen = on_terminal(lambda printer: show_plugins([RECORD], printer, with_warnings=True))
 
     assert "  warning: odd [LD-056]\n" in seen
     assert "list -v" not in seen

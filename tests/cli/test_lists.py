@@ -40,6 +40,7 @@ def test_list_as_json_has_exactly_the_documented_shape(mtf):
     assert posix == {
         "name": "posix_filesystem",
         "source": "bundled",
+        "distribution": None,
         "kinds": ["filesystem"],
         "state": "loaded",
         "schemes": ["", "file"],

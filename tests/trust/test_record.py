@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import shutil
 
 import pytest
 
@@ -259,3 +260,31 @@ def test_a_file_that_changes_while_it_is_read_is_refused(install, site, monkeypa
 
     verdict = verdict_on(file, site)
     assert (verdict.accepted, verdict.rule) == (False, "LD-082")
+
+
+@pytest.mark.parametrize("policy", [TrustPolicy(), REQUIRED])
+def test_the_record_of_an_unpacked_wheel_counts(install, site, policy, tmp_path):
+    file = install(f"spam/libspam.so,{written()},18")
+    folder = site.rename(tmp_path / "spam.wheel")
+    file = folder / file.relative_to(site)
+    verdict = TrustJudge(policy).judge(candidate(file, Source.USER_DIRECTORY, distribution="spam"))
+    assert (verdict.accepted, verdict.rule) == (True, "LD-078")
+    assert "RECORD of spam 1.2" in verdict.message
+
+    file.write_bytes(b"changed")
+
+    verdict = TrustJudge(policy).judge(candidate(file, Source.USER_DIRECTORY, distribution="spam"))
+    assert (verdict.accepted, verdict.rule) == (False, "LD-078")
+
+
+def test_each_version_has_its_own_record(install, site, tmp_path):
+    file = install(f"spam/libspam.so,{written()},18")
+    folder = tmp_path / "spam.wheel"
+    shutil.copytree(site, folder)
+    install(f"spam/libspam.so,{written(b'another version')},18", data=b"another version")
+    file = folder / file.relative_to(site)
+
+    assert verdict_on(file, site).rule == "LD-078"
+
+    file.write_bytes(b"another version")
+    assert not verdict_on(file, site).accepted

@@ -11,7 +11,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.sources.installed import ExcessiveMetadataError
+from modular_tf.discovery.sources.installed import (
+    ExcessiveMetadataError,
+    installed_distributions,
+)
 from modular_tf.discovery.sources.search_log import (
     MOST_LIBRARIES,
     Sighting,
@@ -34,9 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OWN_DISTRIBUTION",
+    "exports_init_symbol",
     "libraries_in_record",
     "read_distribution",
     "search_distributions",
+    "search_unpacked_wheels",
 ]
 
 OWN_DISTRIBUTION = "modular-tf"  # its plugins are source 9
@@ -57,7 +62,7 @@ def search_distributions(installation: Installation, log: SearchLog, recall: Rec
     hits: Counter[str] = Counter()
     for distribution in installation.distributions:
         if distribution.name != OWN_DISTRIBUTION:
-            found = _plugins_of(distribution, log, recall)
+            found = _plugins_of(distribution, Source.DISTRIBUTION, log, recall)
             hits[distribution.location] += len(found)
             log.sightings += found
     for location in installation.python_path:
@@ -68,6 +73,21 @@ def search_distributions(installation: Installation, log: SearchLog, recall: Rec
             exists=os.path.isdir(location),
             hits=hits[location],
         )
+
+
+def search_unpacked_wheels(log: SearchLog, recall: Recall) -> None:
+    """Search the unpacked wheels that a source has found: each is a distribution in its folder.
+
+    Args:
+        log: Names the folders, and takes what is found.
+        recall: As of `search_distributions`.
+    """
+    while log.unpacked_folders:
+        folder, source = log.unpacked_folders.pop(0)
+        for distribution in installed_distributions((folder,)):
+            found = _plugins_of(distribution, source, log, recall)
+            log.sightings += found
+            log.note_place(folder, source, distribution.label, exists=True, hits=len(found))
 
 
 def libraries_in_record(record: bytes) -> Iterator[str]:
@@ -96,7 +116,7 @@ def read_distribution(
 
 
 def _plugins_of(
-    distribution: InstalledDistribution, log: SearchLog, recall: Recall
+    distribution: InstalledDistribution, source: Source, log: SearchLog, recall: Recall
 ) -> list[Sighting]:
     def libraries() -> list[str]:
         listed = list(islice(libraries_in_record(distribution.read("RECORD")), MOST_LIBRARIES + 1))
@@ -116,7 +136,7 @@ def _plugins_of(
         log.problems.append(Violation(broken, message, path=path, origin=distribution.label))
         return []
     return [
-        Sighting(os.path.normpath(path), Source.DISTRIBUTION, distribution.label, distribution.name)
+        Sighting(os.path.normpath(path), source, distribution.label, distribution.name)
         for path in paths
     ]
 
@@ -127,12 +147,12 @@ def _is_plugin(path: str) -> bool | None:
     If a library that is no plugin is missing or damaged, that is not reported.
     """
     try:
-        return _exports_init_symbol(path)
+        return exports_init_symbol(path)
     except ElfError:
         return None
 
 
-def _exports_init_symbol(path: str) -> bool:
+def exports_init_symbol(path: str) -> bool:
     """Tell whether a library exports an init symbol.
 
     Raises:

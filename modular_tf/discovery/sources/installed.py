@@ -17,12 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = [
+    "UNPACKED_SUFFIX",
     "ExcessiveMetadataError",
     "Installation",
     "InstalledDistribution",
     "installed_distributions",
     "required_tensorflow",
+    "unpacked_folder",
+    "unpacked_wheel",
 ]
+
+UNPACKED_SUFFIX = ".wheel"
+"""How the name of a folder ends that has the plugins of one wheel, as an installer places them."""
 
 _SUFFIXES = (".dist-info", ".egg-info")
 _MOST_MIB = {"METADATA": 16, "RECORD": 64, "entry_points.txt": 1}
@@ -125,6 +131,22 @@ def installed_distributions(python_path: Iterable[str]) -> Iterator[InstalledDis
                 if found.name not in seen:
                     seen.add(found.name)
                     yield found
+
+
+def unpacked_folder(path: str) -> str | None:
+    """Return the folder of an unpacked wheel that a file is in; None for none."""
+    above, found, _ = path.rpartition(f"{UNPACKED_SUFFIX}{os.sep}")
+    return above + UNPACKED_SUFFIX if found else None
+
+
+def unpacked_wheel(path: str) -> InstalledDistribution | None:
+    """Return the distribution whose unpacked wheel a file is in; None for none.
+
+    Raises:
+        ShortageError: This process has too few descriptors or too little memory now.
+    """
+    folder = unpacked_folder(path)
+    return None if folder is None else next(installed_distributions((folder,)), None)
 
 
 def required_tensorflow(name: str | None, python_path: Iterable[str]) -> str | None:

@@ -7,6 +7,7 @@ import stat
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from modular_tf.discovery.sources.installed import UNPACKED_SUFFIX, unpacked_wheel
 from modular_tf.discovery.user_directories import NO_HOME, expand_home
 from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
@@ -61,12 +62,21 @@ class SearchedPlace(NamedTuple):
 
 
 class SearchLog:
-    """Collects sightings, places and problems; sources write to it in order of precedence."""
+    """Collects sightings, places and problems; sources write to it in order of precedence.
+
+    Attributes:
+        sightings: The files.
+        places: The places.
+        problems: The problems.
+        unpacked_folders: Folders of unpacked wheels that are still to be searched, each with the
+            source that found it.
+    """
 
     def __init__(self) -> None:
         self.sightings: list[Sighting] = []
         self.places: list[SearchedPlace] = []
         self.problems: list[Violation] = []
+        self.unpacked_folders: list[tuple[str, Source]] = []
         self._libraries: Counter[str] = Counter()  # of entry points, by distribution
 
     def look_at(
@@ -79,7 +89,7 @@ class SearchLog:
         required: bool = False,
         keep: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """Search a file with any name, or a directory.
+        """Search a file with any name, or a directory; note the unpacked wheels in it.
 
         Args:
             path: The place; `~` and relative paths are resolved.
@@ -101,7 +111,12 @@ class SearchLog:
         if mode is None:
             self.note_place(path, source, origin, exists=False, hits=0)
             return
-        listed = self._list(path, origin) if stat.S_ISDIR(mode) else [path]
+        if stat.S_ISDIR(mode):
+            listed = self._list(path, source, origin)
+        else:
+            listed = [path]
+            if distribution is None and (wheel := unpacked_wheel(path)) is not None:
+                distribution = wheel.name
         most = MOST_LIBRARIES - (self._libraries[distribution] if distribution else 0)
         if len(listed) > most:
             message = f"{path} has {len(listed)} libraries, named by {origin}: {most} are searched"
@@ -146,7 +161,7 @@ class SearchLog:
             self.problems.append(Violation(rules.READABLE, message, path=path, origin=origin))
         return None
 
-    def _list(self, directory: str, origin: str) -> list[str]:
+    def _list(self, directory: str, source: Source, origin: str) -> list[str]:
         try:
             names = os.listdir(directory)
         except OSError as error:
@@ -157,6 +172,10 @@ class SearchLog:
             )
             return []
         prefix = os.path.join(directory, "")
+        unpacked = [prefix + name for name in sorted(names) if name.endswith(UNPACKED_SUFFIX)]
+        if directory.endswith(UNPACKED_SUFFIX):
+            unpacked = [directory]
+        self.unpacked_folders += [(folder, source) for folder in unpacked]
         return [prefix + name for name in sorted(names) if is_plugin_file_name(name)]
 
 

@@ -12,6 +12,7 @@ from modular_tf.discovery.record_rows import rows_that_name
 from modular_tf.discovery.sources.installed import (
     ExcessiveMetadataError,
     installed_distributions,
+    unpacked_wheel,
 )
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.rules import Violation
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.trust.judged_file import JudgedFile
     from modular_tf.discovery.trust.paths import PathJudge
 
-__all__ = ["Records"]
+__all__ = ["Records", "read_hash"]
 
 _ALGORITHMS = ("sha256", "sha384", "sha512")  # weaker ones vouch for nothing
 
@@ -62,7 +63,7 @@ class Records:
         self._paths = paths
         self._required = required
         self._installed: dict[str, InstalledDistribution] | None = None
-        self._read: dict[str, bytes] = {}
+        self._read: dict[str, bytes] = {}  # by the metadata directory
 
     def verdict(
         self, file: JudgedFile, distribution: str | None, otherwise: TrustVerdict
@@ -95,7 +96,9 @@ class Records:
 
     def _hashes_of(self, file: JudgedFile, distribution: str | None) -> Iterator[_RecordedHash]:
         """Yield the hashes of a file in the first distribution that lists it."""
-        for found in self._distributions(distribution):
+        unpacked = unpacked_wheel(file.path)
+        others = self._distributions(distribution)
+        for found in others if unpacked is None else (unpacked, *others):
             record = os.path.join(found.metadata_directory, "RECORD")
             if self._required and not self._is_safe(record):
                 continue
@@ -107,7 +110,7 @@ class Records:
                 and _leads_to(file, os.path.join(found.location, row.path))
             )
             for written in rows:
-                yield _RecordedHash(found.label, record, written, *_read_hash(written))
+                yield _RecordedHash(found.label, record, written, *read_hash(written))
             if rows:
                 return
 
@@ -127,13 +130,14 @@ class Records:
             return False
 
     def _bytes_of(self, distribution: InstalledDistribution) -> bytes:
-        if distribution.name not in self._read:
+        directory = distribution.metadata_directory
+        if directory not in self._read:
             try:
-                self._read[distribution.name] = distribution.read("RECORD")
+                self._read[directory] = distribution.read("RECORD")
             except (OSError, ExcessiveMetadataError) as error:  # discovery reports it
                 raise_shortage(error)
-                self._read[distribution.name] = b""
-        return self._read[distribution.name]
+                self._read[directory] = b""
+        return self._read[directory]
 
 
 def _parts_of_names(file: JudgedFile) -> set[bytes]:
@@ -149,7 +153,8 @@ def _leads_to(file: JudgedFile, path: str) -> bool:
         return False
 
 
-def _read_hash(written: str) -> tuple[str | None, bytes]:
+def read_hash(written: str) -> tuple[str | None, bytes]:
+    """Return the algorithm of a hash in a RECORD, None for none that vouches, and the digest."""
     algorithm, _, text = written.partition("=")
     algorithm = algorithm.lower()
     if algorithm not in _ALGORITHMS:
