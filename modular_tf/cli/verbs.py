@@ -75,6 +75,7 @@ VERBS: Mapping[str, Verb] = {
     "headers": Verb(
         "print the path of the C headers for plugins", "modular_tf.cli.headers", calls_plugins=False
     ),
+    "fetch": Verb("get the plugins of a published package", "modular_tf.cli.fetch"),
     "why": Verb("explain why a name is served or not", "modular_tf.cli.why"),
     "doctor": Verb(
         "tell what works here, and what TensorFlow will do with it", "modular_tf.cli.doctor"

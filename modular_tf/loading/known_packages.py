@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,22 +23,39 @@ class KnownPackage(NamedTuple):
         name: As package indexes know it.
         schemes: What its plugins serve.
         aliases: What other programs call some of these schemes, each with the proper name.
-        install: The command that installs it.
+        brings: The schemes or kernels, for messages.
+        python: The newest Python that it is known to have wheels for.
+        version: The version to fetch where the user names none; None for the newest.
     """
 
     name: str
     schemes: tuple[str, ...]
     aliases: Mapping[str, str]
-    install: str
+    brings: str
+    python: str
+    version: str | None
+
+    @property
+    def install(self) -> str:
+        """The command that brings its plugins, on any Python."""
+        return f"modular-tf fetch {self.name}"
 
 
 @cache
 def known_packages() -> tuple[KnownPackage, ...]:
     """Return all rows of the table."""
     text = resources.files("modular_tf.loading").joinpath("known_packages.toml").read_text("utf-8")
-    return tuple(
-        KnownPackage(row["name"], tuple(row["schemes"]), row["aliases"], row["install"])
-        for row in tomllib.loads(text)["package"]
+    return tuple(map(_package, tomllib.loads(text)["package"]))
+
+
+def _package(row: dict[str, Any]) -> KnownPackage:
+    return KnownPackage(
+        name=row["name"],
+        schemes=tuple(row.get("schemes", ())),
+        aliases=row.get("aliases", {}),
+        brings=row.get("brings") or f"the schemes {', '.join(row['schemes'])}",
+        python=row["python"],
+        version=row.get("version"),
     )
 
 

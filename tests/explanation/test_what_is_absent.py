@@ -38,7 +38,7 @@ def test_a_well_known_scheme_is_told_with_its_package(make_service, why, name, p
 
     assert not answer.known
     assert f"scheme {proper!r} comes with the package {package}" in answer.of("package")
-    assert f"pip install --no-deps {package}" in answer.text
+    assert f"modular-tf fetch {package}" in answer.text
     assert not any("did you mean" in text for text in answer.of("suggestion"))
 
 
@@ -164,7 +164,9 @@ def test_a_package_that_is_not_installed(make_service, why):
     assert (
         "distribution tensorflow-io is not installed; it brings the schemes az, har" in answer.text
     )
-    assert "pip install --no-deps tensorflow-io" in answer.text
+    assert "modular-tf fetch tensorflow-io" in answer.text
+    kernels = why(make_service(), "intel_extension_for_tensorflow_lib")
+    assert "is not installed; it brings kernels for processors" in kernels.text
 
 
 @pytest.mark.parametrize("device_type", ["GPU", "XPU", "HPU", "NPU"])

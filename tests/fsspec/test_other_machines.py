@@ -132,7 +132,7 @@ def test_a_well_known_package_is_installed_without_what_it_does_not_need(
     run_python(PICKLE, env=with_site(site))
     shutil.rmtree(site)
 
-    assert "pip install --no-deps tensorflow-io==0.37.1" in run_python(REFUSED).stdout
+    assert "modular-tf fetch tensorflow-io==0.37.1" in run_python(REFUSED).stdout
 
 
 def test_a_file_of_no_distribution_is_to_be_copied(run_python, tmp_path, library):

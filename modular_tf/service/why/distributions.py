@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.sources.distributions import OWN_DISTRIBUTION
-from modular_tf.discovery.sources.installed import installed_distributions
+from modular_tf.discovery.sources.installed import installed_distributions, unpacked_wheel
 from modular_tf.loading.known_packages import known_packages
 from modular_tf.service.why.answer import ABSENT, STATE, Fact
 from modular_tf.service.why.plugins import outcome
@@ -40,14 +40,17 @@ def about_distribution(service: PluginService, name: str) -> Iterator[Fact]:
         return
     for package in known_packages():
         if package.name == wanted:
-            schemes = ", ".join(package.schemes)
-            text = f"{subject} is not installed; it brings the schemes {schemes}"
+            text = f"{subject} is not installed; it brings {package.brings}"
             yield Fact(subject, ABSENT, text, None, package.install)
 
 
 def _installed(service: PluginService, wanted: str) -> InstalledDistribution | None:
     paths = service.search_paths().python_path
-    return next((found for found in installed_distributions(paths) if found.name == wanted), None)
+    for found in installed_distributions(paths):
+        if found.name == wanted:
+            return found
+    unpacked = (unpacked_wheel(it.path or "") for it in plugins_of_distribution(service, wanted))
+    return next((found for found in unpacked if found is not None), None)
 
 
 def plugins_of_distribution(service: PluginService, distribution: str) -> list[PluginRecord]:

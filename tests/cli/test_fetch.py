@@ -1,0 +1,639 @@
+"""`modular-tf fetch`: the plugins of a wheel, whatever Python it is for."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import shlex
+import signal
+import stat
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.service import fetching
+from tests.discovery.elf_builder import ElfBuilder
+from tests.fixtures.machine import DEVELOPER_ENVIRONMENT, cached_folder
+from tests.fixtures.process_group import run_in_group
+from tests.fixtures.wheels import make_wheel, package_index
+
+NAME, FILE_NAME = "tensorflow-io", "tensorflow_io"
+LIBRARY = "tensorflow_io/python/ops/libtensorflow_io_plugins.so"
+PLATFORM = "manylinux2014_x86_64.manylinux_2_17_x86_64"
+TIMEOUT_S = 120
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A new user's home, and no plugin but those of the package."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for variable in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable)
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def drop_in(home):
+    return home / ".local/share/modular_tf/plugins"
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    """A package index that pip and uv are configured for."""
+    for variable in [name for name in os.environ if name.startswith(("PIP_", "UV_"))]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("UV_NO_CONFIG", "1")
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    with package_index(tmp_path / "index") as served:
+        monkeypatch.setenv("PIP_INDEX_URL", served.url)
+        monkeypatch.setenv("UV_DEFAULT_INDEX", served.url)
+        yield served
+
+
+@pytest.fixture
+def library(fixture_plugin):
+    return fixture_plugin("good").read_bytes()
+
+
+@pytest.fixture
+def publish(index, library):
+    """Put a wheel into the index."""
+
+    def put(version="1.0", *, python="cp312", platform=PLATFORM, content=library, **more):
+        tag = f"{python}-{python}-{platform}"
+        files = {LIBRARY: content, "tensorflow_io/__init__.py": b"raise ImportError", **more}
+        return make_wheel(index.folder / NAME, FILE_NAME, version, files, tag=tag)
+
+    return put
+
+
+@pytest.fixture
+def wheel(tmp_path, library):
+    """Write a wheel that is not in the index."""
+
+    def write(version="1.0", *, name=FILE_NAME, library=library, **more):
+        return make_wheel(tmp_path / "wheels", name, version, {LIBRARY: library}, **more)
+
+    return write
+
+
+def files_in(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def laid_out(version):
+    metadata = f"{FILE_NAME}-{version}.dist-info"
+    return [f"{metadata}/{name}" for name in ("METADATA", "RECORD", "WHEEL")] + [LIBRARY]
+
+
+# -- what is served then -------------------------------------------------------------------------
+
+
+def test_a_package_is_served_afterwards(mtf, publish, drop_in, library):
+    publish("1.0", python="cp311")
+    publish("2.0", python="cp312")
+
+    ended = mtf("fetch", "Tensorflow_IO", "--json")
+
+    folder = drop_in / "tensorflow-io.wheel"
+    assert ended.code == Exit.DONE, ended.err
+    fetched = ended.object
+    (served,) = fetched.pop("served")
+    assert fetched == {
+        "schema_version": 1,
+        "name": NAME,
+        "version": "2.0",
+        "folder": str(folder),
+        "plugins": [str(folder / LIBRARY)],
+        "changed": True,
+    }
+    assert (served["name"], served["state"], served["schemes"]) == (NAME, "loaded", ["fixture"])
+    assert (served["source"], served["distribution"]) == ("user-directory", "tensorflow-io 2.0")
+    assert files_in(drop_in) == [f"tensorflow-io.wheel/{name}" for name in laid_out("2.0")]
+    assert (folder / LIBRARY).read_bytes() == library
+    listed = {plugin["name"]: plugin for plugin in mtf("list", "--json").object["plugins"]}
+    assert listed[NAME]["distribution"] == "tensorflow-io 2.0"
+    assert "user-directory (tensorflow-io 2.0)" in mtf("list").out.decode()
+
+
+def test_what_it_prints(mtf, publish, drop_in):
+    publish("2.0")
+
+    (line,) = mtf("fetch", NAME).lines
+
+    assert line.split("\t")[:5] == [
+        "tensorflow-io", "loaded", "filesystem", "fixture://", "user-directory (tensorflow-io 2.0)",
+    ]  # fmt: skip
+
+
+def test_the_lock_file_names_the_package_and_its_record_counts(mtf, publish, drop_in, monkeypatch):
+    publish("2.0")
+    mtf("fetch", NAME)
+    lock = drop_in.parent / "the.lock"
+    assert mtf("lock", "--no-bundled", "--output", lock, "--json").object["plugins"][0][
+        "distribution"
+    ] == "tensorflow-io 2.0"  # fmt: skip
+    config = drop_in.parent / "config.toml"
+    config.write_text("[trust]\nrequire_record = true\n")
+    monkeypatch.setenv("MODULAR_TF_CONFIG", str(config))
+    assert states(mtf)[NAME] == ("loaded", None)
+
+    with (drop_in / "tensorflow-io.wheel" / LIBRARY).open("ab") as file:
+        file.write(b"where no linker looks")
+
+    assert states(mtf)[NAME] == ("rejected", "LD-078")
+    assert mtf("fetch", NAME).code == Exit.DONE
+    assert states(mtf)[NAME] == ("loaded", None)
+
+
+def states(mtf):
+    return {
+        plugin["name"]: (plugin["state"], plugin["reason"] and plugin["reason"]["rule"])
+        for plugin in mtf("list", "--no-bundled", "--json").object["plugins"]
+    }
+
+
+def test_wheels_of_all_pythons_are_tried(mtf, publish, drop_in):
+    publish("1.0", python="cp39")
+
+    assert mtf("fetch", NAME, "--json").object["version"] == "1.0"
+
+
+def test_a_known_python_takes_one_request_for_the_wheels(mtf, publish, index, drop_in):
+    publish("1.0")
+
+    mtf("fetch", NAME)
+
+    assert index.requests[0] == f"/{NAME}/"
+    assert len([path for path in index.requests if path.endswith("/")]) == 1
+
+
+def test_another_version_takes_the_place(mtf, publish, index, drop_in):
+    publish("1.0")
+    publish("2.0")
+    mtf("fetch", NAME)
+    before = (drop_in / "tensorflow-io.wheel" / LIBRARY).stat().st_ino
+
+    assert mtf("fetch", f"{NAME}==1.0", "--json").object["changed"]
+
+    assert files_in(drop_in / "tensorflow-io.wheel") == laid_out("1.0")
+    assert (drop_in / "tensorflow-io.wheel" / LIBRARY).stat().st_ino != before
+
+
+def test_twice_changes_nothing(mtf, publish, index, drop_in):
+    publish("1.0")
+    mtf("fetch", NAME)
+    before = (drop_in / "tensorflow-io.wheel").stat()
+
+    assert mtf("fetch", NAME, "--json").object["changed"] is False
+    asked = len(index.requests)
+    assert mtf("fetch", f"{NAME}==1.0", "--json").object["changed"] is False
+
+    assert len(index.requests) == asked  # what is there needs no index
+    assert (drop_in / "tensorflow-io.wheel").stat() == before
+
+
+def test_a_damaged_folder_is_replaced(mtf, publish, drop_in, library):
+    publish("1.0")
+    mtf("fetch", NAME)
+    (drop_in / "tensorflow-io.wheel" / LIBRARY).write_bytes(b"cut off")
+
+    assert mtf("fetch", f"{NAME}==1.0", "--json").object["changed"]
+
+    assert (drop_in / "tensorflow-io.wheel" / LIBRARY).read_bytes() == library
+
+
+def test_a_folder_that_is_named(mtf, publish, home, drop_in, tmp_path):
+    publish("1.0")
+
+    ended = mtf("fetch", NAME, "--to", tmp_path / "new" / "plugins", "--json")
+
+    assert ended.object["served"][0]["state"] == "loaded"
+    assert ended.object["served"][0]["distribution"] == "tensorflow-io 1.0"
+    assert not drop_in.exists()
+    listed = mtf("--plugin-dir", tmp_path / "new" / "plugins", "list", "--json").object["plugins"]
+    assert [plugin["name"] for plugin in listed if plugin["source"] == "argument"] == [NAME]
+
+
+def test_only_the_owner_can_write_what_it_makes(mtf, wheel, home, drop_in):
+    before = os.umask(0)
+    try:
+        assert mtf("fetch", "--from", wheel()).code == Exit.DONE
+    finally:
+        os.umask(before)
+
+    made = [path for path in drop_in.parent.rglob("*") if path.name != "lock"]
+    assert {path.name for path in made if stat.S_IMODE(path.stat().st_mode) & 0o022} == set()
+    assert stat.S_IMODE((drop_in / "tensorflow-io.wheel").stat().st_mode) == 0o755
+
+
+def compile_c(folder, name, source, *options):
+    path = folder / name
+    path.parent.mkdir(parents=True)
+    command = [*shlex.split(DEVELOPER_ENVIRONMENT.get("CC", "cc")), "-shared", "-fPIC", "-x", "c"]
+    command += ["-", "-x", "none", "-o", str(path), *options]
+    subprocess.run(command, input=source, text=True, check=True, env=dict(DEVELOPER_ENVIRONMENT))
+    return path
+
+
+def test_companions_keep_their_places(mtf, tmp_path, home, drop_in):
+    sources = tmp_path / "sources"
+    helper = compile_c(
+        sources,
+        "spam.libs/libhelper-1a2b.so.1",
+        "int help(void) { return 1; }",
+        "-Wl,-soname,libhelper-1a2b.so.1",
+    )
+    plugin = compile_c(
+        sources,
+        "spam/ops/libspam.so",
+        'int help(void); char *opened = "libopened.so";'
+        "void TF_InitPlugin(void *info) { (void)info; help(); }",
+        str(helper),
+        "-Wl,-rpath,$ORIGIN/../../spam.libs",
+    )
+    files = {str(path.relative_to(sources)): path.read_bytes() for path in (helper, plugin)}
+    other = ElfBuilder(exports=("something",)).build()
+    files |= {"spam/deep/libopened.so": other, "spam/libother.so": other, "spam/data.bin": b"data"}
+    path = make_wheel(tmp_path, "spam", "1.0", files)
+
+    mtf("fetch", "--from", path)
+
+    found = [name for name in files_in(drop_in / "spam.wheel") if "dist-info" not in name]
+    assert found == [
+        "spam.libs/libhelper-1a2b.so.1", "spam/deep/libopened.so", "spam/ops/libspam.so",
+    ]  # fmt: skip
+    told = mtf("inspect", drop_in / "spam.wheel/spam/ops/libspam.so", "--json").object
+    libraries = told["plugin"]["probe"]["libraries"]
+    companions = [library for library in libraries if library["companion"]]
+    assert [Path(it["path"]).name for it in companions] == ["libhelper-1a2b.so.1"]
+
+
+def test_the_same_library_that_pip_installed_is_its_twin(
+    mtf, publish, drop_in, tmp_path, monkeypatch
+):
+    wheel = publish("1.0")
+    site = tmp_path / "site"
+    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--target", str(site)]
+    command += ["--python-version=3.12", "--only-binary=:all:", str(wheel)]
+    assert run_in_group(command, cwd=tmp_path, env=os.environ, timeout=TIMEOUT_S).returncode == 0
+    monkeypatch.syspath_prepend(str(site))
+
+    (served,) = mtf("fetch", NAME, "--json").object["served"]
+
+    assert (served["path"], served["source"]) == (str(site / LIBRARY), "distribution")
+    (twin,) = mtf("inspect", NAME, "--json").object["plugin"]["probe"]["twins"]
+    assert twin["path"] == str(drop_in / "tensorflow-io.wheel" / LIBRARY)
+
+
+# -- failures ------------------------------------------------------------------------------------
+
+
+def refused(ended, drop_in, *words):
+    """Assert that a command failed in one sentence, and left nothing."""
+    assert ended.code == Exit.NO, ended.err
+    assert len(ended.err.splitlines()) == 1
+    for word in words:
+        assert word in ended.err
+    assert not drop_in.exists() or list(drop_in.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "close"), [("tensorflow-oi", "did you mean tensorflow-io?"), ("numpy", "known are")]
+)
+def test_an_unknown_package(mtf, index, drop_in, name, close):
+    refused(mtf("fetch", name), drop_in, close, "tensorflow-io-gcs-filesystem", "with --from WHEEL")
+    assert index.requests == []
+
+
+def test_no_network(mtf, index, drop_in, monkeypatch):
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/")
+    monkeypatch.setenv("PIP_RETRIES", "1")
+
+    refused(mtf("fetch", NAME), drop_in, "cannot be downloaded", "Connection refused", "--from")
+
+
+def test_no_wheel_for_this_machine(mtf, publish, drop_in):
+    publish(platform="manylinux2014_s390x")
+
+    refused(
+        mtf("fetch", NAME), drop_in,
+        "no wheel of tensorflow-io for this machine", "any Python from 3.9", "--from WHEEL",
+    )  # fmt: skip
+
+
+def test_no_such_version(mtf, publish, drop_in):
+    publish("1.0")
+
+    refused(mtf("fetch", f"{NAME}==9.9"), drop_in, "no wheel of tensorflow-io==9.9", "1.0")
+
+
+def test_neither_pip_nor_uv(mtf, publish, drop_in, monkeypatch, tmp_path):
+    monkeypatch.setattr(fetching, "find_spec", lambda _: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    refused(mtf("fetch", NAME), drop_in, "neither pip nor uv", "ensurepip", "--from WHEEL")
+
+
+def test_another_failure_of_pip(mtf, publish, drop_in, monkeypatch):
+    publish("1.0")
+    monkeypatch.setenv("PIP_REQUIRE_HASHES", "1")
+
+    refused(mtf("fetch", NAME), drop_in, "cannot be downloaded: pip reports: ")
+
+
+EMPTY = "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
+DAMAGES = {
+    "other content": ({LIBRARY: f"{LIBRARY},{EMPTY},3"}, "is not what its RECORD says"),
+    "no hash": ({LIBRARY: f"{LIBRARY},,"}, "no hash of"),
+    "weak hash": ({LIBRARY: f"{LIBRARY},md5=AAAA,1"}, "no hash of"),
+    "not listed": ({LIBRARY: None}, "does not list tensorflow_io"),
+    "missing": ({"gone.py": f"gone.py,{EMPTY},0"}, "gone.py is missing"),
+    "leads out": ({"../out.py": f"../out.py,{EMPTY},0"}, "path '../out.py'"),
+    "no record": ({"RECORD": None}, "it has no RECORD"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_wheel_that_is_not_as_its_record_says(mtf, wheel, home, drop_in, damage):
+    record, words = DAMAGES[damage]
+
+    ended = mtf("fetch", "--from", wheel(record=record))
+
+    refused(ended, drop_in, "the wheel is damaged", words, "download it again")
+
+
+def test_a_size_that_is_wrong(mtf, wheel, home, drop_in, library):
+    row = f"{LIBRARY},sha256={_digest(library)},{len(library) + 1}"
+
+    refused(mtf("fetch", "--from", wheel(record={LIBRARY: row})), drop_in, "is not what its RECORD")
+
+
+def _digest(content):
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+
+
+@pytest.mark.parametrize("path", ["../out.so", "/tmp/out.so", "a/../../out.so", "a//b.so"])
+def test_a_member_that_leads_out(mtf, wheel, home, drop_in, tmp_path, path):
+    ended = mtf("fetch", "--from", wheel(unlisted={path: b"out"}))
+
+    refused(ended, drop_in, "the wheel is damaged", repr(path))
+    assert [*tmp_path.rglob("out.so")] == []
+    assert not Path("/tmp/out.so").exists()
+
+
+@pytest.mark.parametrize("cut", ["no zip", "cut off", "a bit", "empty"])
+def test_a_file_that_is_no_wheel(mtf, wheel, home, drop_in, cut):
+    path = wheel()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 255
+    path.write_bytes(
+        {
+            "no zip": b"<html>",
+            "cut off": path.read_bytes()[:-1000],
+            "a bit": bytes(content),
+            "empty": b"",
+        }[cut]
+    )
+
+    refused(mtf("fetch", "--from", path), drop_in, "the wheel is damaged", "download it again")
+
+
+def test_a_damaged_download(mtf, publish, drop_in):
+    path = publish("1.0")
+    make_wheel(
+        path.parent, FILE_NAME, "1.0", {LIBRARY: b"x"}, tag=path.stem.partition("-1.0-")[2],
+        record={LIBRARY: f"{LIBRARY},{EMPTY},1"},
+    )  # fmt: skip
+
+    refused(mtf("fetch", NAME), drop_in, "the wheel is damaged", LIBRARY)
+
+
+def test_no_such_file(mtf, home, drop_in, tmp_path):
+    refused(mtf("fetch", "--from", tmp_path / "no.whl"), drop_in, "there is no file", "no.whl")
+    refused(mtf("fetch", "--from", tmp_path), drop_in, "there is no file", str(tmp_path))
+
+
+def test_a_wheel_without_a_plugin(mtf, wheel, home, drop_in):
+    path = wheel(library=ElfBuilder(exports=("something",)).build())
+
+    refused(mtf("fetch", "--from", path), drop_in, "tensorflow-io 1.0 has no plugin", "--from")
+
+
+@pytest.mark.parametrize("library", [ElfBuilder(machine=183).build(), ElfBuilder(bits=32).build()])
+def test_a_wheel_for_another_machine(mtf, wheel, home, drop_in, library):
+    ended = mtf("fetch", "--from", wheel(library=library))
+
+    refused(ended, drop_in, "tensorflow-io 1.0", "for this machine (x86_64)", "--from WHEEL")
+
+
+def test_a_wheel_of_another_package(mtf, wheel, home, drop_in):
+    ended = mtf("fetch", "tensorflow-io-gcs-filesystem", "--from", wheel())
+    refused(ended, drop_in, "of tensorflow-io 1.0, not of tensorflow-io-gcs-filesystem")
+
+    ended = mtf("fetch", f"{NAME}==2.0", "--from", wheel())
+    refused(ended, drop_in, "of tensorflow-io 1.0, not of 2.0")
+
+
+def test_a_directory_that_cannot_be_written(mtf, wheel, home, drop_in, tmp_path):
+    (tmp_path / "file").write_text("")
+
+    ended = mtf("fetch", "--from", wheel(), "--to", tmp_path / "file" / "plugins")
+
+    refused(ended, drop_in, "file cannot be written: Not a directory", "--to")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A directory on a disk of one MiB, in a mount namespace: the words before a command."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    script = f'mount -t tmpfs -o size=1m none {folder} && exec "$@"'
+    words = ["unshare", "-rm", "sh", "-c", script, "sh"]
+    if subprocess.run([*words, "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("this user may not mount anything")
+    return words, folder
+
+
+@pytest.mark.parametrize("by", ["wheel", "pip"])
+def test_a_full_disk(small_disk, publish, wheel, home, tmp_path, by):
+    start, folder = small_disk
+    more = {"tensorflow_io/data.bin": os.urandom(2 << 20)}
+    words = [NAME]
+    if by == "pip":
+        publish("1.0", **more)
+    else:
+        files = {LIBRARY: b"", **more}
+        words = ["--from", str(make_wheel(tmp_path, FILE_NAME, "1.0", files))]
+    command = [*start, sys.executable, "-m", "modular_tf", "fetch", *words, "--to", str(folder)]
+
+    ended = run_in_group(command, cwd=tmp_path, env=os.environ, timeout=TIMEOUT_S)
+
+    assert ended.returncode == Exit.NO
+    assert len(ended.stderr.splitlines()) == 1, ended.stderr
+    assert f"the disk of {folder} is full (0 MiB are free)" in ended.stderr.replace(
+        "1 MiB are", "0 MiB are"
+    )
+    assert "--to" in ended.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["a b"], [f"{NAME}>=1"], [f"{NAME}=="], ["-x"]])
+def test_usage(mtf, index, home, words):
+    assert mtf("fetch", *words).code == Exit.USAGE
+    assert index.requests == []
+
+
+def test_no_home(mtf, index, monkeypatch, home):
+    monkeypatch.setenv("HOME", "")
+
+    ended = mtf("fetch", NAME)
+
+    assert ended.code == Exit.USAGE
+    assert "there is no drop-in directory: there is no home directory" in ended.err
+    assert "name a directory with --to" in ended.err
+
+
+# -- interrupts, and others ----------------------------------------------------------------------
+
+
+@contextmanager
+def fetching_process(index):
+    """Run a fetch in a process of its own, to the moment at which it downloads the wheel."""
+    index.hold = ".whl"
+    command = [sys.executable, "-m", "modular_tf", "fetch", NAME]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as child:
+        try:
+            assert index.held.wait(TIMEOUT_S)
+            yield child
+        finally:
+            index.released.set()
+            child.kill()
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("group", [True, False], ids=["terminal", "kill"])
+def test_an_interrupt_leaves_nothing(publish, index, drop_in, by, group):
+    publish("1.0")
+    with fetching_process(index) as child:
+        assert [path.name[:7] for path in drop_in.iterdir()] == [".fetch-"]
+
+        os.killpg(child.pid, by) if group else child.send_signal(by)
+
+        assert child.wait(TIMEOUT_S) == Exit.INTERRUPTED
+        assert list(drop_in.iterdir()) == []
+
+
+def test_what_a_killed_process_leaves_is_no_plugin_and_goes_with_the_next(
+    mtf, publish, index, drop_in
+):
+    publish("1.0")
+    with fetching_process(index) as child:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait(TIMEOUT_S)
+        assert [path.name[:7] for path in drop_in.iterdir()] == [".fetch-"]
+    assert NAME not in states(mtf)
+
+    assert mtf("fetch", NAME).code == Exit.DONE
+
+    assert [path.name for path in drop_in.iterdir()] == ["tensorflow-io.wheel"]
+
+
+def test_two_at_once(mtf, publish, index, drop_in):
+    publish("1.0")
+    with fetching_process(index) as first:
+        command = [sys.executable, "-m", "modular_tf", "fetch", NAME]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as second:
+            index.released.set()
+            assert (first.wait(TIMEOUT_S), second.wait(TIMEOUT_S)) == (Exit.DONE, Exit.DONE)
+
+    assert files_in(drop_in) == [f"tensorflow-io.wheel/{name}" for name in laid_out("1.0")]
+
+
+def test_an_error_while_replacing_keeps_the_old_one(mtf, wheel, home, drop_in, monkeypatch):
+    mtf("fetch", "--from", wheel("1.0"))
+    rename = os.rename
+
+    def fail(source, target):
+        if Path(source).name == "content":
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    monkeypatch.setattr(fetching.os, "rename", fail)
+
+    assert mtf("fetch", "--from", wheel("2.0")).code == Exit.INTERRUPTED
+
+    assert files_in(drop_in) == [f"tensorflow-io.wheel/{name}" for name in laid_out("1.0")]
+
+
+# -- uv ------------------------------------------------------------------------------------------
+
+
+def _install_uv(folder):
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+    command += [str(folder), "uv"]
+    done = run_in_group(command, cwd=folder, env=DEVELOPER_ENVIRONMENT, timeout=280)
+    if done.returncode != 0:
+        pytest.fail(f"pip cannot install uv:\n{done.stderr}", pytrace=False)
+
+
+@pytest.fixture
+def uv_alone(monkeypatch, index, tmp_path):
+    """Have uv and no pip."""
+    folder = cached_folder("uv", _install_uv)
+    monkeypatch.setattr(fetching, "find_spec", lambda _: None)
+    monkeypatch.setenv("PATH", str(folder / "bin"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
+
+
+def test_uv_where_there_is_no_pip(mtf, publish, uv_alone, drop_in, wheel):
+    publish("1.0", python="cp311")
+
+    ended = mtf("fetch", NAME, "--json")
+
+    assert ended.code == Exit.DONE, ended.err
+    assert files_in(drop_in) == [f"tensorflow-io.wheel/{name}" for name in laid_out("1.0")]
+    assert ended.object["served"][0]["state"] == "loaded"
+    # The bytes of a wheel are the same, however it comes.
+    path = next((drop_in.parents[4] / "index" / NAME).iterdir())
+    assert mtf("fetch", "--from", path, "--json").object["changed"] is False
+
+
+def test_failures_of_uv(mtf, publish, uv_alone, drop_in, monkeypatch):
+    publish("1.0")
+    refused(mtf("fetch", f"{NAME}==9.9"), drop_in, "no wheel of tensorflow-io==9.9", "uv reports")
+
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/")
+    refused(mtf("fetch", NAME), drop_in, "cannot be downloaded: uv reports: ", "--from WHEEL")
+
+
+# -- the published packages ----------------------------------------------------------------------
+
+
+@pytest.mark.wild
+@pytest.mark.parametrize(
+    ("name", "serves"),
+    [(NAME, "s3"), ("tensorflow-io-gcs-filesystem", "gs")],
+)
+def test_published_packages(tmp_path, home, name, serves):
+    """The wheels of Python 3.12 on the Python of the tests, by the developer's own index."""
+    environment = {**DEVELOPER_ENVIRONMENT, "HOME": str(home), "MODULAR_TF_FIRST_CONTACT": "new"}
+    configured = Path(DEVELOPER_ENVIRONMENT["HOME"]) / ".config/pip/pip.conf"
+    if configured.exists() and "PIP_CONFIG_FILE" not in environment:
+        environment["PIP_CONFIG_FILE"] = str(configured)
+    command = [sys.executable, "-m", "modular_tf", "fetch", name, "--to", str(tmp_path), "--json"]
+
+    ended = run_in_group(command, cwd=tmp_path, env=environment, timeout=280)
+
+    assert ended.returncode == 0, ended.stderr
+    assert f'"{serves}"' in ended.stdout
+    assert [path.suffix for path in tmp_path.rglob("*.so*") if path.is_file()] == [".so"]
