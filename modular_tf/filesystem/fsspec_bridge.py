@@ -145,13 +145,15 @@ class FsspecOps(ClientOps):
         except (NotImplementedError, ValueError) as error:
             if not appends:
                 raise
-            raise UnimplementedError(
-                f"new_appendable_file {uri!r}: {type(self.fs).__name__} cannot append ({error});"
-                " write a new file, or register the store itself, as an obstore store or a"
-                " filesystem of pyarrow.fs, whose files are written anew to append to them",
-                path=uri,
-                operation="new_appendable_file",
-            ) from error
+            if self._has_file(path):
+                raise UnimplementedError(
+                    f"new_appendable_file {uri!r}: {type(self.fs).__name__} cannot append to a file"
+                    f" ({error}); write another file, or register an obstore store or a filesystem"
+                    " of pyarrow.fs, whose files are written anew to append to them",
+                    path=uri,
+                    operation="new_appendable_file",
+                ) from error
+            file = self.fs.open(path, "wb")
         return FsspecWritableFile(file, uri)
 
     def _content(self, path: str) -> bytes:

@@ -76,6 +76,23 @@ def test_appends_continue_an_existing_file_and_create_a_missing_one(ops):
     assert read(bridge, f"{base}/log") == b"onetwo"
 
 
+@pytest.mark.parametrize("refusal", [ValueError, NotImplementedError])
+def test_a_client_that_cannot_append_creates_a_file_and_names_what_can(refusal):
+    class NeverAppends(MemoryFileSystem):
+        def open(self, path, mode="rb", **options):
+            if mode == "ab":
+                raise refusal("only 'rb' and 'wb'")
+            return super().open(path, mode, **options)
+
+    bridge = FsspecOps(NeverAppends(global_store=False, skip_instance_cache=True))
+    with bridge.new_appendable_file("zz://log") as file:
+        file.append(b"one")
+    with pytest.raises(errors.UnimplementedError, match=r"only 'rb'.*register an obstore store"):
+        bridge.new_appendable_file("zz://log")
+
+    assert read(bridge, "zz://log") == b"one"
+
+
 def test_opening_for_writing_empties(ops):
     bridge, base = ops
     write(bridge, f"{base}/a", b"long contents")

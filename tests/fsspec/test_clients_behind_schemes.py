@@ -7,43 +7,8 @@ from textwrap import dedent
 import pytest
 
 from tests.emulators.conversation import ask
+from tests.fixtures.clients import S3_CLIENTS as MAKE
 from tests.fixtures.clients import client_libraries, with_places
-
-MAKE = {
-    "s3fs": """
-        import s3fs
-        fs = s3fs.S3FileSystem(key="nobody", secret="secret", endpoint_url=endpoint)
-    """,
-    "obstore": """
-        from obstore.store import S3Store
-        fs = S3Store(
-            "fixture", endpoint=endpoint, access_key_id="nobody", secret_access_key="secret",
-            region="us-east-1", client_options={"allow_http": True},
-        )
-    """,
-    "obstore.fsspec": """
-        from obstore.fsspec import FsspecStore
-        fs = FsspecStore(
-            "s3", endpoint=endpoint, access_key_id="nobody", secret_access_key="secret",
-            region="us-east-1", client_options={"allow_http": True},
-        )
-    """,
-    "pyarrow": """
-        import pyarrow.fs
-        fs = pyarrow.fs.S3FileSystem(
-            access_key="nobody", secret_key="secret", scheme="http", region="us-east-1",
-            endpoint_override=endpoint.removeprefix("http://"),
-        )
-    """,
-    "pyarrow.by.fsspec": """
-        import pyarrow.fs
-        from fsspec.implementations.arrow import ArrowFSWrapper
-        fs = ArrowFSWrapper(pyarrow.fs.S3FileSystem(
-            access_key="nobody", secret_key="secret", scheme="http", region="us-east-1",
-            endpoint_override=endpoint.removeprefix("http://"),
-        ))
-    """,
-}
 
 
 @pytest.mark.emulator

@@ -34,6 +34,11 @@ def rows(program: str) -> list[list[str]]:
     return [_cells(PAGE.read_text(encoding="utf-8").split("\n")[n]) for n in _lines_of(program)]
 
 
+def head(program: str) -> list[str]:
+    """Return the head of the table that has the actions of a program."""
+    return rows(program)[0]
+
+
 def compare(program: str, way: str, found: Mapping[str, str]) -> None:
     """Compare what came of each action with the column of a way; fill the column if asked to.
 
