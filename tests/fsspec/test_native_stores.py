@@ -1,0 +1,274 @@
+"""Stores of obstore and filesystems of pyarrow behind a scheme, without fsspec between."""
+
+from __future__ import annotations
+
+import gc
+import os
+from concurrent.futures import ThreadPoolExecutor
+from textwrap import dedent
+
+import pyarrow.fs
+import pytest
+
+from modular_tf import errors
+from modular_tf.filesystem import client_files
+from modular_tf.service.service import PluginService
+from tests.emulators.conversation import ask
+from tests.fixtures.clients import S3_CLIENTS
+from tests.fixtures.emulators import proxied
+
+NATIVE = ("obstore", "pyarrow")
+ONCE = {
+    "obstore": {"region=": 'retry_config={"max_retries": 0}, region='},
+    "pyarrow": {
+        "region=": "retry_strategy=pyarrow.fs.AwsStandardS3RetryStrategy(max_attempts=1),"
+        " connect_timeout=1, region="
+    },
+}
+"""What makes each try a request once."""
+SIGNED = {"Authorization": "AWS nobody:signature"}
+pytestmark = pytest.mark.emulator
+
+
+def made(client, endpoint, **names):
+    """Return a client as users make it; names replace texts of how they do."""
+    source = dedent(S3_CLIENTS[client])
+    for old, new in names.items():
+        source = source.replace(old, new)
+    found = {"endpoint": endpoint}
+    exec(source, found)
+    return found["fs"]
+
+
+@pytest.fixture
+def service():
+    with PluginService(bundled=False) as service:
+        yield service
+
+
+@pytest.fixture(params=NATIVE)
+def client(request, obstore):
+    return request.param
+
+
+@pytest.fixture
+def mine(client, s3_store, service):
+    """The scheme `mine`, served by a client of the emulated S3."""
+    service.register_filesystem("mine", made(client, s3_store.endpoint))
+    return service.filesystem("mine")
+
+
+def stored(store, key):
+    """Return what the store has, None for nothing, without any client."""
+    answer = ask("GET", f"{store.endpoint}/fixture/{key}", headers=SIGNED)
+    return answer.body if answer.status == 200 else None
+
+
+def write(fs, uri, data):
+    with fs.new_writable_file(uri) as file:
+        file.append(data)
+
+
+# ---- Files ----
+
+
+def test_each_way_of_storing_puts_once_and_whole(mine, client, s3_store):
+    key = f"ways-{client}"
+    with mine.new_writable_file(f"mine://fixture/{key}") as file:
+        file.append(b"one")
+        assert stored(s3_store, key) is None
+        file.flush()
+        assert stored(s3_store, key) == b"one"
+        file.append(b"two")
+        assert file.tell() == 6
+        puts = []
+        put, file._put = file._put, lambda *given: puts.append(given)
+        file.flush()
+        file.sync()
+        assert len(puts) == 1
+        file._put, file._stored = put, 3
+
+    assert stored(s3_store, key) == b"onetwo"
+    with pytest.raises(errors.ClosedError):
+        file.append(b"x")
+
+
+def test_an_empty_file_and_an_appended_one_are_stored(mine, client, s3_store):
+    uri = f"mine://fixture/appended-{client}"
+    mine.new_appendable_file(uri).close()
+    assert stored(s3_store, f"appended-{client}") == b""
+    for part in (b"a" * 3_000_000, b"b", b""):
+        with mine.new_appendable_file(uri) as file:
+            file.append(part)
+
+    assert mine.stat(uri).length == 3_000_001
+    assert mine.read_file(uri) == b"a" * 3_000_000 + b"b"
+    with mine.new_read_only_memory_region_from_file(uri) as region:
+        assert len(region) == 3_000_001
+
+
+def test_what_cannot_be_put_leaves_the_old_file_and_says_why(mine, client, s3_store, monkeypatch):
+    uri = f"mine://fixture/kept-as-it-was-{client}"
+    write(mine, uri, b"old")
+    file = mine.new_writable_file(uri)
+
+    def full(self, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(client_files.StoreWriter, "_add", full)
+    with pytest.raises(errors.ResourceExhaustedError):
+        file.append(b"new")
+    for end in (file.flush, file.close):
+        with pytest.raises(errors.DataLossError, match="lacks bytes"):
+            end()
+    file.close()
+    assert stored(s3_store, f"kept-as-it-was-{client}") == b"old"
+
+
+def test_a_store_that_fails_has_all_of_a_file_or_what_was_there(
+    client, s3_store, service, tmp_path
+):
+    key, old, new = f"fails-{client}", b"o" * 1000, os.urandom(21 << 20)
+    outcomes = set()
+    with proxied(s3_store, tmp_path) as proxy:
+        service.register_filesystem("mine", made(client, proxy.endpoint, **ONCE[client]))
+        fs = service.filesystem("mine")
+        for seed in range(6):
+            write(fs, f"mine://fixture/{key}", old)
+            proxy.set(seed=seed, chance=0.3, faults="error,reset,truncate", longest_run=1)
+            try:
+                write(fs, f"mine://fixture/{key}", new)
+                outcomes.add("stored")
+            except errors.ModularTFError as error:
+                outcomes.add(type(error))
+            proxy.set(chance=0.0)
+            gc.collect()
+            assert stored(s3_store, key) in (old, new)
+
+    assert errors.UnavailableError in outcomes, outcomes
+
+
+def test_a_forked_child_stores_nothing_of_a_file_of_its_parent(mine, client, s3_store):
+    file = mine.new_writable_file(f"mine://fixture/forked-{client}")
+    file.append(b"of the parent")
+    file._owner = os.getpid() + 1  # as a child finds it
+    del file
+    gc.collect()
+    assert stored(s3_store, f"forked-{client}") is None
+
+
+def test_names_of_compressed_files_are_names(service, mine, client, s3_store, tmp_path):
+    service.register_filesystem("disk", pyarrow.fs.LocalFileSystem())
+    disk = service.filesystem("disk")
+    write(mine, f"mine://fixture/{client}.gz", b"plain")
+    write(disk, f"disk://{tmp_path}/a.gz", b"plain")
+    with disk.new_appendable_file(f"disk://{tmp_path}/a.gz") as file:
+        file.append(b"er")
+
+    assert stored(s3_store, f"{client}.gz") == b"plain"
+    assert mine.read_file(f"mine://fixture/{client}.gz") == b"plain"
+    assert disk.read_file(f"disk://{tmp_path}/a.gz") == b"plainer"
+
+
+def test_many_threads_read_one_file(mine, client):
+    data = os.urandom(1 << 20)
+    uri = f"mine://fixture/threads-{client}"
+    write(mine, uri, data)
+    with mine.new_random_access_file(uri) as file, ThreadPoolExecutor(8) as pool:
+        offsets = range(0, len(data), 9_999)
+        found = list(pool.map(lambda at: file.read(at, 9_999), offsets))
+        assert b"".join(found) == data
+        assert file.read(len(data), 5) == file.read(len(data) + 7, 5) == b""
+        assert file.known_length() == len(data)
+
+
+# ---- Names ----
+
+
+def test_uris_of_another_bucket_are_refused(service, obstore, s3_store):
+    service.register_filesystem("mine", made("obstore", s3_store.endpoint))
+    below = made("obstore", s3_store.endpoint, region='prefix="pre/fix", region')
+    service.register_filesystem("below", below)
+    mine, fs = service.filesystem("mine"), service.filesystem("below")
+    write(fs, "below://fixture/pre/fix/file", b"x")
+
+    assert stored(s3_store, "pre/fix/file") == b"x"
+    assert fs.get_children("below://fixture/pre/fix") == ["file"]
+    for other in ("below://fixture/pre/fixed", "below://fixture/pre", "below://other/pre/fix/a"):
+        with pytest.raises(errors.InvalidArgumentError, match=r"serves 'fixture/pre/fix' only"):
+            fs.path_exists(other)
+    with pytest.raises(errors.InvalidArgumentError, match=r"'fixture' only.*FsspecStore"):
+        mine.stat("mine://other/file")
+
+
+def test_all_spellings_of_a_name_are_one(mine, client):
+    write(mine, f"mine://fixture/{client}-names//a/./b", b"x")
+    assert mine.read_file(f"mine://fixture/{client}-names/c/../a/b/") == b"x"
+
+
+def test_a_marked_directory_is_not_moved_where_the_marker_cannot_be(service, obstore, s3_store):
+    service.register_filesystem("mine", made("obstore", s3_store.endpoint))
+    fs = service.filesystem("mine")
+    for key in ("marked-one/sub/", "marked-one/sub/a", "marked-one/b"):
+        ask("PUT", f"{s3_store.endpoint}/fixture/{key}", b"" if key.endswith("/") else b"x")
+
+    assert fs.get_children("mine://fixture/marked-one") == ["b", "sub"]
+    assert fs.get_children("mine://fixture/marked-one/sub") == ["a"]
+    with pytest.raises(errors.FailedPreconditionError, match=r"ends with '/'.*such as s3fs"):
+        fs.rename_file("mine://fixture/marked-one", "mine://fixture/moved")
+    assert stored(s3_store, "marked-one/b") == b"x"
+    assert not fs.path_exists("mine://fixture/moved")
+
+
+def test_the_sizes_of_a_directory_take_one_request(client, distant_s3, service):
+    service.register_filesystem("mine", made(client, distant_s3.endpoint))
+    fs = service.filesystem("mine")
+    for number in range(5):
+        write(fs, f"mine://fixture/sizes-{client}/{number}", b"x" * number)
+    distant_s3.forget_requests()
+    found = fs.get_children_statistics(f"mine://fixture/sizes-{client}")
+
+    assert [found[str(number)].length for number in range(5)] == [*range(5)]
+    assert sum(distant_s3.requests().values()) == 1
+
+
+# ---- Errors ----
+
+
+@pytest.mark.parametrize("refusal", ["InvalidAccessKeyId", "SignatureDoesNotMatch"])
+def test_a_wrong_key_is_a_denied_permission(client, distant_s3, service, refusal):
+    service.register_filesystem("mine", made(client, distant_s3.endpoint))
+    fs = service.filesystem("mine")
+    distant_s3.set(refuse=refusal)
+    try:
+        _fails(fs, "fixture", errors.PermissionDeniedError)
+    finally:
+        distant_s3.set(refuse="")
+
+
+def test_a_bucket_that_is_not_there_is_not_found(client, s3_store, service):
+    names = {'"fixture"': '"no-bucket"'} if client == "obstore" else {}
+    service.register_filesystem("mine", made(client, s3_store.endpoint, **names))
+    _fails(service.filesystem("mine"), "no-bucket", errors.NotFoundError)
+
+
+def test_a_server_that_cannot_be_reached_is_unavailable(client, service):
+    service.register_filesystem("mine", made(client, "http://127.0.0.1:1", **ONCE[client]))
+    _fails(service.filesystem("mine"), "fixture", errors.UnavailableError)
+
+
+def _fails(fs, bucket, expected):
+    """Check that each way to use a store raises an error of a class that names the path."""
+    uri = f"mine://{bucket}/folder/file"
+    for call in (
+        lambda: fs.stat(uri),
+        lambda: fs.get_children(f"mine://{bucket}/folder"),
+        lambda: fs.new_random_access_file(uri),
+        lambda: write(fs, uri, b"x"),
+        lambda: fs.copy_file(uri, f"{uri}2"),
+        lambda: fs.delete_recursively(uri),
+    ):
+        with pytest.raises(errors.ModularTFError) as caught:
+            call()
+        assert type(caught.value) is expected, caught.value
+        assert "Debug source" not in str(caught.value)
