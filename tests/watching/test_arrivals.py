@@ -197,3 +197,24 @@ def test_a_change_of_permissions_is_told_of(watched, folder, library):
     (folder / "libx.so").chmod(0o600)
 
     watching.until(Told("libx.so", "replaced", library))
+
+
+def test_the_folder_of_a_wheel_is_told_of_by_its_libraries(
+    watched, folder, library, other_library, tmp_path
+):
+    def unpack(content):
+        made = tmp_path / "made"
+        (made / "spam" / "ops").mkdir(parents=True)
+        (made / "spam" / "ops" / "libspam.so").write_bytes(content)
+        (made / "spam" / "data.bin").write_bytes(b"data")
+        return made
+
+    seen = watched(folder)
+    place = folder / "spam.wheel"
+    unpack(library).rename(place)
+    seen.until(Told("libspam.so", "appeared", library))
+
+    place.rename(tmp_path / "old")
+    unpack(other_library).rename(place)
+
+    seen.until(Told("libspam.so", "replaced", other_library))

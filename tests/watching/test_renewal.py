@@ -16,6 +16,7 @@ from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.discovery.site_folder import install
+from tests.fixtures.wheels import record_row
 from tests.watching.conftest import PATIENCE_S, told, write
 
 
@@ -51,13 +52,13 @@ def test_installed_libraries_that_are_known_are_not_read_again(
     install(site, "some", files={"some/libinstalled.so": plugin, "some/libz.so": other})
     monkeypatch.syspath_prepend(str(site))
     read: list[str] = []
-    exports = distributions._exports_init_symbol
+    exports = distributions.exports_init_symbol
 
     def counted(path: str) -> bool:
         read.append(Path(path).name)
         return exports(path)
 
-    monkeypatch.setattr(distributions, "_exports_init_symbol", counted)
+    monkeypatch.setattr(distributions, "exports_init_symbol", counted)
     service.load()
     known, read[:] = list(read), []
 
@@ -323,3 +324,21 @@ def test_a_watch_may_be_closed_by_whom_it_tells(service, put):
 
     assert closed.wait(PATIENCE_S)
     assert watch.closed
+
+
+def test_an_unpacked_wheel_with_an_installed_library_is_its_twin(
+    service, tmp_path, fixture_plugin, monkeypatch
+):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    folder = tmp_path / "modular_tf" / "plugins"
+    content = fixture_plugin(scheme="first").read_bytes()
+    record = f"{record_row('some/libx.so', content)}\n".encode()
+    files = {"some/libx.so": content}
+    install(tmp_path / "site", "some", files=files, record=record)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    service.load()
+    install(folder / "some.wheel", "some", files=files, record=record)
+
+    assert service.refresh([str(folder / "some.wheel" / "some" / "libx.so")]) == []
+    assert len(service.plugins()) == 1
+    assert service.schemes() == {"first": "some"}

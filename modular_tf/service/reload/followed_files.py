@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.discovery.search import discover
+from modular_tf.discovery.sources.installed import unpacked_folder
 from modular_tf.service.report import State
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Scope:
     ) -> None:
         self._paths = None if paths is None else frozenset(paths)
         self._whole = whole or {}
-        self.is_all = paths is None
+        self.has_wheels = self._paths is None or any(map(unpacked_folder, self._paths))
 
     def __contains__(self, path: str) -> bool:
         return self._paths is None or path in self._paths
@@ -79,9 +80,12 @@ class FollowedFiles:
         )
 
     def search(self, places: SearchPaths, scope: Scope) -> FoundCandidates:
-        """Search what may have files of the scope: installed packages cost most of the time."""
+        """Search what may have files of the scope: installed packages cost most of the time.
+
+        A library of an unpacked wheel may be the twin of an installed one.
+        """
         installed = [e for e in self._known if e.plugin.candidate.source is Source.DISTRIBUTION]
-        if scope.is_all or any(entry.plugin.path in scope for entry in installed):
+        if scope.has_wheels or any(entry.plugin.path in scope for entry in installed):
             self._known.found = discover(places, recall=self._known.cache.installed_plugins)
             return self._known.found
         return discover(places._replace(sources=places.sources - {Source.DISTRIBUTION}))

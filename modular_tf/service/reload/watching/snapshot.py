@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.file_identity import FileIdentity
+from modular_tf.discovery.sources.installed import UNPACKED_SUFFIX
 from modular_tf.discovery.sources.search_log import is_plugin_file_name
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def take_snapshot(places: Iterable[str]) -> Snapshot:
 
 
 def _files(place: str) -> Iterator[str]:
-    """Yield a directory's candidates, or the place itself."""
+    """Yield a directory's candidates, with those of unpacked wheels, or the place itself."""
     try:
         names = os.listdir(place)
     except NotADirectoryError:
@@ -46,3 +47,6 @@ def _files(place: str) -> Iterator[str]:
         for name in names:
             if is_plugin_file_name(name):
                 yield os.path.join(place, name)
+            elif name.endswith(UNPACKED_SUFFIX):
+                for parent, _, files in os.walk(os.path.join(place, name)):
+                    yield from (os.path.join(parent, it) for it in files if is_plugin_file_name(it))

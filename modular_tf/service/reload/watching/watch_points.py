@@ -7,6 +7,7 @@ import stat
 from collections import deque
 from typing import TYPE_CHECKING
 
+from modular_tf.discovery.sources.installed import UNPACKED_SUFFIX
 from modular_tf.discovery.sources.search_log import is_plugin_file_name
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ class WatchPoints:
         directory, name = os.path.split(path)
         if name in self._names.get(directory, ()) or path in self.directories:
             return True
-        return directory in self._plugin_directories and is_plugin_file_name(name)
+        return directory in self._plugin_directories and (
+            is_plugin_file_name(name) or name.endswith(UNPACKED_SUFFIX)
+        )
 
     def _add_place(self, place: str) -> None:
         directory = self._follow(place)
