@@ -39,7 +39,8 @@ RECORD_HASH = Rule(
     requirement="A plugin that an installed distribution brings has the hash of its RECORD.",
     consequence="The plugin is rejected unopened: it was changed or damaged after it was "
     "installed.",
-    remedy="Install the distribution again (pip install --force-reinstall).",
+    remedy="Install the distribution again (pip install --force-reinstall, or modular-tf fetch for "
+    "what that has fetched).",
     source="PyPA specification: recording installed projects",
 )
 RECORDED = Rule(

@@ -72,6 +72,7 @@ _OF_ANOTHER_MACHINE = {rules.WORD_SIZE.id, rules.BYTE_ORDER.id, rules.MACHINE.id
 _AT_ONCE = 16 << 20
 _LONGEST_NAME = 255
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_SUCH_PATH = (errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG)
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 
 
@@ -292,25 +293,32 @@ def _unpack(wheel: str, content: str) -> None:
     """
     try:
         with zipfile.ZipFile(wheel) as archive:
-            members = archive.infolist()
-            for member in members:
-                _require_inside(member.filename.rstrip("/"))
-            needed = sum(member.file_size for member in members)
-            if needed > shutil.disk_usage(os.path.dirname(content)).free:
-                raise _full(os.path.dirname(content))
-            archive.extractall(content)
+            _extract(archive, content)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         _damaged(f"{wheel} cannot be unpacked: {error}")
-    except (FileNotFoundError, IsADirectoryError) as error:
-        if error.filename != wheel:
-            raise
-        raise NotFoundError(
-            f"there is no file {wheel}; download the wheel with `pip download --no-deps`"
-        ) from None
+    except OSError as error:
+        if error.filename == wheel:
+            raise NotFoundError(
+                f"{wheel} cannot be read: {error.strerror}; name a wheel that was downloaded with"
+                " `pip download --no-deps`"
+            ) from None
+        if error.errno in _NO_SUCH_PATH:
+            _damaged(f"{error.filename} cannot be made: {error.strerror}")
+        raise
+
+
+def _extract(archive: zipfile.ZipFile, content: str) -> None:
+    members = archive.infolist()
+    for member in members:
+        _require_inside(member.filename.rstrip("/"))
+    disk = os.path.dirname(content)
+    if sum(member.file_size for member in members) > shutil.disk_usage(disk).free:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    archive.extractall(content)
 
 
 def _require_inside(path: str) -> None:
-    if os.path.normpath(path) != path or os.path.isabs(path) or path.startswith(".."):
+    if os.path.normpath(path) != path or path.startswith(("..", "/")) or "\0" in path:
         _damaged(f"it has a file with the path {path!r}")
 
 
@@ -334,11 +342,11 @@ def _compared_with_record(
     unsigned = {f"{metadata}/{name}" for name in _UNSIGNED}
     try:
         record = distribution.read("RECORD").decode("utf-8")
-    except (ExcessiveMetadataError, UnicodeDecodeError) as error:
+        rows = {row[0]: row for row in csv.reader(record.splitlines()) if row}
+    except (ExcessiveMetadataError, UnicodeDecodeError, csv.Error) as error:
         _damaged(f"its RECORD cannot be read: {error}")
     if not record:
         _damaged("it has no RECORD")
-    rows = {row[0]: row for row in csv.reader(record.splitlines()) if row}
     for path in rows.keys() - unsigned:
         _compare(folder, path, rows[path])
     surplus = set(_files_in(folder)) - rows.keys() - unsigned

@@ -359,6 +359,9 @@ DAMAGES = {
     "missing": ({"gone.py": f"gone.py,{EMPTY},0"}, "gone.py is missing"),
     "leads out": ({"../out.py": f"../out.py,{EMPTY},0"}, "path '../out.py'"),
     "no record": ({"RECORD": None}, "it has no RECORD"),
+    "a path with NUL": ({"a\0b": f"a\0b,{EMPTY},0"}, ""),
+    "a long field": ({"long": f"{'x' * 200_000},{EMPTY},0"}, "its RECORD cannot be read"),
+    "no text": ({"bytes": f"\udcff,{EMPTY},0"}, "its RECORD cannot be read"),
 }  # fmt: skip
 
 
@@ -390,6 +393,13 @@ def test_a_member_that_leads_out(mtf, wheel, home, drop_in, tmp_path, path):
     assert not Path("/tmp/out.so").exists()
 
 
+@pytest.mark.parametrize("path", ["tensorflow_io", f"{LIBRARY}/deeper", "x" * 300])
+def test_members_that_no_disk_takes(mtf, wheel, home, drop_in, path):
+    ended = mtf("fetch", "--from", wheel(unlisted={path: b"content"}))
+
+    refused(ended, drop_in, "the wheel is damaged", "download it again")
+
+
 @pytest.mark.parametrize("cut", ["no zip", "cut off", "a bit", "empty"])
 def test_a_file_that_is_no_wheel(mtf, wheel, home, drop_in, cut):
     path = wheel()
@@ -418,8 +428,8 @@ def test_a_damaged_download(mtf, publish, drop_in):
 
 
 def test_no_such_file(mtf, home, drop_in, tmp_path):
-    refused(mtf("fetch", "--from", tmp_path / "no.whl"), drop_in, "there is no file", "no.whl")
-    refused(mtf("fetch", "--from", tmp_path), drop_in, "there is no file", str(tmp_path))
+    refused(mtf("fetch", "--from", tmp_path / "no.whl"), drop_in, "no.whl cannot be read: No such")
+    refused(mtf("fetch", "--from", tmp_path), drop_in, "cannot be read: Is a directory")
 
 
 def test_a_wheel_without_a_plugin(mtf, wheel, home, drop_in):
