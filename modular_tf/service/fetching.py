@@ -151,7 +151,7 @@ def fetch(
         with _alone_in(directory, progress), _temporary_folder(directory) as temporary:
             if package is not None and version is not None and wheel is None:
                 present = _present(os.path.join(directory, package.name + UNPACKED_SUFFIX))
-                if present is not None and present.version == version:
+                if present is not None and _is_version(present.version, version):
                     return present
             content = os.path.join(temporary, "content")
             if wheel is not None:
@@ -166,14 +166,13 @@ def _take(
 ) -> FetchedWheel:
     """Move the plugins of an unpacked wheel to their place."""
     distribution, rows = _compared_with_record(content)
-    for wanted, found in (
-        (None if package is None else package.name, distribution.name),
-        (version, distribution.version),
+    wanted = f"{package.name if package else distribution.name} {version or distribution.version}"
+    if (package is not None and package.name != distribution.name) or not (
+        version is None or _is_version(distribution.version, version)
     ):
-        if wanted not in {None, found}:
-            raise InvalidArgumentError(
-                f"the wheel is of {distribution.label}, not of {wanted}; name the right one"
-            )
+        raise InvalidArgumentError(
+            f"the wheel is of {distribution.label}, not of {wanted}; name the right one"
+        )
     plugins = _plugins_in(distribution)
     _require_this_machine(plugins, distribution.label)
     _reduce(distribution, rows, _with_companions(plugins, content))
@@ -184,6 +183,11 @@ def _take(
         _replace(folder, content, temporary)
     paths = tuple(os.path.join(folder, os.path.relpath(path, content)) for path in plugins)
     return FetchedWheel(distribution.name, distribution.version, folder, paths, changed)
+
+
+def _is_version(version: str, wanted: str) -> bool:
+    """Return whether a version is the wanted one; zeros at the end do not count."""
+    return re.sub(r"(\.0)+$", "", version) == re.sub(r"(\.0)+$", "", wanted)
 
 
 # -- the directory -------------------------------------------------------------------------------

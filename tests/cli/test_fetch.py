@@ -176,6 +176,16 @@ def test_a_known_python_takes_one_request_for_the_wheels(mtf, publish, index, dr
     assert len([path for path in index.requests if path.endswith("/")]) == 1
 
 
+def test_zeros_at_the_end_of_a_version_do_not_count(mtf, publish, index, drop_in):
+    path = publish("2.0.0")
+
+    assert mtf("fetch", f"{NAME}==2", "--json").object["version"] == "2.0.0"
+    asked = len(index.requests)
+    assert mtf("fetch", f"{NAME}==2.0", "--json").object["changed"] is False
+    assert len(index.requests) == asked
+    assert mtf("fetch", f"{NAME}==2.0", "--from", path).code == Exit.DONE
+
+
 def test_another_version_takes_the_place(mtf, publish, index, drop_in):
     publish("1.0")
     publish("2.0")
@@ -450,7 +460,7 @@ def test_a_wheel_of_another_package(mtf, wheel, home, drop_in):
     refused(ended, drop_in, "of tensorflow-io 1.0, not of tensorflow-io-gcs-filesystem")
 
     ended = mtf("fetch", f"{NAME}==2.0", "--from", wheel())
-    refused(ended, drop_in, "of tensorflow-io 1.0, not of 2.0")
+    refused(ended, drop_in, "of tensorflow-io 1.0, not of tensorflow-io 2.0")
 
 
 def test_a_directory_that_cannot_be_written(mtf, wheel, home, drop_in, tmp_path):
