@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from textwrap import dedent
+
 import pytest
 
-from tests.fixtures.clients import client_libraries, with_places
+from tests.fixtures.clients import S3_CLIENTS, client_libraries, with_places
 from tests.fixtures.tensorflow import tensorflow_folder
 
 pytestmark = [pytest.mark.xdist_group("tensorflow"), pytest.mark.emulator]
@@ -23,7 +26,7 @@ with tf.io.TFRecordWriter(uri) as writer:
 found = [record.numpy() for record in tf.data.TFRecordDataset(uri)]
 assert found == [b"%d" % number for number in range(100)], found
 assert tf.io.gfile.listdir(uri.rpartition("/")[0]) == [uri.rpartition("/")[2]]
-assert "s3fs" in sys.modules
+assert {"s3fs", "my_store"} & set(sys.modules)
 """
 
 
@@ -40,6 +43,18 @@ def test_the_configuration_alone_brings_a_client(run_python, s3fs_environment, s
     config.write_text(f'[filesystems]\nmine = {{fsspec = "s3", {options}}}\n')
     named = {"MODULAR_TF_CONFIG": str(config), "MY_KEY": "nobody"}
     uri = "mine://fixture/configured/records"
+    run_python(_READ_AND_WRITE, uri, env={**s3fs_environment, **named}, timeout=240)
+
+
+@pytest.mark.parametrize("client", ["obstore", "pyarrow"])
+def test_it_names_an_object_too(client, run_python, s3fs_environment, s3_store, tmp_path):
+    config = tmp_path / "modular-tf.toml"
+    config.write_text('[filesystems]\nmine = {object = "my_store:fs"}\n')
+    code = f"endpoint = {s3_store.endpoint!r}\n{dedent(S3_CLIENTS[client])}"
+    (tmp_path / "my_store.py").write_text(code)
+    path = os.pathsep.join([s3fs_environment["PYTHONPATH"], str(tmp_path)])
+    named = {"MODULAR_TF_CONFIG": str(config), "PYTHONPATH": path}
+    uri = f"mine://fixture/{client}/records"
     run_python(_READ_AND_WRITE, uri, env={**s3fs_environment, **named}, timeout=240)
 
 
