@@ -6,7 +6,7 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from modular_tf.errors import FailedPreconditionError, InvalidArgumentError
 from modular_tf.filesystem.child_names import FILE_AND_DIRECTORY, incomplete
@@ -40,17 +40,34 @@ class ObstoreOps(ClientOps):
     directories of a `LocalStore` are those of the disk.
     """
 
+    _process: ClassVar[int | None] = None
+    """The process in which obstore was first used here."""
+
     def __init__(self, fs: Any) -> None:
         super().__init__(fs)
-        import obstore  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415  (imported)
-
-        self._library = obstore
         config = getattr(fs, "config", None) or {}
         self._bucket = next((str(config[key]) for key in _BUCKET_KEYS if key in config), None)
         prefix = str(getattr(fs, "prefix", None) or "")
         self._root = None if self._bucket is not None else _disk_folder(fs)
         self._prefix = prefix.strip("/") if self._bucket is not None else ""
         self._url = str(getattr(fs, "url", None) or "").rstrip("/")
+
+    @property
+    def _library(self) -> Any:
+        """The library, unless this process was forked from one that used it.
+
+        Its threads are missing in the child, where a call would wait for ever.
+        """
+        import obstore  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415  (imported)
+
+        if ObstoreOps._process is None:
+            ObstoreOps._process = os.getpid()
+        elif ObstoreOps._process != os.getpid():
+            raise FailedPreconditionError(
+                "obstore was used before this process was forked, and cannot be used in it; start"
+                " processes by spawn or forkserver, or use its scheme in them only"
+            )
+        return obstore
 
     def translate_name(self, uri: str) -> str:
         """Return the store's path for a URI.
@@ -145,12 +162,14 @@ class ObstoreOps(ClientOps):
     # -- opening ------------------------------------------------------------------------------
 
     def _reader(self, path: str, uri: str) -> RandomAccessFile:
-        store, get_range = self.fs, self._library.get_range
         with self._of_a_file(path):
             size = self._size(path)
-        return RangeReader(
-            uri, size, lambda start, end: get_range(store, path, start=start, end=end)
-        )
+
+        def fetch(start: int, end: int) -> Buffer:
+            data: Buffer = self._library.get_range(self.fs, path, start=start, end=end)
+            return data
+
+        return RangeReader(uri, size, fetch)
 
     def _size(self, path: str) -> int:
         if not path:

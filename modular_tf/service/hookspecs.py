@@ -43,7 +43,7 @@ def modular_tf_veto(candidate: Candidate, probe: Probe) -> str | None:
 
 @hookspec
 def modular_tf_filesystems() -> Mapping[str, Any]:  # type: ignore[empty-body]
-    """Return filesystems to register, by scheme: `Filesystem`-like or fsspec objects."""
+    """Return filesystems by scheme, of any kind that `PluginService.register_filesystem` takes."""
 
 
 @hookspec

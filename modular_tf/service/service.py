@@ -281,8 +281,11 @@ class PluginService(Served):
 
         Args:
             scheme: The scheme; "" for plain paths.
-            filesystem: A `Filesystem`, any fsspec filesystem, or an object with some of the
-                operations; one that is missing is like a NULL slot of a plugin.
+            filesystem: A `Filesystem`, any filesystem of fsspec or `pyarrow.fs`, a store of
+                obstore, or an object with some of the operations; one that is missing is like a
+                NULL slot of a plugin. It stays the caller's, and is not closed. A store of obstore
+                serves the URIs of its own bucket. Files of pyarrow's and obstore's stores are
+                collected in `TMPDIR` and put whole by `close` and `flush`.
             replace: Take the scheme from whoever serves it.
 
         Returns:
@@ -291,7 +294,7 @@ class PluginService(Served):
         Raises:
             AlreadyExistsError: Somebody serves the scheme (rule FS-018).
             InvalidArgumentError: No URI could name it (rule FS-007).
-            TypeError: The object has no operation of a filesystem.
+            TypeError: It is none of these; the message names them.
         """
         self._lock.check_open()
         return self._contributions.add_filesystem(scheme, filesystem, replace=replace)

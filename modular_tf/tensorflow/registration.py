@@ -103,14 +103,15 @@ def register_filesystem(
 
     Args:
         scheme: The scheme.
-        filesystem: As for `PluginService.register_filesystem`: any filesystem of fsspec, or an
-            object with some of the operations of `Filesystem`.
+        filesystem: As for `PluginService.register_filesystem`: any filesystem of fsspec or
+            `pyarrow.fs`, a store of obstore, or an object with some of the operations of
+            `Filesystem`.
         service: Where it is registered too; by default the default service.
 
     Raises:
         AlreadyExistsError: The scheme is taken, in the service or in TensorFlow.
         InvalidArgumentError: No URI could name it.
-        TypeError: The object has no operation of a filesystem.
+        TypeError: It is none of these.
     """
     serving = default_service() if service is None else service
     undo = serving.register_filesystem(scheme, filesystem)

@@ -14,7 +14,7 @@ from modular_tf import errors
 from modular_tf.filesystem import client_files
 from modular_tf.service.service import PluginService
 from tests.emulators.conversation import ask
-from tests.fixtures.clients import S3_CLIENTS
+from tests.fixtures.clients import S3_CLIENTS, client_libraries, with_places
 from tests.fixtures.emulators import proxied
 
 NATIVE = ("obstore", "pyarrow")
@@ -155,6 +155,38 @@ def test_a_forked_child_stores_nothing_of_a_file_of_its_parent(mine, client, s3_
     del file
     gc.collect()
     assert stored(s3_store, f"forked-{client}") is None
+
+
+def test_obstore_is_refused_in_a_forked_child_where_it_would_hang(s3_store, run_python):
+    subject = """
+        import os
+        import modular_tf as mtf
+        from modular_tf import errors
+
+        mtf.default_service().register_filesystem("mine", fs)
+        mine = mtf.default_service().filesystem("mine")
+        with mine.new_writable_file("mine://fixture/before-fork") as file:
+            file.append(b"abc")
+        reader = mine.new_random_access_file("mine://fixture/before-fork")
+
+        def refused(call):
+            try:
+                call()
+            except errors.FailedPreconditionError as error:
+                return "spawn" in str(error)
+            return False
+
+        child = os.fork()
+        if child == 0:
+            calls = (lambda: mine.stat("mine://fixture/a"), lambda: reader.read(0, 1))
+            os._exit(0 if all(map(refused, calls)) else 3)
+        assert os.waitpid(child, 0)[1] == 0
+        assert reader.read(1, 5) == b"bc"
+    """
+    names = f"endpoint = {s3_store.endpoint!r}"
+    code = "\n".join(map(dedent, (names, S3_CLIENTS["obstore"], subject)))
+    places = with_places(client_libraries("store-clients"))
+    run_python(code, env={**s3_store.environment, **places}, timeout=60)
 
 
 def test_names_of_compressed_files_are_names(service, mine, client, s3_store, tmp_path):

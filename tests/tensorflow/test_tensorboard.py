@@ -10,11 +10,13 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
-from tests.fixtures.clients import client_libraries, with_places
+from tests.fixtures.clients import S3_CLIENTS, client_libraries, with_places
 from tests.fixtures.compiler import compile_object, link_library
+from tests.fixtures.matrices import sampled
 from tests.fixtures.process_group import running_server
 from tests.fixtures.tensorflow import installed, tensorflow_folder
 
@@ -103,6 +105,25 @@ def test_shows_a_bucket_by_an_installed_client(
     environment |= {"AWS_ENDPOINT_URL": s3_store.endpoint, "MODULAR_TF_FSSPEC_FALLBACK": "1"}
     folder = s3_store.uri("tensorboard-by-a-client")
     run_python(_WRITE, "s3", folder, env=environment)
+
+    assert _losses_shown(folder, environment, tmp_path / "log") == _LOSSES
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize("client", sampled(S3_CLIENTS, ["obstore", "pyarrow"]))
+def test_shows_a_bucket_by_a_client(run_python, tensorflow_environment, client, s3_store, tmp_path):
+    source = f"endpoint = {s3_store.endpoint!r}\n{dedent(S3_CLIENTS[client])}"
+    (tmp_path / "my_store.py").write_text(source)
+    (tmp_path / "config.toml").write_text('[filesystems]\nmine = {object = "my_store:fs"}\n')
+    places = (tensorflow_environment["PYTHONPATH"], client_libraries("store-clients"), tmp_path)
+    environment = {
+        **tensorflow_environment,
+        **s3_store.environment,
+        "PYTHONPATH": os.pathsep.join(map(str, places)),
+        "MODULAR_TF_CONFIG": str(tmp_path / "config.toml"),
+    }
+    folder = f"mine://fixture/tensorboard-{client}"
+    run_python(_WRITE, "mine", folder, env=environment)
 
     assert _losses_shown(folder, environment, tmp_path / "log") == _LOSSES
 
