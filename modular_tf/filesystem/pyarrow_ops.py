@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _WITH_APPENDED_FILES = {"local", "hdfs", "mock"}
 """The kinds that have files which grow and directories which are renamed; others are stores."""
+_WITH_IMPLIED_DIRECTORIES = {"gcs"}
+"""The kinds that list no directory but those that pyarrow has marked."""
 _BLOCK = 1 << 20
 
 
@@ -43,6 +46,7 @@ class PyarrowOps(ClientOps):
             bottom = bottom.base_fs
         self._kind_of_store = bottom.type_name
         self._is_below_another = bottom is not fs
+        self._has_implied_directories = self._kind_of_store in _WITH_IMPLIED_DIRECTORIES
         self._is_store = self._kind_of_store not in _WITH_APPENDED_FILES
 
     def translate_name(self, uri: str) -> str:
@@ -58,7 +62,10 @@ class PyarrowOps(ClientOps):
         """Return the path on this machine's disk that a URI names; None where it names none."""
         if self._kind_of_store != "local":
             return None
-        path, fs = self.translate_name(uri), self.fs
+        return self._on_disk(self.translate_name(uri))
+
+    def _on_disk(self, path: str) -> str:
+        fs = self.fs
         while hasattr(fs, "base_fs"):
             path, fs = f"{fs.base_path.rstrip('/')}/{path}", fs.base_fs
         return os.path.abspath(path)
@@ -69,9 +76,11 @@ class PyarrowOps(ClientOps):
         if not path and self._is_store:  # it would be asked for all buckets
             return DIRECTORY
         info = self.fs.get_file_info(path)
-        if info.type == self._library.FileType.NotFound:
-            raise FileNotFoundError(f"{path!r} does not exist")
-        return self._of_info(info)
+        if info.type != self._library.FileType.NotFound:
+            return self._of_info(info)
+        if self._has_implied_directories and self._below(path):
+            return DIRECTORY
+        raise FileNotFoundError(f"{path!r} does not exist")
 
     def _of_info(self, info: Any) -> FileStatistics:
         is_directory = info.type == self._library.FileType.Directory
@@ -79,15 +88,33 @@ class PyarrowOps(ClientOps):
         return FileStatistics(length, info.mtime_ns or 0, is_directory=is_directory)
 
     def _children(self, path: str, *, asks: bool = True) -> list[Child]:  # noqa: ARG002
-        found = self.fs.get_file_info(self._library.FileSelector(path))
+        if self._has_implied_directories:
+            return self._children_by_paths(path)
         own = path.rstrip("/")
         children = []
-        for info in found:
+        for info in self.fs.get_file_info(self._library.FileSelector(path)):
             statistics = self._of_info(info)
             # A directory in itself is how keys with a doubled slash are listed.
             name = "" if info.path.rstrip("/") == own else info.base_name
             children.append(Child(name, statistics.is_directory, statistics))
         return children
+
+    def _children_by_paths(self, path: str) -> list[Child]:
+        """Return the entries of a directory, some of which only paths below them show."""
+        found = self._below(path)
+        if not found and self.fs.get_file_info(path).type != self._library.FileType.Directory:
+            raise FileNotFoundError(f"{path!r} does not exist")
+        children = {}
+        for info in found:
+            name, _, rest = info.path[len(path) :].strip("/").partition("/")
+            statistics = DIRECTORY if rest else self._of_info(info)
+            children[name, statistics.is_directory] = statistics
+        return [Child(name, kind, found) for (name, kind), found in children.items()]
+
+    def _below(self, path: str) -> list[Any]:
+        selector = self._library.FileSelector(path, allow_not_found=True, recursive=True)
+        found: list[Any] = self.fs.get_file_info(selector)
+        return found
 
     def _listed(self, uri: str, *, is_thorough: bool) -> list[Child]:
         if not self._is_store:
@@ -149,7 +176,12 @@ class PyarrowOps(ClientOps):
         self.fs.delete_file(path)
 
     def _remove_empty(self, path: str) -> None:
-        self.fs.delete_dir(path)
+        if self._kind_of_store == "local":
+            os.rmdir(self._on_disk(path))
+        elif self._below(path):  # its removal would take all of that with it
+            raise OSError(errno.ENOTEMPTY, "it is not empty", path)
+        else:
+            self.fs.delete_dir(path)
 
     def _remove_tree(self, path: str) -> None:
         is_directory = self._is_directory(path)

@@ -6,6 +6,7 @@ import gc
 import os
 from concurrent.futures import ThreadPoolExecutor
 from textwrap import dedent
+from urllib.parse import urlsplit
 
 import pyarrow.fs
 import pytest
@@ -15,7 +16,7 @@ from modular_tf.filesystem import client_files
 from modular_tf.service.service import PluginService
 from tests.emulators.conversation import ask
 from tests.fixtures.clients import S3_CLIENTS, client_libraries, with_places
-from tests.fixtures.emulators import proxied
+from tests.fixtures.emulators import AZURE_ACCOUNT, AZURE_KEY, proxied
 
 NATIVE = ("obstore", "pyarrow")
 ONCE = {
@@ -262,6 +263,74 @@ def test_the_sizes_of_a_directory_take_one_request(client, distant_s3, service):
 
     assert [found[str(number)].length for number in range(5)] == [*range(5)]
     assert sum(distant_s3.requests().values()) == 1
+
+
+# ---- Other stores ----
+
+
+def azure_client(client, obstore, endpoint, container="fixture", key=AZURE_KEY):
+    if client == "obstore":
+        return obstore.store.AzureStore(
+            container,
+            account_name=AZURE_ACCOUNT,
+            account_key=key,
+            endpoint=endpoint,
+            client_options={"allow_http": True},
+            retry_config={"max_retries": 0},
+        )
+    place = {f"{kind}_storage_authority": urlsplit(endpoint).netloc for kind in ("blob", "dfs")}
+    schemes = {"blob_storage_scheme": "http", "dfs_storage_scheme": "http"}
+    return pyarrow.fs.AzureFileSystem(AZURE_ACCOUNT, account_key=key, **place, **schemes)
+
+
+def test_azure_is_served_too(client, azure_store, obstore, service):
+    service.register_filesystem("mine", azure_client(client, obstore, azure_store.endpoint))
+    fs, base = service.filesystem("mine"), f"mine://fixture/{client}"
+    fs.recursively_create_dir(f"{base}/d/sub")
+    for name in ("a", "sub/b"):
+        write(fs, f"{base}/d/{name}", name.encode())
+    assert fs.get_children(f"{base}/d") == ["a", "sub"]
+    with fs.new_appendable_file(f"{base}/d/a") as file:
+        file.append(b"bc")
+    fs.rename_file(f"{base}/d", f"{base}/e")
+    fs.copy_file(f"{base}/e/a", f"{base}/e/c")
+
+    assert fs.read_file(f"{base}/e/sub/b") == b"sub/b"
+    assert {name: fs.read_file(f"{base}/e/{name}") for name in "ac"} == {"a": b"abc", "c": b"abc"}
+    assert fs.get_children_statistics(f"{base}/e")["c"].length == 3
+    fs.delete_recursively(f"{base}/e")
+    assert not fs.path_exists(f"{base}/e")
+
+
+def test_errors_of_azure_keep_their_class(client, azure_store, obstore, service):
+    wrong = azure_client(client, obstore, azure_store.endpoint, key="a2V5")
+    service.register_filesystem("mine", wrong)
+    _fails(service.filesystem("mine"), "fixture", errors.PermissionDeniedError)
+    elsewhere = azure_client(client, obstore, azure_store.endpoint, container="none")
+    service.register_filesystem("mine", elsewhere, replace=True)
+    _fails(service.filesystem("mine"), "none", errors.NotFoundError)
+
+
+def test_directories_that_only_paths_show_are_there(gcs_store, service):
+    """pyarrow's client of Google lists none that it has not marked."""
+    host = urlsplit(gcs_store.endpoint).netloc
+    client = pyarrow.fs.GcsFileSystem(anonymous=True, scheme="http", endpoint_override=host)
+    service.register_filesystem("mine", client)
+    fs, base = service.filesystem("mine"), "mine://fixture/implied"
+    for name in ("a", "sub/b", "sub/deep/c"):
+        write(fs, f"{base}/{name}", name.encode())
+
+    assert fs.get_children(base) == ["a", "sub"]
+    assert fs.get_children(f"{base}/sub") == ["b", "deep"]
+    assert fs.is_directory(f"{base}/sub/deep")
+    assert fs.read_file(f"{base}/sub/deep/c") == b"sub/deep/c"
+    with pytest.raises(errors.FailedPreconditionError, match="not empty"):
+        fs.delete_dir(f"{base}/sub")
+    for missing in ("none", "sub/none", "a/none"):
+        with pytest.raises(errors.NotFoundError):
+            fs.get_children(f"{base}/{missing}")
+    with pytest.raises(errors.FailedPreconditionError, match="not a directory"):
+        fs.get_children(f"{base}/a")
 
 
 # ---- Errors ----
