@@ -28,7 +28,7 @@ NOT_OF_PLUGINS = {
     "modular_tf.discovery.elf.machine": {"cuda"},  # a processor in the ELF standard's list
     "modular_tf.discovery.host_fingerprint": {"nvidia"},  # the kernel's device files and modules
     "modular_tf.discovery.linking.symbol_families": {"google"},  # the C++ namespace of protobuf
-    "modular_tf.filesystem.pyarrow_ops": {"hdfs"},  # pyarrow's name for one of its classes
+    "modular_tf.filesystem.pyarrow_ops": {"gcs", "hdfs"},  # pyarrow's names for its classes
     "modular_tf.filesystem.python_errors": {"aws", "azure"},  # messages of pyarrow's libraries
 }
 VENDOR_PARTS = ("tensorflow_io", "tensorflow-io")
