@@ -172,15 +172,21 @@ def pyarrow_cases() -> dict[str, Call]:
     }
 
 
-def obstore_cases() -> dict[str, Call]:
-    """Return the cases of obstore."""
-    import obstore
+def obstore_store() -> Any:
+    """Return the bucket as a store of obstore."""
     from obstore.store import S3Store
 
-    store = S3Store(
+    return S3Store(
         BUCKET, access_key_id=KEY, secret_access_key=SECRET, region=REGION, endpoint=ENDPOINT,
         virtual_hosted_style_request=False, client_options={"allow_http": True},
     )  # fmt: skip
+
+
+def obstore_cases() -> dict[str, Call]:
+    """Return the cases of obstore."""
+    import obstore
+
+    store = obstore_store()
 
     def get(key: str) -> bytes:
         return bytes(obstore.get(store, key).bytes())

@@ -20,6 +20,8 @@ MANY = [f"{MANY_FOLDER}/f{number:04}.bin" for number in range(200)]
 COPIED = [f"copied/f{number:04}.bin" for number in range(200)]
 WIDE = [f"{WIDE_FOLDER}/f{number:04}.txt" for number in range(1000)]
 WIDE_DATA = b"x" * 100
+LISTED_FOLDER = "listed"
+LISTED = [f"{LISTED_FOLDER}/f{number:04}.txt" for number in range(2000)]
 ROWS, COLUMNS, ROW_GROUPS = 200_000, 20, 4
 READ_COLUMNS = ("column02", "column09", "column17")
 
@@ -81,7 +83,7 @@ def fill(endpoint: str, bucket: str) -> None:
     put(TABLE, table())
     for key in MANY:
         put(key, small_data(key))
-    for key in WIDE:
+    for key in (*WIDE, *LISTED):
         put(key, WIDE_DATA)
     connection.close()
 

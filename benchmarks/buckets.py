@@ -5,8 +5,10 @@ Usage: python benchmarks/buckets.py [--plugin LIBRARY] [--peers PYTHON] [--json 
 
 The bucket is the emulator tests/emulators/distant_s3.py, which answers after a delay and counts
 requests; each delay is a run through all rows. The plugin is tensorflow-io's. The peers are s3fs,
-boto3, pyarrow, obstore and `aws s3 cp` of one environment (`pip install ".[bench]"`); those that it
-lacks are named. Each client runs in a process of its own, clients of a row take turns, and all
+boto3, pyarrow, obstore and `aws s3` of one environment (`pip install ".[bench]"`); those that it
+lacks are named. `fs ls -l`, `du` and `sync` run there too, by s3fs and obstore behind a scheme, so
+that environment has this package as well; these are whole commands, the start of Python included.
+ Each client runs in a process of its own, clients of a row take turns, and all
 check what they read. Without `--gigabits` the store sends as fast as it can, and shares this
 machine's processors with its client. A figure is the best of the rounds, in milliseconds; the first
 round warms up.
@@ -31,6 +33,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import bucket_clients as clients
 import bucket_content as content
 from timed_programs import AskedProgram, Timing, end, timed_command
 
@@ -82,6 +85,11 @@ ROWS = (
 COPIES = (
     Row("fs cp -r of 200 objects, down", "down", "down", "aws", 1.0),
     Row("fs cp -r of 200 files, up", "up", "up", "aws", 1.0),
+)
+LISTINGS = tuple(
+    Row(f"fs {verb} of 2000 objects, by {client}", verb, "", "aws", factor, client)
+    for verb in ("ls -l", "du", "sync")
+    for client, factor in (("s3fs", 1.5), ("obstore", 1.5), (OURS, None))
 )
 
 
@@ -194,13 +202,13 @@ def measure(doing: Mapping[str, Doing], store: Store, repeat: int) -> dict[str, 
     return found
 
 
-def reading(row: Row, clients: Mapping[str, AskedProgram]) -> dict[str, Doing]:
+def reading(row: Row, asked: Mapping[str, AskedProgram]) -> dict[str, Doing]:
     """Return what the clients that have a row's case do in it."""
-    names = clients.keys() - {IN_WORKER} if row.client == OURS else {row.client, row.peer}
+    names = asked.keys() - {IN_WORKER} if row.client == OURS else {row.client, row.peer}
     cases = {name: row.ours if name in (OURS, IN_WORKER) else row.theirs for name in names}
     return {
         name: Doing(partial(client.ask, cases[name]))
-        for name, client in clients.items()
+        for name, client in asked.items()
         if name in names and cases[name] in client.cases
     }
 
@@ -214,8 +222,7 @@ def copying(row: Row, store: Store, options: argparse.Namespace) -> dict[str, Do
     if options.aws:
         commands["aws"] = [options.aws, "s3", "cp", "--recursive", "--only-show-errors"]
         commands["aws"] += ["--endpoint-url", store.endpoint]
-    env = {**os.environ, **content.plugin_environment(store.endpoint)}
-    env |= {"AWS_CONFIG_FILE": os.devnull, "AWS_DEFAULT_REGION": "us-east-1"}
+    env = _environment(store)
     down = row.ours == "down"
     remote = f"s3://{BUCKET}/{content.MANY_FOLDER if down else 'copied'}"
     places = [remote, target] if down else [local, remote]
@@ -228,6 +235,47 @@ def copying(row: Row, store: Store, options: argparse.Namespace) -> dict[str, Do
         )
         for name, command in commands.items()
     }
+
+
+def listing(row: Row, store: Store, options: argparse.Namespace) -> dict[str, Doing]:
+    """Return the commands of modular_tf, by one client, and of aws that list 2000 objects."""
+    python = sys.executable if row.client == OURS else options.peers
+    scheme = {OURS: "s3", "s3fs": "by.s3fs", "obstore": "by.obstore"}[row.client]
+    plugin = ["--plugin", options.plugin] if row.client == OURS else []
+    config = options.folder / "modular-tf.toml"
+    config.write_text(
+        f"[filesystems.\"by.s3fs\"]\nfsspec = 's3'\nkey = '{clients.KEY}'\n"
+        f"secret = '{clients.SECRET}'\nendpoint_url = '{store.endpoint}'\n"
+        "[filesystems.\"by.obstore\"]\nobject = 'bucket_clients:obstore_store'\n"
+    )
+    env = _environment(store)
+    ours = {**env, "MODULAR_TF_CONFIG": str(config), "ENDPOINT": store.endpoint, "BUCKET": BUCKET}
+    if row.client == "obstore":
+        places = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+        ours["PYTHONPATH"] = os.pathsep.join(filter(None, places))
+
+    def remote(scheme: str) -> str:
+        return f"{scheme}://{BUCKET}/{content.LISTED_FOLDER}"
+
+    local = options.folder / content.LISTED_FOLDER
+    from_local = [local] if row.ours == "sync" else []
+    command = [python, "-m", "modular_tf", "fs", *row.ours.split(), *plugin]
+    found = {
+        row.client: Doing(
+            partial(timed_command, [*command, *from_local, remote(scheme)], ours, options.limit)
+        )
+    }
+    if options.aws:
+        verb = ["sync"] if from_local else ["ls", "--recursive", "--summarize"]
+        aws = [options.aws, "s3", *verb, "--endpoint-url", store.endpoint, *from_local]
+        found["aws"] = Doing(partial(timed_command, [*aws, remote("s3") + "/"], env, options.limit))
+    return found
+
+
+def _environment(store: Store) -> dict[str, str]:
+    """Return the variables by which the plugin and aws find the store."""
+    env = {**os.environ, **content.plugin_environment(store.endpoint)}
+    return env | {"AWS_CONFIG_FILE": os.devnull, "AWS_DEFAULT_REGION": "us-east-1"}
 
 
 def _remove(store: Store, target: Path) -> None:
@@ -258,7 +306,7 @@ def show(row: Row, found: Mapping[str, Figures]) -> dict[str, object]:
     else:
         met = "" if row.factor is None else ", met" if ratio <= row.factor else ", MISSED"
         verdict = f"{ratio:.2f} x{met}"
-    print(f"{row.name:36}{verdict:18}({target})")
+    print(f"{row.name:38}{verdict:18}({target})")
     for name, figures in found.items():
         time_of = f"{figures.best:10.1f} ms" if figures.best else f"{'failed':>13}"
         requests = ", ".join(f"{count} {kind}" for kind, count in figures.requests.items())
@@ -280,15 +328,15 @@ def run_all(store: Store, options: argparse.Namespace) -> list[dict[str, object]
     env = {**os.environ, "ENDPOINT": store.endpoint, "BUCKET": BUCKET, "PLUGIN": options.plugin}
     program = Path(__file__).with_name("bucket_clients.py")
     pythons = {OURS: sys.executable, **dict.fromkeys(PEERS, options.peers)}
-    clients = {
+    asked = {
         name: AskedProgram([python, program, name], env, options.limit)
         for name, python in pythons.items()
     }
     in_worker = {**env, "MODULAR_TF_ISOLATION": "process"}
-    clients[IN_WORKER] = AskedProgram([sys.executable, program, OURS], in_worker, options.limit)
+    asked[IN_WORKER] = AskedProgram([sys.executable, program, OURS], in_worker, options.limit)
     figures = []
     with ExitStack() as stack:
-        for name, client in clients.items():
+        for name, client in asked.items():
             stack.callback(client.close)
             if failure := client.start():
                 print(f"{name} is missing: {failure}")
@@ -297,11 +345,15 @@ def run_all(store: Store, options: argparse.Namespace) -> list[dict[str, object]
         for delay in options.delay:
             line = f", {options.gigabits:g} Gbit/s" if options.gigabits else ""
             print(f"\n--- {delay * 1e3:g} ms a request{line}")
-            for row in (*ROWS, *COPIES):
+            for row in (*ROWS, *COPIES, *LISTINGS):
                 if not any(word in row.name for word in options.only):
                     continue
-                copies = row in COPIES
-                doing = copying(row, store, options) if copies else reading(row, clients)
+                if row in COPIES:
+                    doing = copying(row, store, options)
+                elif row in LISTINGS:
+                    doing = listing(row, store, options)
+                else:
+                    doing = reading(row, asked)
                 store.set(delay, options.gigabits)
                 found = measure(doing, store, options.repeat)
                 figures.append({"delay_s": delay, **show(row, found)})
@@ -339,6 +391,11 @@ def main() -> None:
         for key in content.MANY:
             file = options.folder / "local" / key.rpartition("/")[2]
             file.write_bytes(content.small_data(key))
+        (options.folder / content.LISTED_FOLDER).mkdir()
+        for key in content.LISTED:
+            file = options.folder / key
+            file.write_bytes(content.WIDE_DATA)
+            os.utime(file, (0, 0))  # older than the object, so that nothing is to be copied
         with running_store(options.folder) as store:
             figures = run_all(store, options)
     if options.json:
