@@ -125,6 +125,7 @@ class _Deletion:
         self._fs = fs
         self._at_once = at_once
         self._both: set[str] = set()
+        self._kinds: dict[str, bool] = {}  # of what the listing of the present directory describes
         self.files = 0
         self.dirs = 0
         self.first_error: ModularTFError | None = None
@@ -136,7 +137,7 @@ class _Deletion:
             self._both.add(root)
         for directory in directories:  # grows while it is walked
             try:
-                found = checked_listing(self._fs, directory)
+                found = checked_listing(self._fs, directory, with_statistics=True)
             except ModularTFError as error:
                 self._note(error)
                 continue
@@ -144,6 +145,10 @@ class _Deletion:
                 unnamed = map(unnamed_keys, found.unnamed)
                 self._note(incomplete(directory, unnamed, self._fs.plugin))
             self._both.update(join_path(directory, name) for name in found.both)
+            self._kinds = {
+                join_path(directory, name): known.is_directory
+                for name, known in found.statistics.items()
+            }
             self._delete_children([join_path(directory, name) for name in found.names], directories)
         for directory in reversed(directories):
             self._delete_dir(directory)
@@ -162,10 +167,14 @@ class _Deletion:
         _check_depth(self._fs, child)
         if child in self._both:
             return True
-        if not is_link(self._fs, child) and self._fs.is_directory(child):
+        if not is_link(self._fs, child) and self._is_directory(child):
             return not self._goes_as_link(child)
         self._fs.delete_file(child)
         return False
+
+    def _is_directory(self, child: str) -> bool:
+        known = self._kinds.get(child)
+        return self._fs.is_directory(child) if known is None else known
 
     def _goes_as_link(self, child: str) -> bool:
         """Return whether a child was deleted as a link; the target of a link is left alone.

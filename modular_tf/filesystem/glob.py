@@ -72,7 +72,7 @@ def _expand(fs: Filesystem, parent: str, level: str, *, last: bool) -> Iterator[
         return
     matches = compile_level(level).fullmatch
     try:
-        found = checked_listing(fs, parent, is_thorough=False)
+        found = checked_listing(fs, parent, is_thorough=False, with_statistics=not last)
     except NotFoundError as error:
         if fs.is_missing_store(error):
             raise
@@ -83,7 +83,8 @@ def _expand(fs: Filesystem, parent: str, level: str, *, last: bool) -> Iterator[
     for name in found.names:
         if matches(name):
             child = join_path(parent, name)
-            if last or _is_directory(fs, child):
+            known = found.statistics.get(name)
+            if last or (known.is_directory if known is not None else _is_directory(fs, child)):
                 yield child
 
 

@@ -1,8 +1,11 @@
-"""What was found at paths of object stores, kept for a second.
+"""What was found at paths of object stores and in listings, kept for a second.
 
 TensorFlow asks about one path several times while it loads one thing: whether it exists, what it
 is, how long it is. A store needs two requests for each answer. What was there is kept, and never
 that nothing was. Each change that TensorFlow makes forgets all of it when it has ended.
+
+TensorFlow walks a tree by the names in a directory and a question for each; where a filesystem
+lists statistics with the names, they are kept too.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
 from modular_tf.errors import AbortedError, FailedPreconditionError, NotFoundError
+from modular_tf.filesystem.child_names import reported_listing
 from modular_tf.filesystem.files import known_length
 from modular_tf.filesystem.glob import has_magic
+from modular_tf.filesystem.uri import join_path
 from modular_tf.filesystem.workarounds.object_store import ObjectStoreFilesystem
 from modular_tf.filesystem.workarounds.store_lookup import KINDS, LOOKUPS
 
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.statistics import FileStatistics
 
 _KEPT_S = 1.0
-_MOST_LOOKS = 4096
+_MOST_LOOKS = 1 << 15
 
 
 class _Look(NamedTuple):
@@ -57,21 +62,39 @@ def change() -> Iterator[None]:
 
 def stat(filesystem: Filesystem, uri: str) -> FileStatistics:
     """Return what is there; `NotFoundError` for nothing. [any thread]"""
-    if not filesystem.is_object_store:
-        return filesystem.stat(uri)
-    looks, key, started = _looks, (ref(filesystem), uri), time.monotonic()
-    look = looks.get(key)
-    if look is None or started >= look.good_until:
-        look = _Look(started + _KEPT_S, filesystem.stat(uri))
+    looks, started = _looks, time.monotonic()
+    if (look := _recent(filesystem, uri)) is not None:
+        return look.found
+    found = filesystem.stat(uri)
+    if filesystem.is_object_store:
         if len(looks) >= _MOST_LOOKS:
             looks.clear()
-        looks[key] = look
-    return look.found
+        looks[ref(filesystem), uri] = _Look(started + _KEPT_S, found)
+    return found
+
+
+def _recent(filesystem: Filesystem, uri: str) -> _Look | None:
+    """Return what was found at a path within the last second."""
+    look = _looks.get((ref(filesystem), uri)) if _looks else None
+    return look if look is not None and time.monotonic() < look.good_until else None
+
+
+def children(filesystem: Filesystem, uri: str) -> list[str]:
+    """Return the names in a directory, and keep what its listing has of them. [any thread]"""
+    looks = _looks
+    found = reported_listing(filesystem, uri, with_statistics=True)
+    if len(looks) + len(found.statistics) > _MOST_LOOKS:
+        looks.clear()
+    if len(found.statistics) <= _MOST_LOOKS:
+        good_until, owner = time.monotonic() + _KEPT_S, ref(filesystem)
+        for name, known in found.statistics.items():
+            looks[owner, join_path(uri, name)] = _Look(good_until, known)
+    return found.names
 
 
 def exists(filesystem: Filesystem, uri: str) -> bool:
     """Return whether a file or directory is there. [any thread]"""
-    if not _is_asked_by_stat(filesystem):
+    if not _is_asked_by_stat(filesystem, uri):
         return filesystem.path_exists(uri)
     try:
         stat(filesystem, uri)
@@ -82,14 +105,14 @@ def exists(filesystem: Filesystem, uri: str) -> bool:
 
 def is_directory(filesystem: Filesystem, uri: str) -> bool:
     """Return whether it is a directory; `NotFoundError` for nothing. [any thread]"""
-    if not _is_asked_by_stat(filesystem):
+    if not _is_asked_by_stat(filesystem, uri):
         return filesystem.is_directory(uri)
     return stat(filesystem, uri).is_directory
 
 
 def file_size(filesystem: Filesystem, uri: str) -> int:
     """Return a file's length, as `open_file` is to find it. [any thread]"""
-    if not _is_asked_by_stat(filesystem):
+    if not _is_asked_by_stat(filesystem, uri):
         return filesystem.get_file_size(uri)
     looks, key = _looks, (ref(filesystem), uri)
     found = stat(filesystem, uri)
@@ -102,7 +125,7 @@ def file_size(filesystem: Filesystem, uri: str) -> int:
 
 def matching_paths(filesystem: Filesystem, pattern: str) -> list[str]:
     """Return the URIs that match a pattern; one without wildcards is a path. [any thread]"""
-    if has_magic(pattern) or not _is_asked_by_stat(filesystem):
+    if has_magic(pattern) or not _is_asked_by_stat(filesystem, pattern):
         return filesystem.get_matching_paths(pattern)
     try:
         return [pattern] if exists(filesystem, pattern) else []
@@ -135,8 +158,10 @@ def open_file(filesystem: Filesystem, uri: str) -> RandomAccessFile:
     return file
 
 
-def _is_asked_by_stat(filesystem: Filesystem) -> bool:
+def _is_asked_by_stat(filesystem: Filesystem, uri: str) -> bool:
     """Return whether `stat` takes no more requests than the questions that tell less."""
+    if _recent(filesystem, uri) is not None:
+        return True
     if not isinstance(filesystem, ObjectStoreFilesystem):
         return False
     way = filesystem.workarounds.lookup or "stat"

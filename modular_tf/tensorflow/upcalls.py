@@ -117,7 +117,7 @@ def _get_file_size(binding: Binding, uri: str, _other: str, answer: Any) -> None
 
 
 def _get_children(binding: Binding, uri: str, _other: str, answer: Any) -> None:
-    names = binding.filesystem.get_children(uri)
+    names = recent_looks.children(binding.filesystem, uri)
     # Only Python asks TensorFlow for this, and fails with a UnicodeDecodeError that names nothing.
     if (odd := next((name for name in names if not _is_unicode(name)), None)) is not None:
         raise FailedPreconditionError(

@@ -77,3 +77,25 @@ def test_a_filesystem_of_ours_under_another_scheme_is_asked_once(store):
 
     assert found.statistics == {"d": DIRECTORY, "f": FILE}
     assert store.calls == [("get_children_statistics", "mem://h/")]
+
+
+def test_a_pattern_of_several_levels_asks_for_no_kind_that_is_listed(store):
+    store.files["/d/g"] = b""
+    fs = filesystem_of(store, also=OFFERED)
+
+    assert fs.get_matching_paths("mem://h/*/g") == ["mem://h/d/g"]
+    assert [call for call in store.calls if call[0] in ("stat", "is_directory")] == []
+    assert fs.get_matching_paths("mem://h/*") == ["mem://h/d", "mem://h/f"]
+    assert store.calls[-1] == ("get_children", "mem://h/")
+
+
+def test_a_deletion_asks_for_no_kind_that_is_listed(store):
+    store.dirs.add("/d/e")
+    store.files |= {"/d/g": b"", "/d/e/h": b""}
+    fs = filesystem_of(store, also=OFFERED)
+
+    assert fs.delete_recursively("mem://h/d") == (0, 0)
+    assert (store.files, store.dirs) == ({"/f": b"ab"}, {"/"})
+    kinds = [uri for operation, uri in store.calls if operation in ("stat", "is_directory")]
+    assert set(kinds) <= {"mem://h/d", "mem://h/d/e"}
+    assert kinds.count("mem://h/d/e") == 0
