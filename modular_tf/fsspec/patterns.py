@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import partial
 from glob import has_magic
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,15 @@ from fsspec.utils import glob_translate  # type: ignore[import-untyped]
 
 from modular_tf.concurrency.crew import results_at_once
 from modular_tf.errors import NotFoundError
-from modular_tf.fsspec import paths
+from modular_tf.filesystem.child_names import reported_listing
+from modular_tf.fsspec import entries, paths
 from modular_tf.fsspec.listings import REFUSALS, Listings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from modular_tf.fsspec import entries
+    _Found = dict[str, entries.Entry | None]
+    """Paths, with their entries where these are known."""
 
 
 class Patterns(Listings):
@@ -50,53 +53,74 @@ class Patterns(Listings):
         pattern: str = self._strip_protocol(path)
         if "**" in pattern or not has_magic(pattern) or not withdirs:
             return super().glob(path, maxdepth=maxdepth, detail=detail, withdirs=withdirs, **kwargs)
-        found = self._matching(pattern, kwargs.get("on_error", "omit"))
         only_directories = str(path).endswith("/")
-        if not (detail or only_directories):
-            return found
+        needs_kinds = detail or only_directories
+        on_error = kwargs.get("on_error", "omit")
+        found = self._matching(pattern, on_error, with_kinds=needs_kinds)
+        if not needs_kinds:
+            return list(found)
         known = self._known(found)
         if only_directories:
             known = {one: entry for one, entry in known.items() if entry["type"] == "directory"}
         return known if detail else list(known)
 
-    def _matching(self, pattern: str, on_error: str) -> list[str]:
+    def _matching(self, pattern: str, on_error: str, *, with_kinds: bool) -> _Found:
         """Return the paths that match a pattern with magic in it, sorted."""
         parts = pattern.split("/")
         magic = next(number for number, part in enumerate(parts) if has_magic(part))
-        found = ["/".join(parts[:magic]) or self.root_marker]
+        found: _Found = {"/".join(parts[:magic]) or self.root_marker: None}
         for number in range(magic, len(parts)):
             if not has_magic(parts[number]):
-                found = [paths.join(one, parts[number]) for one in found]
+                found = {paths.join(one, parts[number]): None for one in found}
                 continue
-            directories = found if number == magic else self._directories(found)
+            directories = list(found) if number == magic else self._directories(found)
             matches = re.compile(glob_translate("/".join(parts[: number + 1]))).match
-            found = [name for name in self._names_below(directories, on_error) if matches(name)]
-        return sorted(found if has_magic(parts[-1]) else self._known(found))
+            is_last = number + 1 == len(parts)
+            needs_kinds = with_kinds if is_last else has_magic(parts[number + 1])
+            below = self._below(directories, on_error, with_kinds=needs_kinds)
+            found = {name: entry for name, entry in below.items() if matches(name)}
+        known = found if has_magic(parts[-1]) else self._known(found)
+        return {name: known[name] for name in sorted(known)}
 
-    def _names_below(self, directories: Sequence[str], on_error: str) -> list[str]:
-        def listed(path: str) -> list[str]:
+    def _below(self, directories: Sequence[str], on_error: str, *, with_kinds: bool) -> _Found:
+        """Return the paths in directories, with their entries where the listings have them."""
+
+        def listed(path: str) -> _Found:
             try:
-                return self.ls(path, detail=False)
+                known = self._cached_listing(path)
+                if known is not None:
+                    return {entry["name"]: entry for entry in known}
+                if not with_kinds:
+                    return dict.fromkeys(self.ls(path, detail=False))
+                described = self._listed(path, partial(reported_listing, with_statistics=True))
+                return {
+                    name: None if facts is None else entries.file_or_directory(name, facts)
+                    for name, facts in described.items()
+                }
             except OSError as error:
                 is_refused = len(directories) == 1 and isinstance(error, REFUSALS)
                 if is_refused or self._is_told(error, on_error):
                     raise
-            return []
+            return {}
 
-        found = results_at_once(listed, directories, self._at_once())
-        return [name for names in found for name in names]
+        found: _Found = {}
+        for some in results_at_once(listed, directories, self._at_once()):
+            found.update(some)
+        return found
 
-    def _directories(self, names: Sequence[str]) -> list[str]:
+    def _directories(self, names: Iterable[str]) -> list[str]:
         known = self._known(names)
         return [name for name, entry in known.items() if entry["type"] == "directory"]
 
-    def _known(self, names: Sequence[str]) -> dict[str, entries.Entry]:
-        """Return the entries of those that exist."""
+    def _known(self, names: Iterable[str]) -> dict[str, entries.Entry]:
+        """Return the entries of those that exist; those that are known already are not asked."""
 
         def ask(path: str) -> entries.Entry | None:
             with suppress(NotFoundError, NotADirectoryError):
                 return self.info(path)
             return None
 
-        found = results_at_once(ask, names, self._at_once())
-        return {name: e for name, e in zip(names, found, strict=True) if e is not None}
+        found: _Found = dict(names) if isinstance(names, dict) else dict.fromkeys(names)
+        unknown = [name for name, entry in found.items() if entry is None]
+        found.update(zip(unknown, results_at_once(ask, unknown, self._at_once()), strict=True))
+        return {name: entry for name, entry in found.items() if entry is not None}
