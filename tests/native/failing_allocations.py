@@ -271,6 +271,7 @@ def kernel_steps(plugin: str) -> Iterator[tuple[str, Step]]:
         "temporary": lambda: device.op("MtfEndTemporary")(device.op("MtfTemporary")()).close(),
         "a variable": lambda: device.variable("float32").close(),
         "assign by Python": lambda: variable.assign(value),
+        "assign many dimensions": lambda: variable.assign(value.reshape(3, *(1,) * 7)),
         "value": lambda: variable.value().close(),
     }.items():
         yield name, (nothing, lambda _nothing, call=call: call())
