@@ -9,7 +9,7 @@ _OBSERVED = "TensorFlow 2.21, observed"
 _DIALECTS = "struct sizes of the headers of TensorFlow 2.4 to 2.21 and of the RFC"
 _ABORTS = "TensorFlow aborts the whole process; here the plugin is refused."
 _SERVED = "TensorFlow aborts the whole process; here all fields of the struct count."
-_SILENT = "TensorFlow does not look; what follows is up to the plugin."
+_SILENT = "TensorFlow does not check it; what follows is up to the plugin."
 _PASSED = "The plugin is refused with its own code and message; TensorFlow aborts."
 
 ENTRY_POINT_EXPORTED = Rule(
@@ -231,7 +231,7 @@ DEVICE_SLOTS_ARE_CODE = Rule(
 STRUCT_COMPLETE = Rule(
     "SE-030",
     "A struct is not smaller than its layout.",
-    "Slots past the announced size count as NULL; TensorFlow never looks at the size.",
+    "Slots past the announced size count as NULL; TensorFlow never checks the size.",
     "Set struct_size to the struct's own macro.",
     "struct-size rule",
     Severity.WARNING,

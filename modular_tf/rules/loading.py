@@ -31,7 +31,7 @@ READABLE = Rule(
 IS_ELF = Rule(
     id="LD-004",
     requirement="A plugin is an ELF file.",
-    consequence="The candidate is rejected; dlopen would say 'invalid ELF header'.",
+    consequence="The candidate is rejected; dlopen would report 'invalid ELF header'.",
     remedy="Install the build of the plugin for Linux.",
     source="ELF gABI, chapter 4, ELF identification",
 )
@@ -47,7 +47,7 @@ WHOLE_ELF = Rule(
 WORD_SIZE = Rule(
     id="LD-006",
     requirement="A plugin has the word size (32 or 64 bits) of this process.",
-    consequence="The candidate is rejected; dlopen would say 'wrong ELF class'.",
+    consequence="The candidate is rejected; dlopen would report 'wrong ELF class'.",
     remedy="Install the build of the plugin for this interpreter's word size.",
     source="ELF gABI, EI_CLASS",
 )
@@ -61,7 +61,7 @@ BYTE_ORDER = Rule(
 MACHINE = Rule(
     id="LD-008",
     requirement="A plugin is built for the machine that this process runs on.",
-    consequence="The candidate is rejected; dlopen would say that it cannot open the object.",
+    consequence="The candidate is rejected; dlopen would report that it cannot open the object.",
     remedy="Install the build of the plugin for this machine.",
     source="ELF gABI, e_machine",
 )
@@ -98,7 +98,7 @@ KIND_SERVED = Rule(
 LIBRARIES_FOUND = Rule(
     id="LD-013",
     requirement="Every shared library that a plugin needs is found, for this machine.",
-    consequence="The candidate is rejected; dlopen would say 'cannot open shared object file'.",
+    consequence="The candidate is rejected; dlopen would report 'cannot open shared object file'.",
     remedy="Install the missing library where the system keeps libraries (ldconfig), or beside the "
     "plugin, linked with -Wl,-rpath,'$ORIGIN'.",
     source="ld.so(8), DT_NEEDED",
@@ -107,7 +107,7 @@ SYMBOLS_OFFERED = Rule(
     id="LD-014",
     requirement="Every strong undefined symbol of a plugin is offered by the process, by the "
     "libraries that the plugin needs, or by this host.",
-    consequence="The candidate is rejected; dlopen would say 'undefined symbol'. TensorFlow "
+    consequence="The candidate is rejected; dlopen would report 'undefined symbol'. TensorFlow "
     "shows the first one only.",
     remedy="Use a build of the plugin for the symbols that this host and system offer.",
     source="ld.so(8), RTLD_NOW",
@@ -115,14 +115,14 @@ SYMBOLS_OFFERED = Rule(
 GLIBC_NEW_ENOUGH = Rule(
     id="LD-015",
     requirement="The C library is at least as new as the one that a plugin was linked with.",
-    consequence="The candidate is rejected; dlopen would say 'version GLIBC_x not found'.",
+    consequence="The candidate is rejected; dlopen would report 'version GLIBC_x not found'.",
     remedy="Use a build of the plugin for an older glibc (manylinux), or a newer system.",
     source="ELF symbol versioning, DT_VERNEED",
 )
 SYMBOL_VERSIONS_OFFERED = Rule(
     id="LD-016",
     requirement="Every symbol version that a plugin needs is defined by the library it names.",
-    consequence="The candidate is rejected; dlopen would say 'version x not found'.",
+    consequence="The candidate is rejected; dlopen would report 'version x not found'.",
     remedy="Install a newer build of the named library, often libstdc++ or libgcc.",
     source="ELF symbol versioning, DT_VERNEED",
 )

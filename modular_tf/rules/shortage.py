@@ -24,10 +24,10 @@ __all__ = [
 
 SHORTAGE = Rule(
     id="LD-113",
-    requirement="This process has file descriptors and memory left to look at plugins and to load "
+    requirement="This process has file descriptors and memory left to examine plugins and to load "
     "them.",
-    consequence="The plugin is left out for now. Nothing is decided about it and nothing is kept: "
-    "the next `load()`, `refresh()` or first use looks again.",
+    consequence="The plugin is left out for now. Nothing is decided about it and nothing is "
+    "stored: the next `load()`, `refresh()` or first use tries again.",
     remedy="Close files, or raise the limits: of descriptors (`ulimit -n`), memory (`ulimit -v`), "
     "or file sizes (`ulimit -f`, also for copies in memory); then call `refresh()`.",
     source="open(2), write(2), errors EMFILE, ENFILE, ENOMEM, EINTR, EAGAIN, EFBIG",
