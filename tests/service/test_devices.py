@@ -91,6 +91,7 @@ def test_python_factories_obey_the_same_rules(device_file, make_service):
         "name": "Factory",
         "path": None,
         "source": "python",
+        "distribution": None,
         "kinds": ["device"],
         "state": "loaded",
         "schemes": [],

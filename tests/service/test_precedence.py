@@ -322,6 +322,7 @@ def test_a_record_as_json_has_the_documented_shape(plugin_file, make_service, tm
         "name": "good",
         "path": str(tmp_path / "libgood.so"),
         "source": "argument",
+        "distribution": None,
         "kinds": ["filesystem"],
         "state": "loaded",
         "schemes": ["fixture"],
