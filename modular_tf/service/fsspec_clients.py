@@ -32,7 +32,8 @@ _log = EventLog("fsspec")
 
 
 @cache
-def _table() -> dict[str, Any]:
+def known_clients() -> dict[str, Any]:
+    """Return the table `fsspec_clients.toml`, which says what its entries mean. [any thread]"""
     text = resources.files("modular_tf.service").joinpath("fsspec_clients.toml").read_text("utf-8")
     return tomllib.loads(text)
 
@@ -122,14 +123,14 @@ def commands_for(scheme: str, *, has_plugin: bool) -> tuple[str, ...]:
     """
     package = package_for(scheme)
     plugins = () if package is None or has_plugin else (f"modular-tf fetch {package.name}",)
-    client = _table()["packages"].get(scheme)
+    client = known_clients()["packages"].get(scheme)
     return plugins if client is None else (*plugins, f"pip install {client}")
 
 
 def missed_schemes() -> tuple[str, ...]:
     """Return the schemes that both a known plugin and a client of fsspec bring, sorted."""
     known = {scheme for package in known_packages() for scheme in package.schemes}
-    return tuple(sorted(known & _table()["packages"].keys()))
+    return tuple(sorted(known & known_clients()["packages"].keys()))
 
 
 class FsspecFallback:
@@ -201,7 +202,7 @@ class FsspecFallback:
 
 def _module_of(scheme: str) -> str | None:
     """Return the module of the client that serves a scheme without options, if it is installed."""
-    if scheme_of(f"{scheme}://") != scheme or scheme in _table()["not_stores"]["protocols"]:
+    if scheme_of(f"{scheme}://") != scheme or scheme in known_clients()["not_stores"]["protocols"]:
         return None
     try:
         found = class_name_of(scheme)
@@ -210,7 +211,7 @@ def _module_of(scheme: str) -> str | None:
     module = (found if isinstance(found, str) else str(found.__module__)).partition(".")[0]
     needed, variables = module, []
     if module == "fsspec":
-        own = _table()["own"].get(scheme)
+        own = known_clients()["own"].get(scheme)
         if own is None:
             return None
         needed, variables = own["module"], own["variables"]

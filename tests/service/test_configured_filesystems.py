@@ -10,6 +10,7 @@ from types import ModuleType
 
 import fsspec
 import pytest
+from fsspec.registry import _registry
 
 from modular_tf.errors import (
     AlreadyExistsError,
@@ -246,7 +247,7 @@ def test_secrets_are_shown_nowhere(make_service, lake, monkeypatch, capsys, tmp_
         def __init__(self, **options):
             raise ValueError(f"no: {options}")
 
-    fsspec.register_implementation("lake", Refusing, clobber=True)
+    monkeypatch.setitem(_registry, "lake", Refusing)  # as register_implementation does
     service = make_service(config=config)
     with pytest.raises(ModularTFError) as failure:
         service.filesystem("lake")

@@ -8,7 +8,7 @@ import sys
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from fsspec.registry import known_implementations
+from fsspec.registry import _registry, known_implementations
 
 import modular_tf.fsspec as our_fsspec
 from modular_tf.errors import (
@@ -183,11 +183,11 @@ def test_what_fsspec_serves_is_not_registered_in_fsspec(client, falling_back):
         our_fsspec.register(service, clobber=True, schemes=["fixture"])
 
 
-def test_a_filesystem_that_somebody_registered_in_fsspec_serves(falling_back):
+def test_a_filesystem_that_somebody_registered_in_fsspec_serves(monkeypatch, falling_back):
     class Registered(MemoryFileSystem):
         protocol = "registered"
 
-    fsspec.register_implementation("registered", Registered, clobber=True)
+    monkeypatch.setitem(_registry, "registered", Registered)  # as register_implementation does
     service = falling_back()
     assert isinstance(service.filesystem("registered").implementation.fs, Registered)
 

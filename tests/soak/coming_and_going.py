@@ -38,7 +38,8 @@ def build_pool(folder: Path) -> list[Path]:
 def short_service(pool: Sequence[Path], folder: str, dice: random.Random) -> None:
     """Open a service on some files of the pool, work with one, close it all."""
     numbers = dice.sample(range(len(pool)), dice.randrange(1, 4))
-    with PluginService(plugin_paths=[pool[at] for at in numbers], bundled=False) as service:
+    paths = [pool[at] for at in numbers]
+    with PluginService(plugin_paths=paths, bundled=False, fsspec_fallback=False) as service:
         service.load()
         assert list(service.schemes()) == sorted(f"pool{at}" for at in numbers)
         at = dice.choice(numbers)

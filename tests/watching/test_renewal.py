@@ -297,7 +297,9 @@ def test_a_plugin_that_hangs_does_not_hold_up_the_next(run_python, fixture_plugi
             print(change.plugin, change.record.state)
             done.set()
 
-        config = Config(first_contact="always", first_contact_timeout_s=600)
+        config = Config(
+                first_contact="always", first_contact_timeout_s=600, fsspec_fallback=False
+            )
         with PluginService(plugin_dirs=[folder], bundled=False, config=config) as service:
             with service.watch(on_change):
                 shutil.copyfile(hanging, f"{folder}/libhanging.so")
