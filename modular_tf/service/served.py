@@ -109,6 +109,8 @@ class Served:
         if not commands:
             return ""
         step = "to have it: " + " or ".join(f"`{command}`" for command in commands)
+        if pinned := self.config.scheme_pins.get(scheme):
+            return f"{step}; `scheme_pins` in {self.config.origin} gives it to {pinned!r} alone"
         off = f'; fsspec\'s client also needs {scheme} = "fsspec" in [filesystems], since '
         return step + off + fallback.why_off if fallback.why_off else step
 

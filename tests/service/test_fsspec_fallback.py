@@ -127,6 +127,12 @@ def test_frozen_plugins_turn_it_off(client, falling_back):
     assert 's3 = "fsspec" in [filesystems], since plugins are frozen' in step
 
 
+def test_a_pin_is_named_with_the_commands(falling_back):
+    service = falling_back(config=Config(scheme_pins={"s3": "mine"}, path="/etc/c.toml"))
+    with pytest.raises(UnimplementedError, match=r"/etc/c.toml gives it to 'mine' alone"):
+        service.filesystem("s3")
+
+
 def test_a_variable_turns_it_off():
     assert load_config({}).fsspec_fallback
     assert not load_config({"MODULAR_TF_FSSPEC_FALLBACK": "0"}).fsspec_fallback
