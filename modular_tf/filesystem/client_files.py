@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
-import sys
 from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from modular_tf.errors import ClosedError, DataLossError, ModularTFError
 from modular_tf.filesystem.files import (
@@ -105,17 +106,17 @@ class StoreWriter(WritableFile):
     Args:
         uri: The URI it was opened as.
         put: Stores the content of a file on disk, given its path and its length in bytes.
-        fill: Writes what the file begins with, to append to that.
+        fill: Writes what the file begins with, to append to that; returns how many bytes it has.
     """
 
-    __slots__ = ("_file", "_length", "_owner", "_put", "_stored", "is_torn")
+    __slots__ = ("__weakref__", "_file", "_length", "_owner", "_put", "_stored", "is_torn")
     is_stored_by_close = True
 
     def __init__(
         self,
         uri: str,
         put: Callable[[str, int], object],
-        fill: Callable[[Callable[[Buffer], None]], object] | None = None,
+        fill: Callable[[Callable[[Buffer], None]], int] | None = None,
     ) -> None:
         self.uri = uri
         self.is_torn = False
@@ -125,8 +126,16 @@ class StoreWriter(WritableFile):
         self._length = 0
         self._stored: int | None = None
         if fill is not None:
-            fill(self._add)
-            self._stored = self._length
+            self.is_torn = True  # until all of it is there
+            size = fill(self._add)
+            if size != self._length:
+                raise DataLossError(
+                    f"{uri!r}: expected {size} bytes to append to, found {self._length}; try again",
+                    path=uri,
+                    operation="new_appendable_file",
+                )
+            self._stored, self.is_torn = self._length, False
+        _writers.add(self)
 
     def append(self, data: Buffer) -> None:
         """Add all of `data`."""
@@ -192,11 +201,26 @@ class StoreWriter(WritableFile):
             raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
         return self._file
 
-    def __del__(self) -> None:
-        # Nobody closed it: the store gets it, unless it lacks bytes or is of a process that forked.
+    def end_unclosed(self) -> None:
+        """End a file that nobody closed: the store gets it, unless it lacks bytes.
+
+        In a forked child nothing is stored of the files of its parent.
+        """
         if getattr(self, "_file", None) is None:
             return
-        if self._owner != os.getpid() or sys.is_finalizing():
+        if self._owner != os.getpid():
             self.discard()
         with suppress(ModularTFError):
             end(self)
+
+    def __del__(self) -> None:
+        self.end_unclosed()
+
+
+_writers: WeakSet[StoreWriter] = WeakSet()
+
+
+@atexit.register
+def _end_unclosed_writers() -> None:
+    for writer in list(_writers):
+        writer.end_unclosed()

@@ -190,9 +190,11 @@ class ObstoreOps(ClientOps):
             part = max(_LEAST_PART, size // _MOST_PARTS)
             self._library.put(self.fs, path, Path(source), chunk_size=part)
 
-        def fill(write: Callable[[Buffer], None]) -> None:
-            for block in self._library.get(self.fs, path).stream():
+        def fill(write: Callable[[Buffer], None]) -> int:
+            found = self._library.get(self.fs, path)
+            for block in found.stream():
                 write(block)
+            return int(found.meta["size"])
 
         return StoreWriter(uri, put, fill if appends and self._has_file(path) else None)
 

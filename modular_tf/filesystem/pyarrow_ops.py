@@ -157,10 +157,11 @@ class PyarrowOps(ClientOps):
                 source, path, source_filesystem=here, destination_filesystem=self.fs
             )
 
-        def fill(write: Callable[[Buffer], None]) -> None:
+        def fill(write: Callable[[Buffer], None]) -> int:
             with self.fs.open_input_file(path) as file:
                 while block := file.read(_BLOCK):
                     write(block)
+                return int(file.size())
 
         return StoreWriter(uri, put, fill if appends and self._has_file(path) else None)
 

@@ -149,6 +149,24 @@ def test_a_store_that_fails_has_all_of_a_file_or_what_was_there(
     assert errors.UnavailableError in outcomes, outcomes
 
 
+def test_a_file_whose_old_content_does_not_all_come_is_not_stored():
+    puts = []
+
+    def broken(write):
+        write(b"part of the old content")
+        raise ConnectionResetError
+
+    def cut(write):
+        write(b"part of the old content")
+        return 100
+
+    for fill, error in ((broken, ConnectionResetError), (cut, errors.DataLossError)):
+        with pytest.raises(error):
+            client_files.StoreWriter("mine://f", lambda *given: puts.append(given), fill)
+        gc.collect()
+    assert puts == []
+
+
 def test_a_forked_child_stores_nothing_of_a_file_of_its_parent(mine, client, s3_store):
     file = mine.new_writable_file(f"mine://fixture/forked-{client}")
     file.append(b"of the parent")
@@ -156,6 +174,22 @@ def test_a_forked_child_stores_nothing_of_a_file_of_its_parent(mine, client, s3_
     del file
     gc.collect()
     assert stored(s3_store, f"forked-{client}") is None
+
+
+def test_a_file_that_is_open_when_the_process_ends_is_stored(client, s3_store, run_python):
+    subject = """
+        import modular_tf as mtf
+
+        mtf.default_service().register_filesystem("mine", fs)
+        kept = mtf.default_service().filesystem("mine").new_writable_file(uri)
+        kept.append(b"all of it")
+    """
+    names = f"endpoint, uri = {s3_store.endpoint!r}, 'mine://fixture/at-the-end-{client}'"
+    code = "\n".join(map(dedent, (names, S3_CLIENTS[client], subject)))
+    places = with_places(client_libraries("store-clients"))
+    run_python(code, env={**s3_store.environment, **places}, timeout=60)
+
+    assert stored(s3_store, f"at-the-end-{client}") == b"all of it"
 
 
 def test_obstore_is_refused_in_a_forked_child_where_it_would_hang(s3_store, run_python):
