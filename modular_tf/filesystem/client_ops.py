@@ -22,9 +22,11 @@ from modular_tf.filesystem.child_names import (
     warn_left_out,
 )
 from modular_tf.filesystem.client_files import ClientMemoryRegion
+from modular_tf.filesystem.files import known_length
 from modular_tf.filesystem.python_errors import translated_errors
 from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
 from modular_tf.filesystem.uri import join_path
+from modular_tf.filesystem.workarounds.readers import PiecewiseReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +45,8 @@ def wrong_kind(operation: str, uri: str, kind: str) -> FailedPreconditionError:
     )
 
 
+_PIECE = 8 << 20
+"""Bytes of each of the requests for a long read that are made at once."""
 DIRECTORY = FileStatistics(0, 0, is_directory=True)
 
 
@@ -70,7 +74,13 @@ class ClientOps(ABC):
 
     Args:
         fs: The client; it stays the caller's, closing a service does not close it.
+
+    Attributes:
+        is_distant: Whether each request takes a way through a network, and a part of a file that is
+            asked for is all that comes: long reads are made by several requests at once.
     """
+
+    is_distant = False
 
     def __init__(self, fs: Any) -> None:
         self.fs = fs
@@ -153,7 +163,10 @@ class ClientOps(ABC):
     def new_random_access_file(self, uri: str) -> RandomAccessFile:
         """Open an existing file for reading."""
         with translated_errors("new_random_access_file", uri):
-            return self._reader(self.translate_name(uri), uri)
+            file = self._reader(self.translate_name(uri), uri)
+        if self.is_distant and known_length(file) is not None:
+            return PiecewiseReader(file, _PIECE)
+        return file
 
     def new_writable_file(self, uri: str) -> WritableFile:
         """Create a file, or empty an existing one."""

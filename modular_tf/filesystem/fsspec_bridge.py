@@ -39,6 +39,9 @@ class FsspecOps(ClientOps):
     def __init__(self, fs: Any) -> None:
         super().__init__(fs)
         self._names = FsspecNames(fs)
+        protocols = (fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol
+        # Web servers may send the whole file whatever part they are asked for.
+        self.is_distant = bool(getattr(fs, "async_impl", False)) and "http" not in protocols
 
     def translate_name(self, uri: str) -> str:
         """Return fsspec's path for a URI."""

@@ -47,6 +47,7 @@ class ObstoreOps(ClientOps):
         super().__init__(fs)
         config = getattr(fs, "config", None) or {}
         self._bucket = next((str(config[key]) for key in _BUCKET_KEYS if key in config), None)
+        self.is_distant = self._bucket is not None
         prefix = str(getattr(fs, "prefix", None) or "")
         self._root = None if self._bucket is not None else _disk_folder(fs)
         self._prefix = prefix.strip("/") if self._bucket is not None else ""

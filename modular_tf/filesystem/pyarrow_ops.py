@@ -48,6 +48,7 @@ class PyarrowOps(ClientOps):
         self._is_below_another = bottom is not fs
         self._has_implied_directories = self._kind_of_store in _WITH_IMPLIED_DIRECTORIES
         self._is_store = self._kind_of_store not in _WITH_APPENDED_FILES
+        self.is_distant = self._is_store
 
     def translate_name(self, uri: str) -> str:
         """Return pyarrow's path for a URI."""

@@ -226,3 +226,35 @@ def test_a_client_may_keep_what_it_is_given(client, s3_store, run_python):
     names = f"endpoint, client = {s3_store.endpoint!r}, {client!r}"
     code = "\n".join(map(dedent, (names, MAKE[client], STORED, subject)))
     run_python(code, env={**s3_store.environment, **_with_client(client)}, timeout=120)
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize("client", sorted(set(MAKE) - {"pyarrow.by.fsspec"}))
+def test_a_long_read_is_made_by_several_requests_at_once(client, distant_s3, run_python):
+    subject = """
+        from threading import Thread
+        import modular_tf as mtf
+
+        data = bytes(range(256)) * (20 << 12)
+        mtf.default_service().register_filesystem("mine", fs)
+        ours = mtf.default_service().filesystem("mine")
+        uri = f"mine://fixture/long-{client}"
+        with ours.new_writable_file(uri) as file:
+            file.append(data)
+        target = bytearray(len(data) + 5)
+        with ours.new_random_access_file(uri) as file:
+            assert file.read(0, len(data) + 5) == data
+            thread = Thread(target=lambda: file.readinto(0, target))
+            thread.start()
+            thread.join()
+        assert target == data + bytes(5)
+    """
+    names = f"endpoint, client = {distant_s3.endpoint!r}, {client!r}"
+    code = "\n".join(map(dedent, (names, MAKE[client], subject)))
+    distant_s3.set(delay_s=0.2)
+    distant_s3.forget_requests()
+
+    run_python(code, env={**distant_s3.environment, **_with_client(client)}, timeout=120)
+
+    assert distant_s3.requests()["GET range"] == 2 * 3
+    assert distant_s3.most_at_once() >= 3
