@@ -11,10 +11,10 @@ import argparse
 import json
 import os
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
@@ -27,6 +27,9 @@ from interleaved_cases import Case, measure, show
 
 import modular_tf as mtf
 import modular_tf.tensorflow as mtft
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SIZE = 64 << 20
 RECORD = 10_000
@@ -86,7 +89,7 @@ def records(path: str, **options: Any) -> None:
     assert sum(len(batch) for batch in read) == SIZE // RECORD
 
 
-def bucket_cases(endpoint: str, folder: Path) -> list[Case]:
+def bucket_cases(endpoint: str, folder: Path, services: dict[str, mtf.PluginService]) -> list[Case]:
     """Return ways to read records of a bucket, beside downloading them first."""
     import obstore
 
@@ -104,25 +107,33 @@ def bucket_cases(endpoint: str, folder: Path) -> list[Case]:
         records(str(folder / "download"))
 
     peer, small = "records: download, then read", {"buffer_size": 256 << 10}
-    target = "1.0"
-    uri = f"{BUCKET}/records"
+    uri = f"s3://{BUCKET}/records"
     local = str(folder / "dataset")
-    cases = [
-        Case(peer, downloaded, 1),
-        Case("records: plugin", partial(records, f"s3://{uri}"), 1, peer, target),
-        Case("records: plugin, 256 KiB", partial(records, f"s3://{uri}", **small), 1, peer, target),
-        Case("records: plugin as far://", partial(records, f"far://{uri}"), 1, peer, target),
-    ]
-    for name in CLIENTS:
-        read = partial(records, f"{name}://{uri}")
-        cases.append(Case(f"records: {name}", read, 1, peer, target))
+    cases = [Case(peer, downloaded, 1)]
+    for name, service in services.items():
+        around = partial(served_by, service)
+        read = partial(records, uri)
+        cases.append(Case(f"records: {name}", read, 1, peer, "1.0", around))
+        read = partial(records, uri, **small)
+        cases.append(Case(f"records: {name}, 256 KiB", read, 1, peer, "1.0", around))
     return [
         *cases,
         Case("Dataset.load: local", partial(loaded, local), 1),
         Case(
-            "Dataset.load: s3", partial(loaded, f"s3://{BUCKET}/dataset"), 1, "Dataset.load: local"
+            "Dataset.load: plugin",
+            partial(loaded, f"s3://{BUCKET}/dataset"),
+            1,
+            "Dataset.load: local",
+            around=partial(served_by, services["plugin"]),
         ),
     ]
+
+
+@contextmanager
+def served_by(service: mtf.PluginService) -> Iterator[None]:
+    """Have TensorFlow use what a service has for s3."""
+    mtft.register(["s3"], service=service)
+    yield
 
 
 def obstore_bucket(endpoint: str) -> Any:
@@ -154,14 +165,14 @@ def pyarrow_filesystem(endpoint: str) -> Any:
 
 
 CLIENTS = {"s3fs": s3fs_filesystem, "obstore": obstore_bucket, "pyarrow": pyarrow_filesystem}
-"""What serves the bucket besides the plugin, each under its name as a scheme."""
+"""What serves the bucket besides the plugin."""
 
 
 def requests_of(cases: list[Case], store: Store) -> None:
     """Print how many requests each case makes, by kind."""
     for case in cases:
         requests: dict[str, int] = {}
-        with store.counting(requests):
+        with case.around(), store.counting(requests):
             case.call()
         print(f"{case.name:38}{requests}")
 
@@ -181,11 +192,13 @@ def main() -> None:
         library = options.plugin or tests_plugin()
         service = stack.enter_context(mtf.PluginService(plugin_paths=[library]))
         service.load()
-        mtft.register({"disk": "file", "s3": "s3", "far": "s3"}, service=service)
-        for scheme, client in CLIENTS.items():
-            mtft.register_filesystem(scheme, client(store.endpoint), service=service)
+        mtft.register({"disk": "file", "s3": "s3"}, service=service)
+        services = {"plugin": service}
+        for name, client in CLIENTS.items():
+            services[name] = stack.enter_context(mtf.PluginService())
+            services[name].register_filesystem("s3", client(store.endpoint))
         figures = timed(disk_cases(folder), options.repeat)
-        cases = bucket_cases(store.endpoint, folder)
+        cases = bucket_cases(store.endpoint, folder, services)
         store.set(options.delay)
         figures |= timed(cases, options.repeat)
         requests_of(cases, store)
