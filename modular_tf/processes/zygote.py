@@ -92,7 +92,8 @@ def _blank_first_environment() -> None:
     os.environb.update(variables)  # the C library has copied them by now
     with open("/proc/self/stat", "rb") as stream:
         numbers = stream.read().rpartition(b")")[2].split()
-    start, end = map(int, numbers[_ENVIRONMENT_AT])
+    bounds = numbers[_ENVIRONMENT_AT] or (b"0", b"0")  # qemu-user leaves them out
+    start, end = map(int, bounds)
     ffi.memmove(ffi.cast("char *", start), bytes(end - start), end - start)
 
 
