@@ -195,7 +195,7 @@ def test_what_is_given_up_is_not_stored(client, size, s3_store, run_python):
                 found = stored(f"given-up-{client}-{SIZE}")
                 is_kept = found == b"as it was"
                 assert is_kept == (how != "healthy"), (name, how, found[:9])
-        # A thread of obstore that is at work at the end of Python aborts the process.
+        # A thread of obstore that is at work at the end of Python may abort the process.
         os._exit(0)
     """
     names = f"endpoint, client = {s3_store.endpoint!r}, {client!r}"
