@@ -19,7 +19,7 @@ _MOST_OF_A_MESSAGE = 80
 
 
 class CallJournal:
-    """Tells of each call before it is made, and keeps what came of it. [any thread]
+    """Reports each call before it is made, and stores what came of it. [any thread]
 
     Attributes:
         calls: What was called since somebody cleared it, the last at the end; `...` stands for

@@ -23,7 +23,7 @@ def note_damage() -> None:
 
 
 def is_damaged() -> bool:
-    """Tell whether memory is damaged."""
+    """Return whether memory is damaged."""
     return _is_damaged
 
 
@@ -42,7 +42,7 @@ def loading() -> Iterator[None]:
 
 
 def is_loading() -> bool:
-    """Tell whether the plugin is just being loaded."""
+    """Return whether the plugin is just being loaded."""
     return _is_loading
 
 

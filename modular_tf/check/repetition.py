@@ -45,7 +45,7 @@ def looked_at(work: Callable[[], object], rounds: int, look: Callable[[], T]) ->
 
 
 def is_leak(held: Sequence[int], least: int) -> bool:
-    """Tell whether something grows without end: in each quarter, and by more than `least`.
+    """Return whether something grows without end: in each quarter, and by more than `least`.
 
     What grows for a while and then stays, such as a pool or a cache, does not. However few of the
     rounds leave something behind, each quarter has some of them.

@@ -47,13 +47,13 @@ def _preloads(probe: Probe) -> Iterator[str]:
 
 
 def is_sanitizer_library(path: str) -> bool:
-    """Tell whether a library is a sanitizer's runtime with an allocator, by its name."""
+    """Return whether a library is a sanitizer's runtime with an allocator, by its name."""
     name = os.path.basename(path)
     return any(word in name for word in _LIBRARY_WORDS)
 
 
 def looks_for_leaks(environment: Mapping[str, str]) -> bool:
-    """Tell whether a sanitizer looks for leaks at the end of this process.
+    """Return whether a sanitizer looks for leaks at the end of this process.
 
     Args:
         environment: Of this process.

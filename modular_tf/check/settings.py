@@ -72,7 +72,7 @@ class KnownDeviation:
     subject: str | None = None
 
     def covers(self, outcome: Outcome) -> bool:
-        """Tell whether it covers this outcome."""
+        """Return whether it covers this outcome."""
         return outcome.check_id == self.check_id and self.subject in {None, outcome.subject}
 
 
@@ -221,7 +221,7 @@ def repeated_by(settings: CheckSettings, seed: int) -> tuple[str, ...]:
 
 
 def _is_said(settings: CheckSettings, name: str) -> bool:
-    """Tell whether a file does not say it: what the file says, naming the file repeats."""
+    """Return whether a file does not say it: what the file says, naming the file repeats."""
     return settings.path is None or name in settings.said
 
 

@@ -154,7 +154,7 @@ def _family_parser(
     parser = argparse.ArgumentParser(
         prog=program,
         description=purpose,
-        epilog=f"commands:\n{table}\n\n`{program} COMMAND --help` tells more about each.",
+        epilog=f"commands:\n{table}\n\n`{program} COMMAND --help` describes each.",
         formatter_class=_FamilyHelp,
         allow_abbrev=False,
     )

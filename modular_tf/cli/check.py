@@ -91,7 +91,7 @@ def _add_reports(parser: ArgumentParser) -> None:
         "--badge", metavar="FILE",
         help="also write an SVG with the verdict and the level that is reached (- likewise)",
     )  # fmt: skip
-    parser.add_argument("--compare", metavar="FILE", help="tell what changed since a JSON report")
+    parser.add_argument("--compare", metavar="FILE", help="report what changed since a JSON report")
     parser.add_argument(
         "--annotations", choices=("github",), help="also write lines that a CI service shows"
     )

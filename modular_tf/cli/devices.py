@@ -89,8 +89,8 @@ def _wanted(service: PluginService, wish: str | None) -> list[Device]:
 def _none_found(service: PluginService, wish: str | None) -> str:
     there = ", ".join(device.name for device in service.devices())
     if there and wish is not None:
-        return f"no device {wish!r}; there are: {there}; `modular-tf why {wish}` tells more"
-    return "no devices were found; `modular-tf list` tells what became of each plugin"
+        return f"no device {wish!r}; there are: {there}; `modular-tf why {wish}` shows more"
+    return "no devices were found; `modular-tf list` shows what became of each plugin"
 
 
 def _report_missing(service: PluginService) -> bool:

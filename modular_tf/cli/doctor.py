@@ -1,4 +1,4 @@
-"""Tell what works here, and what TensorFlow will do with the plugins that are installed.
+"""Report what works here, and what TensorFlow will do with the plugins that are installed.
 
 TensorFlow is found and not imported, and plugins run in child processes only. Values of variables
 are never shown, so the output can be pasted into an issue.

@@ -42,7 +42,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         show_fallback(fallback, printer)
     report_problems(report.problems)
     if not plugins:
-        report_error("no plugins were found; `modular-tf paths` tells where they are looked for")
+        report_error("no plugins were found; `modular-tf paths` shows where they are searched")
     return Exit.DONE if plugins else Exit.NOTHING
 
 

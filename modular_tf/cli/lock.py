@@ -51,7 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="write nothing; tell what differs from the lock file, with exit code 1",
+        help="write nothing; report what differs from the lock file, with exit code 1",
     )
     parser.add_argument(
         "--load",

@@ -43,5 +43,5 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         printer.table(("scheme", "plugin"), [(s or "(local paths)", p) for s, p in schemes])
         show_fallback(fallback, printer)
     if not schemes:
-        report_error("no plugin serves a scheme; `modular-tf list` tells what was found")
+        report_error("no plugin serves a scheme; `modular-tf list` shows what was found")
     return Exit.DONE if schemes else Exit.NOTHING

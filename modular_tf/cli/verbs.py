@@ -78,7 +78,7 @@ VERBS: Mapping[str, Verb] = {
     "fetch": Verb("get the plugins of a published package", "modular_tf.cli.fetch"),
     "why": Verb("explain why a name is served or not", "modular_tf.cli.why"),
     "doctor": Verb(
-        "tell what works here, and what TensorFlow will do with it", "modular_tf.cli.doctor"
+        "report what works here, and what TensorFlow will do with it", "modular_tf.cli.doctor"
     ),
     "workers": Verb(
         "list the worker processes of the running applications", "modular_tf.cli.workers"

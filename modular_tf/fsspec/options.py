@@ -132,7 +132,7 @@ def _has_no_effect(name: str, value: Any, known: StorageOptions) -> bool:
 def _is_said_by_endpoint(
     name: str, value: Any, known: StorageOptions, endpoints: Mapping[str, str]
 ) -> bool:
-    """Tell whether the URL of the endpoint begins as a switch for TLS says."""
+    """Return whether the URL of the endpoint begins as a switch for TLS says."""
     variable = known.said_by_endpoint.get(name)
     if variable is None or not isinstance(value, bool):
         return False
@@ -152,7 +152,7 @@ def _tell_ignored(scheme: str, names: list[str], known: StorageOptions) -> None:
 
 
 def _is_said(name: str, value: Any, known: StorageOptions) -> bool:
-    """Tell whether a variable says what an option says."""
+    """Return whether a variable says what an option says."""
     if name in known.switches:
         return value is True
     if name not in known.variables or not isinstance(value, (str, int, os.PathLike)):

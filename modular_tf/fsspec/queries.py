@@ -74,7 +74,7 @@ class Queries(PluginIdentity):
 
     def created(self, path: Any) -> NoReturn:
         """Raise: plugins do not report when a file was created."""
-        raise UnimplementedError("plugins do not tell the time of creation", path=self.uri(path))
+        raise UnimplementedError("plugins do not report the time of creation", path=self.uri(path))
 
     # -- the listings cache, where the user wants one -----------------------------------------
 

@@ -154,7 +154,7 @@ def _is_done(step: Callable[[], bool | int]) -> bool:
 
 
 def _is_counted_alone() -> bool:
-    """Tell whether the kernel counts the processes here, and not all of the user's."""
+    """Return whether the kernel counts the processes here, and not all of the user's."""
     try:
         with open("/proc/self/uid_map", "rb") as numbers:
             return [line.split()[2] for line in numbers] == [b"1"]

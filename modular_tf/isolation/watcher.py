@@ -67,7 +67,7 @@ def _work(job: dict[str, Any], tell: Tell, listener: int) -> None:
 
 
 class _OfferTaker:
-    """Tells the application what the worker offers, once: a plugin may write any number."""
+    """Reports to the application what the worker offers, once: a plugin may write any number."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell

@@ -349,7 +349,7 @@ def mtf_upcall_worker_start(number: int, run: int, text: Any, room: int) -> int:
 
 @ffi.def_extern(onerror=_interrupted)
 def mtf_upcall_worker_ended(number: int, run: int, is_late: int, text: Any, room: int) -> None:
-    """Tell how a process ended; see the header."""
+    """Report how a process ended; see the header."""
     worker = _workers.get(number)
     if worker is not None:
         with suppress(OSError):
@@ -358,5 +358,5 @@ def mtf_upcall_worker_ended(number: int, run: int, is_late: int, text: Any, room
 
 @ffi.def_extern(error=1, onerror=_interrupted)
 def mtf_upcall_worker_signals() -> int:
-    """Tell whether one raised, now or before: the interpreter runs them before it comes here."""
+    """Return whether one raised, now or before: the interpreter runs them before it comes here."""
     return int(is_interrupted())

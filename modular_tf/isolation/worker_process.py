@@ -161,7 +161,7 @@ class WorkerProcess:
         try:
             self.offer = WorkerOffer.from_dict(told)
         except ValueError as error:
-            self.ending = WorkerEnding(f"told an offer that is none: {error}")
+            self.ending = WorkerEnding(f"reported an offer that is none: {error}")
         return self.offer
 
     @property

@@ -138,5 +138,5 @@ def peer_of(connection: socket.socket) -> tuple[int, int]:
 
 
 def is_own(connection: socket.socket) -> bool:
-    """Tell whether a process of this user is at the other end of a socket."""
+    """Return whether a process of this user is at the other end of a socket."""
     return peer_of(connection)[1] in (os.geteuid(), 0)

@@ -17,7 +17,7 @@ def keep_interrupt(error: BaseException) -> None:
 
 
 def is_interrupted() -> bool:
-    """Tell whether something is kept on this thread."""
+    """Return whether something is kept on this thread."""
     return getattr(_kept, "error", None) is not None
 
 

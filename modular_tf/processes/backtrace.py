@@ -51,7 +51,7 @@ def readable_frames(told: Sequence[Any], files: Iterable[str]) -> tuple[str, ...
 
 
 def is_host_library(path: str) -> bool:
-    """Tell whether a mapped file is the host's, by its name."""
+    """Return whether a mapped file is the host's, by its name."""
     return os.path.basename(path).startswith(_HOST)
 
 

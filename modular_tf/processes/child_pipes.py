@@ -197,7 +197,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def has_ended(pid: int) -> bool:
-    """Tell whether a child has ended; it is not waited for, so the number stays its own."""
+    """Return whether a child has ended; it is not waited for, so the number stays its own."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 

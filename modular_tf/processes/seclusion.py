@@ -183,7 +183,7 @@ def _call(name: str, form: str, *arguments: Any) -> None:
 
 
 def _proc_is_covered() -> bool:
-    """Tell whether something is mounted below /proc, as containers hide devices from drivers.
+    """Return whether something is mounted below /proc, as containers hide devices from drivers.
 
     Raises:
         OSError: There is no /proc.

@@ -92,11 +92,11 @@ class WatchedChild:
         self._pipes.read_on()
 
     def has_ended(self) -> bool:
-        """Tell whether it has ended; its number stays its own until `end`."""
+        """Return whether it has ended; its number stays its own until `end`."""
         return has_ended(self.pid)
 
     def is_over(self) -> bool:
-        """Tell whether to wait no longer: it has ended, was stopped, or has had its time.
+        """Return whether to wait no longer: it has ended, was stopped, or has had its time.
 
         Where its time is up, it is asked first where it is, and gets a moment to answer.
         """

@@ -35,7 +35,7 @@ LAYOUT_QUERY_SUCCEEDS = Rule(
 )
 ONE_LAYOUT = Rule(
     "SE-004",
-    "SP_Platform, SP_PlatformFns and SP_StreamExecutor tell of one and the same layout.",
+    "SP_Platform, SP_PlatformFns and SP_StreamExecutor match one and the same layout.",
     "The layout of the slots is unknown; the plugin is refused.",
     "Set each struct_size to its macro from one version of the header.",
     _DIALECTS,

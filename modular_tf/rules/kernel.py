@@ -176,7 +176,7 @@ CONSTRUCTION_SUCCEEDS = Rule(
     "KN-060",
     "The function that makes a kernel reports no failure.",
     "The first failure reaches the caller; what the function returned is deleted.",
-    "Read the plugin's own message; it tells which node the kernel cannot serve.",
+    "Read the plugin's own message; it names the node that the kernel cannot serve.",
     _OBSERVED,
 )
 CONSTRUCTION_ENDED = Rule(
@@ -284,7 +284,7 @@ FUNCTION_SERVED = Rule(
     "KN-100",
     "A plugin calls only functions that the host has.",
     "The call of the kernel fails, and names the function; nothing returns 0 in silence.",
-    "Avoid what needs the function, which the plugin's documentation may tell.",
+    "Avoid what needs the function, which the plugin's documentation may name.",
     _HOST,
 )
 HANDLE_ALIVE = Rule(

@@ -51,7 +51,7 @@ def table_of(kind: type[object]) -> Key:
 
 
 def is_number(value: Any) -> bool:
-    """Tell whether a value is a number: for Python, true and false are numbers too."""
+    """Return whether a value is a number: for Python, true and false are numbers too."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

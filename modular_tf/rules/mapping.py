@@ -84,7 +84,7 @@ REPLACEMENT_ACCEPTED = Rule(
     "A file that replaces a serving plugin's is accepted as the old one was.",
     "The old generation goes on serving, from the bytes that it was loaded from; a process "
     "that starts now finds the new file and refuses it.",
-    "Put the old file back, or one that loads; `modular-tf why` with the file's path tells "
+    "Put the old file back, or one that loads; `modular-tf why` with the file's path shows "
     "what is wrong with this one.",
     "live drop-in: a replacement that fails must not take down what works",
     Severity.WARNING,

@@ -169,7 +169,7 @@ class Admission:
         return self._quarantine
 
     def _recall(self, entry: PluginEntry) -> bool:
-        """Tell whether a plugin need not be tried: its bytes were, and did no harm since."""
+        """Return whether a plugin need not be tried: its bytes were, and did no harm since."""
         known = entry.plugin.known
         if known is None or self._config.first_contact == "always" or self._suspicion(entry):
             return False

@@ -278,7 +278,7 @@ class DeferredLibrary:
             return [Violation.of_error(error, "register")]
 
     def _differences(self, found: Finding | None) -> Iterator[Violation]:
-        """Tell of any difference between what was promised and what there is."""
+        """Report any difference between what was promised and what there is."""
         promised = self._promised
         if promised is not None and found is not None and found.offer != promised.offer:
             message = f"expected {_described(promised.offer)}, found {_described(found.offer)}"

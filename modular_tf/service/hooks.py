@@ -101,7 +101,7 @@ class Hooks:
         return self._is_found and self._manager is None
 
     def is_asking(self, *hooks: str) -> bool:
-        """Tell whether this thread comes from one of these hooks, which is being asked."""
+        """Return whether this thread comes from one of these hooks, which is being asked."""
         return not self._of_thread.asked.isdisjoint(hooks)
 
     def functions(self) -> tuple[HookFunction, ...]:
@@ -185,7 +185,7 @@ class Hooks:
             yield from factories
 
     def outcome(self, record_of: Callable[[], PluginRecord]) -> None:
-        """Tell the hooks what became of a plugin.
+        """Report to the hooks what became of a plugin.
 
         Args:
             record_of: Gives its record, which is made only where somebody may want it.
@@ -194,7 +194,7 @@ class Hooks:
             deliver(partial(self._call, "modular_tf_outcome", record=record_of()))
 
     def changed(self, change: PluginChange) -> None:
-        """Tell the hooks what became of a change on disk."""
+        """Report to the hooks what became of a change on disk."""
         deliver(partial(self._call, "modular_tf_change", change=change))
 
     def _find(self) -> None:

@@ -89,7 +89,7 @@ def close_with_process(service: LiveService, exit_timeout_s: float | None = None
 
 
 def is_awaited() -> bool:
-    """Tell whether this thread runs a callback of a device, which cannot wait for its own end."""
+    """Return whether this thread runs a callback of a device, which cannot wait for its own end."""
     from modular_tf.device.streams.host_callback import running_executor  # noqa: PLC0415  (native core)
 
     return running_executor() is not None

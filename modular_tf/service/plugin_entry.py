@@ -109,7 +109,7 @@ class PluginEntry:
         return after
 
     def has_other_state(self) -> bool:
-        """Tell whether its state is another one than when this was called last."""
+        """Return whether its state is another one than when this was called last."""
         before, self._state_told = self._state_told, self._plugin.state
         return self._state_told is not before
 

@@ -197,7 +197,7 @@ class KnownPlugins:
         return name in self._entries
 
     def has(self, entry: PluginEntry) -> bool:
-        """Tell whether an entry stands for its plugin: it was neither replaced nor given up."""
+        """Return whether an entry stands for its plugin: it was neither replaced nor given up."""
         return self._entries.get(entry.plugin.name) is entry
 
     def replace(self, old: PluginEntry, new: PluginEntry) -> None:
@@ -309,7 +309,7 @@ class PluginSearch:
             self.run_once()
 
     def _is_clear(self, name_or_path: str) -> bool:
-        """Tell whether something names a known plugin, or files that need no source.
+        """Return whether something names a known plugin, or files that need no source.
 
         A path that the caller names comes before all sources. Only what a distribution brings has
         to be known for that, since its RECORD decides whether the file is trusted.

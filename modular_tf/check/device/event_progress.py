@@ -39,7 +39,7 @@ def status_of(ground: DeviceGround, event: Event) -> int:
 
 
 def is_passed(ground: DeviceGround, event: Event) -> bool:
-    """Tell whether an event is COMPLETE."""
+    """Return whether an event is COMPLETE."""
     return status_of(ground, event) == EventStatus.COMPLETE
 
 

@@ -78,7 +78,7 @@ class WatchedCall:
         self._returned.set()
 
     def returns(self, asleep_for: float, at_most: float) -> bool:
-        """Tell whether it returns; not so where it sleeps for so many seconds on end."""
+        """Return whether it returns; not so where it sleeps for so many seconds on end."""
         looks, last = 0, None
         end = time.monotonic() + at_most
         while not self._returned.wait(_LOOK_SECONDS) and time.monotonic() < end:

@@ -30,13 +30,13 @@ class HostDeviceSubject(HostCopies):
         self._platform = platform
 
     def has(self, slot: str) -> bool:
-        """Tell whether the plugin has a slot."""
+        """Return whether the plugin has a slot."""
         tables = self._platform.tables
         given = (tables.platform_fns, tables.device_fns, tables.executor, *tables.given)
         return any(table.has(slot) for table in given)
 
     def offers(self, slot: str) -> bool:
-        """Tell whether the operation can be called: all but unified memory have a stand-in."""
+        """Return whether the operation can be called: all but unified memory have a stand-in."""
         return slot not in _UNIFIED or self.platform().unified_memory
 
     def platform(self) -> PlatformFacts:

@@ -40,7 +40,7 @@ class Place:
         return self.offset + self.size
 
     def has(self, memory: int, at: int) -> bool:
-        """Tell whether a byte is among them."""
+        """Return whether a byte is among them."""
         return self.memory == memory and self.offset <= at < self.end
 
 

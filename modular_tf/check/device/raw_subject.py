@@ -52,13 +52,13 @@ class RawDeviceSubject(RawCopies):
         return self.caller.poison()
 
     def has(self, slot: str) -> bool:
-        """Tell whether the plugin has a slot."""
+        """Return whether the plugin has a slot."""
         if slot == "nanoseconds":
             self.raw_platform.fill_timer_fns()
         return self.caller.slots.has(slot)
 
     def offers(self, slot: str) -> bool:
-        """Tell whether the operation can be called."""
+        """Return whether the operation can be called."""
         return self.has(slot) or slot == "block_host_until_done"
 
     def platform(self) -> PlatformFacts:

@@ -142,10 +142,10 @@ class DeviceSubject(Protocol):
     """
 
     def has(self, slot: str) -> bool:
-        """Tell whether the plugin itself has a slot, of any of its tables, by its C name."""
+        """Return whether the plugin itself has a slot, of any of its tables, by its C name."""
 
     def offers(self, slot: str) -> bool:
-        """Tell whether the operation can be called here: the plugin has it, or something else."""
+        """Return whether the operation can be called here: the plugin has it, or something else."""
 
     def platform(self) -> PlatformFacts:
         """What the plugin registered."""

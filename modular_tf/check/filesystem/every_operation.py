@@ -127,5 +127,5 @@ def _close(answer: Answer) -> None:
 
 
 def is_success(answer: Answer) -> bool:
-    """Tell whether an answer is no failure; the end of a file is none."""
+    """Return whether an answer is no failure; the end of a file is none."""
     return answer.code in {Code.OK, Code.OUT_OF_RANGE}

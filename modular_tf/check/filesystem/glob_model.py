@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 def level_matches(pattern: str, name: str) -> bool:
-    r"""Tell whether a whole name matches.
+    r"""Return whether a whole name matches.
 
     `*` any letters, `?` one letter, `[abc]`, `[a-c]`, `[^abc]` one of a set or none of it, `\` the
     letter behind it. A `[` that nothing ends matches nothing.

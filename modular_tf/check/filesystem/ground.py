@@ -104,7 +104,7 @@ class FilesystemGround:
             reader.close()
 
     def exists(self, uri: str) -> bool:
-        """Tell whether there is something."""
+        """Return whether there is something."""
         answer = self.subject.path_exists(uri)
         if answer.code == Code.NOT_FOUND:
             return False

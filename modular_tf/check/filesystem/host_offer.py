@@ -36,7 +36,7 @@ _DEFAULTS: Mapping[str, tuple[str, ...]] = {
 
 
 def has_slot(tables: FilesystemTables, name: str) -> bool:
-    """Tell whether the plugin has a slot: `SLOT`, or `TABLE.SLOT` where several tables have it."""
+    """Return whether the plugin has a slot: `SLOT`, or `TABLE.SLOT` where several have it."""
     table, dot, slot = name.rpartition(".")
     if dot:
         return table in tables.tables and tables.tables[table].has(slot)
@@ -44,7 +44,7 @@ def has_slot(tables: FilesystemTables, name: str) -> bool:
 
 
 def host_offers(has: Callable[[str], bool], slot: str) -> bool:
-    """Tell whether an operation works.
+    """Return whether an operation works.
 
     Args:
         has: Tells whether the plugin has a slot.

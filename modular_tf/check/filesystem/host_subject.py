@@ -93,15 +93,15 @@ class HostFilesystem:
     # -- what is there --------------------------------------------------------------------------
 
     def has(self, slot: str) -> bool:
-        """Tell whether the plugin itself has a slot."""
+        """Return whether the plugin itself has a slot."""
         return has_slot(self._tables, slot)
 
     def offers(self, slot: str) -> bool:
-        """Tell whether the plugin has a slot, or the host a default that can work."""
+        """Return whether the plugin has a slot, or the host a default that can work."""
         return host_offers(self.has, slot)
 
     def is_in_worker(self) -> bool:
-        """Tell whether the service has it in a worker process."""
+        """Return whether the service has it in a worker process."""
         return self._tables.place is not None
 
     @property

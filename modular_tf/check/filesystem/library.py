@@ -55,7 +55,7 @@ def _asks_the_probe(rule_id: str) -> Callable[[LibraryGround], None]:
 
 
 def _hides(broken: str, rule_id: str) -> bool:
-    """Tell whether the probe went no further than the broken rule."""
+    """Return whether the probe went no further than the broken rule."""
     if broken not in _FILE_RULES:
         return False
     return rule_id in _LINK_RULES or _FILE_RULES.index(broken) < _FILE_RULES.index(rule_id)

@@ -103,11 +103,11 @@ class FilesystemModel:
         return frozenset({found}) if isinstance(found, Code) else _NONE
 
     def _no_file(self, path: str) -> Codes:
-        """Tell why a path is no file; no code where it is one."""
+        """Return why a path is no file; no code where it is one."""
         return _REFUSED if isinstance(self.find(path), dict) else self._not_there(path)
 
     def _no_parent(self, path: str) -> Codes:
-        """Tell why nothing can be made at a path."""
+        """Return why nothing can be made at a path."""
         parent = path.rpartition("/")[0]
         return _REFUSED if isinstance(self.find(parent), bytes) else self._not_there(parent)
 

@@ -95,7 +95,7 @@ class ReadingSubject:
         self._subject = subject
 
     def offers(self, slot: str) -> bool:
-        """Tell whether an operation can be called here."""
+        """Return whether an operation can be called here."""
         return slot not in _WITHHELD and self._subject.offers(slot)
 
     def another(self) -> ReadingSubject:

@@ -42,7 +42,7 @@ class RawStatuses:
         return [status.read().code for status in self._statuses]
 
     def all_touched(self) -> bool:
-        """Tell whether each of them was set."""
+        """Return whether each of them was set."""
         return all(status.read().touched for status in self._statuses)
 
     def __enter__(self) -> Self:

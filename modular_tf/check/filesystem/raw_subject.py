@@ -68,7 +68,7 @@ class RawFilesystem(RawQueries, RawSettings):
         return self._filesystem.word()
 
     def is_in_worker(self) -> bool:
-        """Tell that it is in this process."""
+        """Report that it is in this process."""
         return False
 
     def another(self) -> RawFilesystem:
@@ -93,11 +93,11 @@ class RawFilesystem(RawQueries, RawSettings):
     # -- what is there --------------------------------------------------------------------------
 
     def has(self, slot: str) -> bool:
-        """Tell whether the plugin has a slot; see `FilesystemSubject`."""
+        """Return whether the plugin has a slot; see `FilesystemSubject`."""
         return self._caller.slots.has(slot)
 
     def offers(self, slot: str) -> bool:
-        """Tell the same: nothing stands in for a slot here."""
+        """Return the same: nothing stands in for a slot here."""
         return self.has(slot)
 
     @property

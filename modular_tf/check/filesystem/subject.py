@@ -88,17 +88,17 @@ class FilesystemSubject(Protocol):
     """
 
     def has(self, slot: str) -> bool:
-        """Tell whether the plugin itself has a slot, of any of the four tables.
+        """Return whether the plugin itself has a slot, of any of the four tables.
 
         Names are those of the C header; where two tables have the name, `TABLE.slot` with the
         table's C name, such as `TF_WritableFileOps.cleanup`.
         """
 
     def offers(self, slot: str) -> bool:
-        """Tell whether the operation can be called here: the plugin has it, or a default."""
+        """Return whether the operation can be called here: the plugin has it, or a default."""
 
     def is_in_worker(self) -> bool:
-        """Tell whether the plugin runs in another process, whose rights and memory are its own."""
+        """Return whether the plugin runs in another process, with its own rights and memory."""
 
     def translate_name(self, uri: str) -> Answer:
         """Value: the name (`str`), None where the plugin returned NULL."""

@@ -193,7 +193,7 @@ def shows_what_is_synced(ground: FilesystemGround) -> None:
 
 
 def _is_seen_after(ground: FilesystemGround, uri: str, writer: Writer, slot: str) -> bool:
-    """Tell whether a new reader sees what is appended before a flush or sync."""
+    """Return whether a new reader sees what is appended before a flush or sync."""
     added = f"before {slot}".encode()
     expect_step(writer.append(added), "append")
     expect_ok(getattr(writer, slot)(), slot)

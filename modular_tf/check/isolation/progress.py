@@ -28,35 +28,35 @@ class Progress:
         self._process = os.getpid()
 
     def begin(self) -> None:
-        """Tell that the plugin comes next."""
+        """Report that the plugin comes next."""
         self._write({"begins": 1})
 
     def ready(self) -> None:
-        """Tell that the subject is there."""
+        """Report that the subject is there."""
         self._write({"ready": 1})
 
     def block(self, why: str) -> None:
-        """Tell that there is no subject."""
+        """Report that there is no subject."""
         self._write({"blocked": why})
 
     def enter(self, check_id: str) -> None:
-        """Tell which check comes next."""
+        """Report which check comes next."""
         self._write({"enters": check_id})
 
     def leave(self, outcome: Outcome) -> None:
-        """Tell what became of it."""
+        """Report what became of it."""
         self._write({"outcome": outcome.as_dict()})
 
     def close(self) -> None:
-        """Tell that the subject is taken down now."""
+        """Report that the subject is taken down now."""
         self._write({"closes": 1})
 
     def finish(self) -> None:
-        """Tell that all is done."""
+        """Report that all is done."""
         self._write({"done": 1})
 
     def fail(self, text: str) -> None:
-        """Tell that the kit itself failed."""
+        """Report that the kit itself failed."""
         self._write({"fault": text})
 
     def lost_streams(self) -> str:

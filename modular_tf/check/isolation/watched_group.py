@@ -156,7 +156,7 @@ class WatchedGroup:
         return self._decided
 
     def _left_for_another(self) -> bool:
-        """Tell whether the child itself gave up its process, between two checks."""
+        """Return whether the child itself gave up its process, between two checks."""
         left = self._ending.status == FRESH_STATUS and self._ending.exits is None
         return left and not self._entered and (self._decided > 0 or self._held is not None)
 

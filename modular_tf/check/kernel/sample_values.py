@@ -24,7 +24,7 @@ _MOST = 3
 
 
 def can_be_sampled(kind: DataType) -> bool:
-    """Tell whether there are sample values of a type."""
+    """Return whether there are sample values of a type."""
     return kind.name in {*_FLOATS, *_COMPLEX, *_INTEGERS, "bfloat16", "bool"}
 
 
@@ -55,7 +55,7 @@ def _packed(kind: DataType, value: float) -> bytes:
 
 
 def agree(kind: DataType, one: bytes, other: bytes) -> bool:
-    """Tell whether elements are equal, floating point numbers within the accuracy of the type."""
+    """Return whether elements are equal, floating point numbers within the accuracy of the type."""
     if one == other or len(one) != len(other):
         return one == other
     tolerance = _TOLERANCES.get(kind.name)

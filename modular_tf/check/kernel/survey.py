@@ -25,7 +25,7 @@ class Failure(NamedTuple):
     error: ModularTFError
 
     def breaks(self, rule_id: str) -> bool:
-        """Tell whether a rule is the reason, or what the plugin passes on of the host's answer."""
+        """Return whether a rule is the reason, or is in the answer of the host."""
         return self.error.rule == rule_id or f"(rule {rule_id})" in self.error.message
 
 

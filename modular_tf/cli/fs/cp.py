@@ -30,7 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_sources_and_target(parser)
     parser.add_argument("-r", dest="recursive", action="store_true", help="copy directories")
     parser.add_argument(
-        "-n", "--dry-run", action="store_true", help="copy nothing, and tell what would be copied"
+        "-n", "--dry-run", action="store_true", help="copy nothing, and report what would be copied"
     )
     add_transfer_options(parser)
     add_filters(parser)

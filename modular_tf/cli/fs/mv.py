@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of this verb."""
     add_sources_and_target(parser)
     parser.add_argument(
-        "-n", "--dry-run", action="store_true", help="move nothing, and tell what would be moved"
+        "-n", "--dry-run", action="store_true", help="move nothing, and report what would be moved"
     )
     add_transfer_options(parser)
     add_filters(parser)

@@ -40,7 +40,7 @@ class Place:
             return cls(service.filesystem_for(uri), uri)
         except UnimplementedError as error:
             scheme = uri.partition("://")[0]
-            hint = f"`modular-tf why {scheme}` tells more"
+            hint = f"`modular-tf why {scheme}` shows more"
             raise UnimplementedError(f"{error.message}; {hint}", path=uri) from error
 
     @property

@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-r", dest="recursive", action="store_true", help="remove directories")
     parser.add_argument(
         "-n", "--dry-run", action="store_true",
-        help="remove nothing, and tell which files would be removed",
+        help="remove nothing, and report which files would be removed",
     )  # fmt: skip
     add_transfer_options(parser)
     add_filters(parser)

@@ -38,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--size-only", action="store_true", help="take files of one size for equal")
     parser.add_argument(
         "-n", "--dry-run", action="store_true",
-        help="change nothing, and tell what would be copied and deleted",
+        help="change nothing, and report what would be copied and deleted",
     )  # fmt: skip
     add_transfer_options(parser)
     add_filters(parser)

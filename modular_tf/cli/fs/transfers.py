@@ -142,7 +142,7 @@ class Transfers(Generic[_Item]):
             report_error(self.totals.summary(done))
 
     def _give_up(self) -> None:
-        """Tell what becomes of the files that are under way, and end the process if any is.
+        """Report what becomes of the files that are under way, and end the process if any is.
 
         The calls of plugins had half a second to end (`Crew`). A copy may still come to its end
         meanwhile; then its target, if it is deleted here, was not counted as done, and its source

@@ -55,7 +55,7 @@ def _found(service: PluginService, options: Namespace) -> Iterator[KernelRegistr
 
 def _none_found(options: Namespace) -> str:
     if options.op:
-        return f"no such kernel of {options.op!r}; `modular-tf ops {options.op}` tells more"
+        return f"no such kernel of {options.op!r}; `modular-tf ops {options.op}` shows more"
     if options.device_type or options.of_plugin:
         return "no such kernel; `modular-tf kernels` lists all"
-    return "no plugin brings kernels; `modular-tf list` tells what was found"
+    return "no plugin brings kernels; `modular-tf list` shows what was found"

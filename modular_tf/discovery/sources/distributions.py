@@ -153,7 +153,7 @@ def _is_plugin(path: str) -> bool | None:
 
 
 def exports_init_symbol(path: str) -> bool:
-    """Tell whether a library exports an init symbol.
+    """Return whether a library exports an init symbol.
 
     Raises:
         ElfError: It cannot be read.

@@ -52,7 +52,7 @@ class Scope:
         return bool(self._whole)
 
     def has(self, path: str, identity: FileIdentity | None) -> bool:
-        """Tell whether a file counts that is as it is now."""
+        """Return whether a file counts that is as it is now."""
         return path in self and self._whole.get(path, identity) == identity
 
 

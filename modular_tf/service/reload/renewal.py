@@ -225,7 +225,7 @@ class Renewal:
         return _change(ChangeKind.REMOVED, plugin)
 
     def _is_whole(self, entry: PluginEntry, scope: Scope) -> bool:
-        """Tell whether what was judged is what had been found whole; forget it otherwise."""
+        """Return whether what was judged is what had been found whole; forget it otherwise."""
         plugin = entry.plugin
         if plugin.path not in scope or scope.has(plugin.path, plugin.identity):
             return True
@@ -362,7 +362,7 @@ def _change(kind: ChangeKind, plugin: Plugin, kept: Violation | None = None) -> 
 
 
 def _serves_same_bytes(entry: PluginEntry, plugin: Plugin) -> bool:
-    """Tell whether a plugin that registered something has the bytes of another file."""
+    """Return whether a plugin that registered something has the bytes of another file."""
     before = entry.plugin
     is_same = before.sha256 is not None and plugin.sha256 == before.sha256
     # What failed may have failed since its file had been replaced for a moment.
@@ -391,7 +391,7 @@ def _without_taken(
 
 
 def _could_serve(plugin: Plugin, registrations: Registrations) -> bool:
-    """Tell whether a plugin may have a scheme now that somebody else had when it was registered."""
+    """Return whether a plugin may have a scheme now that another had when it was registered."""
     if plugin.state is not State.SHADOWED or plugin.outcome is None:
         return False
     finding = plugin.outcome.finding or plugin.finding

@@ -45,7 +45,7 @@ class Fact:
     def of(
         cls, subject: str, violation: Violation, stage: str | None = None, *, prefix: str = ""
     ) -> Fact:
-        """Return the fact that tells what was found wrong.
+        """Return the fact that shows what was found wrong.
 
         Args:
             subject: What it is about.

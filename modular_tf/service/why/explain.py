@@ -46,5 +46,5 @@ def explain(service: PluginService, name: str) -> Explanation:
 
 
 def _has_name(record: PluginRecord, name: str) -> bool:
-    """Tell whether a name is the plugin's or that of its file."""
+    """Return whether a name is the plugin's or that of its file."""
     return name in (record.name, os.path.basename(record.path or ""))

@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Z_][A-Za-z0-9_>]*")
 
 
 def may_be_op(name: str) -> bool:
-    """Tell whether a name has the form of an operation's; in capitals it must be a standard one."""
+    """Return whether a name has an operation's form; in capitals it must be a standard one."""
     if _NAME.fullmatch(name) is None:
         return False
     if not name.isupper():

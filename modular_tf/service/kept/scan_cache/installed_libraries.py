@@ -64,7 +64,7 @@ def _kept(record: str, value: Any) -> tuple[SeenFile | None, list[_Row]]:
 
 
 def _is_valid(row: _Row) -> bool:
-    """Tell whether a library is as it was when it was read."""
+    """Return whether a library is as it was when it was read."""
     try:
         path, found, *as_seen = row
         seen = SeenFile.from_row([path, *as_seen])
