@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FetchedWheel", "fetch", "known_package"]
 
-_TEMPORARY_PREFIX = ".fetch-"
+_TEMPORARY_PREFIX = ".modular-tf-fetch-"
 _OLDEST_PYTHON, _NEWEST_PYTHON = 9, max(14, sys.version_info.minor)
 _UNSIGNED = ("RECORD", "RECORD.jws", "RECORD.p7s")  # a RECORD has no hash of these
 _OF_INSTALLERS = ("INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")
@@ -261,9 +261,9 @@ def _temporary_folder(directory: str) -> Iterator[str]:
 def _replace(folder: str, content: str, temporary: str) -> None:
     """Rename the new content to its place, and the old one away; for an instant none is there."""
     old = os.path.join(temporary, "old")
-    with suppress(FileNotFoundError):
-        os.rename(folder, old)
     try:
+        with suppress(FileNotFoundError):
+            os.rename(folder, old)
         os.rename(content, folder)
     except BaseException:
         with suppress(OSError):

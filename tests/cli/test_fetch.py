@@ -26,6 +26,7 @@ NAME, FILE_NAME = "tensorflow-io", "tensorflow_io"
 LIBRARY = "tensorflow_io/python/ops/libtensorflow_io_plugins.so"
 PLATFORM = "manylinux2014_x86_64.manylinux_2_17_x86_64"
 TIMEOUT_S = 120
+TEMPORARY = ".modular-tf-fetch"
 
 
 @pytest.fixture
@@ -545,7 +546,7 @@ def fetching_process(index):
 def test_an_interrupt_leaves_nothing(publish, index, drop_in, by, group):
     publish("1.0")
     with fetching_process(index) as child:
-        assert [path.name[:7] for path in drop_in.iterdir()] == [".fetch-"]
+        assert [path.name.rpartition("-")[0] for path in drop_in.iterdir()] == [TEMPORARY]
 
         os.killpg(child.pid, by) if group else child.send_signal(by)
 
@@ -560,7 +561,7 @@ def test_what_a_killed_process_leaves_is_no_plugin_and_goes_with_the_next(
     with fetching_process(index) as child:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait(TIMEOUT_S)
-        assert [path.name[:7] for path in drop_in.iterdir()] == [".fetch-"]
+        assert [path.name.rpartition("-")[0] for path in drop_in.iterdir()] == [TEMPORARY]
     assert NAME not in states(mtf)
 
     assert mtf("fetch", NAME).code == Exit.DONE
@@ -593,6 +594,36 @@ def test_an_error_while_replacing_keeps_the_old_one(mtf, wheel, home, drop_in, m
     assert mtf("fetch", "--from", wheel("2.0")).code == Exit.INTERRUPTED
 
     assert files_in(drop_in) == [f"tensorflow-io.wheel/{name}" for name in laid_out("1.0")]
+
+
+@pytest.mark.parametrize("after", [1, 2])
+def test_an_interrupt_after_a_rename_loses_no_plugin(mtf, wheel, home, drop_in, monkeypatch, after):
+    mtf("fetch", "--from", wheel("1.0"))
+    rename, renames = os.rename, []
+
+    def interrupted(source, target):
+        rename(source, target)
+        renames.append(target)
+        if len(renames) == after:
+            raise KeyboardInterrupt
+
+    path = wheel("2.0")
+    monkeypatch.setattr(fetching.os, "rename", interrupted)
+
+    assert mtf("fetch", "--from", path).code == Exit.INTERRUPTED
+
+    version = {1: "1.0", 2: "2.0"}[after]
+    assert files_in(drop_in) == [f"tensorflow-io.wheel/{name}" for name in laid_out(version)]
+
+
+def test_other_hidden_folders_of_the_directory_stay(mtf, wheel, home, tmp_path):
+    mine = tmp_path / "shared/.fetch-notes/mine"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+
+    assert mtf("fetch", "--from", wheel(), "--to", tmp_path / "shared").code == Exit.DONE
+
+    assert mine.read_text() == "mine"
 
 
 # -- uv ------------------------------------------------------------------------------------------
