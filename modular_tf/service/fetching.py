@@ -212,7 +212,10 @@ def _explained(directory: str) -> Iterator[None]:
 
 
 def _full(directory: str) -> ResourceExhaustedError:
-    free = shutil.disk_usage(directory).free >> 20
+    existing = directory
+    while not os.path.isdir(existing):
+        existing = os.path.dirname(existing)
+    free = shutil.disk_usage(existing).free >> 20
     return ResourceExhaustedError(
         f"the disk of {directory} is full ({free} MiB are free); free some space, or name another"
         " directory with --to"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import os
 import shlex
@@ -504,6 +505,16 @@ def test_a_full_disk(small_disk, publish, wheel, home, tmp_path, by):
         "1 MiB are", "0 MiB are"
     )
     assert "--to" in ended.stderr
+
+
+def test_a_disk_on_which_no_folder_can_be_made(mtf, wheel, home, drop_in, monkeypatch):
+    def fail(path, mode=0o777):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    path = wheel()
+    monkeypatch.setattr(fetching.os, "mkdir", fail)
+
+    refused(mtf("fetch", "--from", path), drop_in, f"the disk of {drop_in} is full", "--to")
 
 
 @pytest.mark.parametrize("words", [[], ["a b"], [f"{NAME}>=1"], [f"{NAME}=="], ["-x"]])
