@@ -506,8 +506,7 @@ def _download(
             stderr=subprocess.PIPE,
             encoding="utf-8",
             errors="replace",
-            # A folder `pip` of the working directory is not run, and nothing is left elsewhere.
-            env={**os.environ, "PYTHONSAFEPATH": "1", "TMPDIR": temporary},
+            env={**os.environ, "TMPDIR": temporary},  # nothing is left elsewhere
             check=False,
         )
         if done.returncode == 0:
@@ -534,9 +533,12 @@ def _command(requirement: str, python: str, temporary: str, content: str) -> lis
         NotFoundError: Neither pip nor uv is there.
     """
     options = ["--no-deps", "--only-binary=:all:", f"--python-version={python}"]
-    if find_spec("pip") is not None:
+    pip = find_spec("pip")
+    if pip is not None and pip.origin is not None:
         own = ["--no-input", "--disable-pip-version-check", "--dest", temporary]
-        return [sys.executable, "-m", "pip", "download", *options, *own, requirement]
+        # By its folder: `-m pip` would run a folder `pip` of the working directory.
+        folder = os.path.dirname(pip.origin)
+        return [sys.executable, folder, "download", *options, *own, requirement]
     uv = shutil.which("uv")
     if uv is not None:
         own = ["--python", sys.executable, "--link-mode=copy", "--target", content]
@@ -555,7 +557,7 @@ def _no_such_wheel(requirement: str, command: list[str], output: str) -> str:
         ResourceExhaustedError: The disk is full.
         UnknownError: It failed for another reason.
     """
-    tool = "pip" if "-m" in command else "uv"
+    tool = "pip" if command[0] == sys.executable else "uv"
     lines = " ".join(dict.fromkeys(found.strip() for found in _REPORTED.findall(output)))
     said = f"{tool} reports: {' '.join((lines or output).split())[:600]}"
     unread = _NO_INDEX.search(output)

@@ -362,6 +362,19 @@ def test_another_failure_of_pip(mtf, publish, drop_in, monkeypatch):
     refused(mtf("fetch", NAME), drop_in, "cannot be downloaded: pip reports: ")
 
 
+def test_a_folder_pip_of_the_working_directory_is_not_run(
+    mtf, publish, drop_in, monkeypatch, tmp_path
+):
+    publish("1.0")
+    stranger = tmp_path / "work/pip"
+    stranger.mkdir(parents=True)
+    (stranger / "__init__.py").touch()
+    (stranger / "__main__.py").write_text("raise SystemExit('the pip of a stranger')")
+    monkeypatch.chdir(stranger.parent)
+
+    assert mtf("fetch", NAME).code == Exit.DONE
+
+
 EMPTY = "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
 DAMAGES = {
     "other content": ({LIBRARY: f"{LIBRARY},{EMPTY},3"}, "is not what its RECORD says"),
