@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-import zlib
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from importlib.util import find_spec
@@ -40,6 +39,7 @@ from modular_tf.errors import (
     ElfError,
     FailedPreconditionError,
     InvalidArgumentError,
+    ModularTFError,
     NotFoundError,
     PermissionDeniedError,
     ResourceExhaustedError,
@@ -301,8 +301,8 @@ def _unpack(wheel: str, content: str) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive:
             _extract(archive, content)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        _damaged(f"{wheel} cannot be unpacked: {error}")
+    except (ModularTFError, MemoryError):
+        raise
     except OSError as error:
         if error.filename == wheel:
             raise NotFoundError(
@@ -311,7 +311,11 @@ def _unpack(wheel: str, content: str) -> None:
             ) from None
         if error.errno in _NO_SUCH_PATH:
             _damaged(f"{error.filename} cannot be made: {error.strerror}")
-        raise
+        if error.errno not in (None, errno.EINVAL):  # those of bzip2 and of a wrong offset
+            raise
+        _damaged(f"{wheel} cannot be unpacked: {error}")
+    except Exception as error:  # noqa: BLE001  (each compression has a class of its own)
+        _damaged(f"{wheel} cannot be unpacked: {error}")
 
 
 def _extract(archive: zipfile.ZipFile, content: str) -> None:

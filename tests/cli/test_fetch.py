@@ -11,6 +11,7 @@ import signal
 import stat
 import subprocess
 import sys
+import zipfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -438,6 +439,26 @@ def test_a_file_that_is_no_wheel(mtf, wheel, home, drop_in, cut):
             "empty": b"",
         }[cut]
     )
+
+    refused(mtf("fetch", "--from", path), drop_in, "the wheel is damaged", "download it again")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2], ids=["lzma", "bzip2"])
+def test_a_wheel_whose_compressed_bytes_are_damaged(mtf, wheel, home, drop_in, method):
+    path, packed = wheel(), drop_in.parents[4] / "packed.whl"
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(packed, "w", method) as target:
+        for name in source.namelist():
+            target.writestr(name, source.read(name))
+    content = bytearray(packed.read_bytes())
+    content[200:300] = bytes(100)
+    packed.write_bytes(content)
+
+    refused(mtf("fetch", "--from", packed), drop_in, "the wheel is damaged", "download it again")
+
+
+def test_a_member_whose_name_is_no_text(mtf, wheel, home, drop_in):
+    path = wheel(unlisted={"näme": b""})
+    path.write_bytes(path.read_bytes().replace("ä".encode(), b"\xff\xff"))
 
     refused(mtf("fetch", "--from", path), drop_in, "the wheel is damaged", "download it again")
 
