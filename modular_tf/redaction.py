@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 HIDDEN = "***"
 
 # What the name of a variable or of an option says of its value. Compiled at its first use.
-_NAMES_SECRET = r"(?i)KEY|SECRET|TOKEN|PASSW|CREDENTIAL|SAS|SIGNATURE|CONNECTION_STRING"  # noqa: S105
+_NAMES_SECRET = (
+    r"(?i)KEY|SECRET|TOKEN|PASSW|PASSPHRASE|CREDENTIAL|SAS|SIGNATURE"  # noqa: S105
+    r"|CONNECTION_STRING|AUTHORIZATION|COOKIE|(?<![A-Z])AUTH(?![A-Z])"
+)
 
 # A control character, as it is or as `repr` writes it.
 _SEPARATOR = r"(?:[\x01-\x08]|\\x0[1-8])"
@@ -45,7 +48,8 @@ def hide(owner: object, secrets: Iterable[str]) -> None:
         owner: Names them, hashable.
         secrets: The values; those of less than 4 characters are ignored.
     """
-    long_enough = sorted({s for s in secrets if len(s) >= _SHORTEST}, key=len, reverse=True)
+    texts = {text for s in secrets if len(s) >= _SHORTEST for text in (s, repr(s)[1:-1])}
+    long_enough = sorted(texts, key=len, reverse=True)
     _given[owner] = tuple(
         re.compile(rf"(?<![A-Za-z0-9]){re.escape(s)}(?![A-Za-z0-9])") for s in long_enough
     )

@@ -8,7 +8,7 @@ import pytest
 
 from modular_tf.errors import NotFoundError
 from modular_tf.events import EventLog
-from modular_tf.redaction import redacted
+from modular_tf.redaction import hide, redacted, show_again
 
 _OSS = "oss://bucket\x01id=me\x02key=a+b=c\x02host=example.com:80/folder/file"
 
@@ -46,3 +46,12 @@ def test_errors_and_events_show_none(caplog):
         EventLog("test").bind(uri=_OSS).warning("something.happened", path=_OSS)
     assert "something.happened" in caplog.text
     assert "a+b=c" not in caplog.text
+
+
+def test_a_secret_of_several_lines_is_hidden_as_repr_shows_it():
+    key = "-----BEGIN KEY-----\nabcdef\n-----END KEY-----\n"
+    hide("test", [key])
+    try:
+        assert redacted(f"{key} and {[key]}") == "*** and ['***']"
+    finally:
+        show_again("test")
