@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -62,13 +62,20 @@ def parse_filesystems(value: object) -> dict[str, ConfiguredFilesystem]:
         ValueError: It names the key, what was expected and what was found, and shows no option.
     """
     if not isinstance(value, Mapping):
-        raise ValueError(f"filesystems: expected {EXPECTED}, found {value!r}")  # noqa: TRY004
+        raise ValueError(f"filesystems: expected {EXPECTED}, found {_found(value)}")  # noqa: TRY004
     return {scheme: _parsed(scheme, given) for scheme, given in value.items()}
+
+
+def _found(value: object) -> str:
+    """Return a value for messages; what may have options is named only."""
+    if isinstance(value, Mapping):
+        return "a table"
+    return "a list" if isinstance(value, Collection) and not isinstance(value, str) else repr(value)
 
 
 def _parsed(scheme: object, given: object) -> ConfiguredFilesystem:
     key = f"filesystems.{scheme}"
-    if not isinstance(scheme, str) or scheme_of(f"{scheme}://") != scheme:
+    if not isinstance(scheme, str) or not scheme or scheme_of(f"{scheme}://") != scheme:
         expected = "a scheme: a letter, then 1 to 999 letters, digits or dots"
         raise ValueError(f"{key}: expected {expected}, found {scheme!r}")
     if isinstance(given, ConfiguredFilesystem):
@@ -76,21 +83,22 @@ def _parsed(scheme: object, given: object) -> ConfiguredFilesystem:
     if given == FSSPEC:
         return ConfiguredFilesystem(fsspec=scheme)
     if not isinstance(given, Mapping):
-        raise ValueError(f"{key}: expected {_ONE}, found {given!r}")  # noqa: TRY004
+        raise ValueError(f"{key}: expected {_ONE}, found {_found(given)}")  # noqa: TRY004
     options = dict(given)
     protocol, path = options.pop(FSSPEC, None), options.pop("object", None)
     if (protocol is None) == (path is None):
         raise ValueError(f"{key}: expected {_ONE}, found a table with {sorted(map(str, given))}")
     if path is None:
         if not isinstance(protocol, str) or not protocol:
-            raise ValueError(f"{key}.fsspec: expected a protocol of fsspec, found {protocol!r}")
+            found = _found(protocol)
+            raise ValueError(f"{key}.fsspec: expected a protocol of fsspec, found {found}")
         _check_variables(key, options)
         return ConfiguredFilesystem(fsspec=protocol, options=options)
     if options:
         extra = sorted(map(str, options))
         raise ValueError(f"{key}: expected no option beside `object`, found {extra}")
     if not isinstance(path, str) or not re.fullmatch(_OBJECT, path):
-        raise ValueError(f"{key}.object: expected 'package.module:name', found {path!r}")
+        raise ValueError(f"{key}.object: expected 'package.module:name', found {_found(path)}")
     return ConfiguredFilesystem(object=path)
 
 
@@ -168,11 +176,16 @@ class _Maker:
 
     def fail(self, what: str, remedy: str, cause: Exception | None = None) -> NoReturn:
         """Raise the error of this scheme; its class is the cause's where that says more."""
+        import traceback  # noqa: PLC0415  (few)
+
         from modular_tf.filesystem.python_errors import error_class_for  # noqa: PLC0415  (few)
 
         says_more = isinstance(cause, OSError | ModularTFError)
         kind = error_class_for(cause) if says_more and cause else FailedPreconditionError
         text = f"{self._subject}: {what}. {remedy}"
+        shown = "" if cause is None else "".join(traceback.format_exception(cause))
+        if redacted(shown) != shown:
+            cause = None  # a traceback would show the secrets that it shows
         raise kind(text, plugin=self.name, operation="filesystem") from cause
 
 
@@ -261,23 +274,29 @@ def _with_environment(maker: _Maker, options: Mapping[str, Any], above: str = ""
     return found
 
 
-def _secrets(given: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[str]:
+def _secrets(given: Any, value: Any, *, is_secret: bool = False) -> Iterator[str]:
     """Yield the values that no message may show: secrets by their names, and variables' values."""
-    for name, value in options.items():
-        before = given[name]
-        if isinstance(value, Mapping):
-            yield from _secrets(before, value)
-        elif names_secret(name) or isinstance(before, Mapping):
-            yield str(value)
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            named = is_secret or names_secret(name)
+            yield from _secrets(given[name], inner, is_secret=named)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _secrets(inner, inner, is_secret=is_secret)
+    elif (is_secret and not isinstance(value, bool)) or isinstance(given, Mapping):
+        yield str(value)
 
 
-def _shown(options: Mapping[str, Any]) -> dict[str, Any]:
-    shown: dict[str, Any] = {}
-    for name, value in options.items():
-        if isinstance(value, Mapping):
-            shown[name] = _shown(value) if _variable_of(value) is None else dict(value)
-        elif names_secret(name):
-            shown[name] = HIDDEN
-        else:
-            shown[name] = redacted(value) if isinstance(value, str) else value
-    return shown
+def _shown(value: Any, *, is_secret: bool = False) -> Any:
+    if _variable_of(value) is not None:
+        return dict(value)
+    if isinstance(value, Mapping):
+        return {
+            name: _shown(inner, is_secret=is_secret or names_secret(name))
+            for name, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_shown(inner, is_secret=is_secret) for inner in value]
+    if is_secret:
+        return HIDDEN
+    return redacted(value) if isinstance(value, str) else value

@@ -6,6 +6,7 @@ import os
 import pickle
 import sys
 import threading
+import traceback
 from types import ModuleType
 
 import fsspec
@@ -20,7 +21,7 @@ from modular_tf.errors import (
     UnavailableError,
 )
 from modular_tf.fsspec import ModularFileSystem
-from modular_tf.redaction import HIDDEN
+from modular_tf.redaction import HIDDEN, redacted
 from modular_tf.service.configuration import Config, parse_config
 from modular_tf.service.report import CONFIGURATION_SOURCE, State
 from tests.filesystem.memory_store import MemoryStore
@@ -285,6 +286,7 @@ def test_secrets_are_shown_nowhere(make_service, lake, monkeypatch, capsys, tmp_
             r"filesystems.s3: expected no option beside `object`, found \['key'\]",
         ),
         ("filesystems.'a b' = 'fsspec'", "filesystems.a b: expected a scheme: .*, found 'a b'"),
+        ("filesystems.'' = 'fsspec'", "filesystems.: expected a scheme: .*, found ''"),
         ("filesystems.s3 = {fsspec = 's3', key = {env = 5}}", "filesystems.s3.key.env: expected"),
         (
             "filesystems.s3 = 'fsspec'\nscheme_pins = {s3 = 'tensorflow-io'}",
@@ -296,6 +298,52 @@ def test_a_wrong_table_is_named_with_file_key_expected_and_found(text, said):
     with pytest.raises(ConfigError, match=f"/etc/c.toml: {said}") as failure:
         parse_config(text, "/etc/c.toml")
     assert failure.value.path == "/etc/c.toml"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[filesystems]]\nsecret = '{}'",
+        "filesystems.s3 = [{{fsspec = 's3', secret = '{}'}}]",
+        "filesystems.s3.fsspec = {{protocol = 's3', secret = '{}'}}",
+        "filesystems.s3.object = {{name = 'a:b', secret = '{}'}}",
+    ],
+)
+def test_a_wrong_table_shows_no_option(text):
+    with pytest.raises(ConfigError, match=r"filesystems.*expected .*, found a (table|list)") as it:
+        parse_config(text.format(SECRET), "/etc/c.toml")
+    assert SECRET not in str(it.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"auth": ["user", SECRET]},
+        {"client": {"headers": {"Authorization": f"Bearer {SECRET}"}}},
+        {"passphrase": SECRET},
+        {"token": {"value": SECRET}},
+        {"accounts": [{"secret": SECRET}]},
+    ],
+)
+def test_a_secret_at_any_depth_is_hidden(make_service, monkeypatch, options):
+    class Refusing(fsspec.AbstractFileSystem):
+        protocol = "lake"
+
+        def __init__(self, **given):
+            raise ValueError(f"no: {given}")
+
+    monkeypatch.setitem(_registry, "lake", Refusing)
+    service = _service(make_service, lake={"fsspec": "lake", **options})
+    with pytest.raises(FailedPreconditionError) as failure:
+        service.filesystem("lake")
+    assert SECRET not in "".join(traceback.format_exception(failure.value))
+    assert SECRET not in str(service.config.filesystems["lake"].shown())
+
+
+def test_a_switch_whose_name_is_of_a_secret_hides_no_word(make_service):
+    service = _service(make_service, mem2={"fsspec": "memory", "use_key": True})
+    service.filesystem("mem2")
+    assert redacted("True") == "True"
 
 
 def test_a_configured_scheme_is_a_filesystem_of_fsspec_and_pickles(run_python, make_service):
