@@ -142,7 +142,8 @@ def foreseen_problem(configured: ConfiguredFilesystem) -> tuple[str, str]:
     if configured.object:
         package = re.split("[.:]", configured.object)[0]
         missing = f"{package} is not installed, or not where Python finds it"
-        return ("", "") if is_installed(package) else (missing, f"Install {package}.")
+        found = is_installed(package, or_directory=True)
+        return ("", "") if found else (missing, f"Install {package}.")
     try:
         require_client(configured.fsspec)
     except NoClientError as error:

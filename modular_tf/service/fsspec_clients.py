@@ -50,15 +50,21 @@ class NoClientError(Exception):
         self.remedy = remedy
 
 
-def is_installed(module: str) -> bool:
-    """Return whether a module without dots could be imported, without doing that. [any thread]"""
+def is_installed(module: str, *, or_directory: bool = False) -> bool:
+    """Return whether a module without dots could be imported, without doing that. [any thread]
+
+    Args:
+        module: Its name.
+        or_directory: Whether a directory without `__init__.py` counts, as packages of namespaces
+            are, and many a directory that is none.
+    """
     if module in sys.modules:
         return sys.modules[module] is not None
     try:
         found = find_spec(module)
     except Exception:  # noqa: BLE001  (of a finder that somebody installed)
         return False
-    return found is not None and found.origin is not None  # else it is only a directory
+    return found is not None and (or_directory or found.origin is not None)
 
 
 def client_class(protocol: str) -> Any:

@@ -346,6 +346,19 @@ def test_a_switch_whose_name_is_of_a_secret_hides_no_word(make_service):
     assert redacted("True") == "True"
 
 
+def test_an_object_of_a_namespace_package_is_not_foreseen_to_fail(
+    make_service, tmp_path, monkeypatch
+):
+    (tmp_path / "company_of_namespaces").mkdir()
+    (tmp_path / "company_of_namespaces/store.py").write_text(
+        "import fsspec\nmake = lambda: fsspec.filesystem('memory')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    service = _service(make_service, lake={"object": "company_of_namespaces.store:make"})
+    assert service.foreseen_problem("lake") == ("", "")
+    service.filesystem("lake")
+
+
 def test_a_configured_scheme_is_a_filesystem_of_fsspec_and_pickles(run_python, make_service):
     service = make_service(config=Config(filesystems={"mem2": {"fsspec": "memory"}}))
     fs = ModularFileSystem("mem2", service=service)
