@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.events import EventLog
+from modular_tf.events.delivery import delivers_at_end
 from modular_tf.filesystem.deferred import MadeOnce
 from modular_tf.filesystem.scheme import scheme_of
 from modular_tf.loading.known_packages import known_packages, package_for
@@ -181,6 +182,7 @@ class FsspecFallback:
         """Return who serves a scheme and why, as one sentence without a full stop."""
         return f"scheme {scheme!r} is served by {_release(scheme)}, since no plugin serves it"
 
+    @delivers_at_end
     def filesystem(self, scheme: str) -> Filesystem | None:
         """Return the filesystem that serves a scheme, made at the first use; None for none.
 

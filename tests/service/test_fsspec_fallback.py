@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import sys
+import threading
 
 import fsspec
 import pytest
@@ -162,6 +164,26 @@ def test_nor_by_what_the_configuration_names(make_service):
         assert MemoryFileSystem().cat("/ours/file") == b"x"
     finally:
         registration.undo()
+
+
+def test_a_log_handler_may_wait_for_a_thread_that_uses_the_scheme(client, falling_back, caplog):
+    service, waited = falling_back(), []
+
+    class Waiting(logging.Handler):
+        def emit(self, record):
+            user = threading.Thread(target=service.filesystem, args=("fixture",), daemon=True)
+            user.start()
+            user.join(10)
+            waited.append(user.is_alive())
+
+    log, handler = logging.getLogger("modular_tf.fsspec"), Waiting()
+    log.addHandler(handler)
+    try:
+        with caplog.at_level(logging.INFO):
+            service.filesystem("fixture")
+    finally:
+        log.removeHandler(handler)
+    assert waited == [False]
 
 
 def test_a_closed_service_serves_nothing(client, falling_back):
