@@ -75,3 +75,28 @@ def redacted(text: str) -> str:
     for uri_pattern in _PATTERNS:
         text = re.sub(uri_pattern, rf"\g<kept>{HIDDEN}", text)
     return text
+
+
+def without_secrets(error: BaseException | None) -> BaseException | None:
+    """Return an error as the cause of another; None if its traceback would show a secret.
+
+    Errors of this package show none; those of clients may show their options. [any thread]
+    """
+    seen: set[int] = set()
+    unread = [error]
+    while unread:
+        one = unread.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            text = _text_of(one)
+            if redacted(text) != text:
+                return None
+            unread += [one.__cause__, one.__context__]
+    return error
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  (of a stranger's class; a traceback does the same)
+        return ""

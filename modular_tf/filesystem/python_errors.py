@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf import errors
 from modular_tf.errors import ModularTFError
+from modular_tf.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,4 +169,4 @@ def translated_errors(operation: str, path: str) -> Iterator[None]:
         ours = error_for(error, path=path, operation=operation)
         if ours is error:
             raise
-        raise ours from error
+        raise ours from without_secrets(error)

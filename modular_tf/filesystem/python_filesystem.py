@@ -12,6 +12,7 @@ from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_fsspec_filesystem
 from modular_tf.filesystem.python_errors import error_for
 from modular_tf.filesystem.same_file import TWO_PATH_OPERATIONS, skip_same_file
+from modular_tf.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,7 +94,7 @@ class PythonFilesystem(Filesystem):
             known = error_for(error, plugin=self.plugin, path=uri, operation="get_children")
             if known is error:
                 raise
-            raise known from error
+            raise known from without_secrets(error)
         return found._replace(names=clean_names(found.names, plugin=self.plugin, uri=uri))
 
     def is_file_and_directory(self, uri: str) -> bool:
@@ -130,7 +131,7 @@ def _forwarder(name: str) -> Callable[..., Any]:
             known = error_for(error, plugin=self.plugin, path=path, operation=name)
             if known is error:
                 raise
-            raise known from error
+            raise known from without_secrets(error)
         if name == "get_children":
             return clean_names(result, plugin=self.plugin, uri=path or "")
         if name == "get_children_statistics":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.errors import FailedPreconditionError, ModularTFError
 from modular_tf.filesystem.scheme import scheme_of
-from modular_tf.redaction import HIDDEN, hide, names_secret, redacted
+from modular_tf.redaction import HIDDEN, hide, names_secret, redacted, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -177,17 +177,12 @@ class _Maker:
 
     def fail(self, what: str, remedy: str, cause: Exception | None = None) -> NoReturn:
         """Raise the error of this scheme; its class is the cause's where that says more."""
-        import traceback  # noqa: PLC0415  (few)
-
         from modular_tf.filesystem.python_errors import error_class_for  # noqa: PLC0415  (few)
 
         says_more = isinstance(cause, OSError | ModularTFError)
         kind = error_class_for(cause) if says_more and cause else FailedPreconditionError
         text = f"{self._subject}: {what}. {remedy}"
-        shown = "" if cause is None else "".join(traceback.format_exception(cause))
-        if redacted(shown) != shown:
-            cause = None  # a traceback would show the secrets that it shows
-        raise kind(text, plugin=self.name, operation="filesystem") from cause
+        raise kind(text, plugin=self.name, operation="filesystem") from without_secrets(cause)
 
 
 def _object(maker: _Maker, path: str) -> object:

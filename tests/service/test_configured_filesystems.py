@@ -340,6 +340,25 @@ def test_a_secret_at_any_depth_is_hidden(make_service, monkeypatch, options):
     assert SECRET not in str(service.config.filesystems["lake"].shown())
 
 
+def test_no_traceback_of_a_later_error_shows_a_secret(make_service, monkeypatch):
+    class Refusing(fsspec.AbstractFileSystem):
+        protocol = "lake"
+
+        def info(self, path, **_):
+            raise ValueError(f"no: {self.storage_options}")
+
+        ls = info
+
+    monkeypatch.setitem(_registry, "lake", Refusing)
+    service = _service(make_service, lake={"fsspec": "lake", "secret": SECRET})
+    filesystem = service.filesystem("lake")
+    for use in (filesystem.stat, filesystem.get_children, filesystem.get_file_size):
+        with pytest.raises(ModularTFError) as failure:
+            use("lake://host/a")
+        assert HIDDEN in str(failure.value)
+        assert SECRET not in "".join(traceback.format_exception(failure.value))
+
+
 def test_a_switch_whose_name_is_of_a_secret_hides_no_word(make_service):
     service = _service(make_service, mem2={"fsspec": "memory", "use_key": True})
     service.filesystem("mem2")
