@@ -135,22 +135,35 @@ def _same_by_record(sightings: Sequence[Sighting], installation: Installation) -
     """Return the libraries with the bytes of an earlier sighting, each with the path of that one.
 
     A wheel may be unpacked into several directories, and be installed as well. That its libraries
-    are the same is known from the RECORDs.
+    are the same is known from the RECORDs; what a stranger unpacked stands for files of its owner
+    alone, as its RECORD may claim the hash of any library.
     """
     wheels = {found for seen in sightings if (found := _wheel_of(seen)) is not None}
     if not wheels:
         return {}
     names = {wheel.name for wheel in wheels}
     known = [*wheels, *(found for found in installation.distributions if found.name in names)]
-    rows: dict[tuple[str, RecordRow], str] = {}
+    firsts: dict[tuple[str, RecordRow], tuple[str, int]] = {}  # with the owner
     same = {}
     for seen in sightings:
         for found in known:
             if found.name == seen.distribution and seen.path.startswith(f"{found.location}/"):
                 row = _row_of(os.path.relpath(seen.path, found.location), found)
                 if row is not None and row.hash.startswith(b"sha") and os.path.exists(seen.path):
-                    same[seen.path] = rows.setdefault((found.name, row), seen.path)
+                    this = seen.path, _owner_of(found.location)
+                    first = firsts.setdefault((found.name, row), this)
+                    if first[1] not in {0, os.geteuid(), this[1]}:
+                        first = firsts[found.name, row] = this
+                    same[seen.path] = first[0]
     return same
+
+
+def _owner_of(folder: str) -> int:
+    """Return the number of the user who made a folder, or the link to it; -1 where it is gone."""
+    try:
+        return os.lstat(folder).st_uid
+    except OSError:
+        return -1
 
 
 def _wheel_of(seen: Sighting) -> InstalledDistribution | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -70,7 +71,9 @@ def test_so_has_each_directory_that_is_named(tmp_path: Path, source: Source, nam
     ]
 
 
-@pytest.mark.parametrize("folder", ["spam-io", ".fetch-abc", "spam-io.wheel/deeper.wheel"])
+@pytest.mark.parametrize(
+    "folder", ["spam-io", ".modular-tf-fetch-abc", "spam-io.wheel/deeper.wheel"]
+)
 def test_other_folders_are_not_searched(tmp_path: Path, folder: str) -> None:
     unpack(tmp_path / folder)
 
@@ -102,6 +105,35 @@ def test_the_first_of_them_is_the_candidate(tmp_path: Path) -> None:
     assert candidate.path == str(fetched)
     assert candidate.identity == (fetched.stat().st_dev, fetched.stat().st_ino)
     assert [twin.path for twin in candidate.twins] == [str(installed)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give files away")
+def test_a_folder_of_a_stranger_stands_for_no_other_library(tmp_path: Path) -> None:
+    site, strangers = tmp_path / "site", tmp_path / "strangers" / "spam-io.wheel"
+    installed = unpack(site)
+    theirs = unpack(strangers)
+    theirs.write_bytes(PLUGIN + b"other")
+    fetched = unpack(tmp_path / "drop-in" / "spam-io.wheel")
+    os.chown(strangers, 4711, -1)
+    paths = {"python_path": (str(site),), "user_directory": str(tmp_path / "drop-in")}
+
+    result = search(environment={"MODULAR_TF_PLUGIN_PATH": str(strangers.parent)}, **paths)
+
+    found = {c.path: [twin.path for twin in c.twins] for c in result.candidates}
+    assert found[str(installed)] == [str(fetched)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give files away")
+def test_what_one_other_user_unpacked_and_installed_is_the_same(tmp_path: Path) -> None:
+    site, folder = tmp_path / "site", tmp_path / "named" / "spam-io.wheel"
+    installed, fetched = unpack(site), unpack(folder)
+    for path in (site, folder):
+        os.chown(path, 4711, -1)
+
+    result = search(python_path=(str(site),), config_directories=(str(tmp_path / "named"),))
+
+    (candidate,) = result.candidates
+    assert [candidate.path, candidate.twins[0].path] == [str(fetched), str(installed)]
 
 
 def test_an_installed_library_that_is_gone_is_no_twin(tmp_path: Path) -> None:
