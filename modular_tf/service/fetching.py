@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FetchedWheel", "fetch", "known_package"]
 
+_PACKAGE = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _TEMPORARY_PREFIX = ".modular-tf-fetch-"
 _OLDEST_PYTHON, _NEWEST_PYTHON = 9, max(14, sys.version_info.minor)
 _UNSIGNED = ("RECORD", "RECORD.jws", "RECORD.p7s")  # a RECORD has no hash of these
@@ -349,6 +350,8 @@ def _compared_with_record(
     if len(found) != 1:
         _damaged(f"it has {len(found)} folders NAME-VERSION.dist-info, not one")
     (distribution,) = found
+    if not _PACKAGE.fullmatch(distribution.name):
+        _damaged(f"{distribution.name!r} is no name of a package")
     metadata = os.path.basename(distribution.metadata_directory)
     unsigned = {f"{metadata}/{name}" for name in _UNSIGNED}
     try:

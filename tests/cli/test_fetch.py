@@ -443,6 +443,13 @@ def test_a_file_that_is_no_wheel(mtf, wheel, home, drop_in, cut):
     refused(mtf("fetch", "--from", path), drop_in, "the wheel is damaged", "download it again")
 
 
+@pytest.mark.parametrize("name", ["", ".", "a b", "a\x1b[31mb"])
+def test_a_wheel_whose_name_is_none_of_a_package(mtf, wheel, home, drop_in, name):
+    ended = mtf("fetch", "--from", wheel(name=name))
+
+    refused(ended, drop_in, "the wheel is damaged", "name of a package", "download it again")
+
+
 @pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2], ids=["lzma", "bzip2"])
 def test_a_wheel_whose_compressed_bytes_are_damaged(mtf, wheel, home, drop_in, method):
     path, packed = wheel(), drop_in.parents[4] / "packed.whl"
