@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 from contextlib import suppress
+from functools import cache
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -135,6 +136,7 @@ class StoreWriter(WritableFile):
                     operation="new_appendable_file",
                 )
             self._stored, self.is_torn = self._length, False
+        _register_end()
         _writers.add(self)
 
     def append(self, data: Buffer) -> None:
@@ -220,7 +222,16 @@ class StoreWriter(WritableFile):
 _writers: WeakSet[StoreWriter] = WeakSet()
 
 
-@atexit.register
+@cache
+def _register_end() -> None:
+    """Have unclosed files stored at exit, before the client's library is shut down.
+
+    A library that was imported later than this module registers its shutdown later, which would
+    then run first.
+    """
+    atexit.register(_end_unclosed_writers)
+
+
 def _end_unclosed_writers() -> None:
     for writer in list(_writers):
         writer.end_unclosed()

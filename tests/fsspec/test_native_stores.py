@@ -176,7 +176,10 @@ def test_a_forked_child_stores_nothing_of_a_file_of_its_parent(mine, client, s3_
     assert stored(s3_store, f"forked-{client}") is None
 
 
-def test_a_file_that_is_open_when_the_process_ends_is_stored(client, s3_store, run_python):
+@pytest.mark.parametrize("first", ["client", "adapter"])
+def test_a_file_that_is_open_when_the_process_ends_is_stored(client, first, s3_store, run_python):
+    """Whichever was imported first: pyarrow ends its client of S3 at exit too."""
+    adapters = "import modular_tf.filesystem.python_filesystem" if first == "adapter" else ""
     subject = """
         import modular_tf as mtf
 
@@ -184,12 +187,13 @@ def test_a_file_that_is_open_when_the_process_ends_is_stored(client, s3_store, r
         kept = mtf.default_service().filesystem("mine").new_writable_file(uri)
         kept.append(b"all of it")
     """
-    names = f"endpoint, uri = {s3_store.endpoint!r}, 'mine://fixture/at-the-end-{client}'"
-    code = "\n".join(map(dedent, (names, S3_CLIENTS[client], subject)))
+    key = f"at-the-end-{client}-{first}"
+    names = f"endpoint, uri = {s3_store.endpoint!r}, 'mine://fixture/{key}'"
+    code = "\n".join(map(dedent, (adapters, names, S3_CLIENTS[client], subject)))
     places = with_places(client_libraries("store-clients"))
     run_python(code, env={**s3_store.environment, **places}, timeout=60)
 
-    assert stored(s3_store, f"at-the-end-{client}") == b"all of it"
+    assert stored(s3_store, key) == b"all of it"
 
 
 def test_obstore_is_refused_in_a_forked_child_where_it_would_hang(s3_store, run_python):
