@@ -167,8 +167,10 @@ class StoreWriter(WritableFile):
         self._store("flush")
 
     def close(self) -> None:
-        """Put the file into the store; a second call does nothing."""
-        if self._file is not None:
+        """Put the file into the store; a second call does nothing, nor one in a forked child."""
+        if self._file is not None and self._owner != os.getpid():
+            self.discard()
+        elif self._file is not None:
             try:
                 self._store("close")
             except ModularTFError:
@@ -201,16 +203,18 @@ class StoreWriter(WritableFile):
     def _open_file(self) -> Any:
         if self._file is None:
             raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
+        if self._owner != os.getpid():  # both would write to one file on disk
+            raise ClosedError(f"{self.uri!r} belongs to the parent process", path=self.uri)
         return self._file
 
     def end_unclosed(self) -> None:
         """End a file that nobody closed: the store gets it, unless it lacks bytes.
 
-        In a forked child nothing is stored of the files of its parent.
+        Without a byte nobody may ever have had it: its opening was interrupted.
         """
         if getattr(self, "_file", None) is None:
             return
-        if self._owner != os.getpid():
+        if not self._length:
             self.discard()
         with suppress(ModularTFError):
             end(self)

@@ -171,9 +171,21 @@ def test_a_forked_child_stores_nothing_of_a_file_of_its_parent(mine, client, s3_
     file = mine.new_writable_file(f"mine://fixture/forked-{client}")
     file.append(b"of the parent")
     file._owner = os.getpid() + 1  # as a child finds it
-    del file
+    for call in (lambda: file.append(b"of the child"), file.tell, file.flush):
+        with pytest.raises(errors.ClosedError, match="belongs to the parent process"):
+            call()
+    file.close()
     gc.collect()
     assert stored(s3_store, f"forked-{client}") is None
+
+
+def test_a_file_that_nobody_wrote_to_and_nobody_closed_leaves_the_old_one(mine, client, s3_store):
+    """Its opening may have been interrupted, so that nobody ever had it."""
+    uri = f"mine://fixture/opened-only-{client}"
+    write(mine, uri, b"old")
+    mine.new_writable_file(uri)
+    gc.collect()
+    assert stored(s3_store, f"opened-only-{client}") == b"old"
 
 
 @pytest.mark.parametrize("first", ["client", "adapter"])
