@@ -5,6 +5,7 @@ No client is imported here: the caller who passes one has imported its library.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -343,8 +344,18 @@ class ClientOps(ABC):
             new = self.translate_name(target)
             with suppress(FileNotFoundError):
                 if self._is_directory(new):
-                    new = f"{new.rstrip('/')}/{old.rstrip('/').rpartition('/')[2]}"
+                    name = old.rstrip("/").rpartition("/")[2]
+                    new = f"{new.rstrip('/')}/{name}"
+                    if not is_directory and self._is_one_file(source, join_path(target, name)):
+                        new = old
         return old, new, is_directory
+
+    def _is_one_file(self, source: str, target: str) -> bool:
+        """Return whether two names are those of one file on disk, by links."""
+        mine, other = self.disk_path(source), self.disk_path(target)
+        with suppress(OSError):  # one of them does not exist
+            return mine is not None and other is not None and os.path.samefile(mine, other)
+        return False
 
     # -- moving a tree ------------------------------------------------------------------------
 

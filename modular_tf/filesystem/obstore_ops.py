@@ -219,15 +219,18 @@ class ObstoreOps(ClientOps):
             raise _marked(path)
 
     def _remove_tree(self, path: str) -> None:
+        if self._root is not None:  # obstore lists what lies behind links too
+            on_disk = self._on_disk(path)
+            is_entered = os.path.isdir(on_disk) and not os.path.islink(on_disk)
+            (shutil.rmtree if is_entered else os.unlink)(on_disk)
+            return
         found = [one["path"] for one in self._below(path)]
         if path and not self._is_directory(path):
             found.append(path)
         # The stores delete a thousand by one request.
         if found:
             self._library.delete(self.fs, found)
-        if self._is_directory_of_disk(path):
-            shutil.rmtree(self._on_disk(path))
-        elif self._is_above_others(path):
+        if self._is_above_others(path):
             raise _marked(path)
 
     def _copy(self, old: str, new: str) -> None:

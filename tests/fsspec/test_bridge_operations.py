@@ -53,6 +53,46 @@ def read(bridge, uri):
         return file.read(0, 1000)
 
 
+of_disks = pytest.mark.parametrize(
+    "ops", ["local", "pyarrow", "pyarrow below a path", "obstore"], indirect=True
+)
+
+
+@of_disks
+def test_removing_a_tree_leaves_what_its_links_lead_to(ops, tmp_path):
+    bridge, base = ops
+    folder = tmp_path / "base"
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_bytes(b"stays")
+    (folder / "tree/sub").mkdir(parents=True)
+    (folder / "tree/sub/link").symlink_to(outside)
+    (folder / "tree/a").write_bytes(b"x")
+    (folder / "link").symlink_to(outside)
+    (folder / "link-to-file").symlink_to(outside / "file")
+    for name in ("tree", "link", "link-to-file"):
+        bridge.delete_recursively(f"{base}/{name}")
+
+    assert [*folder.iterdir()] == []
+    assert (outside / "file").read_bytes() == b"stays"
+
+
+@of_disks
+def test_a_file_that_is_copied_onto_itself_in_a_directory_stays(ops, tmp_path):
+    bridge, base = ops
+    folder = tmp_path / "base"
+    for name in ("one", "other"):
+        (folder / name).mkdir()
+    (folder / "one/a").write_bytes(b"data")
+    (folder / "other/a").hardlink_to(folder / "one/a")
+    (folder / "link").symlink_to(folder / "one")
+    for directory in ("one", "link", "other"):
+        bridge.copy_file(f"{base}/one/a", f"{base}/{directory}")
+
+    assert (folder / "one/a").read_bytes() == b"data"
+    assert [path.name for path in folder.glob("*/*")] == ["a"] * 3
+
+
 def test_a_file_comes_back_byte_for_byte(ops):
     bridge, base = ops
     write(bridge, f"{base}/a", b"0123456789")
