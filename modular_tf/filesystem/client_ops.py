@@ -365,7 +365,7 @@ class ClientOps(ABC):
         if self._is_there(new):
             raise wrong_kind("rename_file", source, f"in the way of what is at {new!r}")
         if not self._move_whole_directory(old, new):
-            self._move_one_by_one(old, new)
+            self._move_one_by_one(old, new, source)
 
     def _is_there(self, path: str) -> bool:
         try:
@@ -399,9 +399,10 @@ class ClientOps(ABC):
             found.update(self._tree(child) if is_directory else {child: False})
         return found
 
-    def _move_one_by_one(self, old: str, new: str) -> None:
+    def _move_one_by_one(self, old: str, new: str, source: str) -> None:
         """Copy each file of a tree, then delete what was copied, and directories that are empty."""
         found = self._tree(old)
+        parents = {path.rpartition("/")[0] for path in found}
         made: list[str] = []
         try:
             for path in sorted(found):
@@ -410,6 +411,9 @@ class ClientOps(ABC):
                 if found[path]:
                     with suppress(NotImplementedError):  # it has no directories
                         self._make_directories(landing)
+                    if path not in parents and not self._is_there(landing):
+                        kind = f"above the empty directory {path!r}, which the client cannot make"
+                        raise wrong_kind("rename_file", source, kind)
                 else:
                     self._copy(path, landing)
         except BaseException:

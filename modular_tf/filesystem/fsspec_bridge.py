@@ -175,7 +175,13 @@ class FsspecOps(ClientOps):
         self.fs.rm_file(path)
 
     def _remove_empty(self, path: str) -> None:
-        self.fs.rmdir(path)
+        try:
+            self.fs.rmdir(path)
+        except FileExistsError:
+            if not self.is_distant:
+                raise
+            # s3fs removes buckets alone; what is there is the key that marks the directory.
+            self.fs.rm_file(f"{path.rstrip('/')}/")
 
     def _remove_tree(self, path: str) -> None:
         if not has_magic(path):

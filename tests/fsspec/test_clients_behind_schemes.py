@@ -40,6 +40,36 @@ def test_files_are_read_and_directories_renamed(client, s3_store, run_python):
     run_python(code, env={**s3_store.environment, **_with_client(client)}, timeout=120)
 
 
+@pytest.mark.emulator
+def test_directories_that_s3_has_marked_are_moved_and_deleted(s3_store, run_python):
+    """As the console of Amazon makes them; s3fs makes and removes none."""
+    for key in ("marks/", "marks/a", "marks/sub/", "marks/sub/b", "empty/", "with-empty/in/"):
+        data = b"" if key.endswith("/") else b"x"
+        assert ask("PUT", f"{s3_store.endpoint}/fixture/{key}", data).status == 200
+    assert ask("PUT", f"{s3_store.endpoint}/fixture/with-empty/a", b"x").status == 200
+    subject = """
+        import modular_tf as mtf
+        from modular_tf import errors
+
+        mtf.default_service().register_filesystem("mine", fs)
+        mine, base = mtf.default_service().filesystem("mine"), "mine://fixture"
+        mine.rename_file(f"{base}/marks", f"{base}/moved")
+        mine.delete_dir(f"{base}/empty")
+        assert not any(mine.path_exists(f"{base}/{name}") for name in ("marks", "empty"))
+        assert mine.read_file(f"{base}/moved/sub/b") == b"x"
+        try:
+            mine.rename_file(f"{base}/with-empty", f"{base}/elsewhere")
+        except errors.FailedPreconditionError as error:
+            assert "with-empty/in" in str(error), error
+        else:
+            raise AssertionError("an empty directory is lost")
+        assert mine.get_children(f"{base}/with-empty") == ["a", "in"]
+        assert not mine.path_exists(f"{base}/elsewhere")
+    """
+    code = "\n".join(map(dedent, (f"endpoint = {s3_store.endpoint!r}", MAKE["s3fs"], subject)))
+    run_python(code, env={**s3_store.environment, **_with_client("s3fs")}, timeout=120)
+
+
 def _with_client(client, *places):
     return with_places(
         *([] if "pyarrow" in client else [client_libraries("store-clients")]), *places
