@@ -411,9 +411,8 @@ class ClientOps(ABC):
                 if found[path]:
                     with suppress(NotImplementedError):  # it has no directories
                         self._make_directories(landing)
-                    if path not in parents and not self._is_there(landing):
-                        kind = f"above the empty directory {path!r}, which the client cannot make"
-                        raise wrong_kind("rename_file", source, kind)
+                    if path not in parents:
+                        self._require_made(landing, path, source)
                 else:
                     self._copy(path, landing)
         except BaseException:
@@ -422,6 +421,12 @@ class ClientOps(ABC):
         left = self._delete_all(found)
         if left:
             raise left[0]
+
+    def _require_made(self, landing: str, path: str, source: str) -> None:
+        """Refuse to move an empty directory to where the client made none: it would be lost."""
+        if not self._is_there(landing):
+            kind = f"above the empty directory {path!r}, which the client cannot make"
+            raise wrong_kind("rename_file", source, kind)
 
     def _delete_all(self, found: dict[str, bool]) -> list[Exception]:
         """Delete files and then empty directories; return what failed of what is still there."""

@@ -187,10 +187,10 @@ class PyarrowOps(ClientOps):
 
     def _remove_tree(self, path: str) -> None:
         is_directory = self._is_directory(path)
+        if not is_directory:  # first: pyarrow refuses to remove what lies below a file
+            self.fs.delete_file(path)
         if is_directory or self._is_above_others(path):
             self.fs.delete_dir(path)
-        if not is_directory:
-            self.fs.delete_file(path)
 
     def _copy(self, old: str, new: str) -> None:
         self.fs.copy_file(old, new)

@@ -303,6 +303,16 @@ def test_a_marked_directory_is_not_moved_where_the_marker_cannot_be(service, obs
     assert not fs.path_exists("mine://fixture/moved")
 
 
+def test_a_file_is_removed_with_what_lies_below_its_name(mine, client, s3_store):
+    top = f"below-a-file-{client}"
+    for key in ("", "/x", "/x/y", "-beside"):
+        ask("PUT", f"{s3_store.endpoint}/fixture/{top}{key}", b"x")
+    mine.delete_recursively(f"mine://fixture/{top}")
+
+    assert [stored(s3_store, f"{top}{key}") for key in ("", "/x", "/x/y")] == [None] * 3
+    assert stored(s3_store, f"{top}-beside") == b"x"
+
+
 def test_the_sizes_of_a_directory_take_one_request(client, distant_s3, service):
     service.register_filesystem("mine", made(client, distant_s3.endpoint))
     fs = service.filesystem("mine")
