@@ -6,12 +6,14 @@ import os
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.errors import InternalError
 from modular_tf.filesystem.child_names import IncompleteListingWarning, clean_names
 from modular_tf.filesystem.client_ops import ClientOps
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_fsspec_filesystem
 from modular_tf.filesystem.python_errors import error_for
 from modular_tf.filesystem.same_file import TWO_PATH_OPERATIONS, skip_same_file
+from modular_tf.filesystem.statistics import FileStatistics
 from modular_tf.redaction import without_secrets
 
 if TYPE_CHECKING:
@@ -135,13 +137,32 @@ def _forwarder(name: str) -> Callable[..., Any]:
         if name == "get_children":
             return clean_names(result, plugin=self.plugin, uri=path or "")
         if name == "get_children_statistics":
-            names = clean_names(result, plugin=self.plugin, uri=path or "")
-            return {one: result[one if one in result else f"{one}/"] for one in names}
+            return _clean_statistics(result, plugin=self.plugin, uri=path or "")
         return sorted(result) if name == "get_matching_paths" else result
 
     forward.__name__ = name
     forward.__doc__ = getattr(Filesystem, name).__doc__
     return forward
+
+
+def _clean_statistics(found: dict[str, Any], *, plugin: str, uri: str) -> dict[str, FileStatistics]:
+    """Return the statistics of the names in a directory, whose names are cleaned.
+
+    Raises:
+        InternalError: A name cannot be that of a child, or there are no statistics of it.
+    """
+    names = clean_names(found, plugin=plugin, uri=uri)
+    statistics = {one: found[one if one in found else f"{one}/"] for one in names}
+    for name, given in statistics.items():
+        if not isinstance(given, FileStatistics):
+            raise InternalError(
+                f"get_children_statistics {uri!r}: {plugin} gave no FileStatistics of {name!r},"
+                f" but {given!r:.200}",
+                plugin=plugin,
+                path=uri,
+                operation="get_children_statistics",
+            )
+    return statistics
 
 
 _ACCEPTED = (

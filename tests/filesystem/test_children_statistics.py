@@ -65,6 +65,19 @@ def test_names_of_statistics_are_checked_as_others_are(store):
         fs.get_children_statistics("mem://list")
 
 
+@pytest.mark.parametrize("given", [None, (2, 1, False), 2])
+def test_what_is_no_statistics_is_refused_by_name(given):
+    class Careless:
+        def get_children_statistics(self, uri):
+            return {"d": DIRECTORY, "f": given}
+
+    fs = PythonFilesystem("mem", Careless())
+
+    for ask in (fs.get_children_statistics, lambda uri: fs.listing(uri, with_statistics=True)):
+        with pytest.raises(InternalError, match=r"mem://h.*Careless.*FileStatistics.*'f'"):
+            ask("mem://h")
+
+
 def test_a_filesystem_of_ours_under_another_scheme_is_asked_once(store):
     class Ours(Filesystem):
         def get_children(self, uri):
