@@ -6,7 +6,6 @@ import atexit
 import os
 from contextlib import suppress
 from functools import cache
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -18,6 +17,7 @@ from modular_tf.filesystem.files import (
     end,
 )
 from modular_tf.filesystem.python_errors import translated_errors
+from modular_tf.filesystem.workarounds.held_writer import temporary_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,7 +123,7 @@ class StoreWriter(WritableFile):
         self.is_torn = False
         self._put = put
         self._owner = os.getpid()
-        self._file: Any = TemporaryFile(buffering=0)  # noqa: SIM115  (closed by `discard`)
+        self._file: Any = temporary_file(uri)
         self._length = 0
         self._stored: int | None = None
         if fill is not None:

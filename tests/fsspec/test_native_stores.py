@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from textwrap import dedent
 from urllib.parse import urlsplit
@@ -124,6 +125,12 @@ def test_what_cannot_be_put_leaves_the_old_file_and_says_why(mine, client, s3_st
             end()
     file.close()
     assert stored(s3_store, f"kept-as-it-was-{client}") == b"old"
+
+
+def test_a_file_that_cannot_be_collected_on_disk_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(errors.ResourceExhaustedError, match=r"'mine://f'.*temporary file"):
+        client_files.StoreWriter("mine://f", lambda *_: None)
 
 
 def test_a_store_that_fails_has_all_of_a_file_or_what_was_there(

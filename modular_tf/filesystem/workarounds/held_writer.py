@@ -73,7 +73,7 @@ class HeldWriter(WritableFile):
         self._kept: list[object] = []
         self._is_storing = False
         # Its thread closes it where it is released while it is being stored.
-        self._file = _temporary_file(uri)
+        self._file = temporary_file(uri)
 
     def begin_with_held(self) -> None:
         """Take what was appended so far as the old content of the file, which is stored already."""
@@ -187,7 +187,7 @@ class HeldWriter(WritableFile):
             self._kept.clear()
 
 
-def _temporary_file(uri: str) -> FileIO:
+def temporary_file(uri: str) -> FileIO:
     """Return a file without a name.
 
     Raises:
