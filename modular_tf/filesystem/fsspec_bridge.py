@@ -22,6 +22,8 @@ from modular_tf.filesystem.python_errors import translated_errors
 from modular_tf.filesystem.statistics import FileStatistics
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from modular_tf.filesystem.files import RandomAccessFile, WritableFile
 
 _CHANGED = ("mtime", "LastModified", "Last-Modified", "last_modified", "modified", "updated")
@@ -42,6 +44,7 @@ class FsspecOps(ClientOps):
         protocols = (fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol
         # Web servers may send the whole file whatever part they are asked for.
         self.is_distant = bool(getattr(fs, "async_impl", False)) and "http" not in protocols
+        self._uncached_info, self._uncached_ls = _uncached(fs.info), _uncached(fs.ls)
 
     def translate_name(self, uri: str) -> str:
         """Return fsspec's path for a URI."""
@@ -69,7 +72,8 @@ class FsspecOps(ClientOps):
         """Have the client ask the store about a path, and not its cache of listings.
 
         Some keep a listing for as long as the process lives, whatever others change, and s3fs even
-        the old length of a file that it wrote anew itself.
+        the old length of a file that it wrote anew itself. Another thread may fill the cache again
+        by a request that began before: those that can be asked past their cache are.
         """
         for one in (path, path.rstrip("/").rpartition("/")[0]):
             with suppress(Exception):  # of any implementation: it keeps nothing of such a path
@@ -78,7 +82,7 @@ class FsspecOps(ClientOps):
 
     def _info(self, path: str) -> dict[str, Any]:
         self._forget(path)
-        info: dict[str, Any] = self.fs.info(path)
+        info: dict[str, Any] = self.fs.info(path, **self._uncached_info)
         # Over HTTP every URL is a file to fsspec; the one that the server redirected to tells more.
         return {**info, "type": "directory"} if is_directory_url(info.get("url")) else info
 
@@ -112,7 +116,7 @@ class FsspecOps(ClientOps):
 
     def _children(self, path: str, *, asks: bool = True) -> list[Child]:
         self._forget(path)
-        entries = self.fs.ls(path, detail=True)
+        entries = self.fs.ls(path, detail=True, **self._uncached_ls)
         children = [
             Child(name, is_directory, _listed_statistics(entry))
             for (name, is_directory), entry in self._names.kinds(path, entries).items()
@@ -127,7 +131,8 @@ class FsspecOps(ClientOps):
         below = f"{plain_path(path)}/"
         self._forget(path)
         try:
-            return any(one.startswith(below) for one in self.fs.ls(path.rstrip("/"), detail=False))
+            names = self.fs.ls(path.rstrip("/"), detail=False, **self._uncached_ls)
+            return any(one.startswith(below) for one in names)
         except Exception:  # noqa: BLE001  (of any implementation: most list no file)
             return False
 
@@ -220,6 +225,13 @@ class FsspecOps(ClientOps):
         """Clear the cache of listings."""
         with translated_errors("flush_caches", ""):
             self.fs.invalidate_cache()
+
+
+def _uncached(call: Callable[..., Any]) -> dict[str, bool]:
+    """Return the arguments by which a client answers without its cache, none where it has none."""
+    from inspect import signature  # noqa: PLC0415  (fsspec has imported it)
+
+    return {"refresh": True} if "refresh" in signature(call).parameters else {}
 
 
 def _statistics(info: dict[str, Any]) -> FileStatistics | None:

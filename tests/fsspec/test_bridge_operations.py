@@ -573,3 +573,31 @@ def test_usual_directories_have_nothing_that_no_path_leads_to(ops):
     for name in ("a", "folder"):
         assert not bridge.is_file_and_directory(f"{base}/{name}")
     assert not bridge.is_file_and_directory(base)
+
+
+class _FilledByOthers(MemoryFileSystem):
+    """Has old answers in its cache at each call: another thread's request put them there."""
+
+    old_names, old_length = (), 1
+
+    def ls(self, path, detail=True, refresh=False, **kwargs):
+        found = super().ls(path, detail=True, **kwargs)
+        if not refresh:
+            found = [one for one in found if one["name"] in self.old_names]
+        return found if detail else [one["name"] for one in found]
+
+    def info(self, path, refresh=False, **kwargs):
+        found = super().info(path, **kwargs)
+        is_old = not refresh and found["type"] == "file"
+        return {**found, "size": self.old_length} if is_old else found
+
+
+def test_what_another_thread_puts_into_the_cache_is_not_taken():
+    bridge = FsspecOps(_FilledByOthers(global_store=False, skip_instance_cache=True))
+    bridge.create_dir("zz://base")
+    write(bridge, "zz://base/a", b"abc")
+
+    assert bridge.get_children("zz://base") == ["a"]
+    assert bridge.get_children_statistics("zz://base")["a"].length == 3
+    assert bridge.stat("zz://base/a").length == 3
+    assert read(bridge, "zz://base/a") == b"abc"
