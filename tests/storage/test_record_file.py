@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -324,6 +326,71 @@ def test_a_signal_handler_may_read_the_file_while_digests_are_looked_up(
         one.refresh()
         with MomentOfStep(one.refresh, step):
             assert one.keys_with_digest(digest) == ["key"]
+
+
+@pytest.mark.parametrize("change", ["put", "read"])
+def test_digests_that_come_while_digests_are_looked_up_are_found_later(
+    directory: PrivateDirectory, change: str
+):
+    one, other, digest = records(directory), records(directory), "ab" * 32
+    one.put("key", digest)
+    assert one.save()
+
+    def come() -> None:
+        file = one if change == "put" else other
+        file.put("new", digest)
+        if file is other:
+            other.save()
+            one.refresh()
+
+    found = MomentOfStep(lambda: None, 1 << 30)
+    with found:
+        one.keys_with_digest(digest)
+    for step in range(1, found.steps + 1):
+        one.drop("new")
+        assert one.save()
+        one.refresh()
+        with MomentOfStep(come, step):
+            one.keys_with_digest(digest)
+        assert "new" in one.keys_with_digest(digest), step
+
+
+def test_a_thread_that_has_read_an_older_file_costs_nobody_a_record(
+    directory: PrivateDirectory, monkeypatch: pytest.MonkeyPatch
+):
+    """At every step of saving."""
+    one, other = records(directory), records(directory)
+    read = type(directory).read
+    step, has_come = 0, True
+    while has_come:
+        step += 1
+        has_read, goes_on = threading.Event(), threading.Event()
+
+        def read_slowly(*given: Any, reading: Any = (has_read, goes_on)) -> bytes | None:
+            content = read(*given)
+            if threading.current_thread() is not threading.main_thread():
+                reading[0].set()
+                assert reading[1].wait(30)
+            return content
+
+        def finish(reader: threading.Thread, goes_on: threading.Event = goes_on) -> None:
+            goes_on.set()
+            reader.join()
+
+        monkeypatch.setattr(type(directory), "read", read_slowly)
+        reader = threading.Thread(target=one.refresh)
+        reader.start()
+        assert has_read.wait(30)
+        other.put("theirs", step)
+        assert other.save()
+        one.put("own", step)
+        moment = MomentOfStep(partial(finish, reader), step)
+        with moment:
+            assert one.save()
+        finish(reader)
+        has_come = moment.steps == step
+
+        assert held(directory) == dict(one.items()) == {"theirs": step, "own": step}
 
 
 def test_what_threads_change_while_one_saves_is_not_lost(directory: PrivateDirectory):

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from json import JSONDecoder, dumps
 from json.encoder import encode_basestring_ascii
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.kept.storage.private_directory import lock, unlock
 
@@ -30,11 +31,19 @@ _MOST_RECORDS = 16384  # ten times as many plugins as a large installation has
 _UNCHANGED = b""  # in the place of a change; no JSON text is empty
 
 
-class _Read(NamedTuple):
+class _Read:
     """The content of the file, None where it was not read but written, and its lines."""
 
-    content: bytes | None
-    lines: dict[bytes, bytes]
+    def __init__(self, content: bytes | None, lines: dict[bytes, bytes]) -> None:
+        self.content = content
+        self.lines = lines
+
+    @computed_once
+    def keys_by_digest(self) -> dict[bytes, dict[bytes, None]]:
+        found: dict[bytes, dict[bytes, None]] = {}
+        for key, line in self.lines.items():
+            _note_digests(found, key, line)
+        return found
 
 
 class RecordFile:
@@ -75,20 +84,28 @@ class RecordFile:
         self.shortage: ShortageError | None = None
         self._read = _Read(None, {})
         self._changes: dict[bytes, bytes | None] = {}
-        self._keys_by_digest: dict[bytes, dict[bytes, None]] | None = None  # made when asked for
+        self._changed_by_digest: dict[bytes, dict[bytes, None]] = {}
         self.refresh()
 
     def refresh(self) -> None:
         """Read the file again; unsaved changes are kept, and everything in a shortage."""
-        try:
-            content = self.directory.read(self.name, _MOST_BYTES) or b""
-        except ShortageError as error:
-            self.shortage = error
-            return
-        self.shortage = None
-        if content != self._read.content:
-            self._read = _Read(content, self._lines_of(content))
-            self._keys_by_digest = None
+        self._read_again()
+
+    def _read_again(self) -> _Read | None:
+        """Read the file again and return what was read; None in a shortage."""
+        while True:
+            before = self._read
+            try:
+                content = self.directory.read(self.name, _MOST_BYTES) or b""
+            except ShortageError as error:
+                self.shortage = error
+                return None
+            self.shortage = None
+            is_same = content == before.content
+            read = before if is_same else _Read(content, self._lines_of(content))
+            if self._read is before:  # else another thread has read or written the file meanwhile
+                self._read = read
+                return read
 
     @property
     def is_empty(self) -> bool:
@@ -122,13 +139,10 @@ class RecordFile:
 
         A value that was changed since may hold it no longer.
         """
-        found = self._keys_by_digest
-        if found is None:  # a signal handler that reads the file anew takes only the attribute away
-            found = {}
-            for key, line in {**self._read.lines, **self._changes}.items():
-                _note_digests(found, key, line)
-            self._keys_by_digest = found
-        keys = [_value(key) for key in found.get(digest.encode("ascii"), ())]
+        wanted = digest.encode("ascii")
+        saved, changed = self._read.keys_by_digest, self._changed_by_digest
+        found = {**saved.get(wanted, {}), **changed.get(wanted, {})}
+        keys = [_value(key) for key in found]
         return [key for key in keys if isinstance(key, str)]
 
     def put(self, key: str, value: Any) -> None:
@@ -168,11 +182,11 @@ class RecordFile:
                 unlock(file)
 
     def _save(self) -> bool:
-        self.refresh()
-        if self.shortage is not None:  # what others wrote would be lost
+        read = self._read_again()
+        if read is None:  # what others wrote would be lost
             return False
         changes = dict(self._changes)
-        merged = self._merged(changes)
+        merged = self._merged(read.lines, changes)
         if not self.directory.replace(self.name, self._as_bytes(merged)):
             return False
         self._read = _Read(None, merged)
@@ -187,12 +201,13 @@ class RecordFile:
     def _change(self, key: bytes, value: bytes | None) -> None:
         self._changes.pop(key, None)  # so that it becomes the newest
         self._changes[key] = value
-        if (found := self._keys_by_digest) is not None:
-            _note_digests(found, key, value)
+        _note_digests(self._changed_by_digest, key, value)
 
-    def _merged(self, changes: Mapping[bytes, bytes | None]) -> dict[bytes, bytes]:
+    def _merged(
+        self, lines: Mapping[bytes, bytes], changes: Mapping[bytes, bytes | None]
+    ) -> dict[bytes, bytes]:
         """Return all lines by key, the oldest first, as far as there is room."""
-        kept = {key: line for key, line in self._read.lines.items() if key not in changes}
+        kept = {key: line for key, line in lines.items() if key not in changes}
         changed = {
             key: self._line(key, value) for key, value in changes.items() if value is not None
         }
