@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.discovery.file_identity import see
+from modular_tf.discovery.file_identity import FileIdentity, see
 from modular_tf.discovery.linking.host_exports import HostExports
 from modular_tf.discovery.linking.linker_properties import running_linker
 from modular_tf.discovery.probe import Prober
 from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.kept.scan_cache import cache as cache_module
+from modular_tf.service.kept.scan_cache.dependencies import Dependencies
 from modular_tf.service.kept.storage import record_file
+from modular_tf.service.kept.storage.private_directory import PrivateDirectory
+from modular_tf.service.kept.storage.record_file import RecordFile
 from tests.discovery.elf_builder import ElfBuilder
 from tests.scan_cache import conftest
 from tests.scan_cache.conftest import (
     candidate,
     fill,
     is_not_kept,
+    look_into,
     recalled,
     tried,
     untimed,
     write_library,
 )
+from tests.stress.moments import InterruptError, MomentOfStep
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,6 +159,41 @@ def test_what_changed_since_the_pass_began_is_not_relied_on(
 
     paths[what].write_bytes(paths[what].read_bytes())
     assert is_not_kept(with_companion)
+
+
+def test_a_later_prober_does_not_rely_on_what_an_earlier_one_saw(with_companion: Path):
+    """Of two threads, one probes what the other has replaced a file for meanwhile."""
+    cache = ScanCache.of_process()
+    companion = with_companion.parent / "second" / "libneeded.so"
+    first = look_into(cache, with_companion)
+    companion.write_bytes(companion.read_bytes() + b"more")
+    second = look_into(cache, with_companion)
+
+    assert first is not None
+    assert second is not None
+    identities = [file.identity for file in second.dependencies if file.path == str(companion)]
+    assert identities == [FileIdentity.at(str(companion))]
+
+
+def test_a_name_stands_for_dependencies_also_after_an_interrupt(with_companion: Path):
+    known = look_into(ScanCache.of_process(), with_companion)
+    assert known is not None
+
+    def interrupt() -> None:
+        raise InterruptError
+
+    step, has_come = 0, True
+    while has_come:
+        step += 1
+        records = RecordFile(PrivateDirectory(None), "some.records", "title")
+        dependencies = Dependencies(records)
+        moment = MomentOfStep(interrupt, step)
+        with suppress(InterruptError), moment:
+            dependencies.name_of(known.dependencies)
+        has_come = moment.steps == step
+        name = dependencies.name_of(known.dependencies)
+
+        assert Dependencies(records).named(name) == known.dependencies, step
 
 
 def test_a_library_that_went_away_since_it_was_probed_is_not_relied_on(with_companion: Path):

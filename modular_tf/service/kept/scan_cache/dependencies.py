@@ -30,7 +30,7 @@ class Dependencies:
 
     def __init__(self, records: RecordFile) -> None:
         self._records = records
-        self._seen: dict[str, SeenFile | None] = {}
+        self._seen: dict[tuple[str, int], SeenFile | None] = {}
         self._identities: dict[str, FileIdentity | None] = {}
         self._sets: dict[str, tuple[SeenFile, ...]] = {}
         self._names: dict[tuple[SeenFile, ...], str] = {}
@@ -52,17 +52,19 @@ class Dependencies:
         """
         found: dict[str, SeenFile] = {}
         for path in (*libraries, *others):
-            seen = self._seen_at(path)
+            seen = self._seen_at(path, began_ns)
             if seen is None or (seen.identity and seen.identity.may_be_newer(began_ns)):
                 return None
             found[path] = seen
         gone = any(found[path].identity is None for path in libraries)
         return None if gone else tuple(found.values())
 
-    def _seen_at(self, path: str) -> SeenFile | None:
-        if path not in self._seen:
-            self._seen[path] = see(path, read=False)
-        return self._seen[path]
+    def _seen_at(self, path: str, began_ns: int) -> SeenFile | None:
+        """Look at a file once for each prober, which may have read what came after another's."""
+        key = path, began_ns
+        if key not in self._seen:
+            self._seen[key] = see(path, read=False)
+        return self._seen[key]
 
     def see_again(self, dependencies: tuple[SeenFile, ...]) -> tuple[SeenFile, ...] | None:
         """Return whether all files are unchanged, as `file_identity.see_again` decides."""
@@ -101,8 +103,8 @@ class Dependencies:
 
             value = dependencies_as_json(dependencies)
             name = sha256(repr(value).encode("utf-8", "backslashreplace")).hexdigest()[:_DIGITS]
-            self._names[dependencies] = name
             self._records.put(_PREFIX + name, value)
+            self._names[dependencies] = name  # now another thread may name it
         name = self._names[dependencies]
         self._records.renew(_PREFIX + name)  # it must not go before those that name it
         return name

@@ -199,8 +199,10 @@ class RecordFile:
     # -- lines ----------------------------------------------------------------------------------
 
     def _change(self, key: bytes, value: bytes | None) -> None:
-        self._changes.pop(key, None)  # so that it becomes the newest
-        self._changes[key] = value
+        try:
+            self._changes.pop(key, None)  # so that it becomes the newest
+        finally:  # also where a signal handler raises
+            self._changes[key] = value
         _note_digests(self._changed_by_digest, key, value)
 
     def _merged(
