@@ -20,7 +20,7 @@ from modular_tf.service.plugin_entry import PluginEntry, log_step
 from modular_tf.service.plugin_scan import PluginScan, scan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.filesystem.registry import FilesystemRegistry
@@ -121,8 +121,8 @@ class KnownPlugins:
             NotFoundError: There is no such plugin or file, or no library in the directory.
         """
         self.retry_postponed()
-        if name_or_path in self._entries:
-            return [self._entries[name_or_path]]
+        if (entry := self._entries.get(name_or_path)) is not None:
+            return [entry]
         if os.sep not in name_or_path and not os.path.lexists(name_or_path):
             raise NotFoundError(
                 f"no plugin {name_or_path!r}; found: {sorted(self._entries)}",
@@ -178,14 +178,20 @@ class KnownPlugins:
         return met
 
     def _with(
-        self, entries: Iterable[PluginEntry], before: Mapping[str, PluginEntry]
+        self, entries: Sequence[PluginEntry], before: Mapping[str, PluginEntry]
     ) -> dict[str, PluginEntry]:
-        """Return the entries with others, but for those that somebody has met meanwhile."""
+        """Return the entries with others, but for those that somebody has met meanwhile.
+
+        They may have met a file by another path.
+        """
         after = dict(before)
         met = {_file_of(entry) for entry in before.values()}
+        identities = {entry.plugin.candidate.identity for entry in entries}
+        others = [e.plugin for e in before.values() if e.plugin.candidate.identity in identities]
+        there = {plugin.candidate.identity for plugin in others if plugin.is_there}
         taken = self._taken()
         for entry in entries:
-            if _file_of(entry) not in met:
+            if _file_of(entry) not in met and entry.plugin.candidate.identity not in there:
                 name = _unused_name(entry.plugin.candidate.name, after, taken)
                 if name != entry.plugin.name:
                     entry.change(lambda plugin, name: plugin._replace(name=name), name)

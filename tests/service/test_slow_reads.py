@@ -28,10 +28,12 @@ class HeldReading:
 
     def __init__(self) -> None:
         self.begun = threading.Event()
+        self.readers = threading.Semaphore(0)
         self._may_end = threading.Event()
 
     def sha256_of(self, fd: int) -> str:
         self.begun.set()
+        self.readers.release()
         assert self._may_end.wait(2 * ENOUGH_S)
         return file_sha256(fd)
 
@@ -136,6 +138,24 @@ def test_threads_that_search_at_once_find_each_plugin_once(make_service, plugin_
 
     assert sorted(plugin.name for plugin in service.plugins()) == names
     assert sorted(service.schemes()) == names
+
+
+def test_threads_that_load_a_file_by_two_names_find_it_once(
+    make_service, plugin_file, tmp_path, monkeypatch, held
+):
+    service = make_service(tmp_path / "plugins")
+    path = plugin_file("elsewhere/large.so", scheme="large")
+    other = path.with_name("other.so")
+    other.symlink_to(path)
+    monkeypatch.setattr(file_identity, "sha256_of", held.sha256_of)
+    with ThreadPoolExecutor(2) as threads:
+        loading = [threads.submit(service.load, name) for name in (path, other)]
+        assert all(held.readers.acquire(timeout=ENOUGH_S) for _ in loading)
+        held.end()
+        for load in loading:
+            load.result(ENOUGH_S)
+
+    assert [plugin.state for plugin in service.plugins()] == [State.LOADED]
 
 
 def test_a_plugin_is_not_loaded_before_it_serves(make_service, plugin_file, tmp_path, monkeypatch):
