@@ -8,7 +8,7 @@ import resource
 import signal
 from typing import TYPE_CHECKING
 
-from modular_tf.native.ffi import ffi
+from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.library import process_symbol
 from modular_tf.native.parent_death import die_with_parent
 from modular_tf.processes.report import REPORT
@@ -64,17 +64,7 @@ def flush_output() -> None:
 
     It stays there where another thread holds the stream; that may be for ever.
     """
-    functions = ("ftrylockfile", "fflush", "funlockfile")
-    addresses = [process_symbol(name) for name in ("stdout", *functions)]
-    if None in addresses:
-        return
-    stream = ffi.cast("void **", addresses[0])[0]
-    lock, flush, unlock = (ffi.cast("int (*)(void *)", address) for address in addresses[1:])
-    if lock(stream) == 0:
-        try:
-            flush(stream)
-        finally:
-            unlock(stream)
+    lib.mtf_flush_output()
 
 
 def close_streams() -> None:

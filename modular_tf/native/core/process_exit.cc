@@ -26,6 +26,12 @@ extern "C" int mtf_exit_without_inherited_destructors(void) {
 #endif
 }
 
+extern "C" void mtf_flush_output(void) {
+  if (ftrylockfile(stdout) != 0) return;
+  std::fflush(stdout);
+  funlockfile(stdout);
+}
+
 extern "C" int mtf_start_ended_child(void) {
   const pid_t child = vfork();
   if (child == 0) _exit(0);
