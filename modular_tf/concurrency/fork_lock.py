@@ -26,6 +26,12 @@ class ForkLock(RLock):  # type: ignore[misc]
     def __init__(self) -> None:
         _locks.add(self)
 
+    @property
+    def is_held_by_this_thread(self) -> bool:
+        """Whether this thread has taken it, as under a signal handler that interrupted the body."""
+        held: bool = self._is_owned()  # type: ignore[attr-defined]
+        return held
+
 
 _locks: weakref.WeakSet[ForkLock] = weakref.WeakSet()
 
@@ -33,7 +39,7 @@ _locks: weakref.WeakSet[ForkLock] = weakref.WeakSet()
 def _free_in_child() -> None:
     for lock in list(_locks):
         # As the standard library does with its own locks.
-        if not lock._is_owned():  # type: ignore[attr-defined]  # noqa: SLF001
+        if not lock.is_held_by_this_thread:
             lock._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.concurrency.fork_lock import ForkLock
@@ -91,7 +91,9 @@ class PluginPipeline:
     def _run(self, vetoes: dict[PluginEntry, str | None], *, eager: bool) -> None:
         if eager or self._config.load == "eager":
             _open_registered(vetoes)
-        with self._running:
+        # A signal handler that has interrupted what this thread does under the service's lock waits
+        # for no other run, which may wait for that lock.
+        with nullcontext() if self._lock.is_held_by_this_thread else self._running:
             attempt = Attempt()
             try:
                 judged = self.judge(vetoes, attempt)
