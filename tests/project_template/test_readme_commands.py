@@ -61,8 +61,9 @@ def test_every_command_works(kind, environment, tmp_path):
 
     assert any(f"lib{names.library}.so: conforms" in out for _, out in said)
     assert found[:2] == [names.library, "loaded"]
-    assert found[4] == "tensorflow-plugins"
-    assert f"`{found[4]}`" in _PAGE.read_text("utf-8").partition("## How users get it")[2]
+    source = found[4].partition(" (")[0]
+    assert source == "tensorflow-plugins"
+    assert f"`{source}`" in _PAGE.read_text("utf-8").partition("## How users get it")[2]
     assert str(tmp_path / "environment") in found[5]
 
 

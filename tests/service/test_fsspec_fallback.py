@@ -21,6 +21,7 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.fsspec import ModularFileSystem
+from modular_tf.service import fsspec_clients
 from modular_tf.service.configuration import Config, load_config
 
 _CLIENT = """
@@ -36,6 +37,15 @@ class Client:
         raise ValueError("no account")
 """
 SAID = "scheme 'fixture' is served by a_client, since no plugin serves it"
+
+
+@pytest.fixture(autouse=True)
+def stores_alone(monkeypatch):
+    """Have the fallback serve what a test brings, and nothing that others have imported."""
+    monkeypatch.setitem(fsspec_clients.known_clients(), "not_stores", {"protocols": []})
+    monkeypatch.setitem(fsspec_clients.known_clients(), "own", {})
+    for protocol in ("s3", "s3a", "gs", "gcs", "abfs", "az", "hf"):
+        monkeypatch.delitem(_registry, protocol, raising=False)
 
 
 @pytest.fixture

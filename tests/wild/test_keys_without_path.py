@@ -138,7 +138,7 @@ def test_in_usual_directories_of_each_store_nothing_is_left_out(object_store, ru
         for name in ("ff", "ff2", "folder/a", "folder/deep/b"):
             put(name, b"x")
         for folder, names in (("folder", ["a", "deep"]), ("folder/deep", ["b"])):
-            expect(tuple(fs.listing(uri(folder))), (names, (), frozenset()))
+            expect(tuple(fs.listing(uri(folder)))[:3], (names, (), frozenset()))
         expect(fs.listing(base).left_out, [])
         for name in ("ff", "folder", "folder/a", "nothing"):
             expect(fs.is_file_and_directory(uri(name)), False)
