@@ -28,7 +28,7 @@ def built_plugin(name: str = "opencl_device") -> Path:
 
 def _content(name: str) -> str:
     total = hashlib.sha256()
-    total.update(bytes(CHECKOUT))  # a plugin finds libraries below the checkout that it was built in
+    total.update(bytes(CHECKOUT))  # where a plugin finds its libraries
     for source in dict.fromkeys((CHECKOUT / "contrib" / name, *_HEADERS)):
         for file in sorted(source.rglob("*")):
             if file.is_file():
