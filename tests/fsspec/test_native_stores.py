@@ -305,9 +305,9 @@ def test_a_marked_directory_is_not_moved_where_the_marker_cannot_be(service, obs
     assert fs.get_children("mine://fixture/marked-one") == ["b", "sub"]
     assert fs.get_children("mine://fixture/marked-one/sub") == ["a"]
     with pytest.raises(errors.FailedPreconditionError, match=r"ends with '/'.*such as s3fs"):
-        fs.rename_file("mine://fixture/marked-one", "mine://fixture/moved")
+        fs.rename_file("mine://fixture/marked-one", "mine://fixture/moved-marked-one")
     assert stored(s3_store, "marked-one/b") == b"x"
-    assert not fs.path_exists("mine://fixture/moved")
+    assert not fs.path_exists("mine://fixture/moved-marked-one")
 
 
 def test_a_file_is_removed_with_what_lies_below_its_name(mine, client, s3_store):

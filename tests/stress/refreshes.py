@@ -48,7 +48,9 @@ class Campaign:
         self._is_writing = False
         self._dice = random.Random(seed)
         self._folder = LibraryFolder(Path.cwd() / "refreshes")
-        self._service = PluginService(plugin_dirs=[self._folder.path], bundled=False)
+        self._service = PluginService(
+            plugin_dirs=[self._folder.path], bundled=False, fsspec_fallback=False
+        )
         self._served = ServiceRound(self._folder, self._service)
         self._let_trials_take_longer()
 
