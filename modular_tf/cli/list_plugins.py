@@ -94,14 +94,21 @@ def _row(plugin: dict[str, Any]) -> tuple[str, ...]:
     schemes = [f"{scheme}://" if scheme else "local paths" for scheme in plugin["schemes"]]
     kernels = [counted(plugin["kernels"], "kernel")] if plugin.get("kernels") else []
     serves = [*schemes, *plugin["device_types"], *kernels]
-    whose = f" ({plugin['distribution']})" if plugin["distribution"] else ""
     return (
         plugin["name"],
         plugin["state"],
         ", ".join(plugin["kinds"]),
         ", ".join(serves),
-        f"{plugin['source']}{whose}",
+        f"{plugin['source']}{_release(plugin)}",
     )
+
+
+def _release(plugin: dict[str, Any]) -> str:
+    """Return the version of the package that brings a plugin, with its name where it is another."""
+    name, _, version = (plugin["distribution"] or "").partition(" ")
+    if not name:
+        return ""
+    return f" {version}" if name == plugin["name"] else f" ({name} {version})"
 
 
 def reason_line(reason: dict[str, Any] | None) -> str:

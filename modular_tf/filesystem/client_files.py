@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
-from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -14,10 +12,9 @@ from modular_tf.filesystem.files import (
     RandomAccessFile,
     ReadOnlyMemoryRegion,
     WritableFile,
-    end,
 )
+from modular_tf.filesystem.held_writer import HeldWriter
 from modular_tf.filesystem.python_errors import translated_errors
-from modular_tf.filesystem.workarounds.held_writer import temporary_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,132 +95,85 @@ class RangeReader(RandomAccessFile):
         self._fetch = None
 
 
-class StoreWriter(WritableFile):
-    """A file that is collected on this machine's disk, and put into a store whole.
+class ClientWriter(WritableFile):
+    """A stream of a client into a file that grows while it is written."""
 
-    No store ever has a part of it: it is put by one call of the client when it is closed, and
-    before that by `flush` and `sync`, as far as it is then. The space is that of `TMPDIR`.
+    __slots__ = ("_file",)
 
-    Args:
-        uri: The URI it was opened as.
-        put: Stores the content of a file on disk, given its path and its length in bytes.
-        fill: Writes what the file begins with, to append to that; returns how many bytes it has.
-    """
-
-    __slots__ = ("__weakref__", "_file", "_length", "_owner", "_put", "_stored", "is_torn")
-    is_stored_by_close = True
-
-    def __init__(
-        self,
-        uri: str,
-        put: Callable[[str, int], object],
-        fill: Callable[[Callable[[Buffer], None]], int] | None = None,
-    ) -> None:
+    def __init__(self, file: Any, uri: str) -> None:
         self.uri = uri
-        self.is_torn = False
-        self._put = put
-        self._owner = os.getpid()
-        self._file: Any = temporary_file(uri)
-        self._length = 0
-        self._stored: int | None = None
-        if fill is not None:
-            self.is_torn = True  # until all of it is there
-            size = fill(self._add)
-            if size != self._length:
-                raise DataLossError(
-                    f"{uri!r}: expected {size} bytes to append to, found {self._length}; try again",
-                    path=uri,
-                    operation="new_appendable_file",
-                )
-            self._stored, self.is_torn = self._length, False
-        _register_end()
-        _writers.add(self)
+        self._file: Any = file
 
     def append(self, data: Buffer) -> None:
         """Add all of `data`."""
-        self._open_file()
-        try:
-            with translated_errors("append", self.uri):
-                self._add(data)
-        except BaseException:
-            with suppress(TypeError), memoryview(data):  # else it is no bytes: none are missing
-                self.is_torn = True
-            raise
-
-    def _add(self, data: Buffer) -> None:
-        with memoryview(data) as given, given.cast("B") as view:
-            done = 0
-            while done < view.nbytes:
-                done += self._file.write(view[done:])
-            self._length += done
+        file = self._open_file()
+        with translated_errors("append", self.uri):
+            file.write(data)
 
     def tell(self) -> int:
         """Return the position at which the next byte will be written."""
-        self._open_file()
-        return self._length
+        file = self._open_file()
+        with translated_errors("tell", self.uri):
+            return int(file.tell())
 
     def flush(self) -> None:
-        """Put what was written so far into the store, unless it is there."""
-        self._store("flush")
+        """Hand bytes on as far as the client does before a file is closed."""
+        file = self._open_file()
+        with translated_errors("flush", self.uri):
+            file.flush()
 
     def close(self) -> None:
-        """Put the file into the store; a second call does nothing, nor one in a forked child."""
-        if self._file is not None and self._owner != os.getpid():
-            self.discard()
-        elif self._file is not None:
+        """Complete the file; a second call does nothing."""
+        if self._file is not None:
             try:
-                self._store("close")
+                with translated_errors("close", self.uri):
+                    self._file.close()
             except ModularTFError:
-                self.discard()
+                self._file = None
                 raise
-            self.discard()
-
-    def discard(self) -> None:
-        """Leave the store as it is."""
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
-
-    def _store(self, operation: str) -> None:
-        file = self._open_file()
-        if self.is_torn:
-            raise DataLossError(
-                f"{operation} {self.uri!r}: it lacks bytes, since an append failed; the store was"
-                " left as it is; write the file again",
-                path=self.uri,
-                operation=operation,
-            )
-        if self._stored == self._length:
-            return
-        length = self._length
-        with translated_errors(operation, self.uri):
-            self._put(f"/proc/self/fd/{file.fileno()}", length)
-        self._stored = length
+            self._file = None
 
     def _open_file(self) -> Any:
         if self._file is None:
             raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
-        if self._owner != os.getpid():  # both would write to one file on disk
-            raise ClosedError(f"{self.uri!r} belongs to the parent process", path=self.uri)
         return self._file
 
-    def end_unclosed(self) -> None:
-        """End a file that nobody closed: the store gets it, unless it lacks bytes.
 
-        Without a byte nobody may ever have had it: its opening was interrupted.
-        """
-        if getattr(self, "_file", None) is None:
-            return
-        if not self._length:
-            self.discard()
-        with suppress(ModularTFError):
-            end(self)
+def put_when_closed(
+    uri: str,
+    put: Callable[[str, int], object],
+    fill: Callable[[Callable[[Buffer], None]], int] | None = None,
+) -> WritableFile:
+    """Return a file that one call of a client puts into a store whole; see `HeldWriter`.
 
-    def __del__(self) -> None:
-        self.end_unclosed()
+    Args:
+        uri: The URI it is opened as.
+        put: Stores the content of a file on disk, given its path and its length in bytes.
+        fill: Writes what the file begins with, to append to that; returns how many bytes it has.
+
+    Raises:
+        DataLossError: Not all came of what the file begins with.
+    """
+    writer = HeldWriter(
+        uri,
+        lambda file, length: put(f"/proc/self/fd/{file.fileno()}", length),
+        is_torn=fill is not None,
+    )
+    if fill is not None:
+        size = fill(writer.append)
+        if size != writer.tell():
+            raise DataLossError(
+                f"{uri!r}: expected {size} bytes to append to, found {writer.tell()}; try again",
+                path=uri,
+                operation="new_appendable_file",
+            )
+        writer.begin_with_held()
+    _register_end()
+    _writers.add(writer)
+    return writer
 
 
-_writers: WeakSet[StoreWriter] = WeakSet()
+_writers: WeakSet[HeldWriter] = WeakSet()
 
 
 @cache
@@ -237,5 +187,12 @@ def _register_end() -> None:
 
 
 def _end_unclosed_writers() -> None:
+    """Store the files that nobody closed; Python prints the first failure."""
+    failures = []
     for writer in list(_writers):
-        writer.end_unclosed()
+        try:
+            writer.end_unclosed()
+        except ModularTFError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]

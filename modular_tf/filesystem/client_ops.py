@@ -307,6 +307,9 @@ class ClientOps(ABC):
     def delete_recursively(self, uri: str) -> DeletedCounts:
         """Delete everything below and including `uri`."""
         path, _ = self._kind(uri, "delete_recursively")
+        on_disk = self.disk_path(uri)
+        if on_disk is not None and not os.path.abspath(on_disk).strip("/"):
+            raise wrong_kind("delete_recursively", uri, "the root of all files of this machine")
         with translated_errors("delete_recursively", uri):
             self._remove_tree(path)
         return DeletedCounts(0, 0)

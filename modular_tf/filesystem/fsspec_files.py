@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from modular_tf.errors import ClosedError, DataLossError, ModularTFError
-from modular_tf.filesystem.files import RandomAccessFile, WritableFile
+from modular_tf.filesystem.client_files import ClientWriter
+from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.filesystem.python_errors import translated_errors
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _is_of_pyarrow(fs: Any) -> bool:
     return any(cls.__module__ == "fsspec.implementations.arrow" for cls in type(fs).__mro__)
 
 
-class FsspecWritableFile(WritableFile):
+class FsspecWritableFile(ClientWriter):
     """A file that fsspec opened for writing.
 
     Most clients of stores derive their files from fsspec's `AbstractBufferedFile`, and store them
@@ -119,13 +120,12 @@ class FsspecWritableFile(WritableFile):
     given up.
     """
 
-    __slots__ = ("__weakref__", "_file", "is_stored_by_close", "is_torn")
+    __slots__ = ("__weakref__", "is_stored_by_close", "is_torn")
 
     def __init__(self, file: Any, uri: str) -> None:
-        self.uri = uri
+        super().__init__(file, uri)
         self.is_torn = False
         self.is_stored_by_close = _is_stored_by_close(file)
-        self._file: Any = file
 
     def append(self, data: Buffer) -> None:
         """Add all of `data`."""
@@ -148,29 +148,6 @@ class FsspecWritableFile(WritableFile):
             finalize(self, _give_up, file, self.uri)
             self.is_torn = True
 
-    def tell(self) -> int:
-        """Return the position at which the next byte will be written."""
-        file = self._open_file()
-        with translated_errors("tell", self.uri):
-            return int(file.tell())
-
-    def flush(self) -> None:
-        """Hand bytes on as far as fsspec does before a file is closed."""
-        file = self._open_file()
-        with translated_errors("flush", self.uri):
-            file.flush()
-
-    def close(self) -> None:
-        """Complete the file; a second call does nothing."""
-        if self._file is not None:
-            try:
-                with translated_errors("close", self.uri):
-                    self._file.close()
-            except ModularTFError:
-                self._file = None
-                raise
-            self._file = None
-
     def discard(self) -> None:
         """Have its client store nothing, where it would store the file when it is closed."""
         file = self._file
@@ -179,11 +156,6 @@ class FsspecWritableFile(WritableFile):
         elif file is not None:
             self._file = None
             _discard(file, self.uri)
-
-    def _open_file(self) -> Any:
-        if self._file is None:
-            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
-        return self._file
 
 
 def _is_stored_by_close(file: Any) -> bool:

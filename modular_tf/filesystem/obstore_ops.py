@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from modular_tf.errors import FailedPreconditionError, InvalidArgumentError
 from modular_tf.filesystem.child_names import FILE_AND_DIRECTORY, incomplete
-from modular_tf.filesystem.client_files import RangeReader, StoreWriter
+from modular_tf.filesystem.client_files import RangeReader, put_when_closed
 from modular_tf.filesystem.client_ops import DIRECTORY, Child, ClientOps, wrong_kind
 from modular_tf.filesystem.python_errors import translated_errors
 from modular_tf.filesystem.statistics import FileStatistics
@@ -197,7 +197,7 @@ class ObstoreOps(ClientOps):
                 write(block)
             return int(found.meta["size"])
 
-        return StoreWriter(uri, put, fill if appends and self._has_file(path) else None)
+        return put_when_closed(uri, put, fill if appends and self._has_file(path) else None)
 
     # -- changes ------------------------------------------------------------------------------
 

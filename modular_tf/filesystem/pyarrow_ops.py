@@ -6,10 +6,8 @@ import errno
 import os
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.errors import ClosedError
-from modular_tf.filesystem.client_files import RangeReader, StoreWriter
+from modular_tf.filesystem.client_files import ClientWriter, RangeReader, put_when_closed
 from modular_tf.filesystem.client_ops import DIRECTORY, Child, ClientOps, wrong_kind
-from modular_tf.filesystem.files import WritableFile
 from modular_tf.filesystem.python_errors import translated_errors
 from modular_tf.filesystem.statistics import FileStatistics
 from modular_tf.filesystem.uri import clean_path, parse_uri
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from modular_tf.filesystem.files import RandomAccessFile
+    from modular_tf.filesystem.files import RandomAccessFile, WritableFile
 
 _WITH_APPENDED_FILES = {"local", "hdfs", "mock"}
 """The kinds that have files which grow and directories which are renamed; others are stores."""
@@ -149,7 +147,7 @@ class PyarrowOps(ClientOps):
         # By default a name ending in .gz would have it compressed.
         if not self._is_store:
             opener = self.fs.open_append_stream if appends else self.fs.open_output_stream
-            return PyarrowWriter(opener(path, compression=None), uri)
+            return ClientWriter(opener(path, compression=None), uri)
 
         def put(source: str, _size: int) -> None:
             # One call without Python: an interrupt cannot leave a stream whose end stores a part.
@@ -164,7 +162,7 @@ class PyarrowOps(ClientOps):
                     write(block)
                 return int(file.size())
 
-        return StoreWriter(uri, put, fill if appends and self._has_file(path) else None)
+        return put_when_closed(uri, put, fill if appends and self._has_file(path) else None)
 
     # -- changes ------------------------------------------------------------------------------
 
@@ -202,43 +200,3 @@ class PyarrowOps(ClientOps):
         if not self._is_store:
             self.fs.move(old, new)
         return not self._is_store
-
-
-class PyarrowWriter(WritableFile):
-    """A stream of pyarrow into a file that grows while it is written."""
-
-    __slots__ = ("_file",)
-
-    def __init__(self, file: Any, uri: str) -> None:
-        self.uri = uri
-        self._file: Any = file
-
-    def append(self, data: Buffer) -> None:
-        """Add all of `data`."""
-        file = self._open_file()
-        with translated_errors("append", self.uri):
-            file.write(data)
-
-    def tell(self) -> int:
-        """Return the position at which the next byte will be written."""
-        file = self._open_file()
-        with translated_errors("tell", self.uri):
-            return int(file.tell())
-
-    def flush(self) -> None:
-        """Hand all bytes to the system."""
-        file = self._open_file()
-        with translated_errors("flush", self.uri):
-            file.flush()
-
-    def close(self) -> None:
-        """Complete the file; a second call does nothing."""
-        file, self._file = self._file, None
-        if file is not None:
-            with translated_errors("close", self.uri):
-                file.close()
-
-    def _open_file(self) -> Any:
-        if self._file is None:
-            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
-        return self._file

@@ -48,6 +48,7 @@ from modular_tf.errors import (
 )
 from modular_tf.loading.known_packages import known_packages
 from modular_tf.rules import loading as rules
+from modular_tf.service.kept.storage.output_file import make_directories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -148,7 +149,7 @@ def fetch(
     version = version or (package.version if package is not None and wheel is None else None)
     directory = os.path.abspath(directory)
     with _explained(directory):
-        _make_directories(directory)
+        make_directories(directory)
         with _alone_in(directory, progress), _temporary_folder(directory) as temporary:
             if package is not None and version is not None and wheel is None:
                 present = _present(os.path.join(directory, package.name + UNPACKED_SUFFIX))
@@ -221,16 +222,6 @@ def _full(directory: str) -> ResourceExhaustedError:
         f"the disk of {directory} is full ({free} MiB are free); free some space, or name another"
         " directory with --to"
     )
-
-
-def _make_directories(path: str) -> None:
-    """Make a directory and those above it; nobody but their owner may write into new ones."""
-    if not os.path.isdir(path):
-        _make_directories(os.path.dirname(path))
-        with suppress(FileExistsError):
-            os.mkdir(path, 0o755)
-        if not os.path.isdir(path):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from importlib import import_module, resources
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.discovery.privileges import is_privileged
 from modular_tf.events import EventLog
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.filesystem.deferred import MadeOnce
@@ -156,6 +157,8 @@ class FsspecFallback:
         """Why it serves nothing; "" where it may."""
         if not self._config.fsspec_fallback:
             return f"`fsspec_fallback` is off in {self._config.origin}"
+        if is_privileged():  # a client reads files and variables of the user
+            return "this process has rights that its user lacks"
         return (
             "plugins are frozen, and so is `fsspec_fallback`" if self._config.trust.frozen else ""
         )

@@ -124,7 +124,7 @@ def test_a_package_is_served_afterwards(mtf, publish, drop_in, library):
     assert (folder / LIBRARY).read_bytes() == library
     listed = {plugin["name"]: plugin for plugin in mtf("list", "--json").object["plugins"]}
     assert listed[NAME]["distribution"] == "tensorflow-io 2.0"
-    assert "user-directory (tensorflow-io 2.0)" in mtf("list").out.decode()
+    assert "user-directory 2.0" in mtf("list").out.decode()
 
 
 def test_what_it_prints(mtf, publish, drop_in):
@@ -133,7 +133,7 @@ def test_what_it_prints(mtf, publish, drop_in):
     (line,) = mtf("fetch", NAME).lines
 
     assert line.split("\t")[:5] == [
-        "tensorflow-io", "loaded", "filesystem", "fixture://", "user-directory (tensorflow-io 2.0)",
+        "tensorflow-io", "loaded", "filesystem", "fixture://", "user-directory 2.0",
     ]  # fmt: skip
 
 

@@ -431,7 +431,7 @@ _NO_DESCRIPTOR = """
 import os, resource, sys
 from modular_tf.errors import ResourceExhaustedError
 from modular_tf.filesystem.copying import copy_through
-from modular_tf.filesystem.workarounds.held_writer import HeldWriter
+from modular_tf.filesystem.held_writer import HeldWriter
 from modular_tf.service.service import PluginService
 
 target = sys.argv[1]

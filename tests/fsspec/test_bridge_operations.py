@@ -77,6 +77,23 @@ def test_removing_a_tree_leaves_what_its_links_lead_to(ops, tmp_path):
     assert (outside / "file").read_bytes() == b"stays"
 
 
+@pytest.mark.parametrize("kind", ["fsspec", "obstore", "pyarrow"])
+def test_the_root_of_the_machine_is_not_removed(kind, request, monkeypatch):
+    def whole_disk():
+        if kind == "fsspec":
+            return FsspecOps(LocalFileSystem())
+        if kind == "obstore":
+            return ObstoreOps(request.getfixturevalue("obstore").store.LocalStore())
+        return PyarrowOps(pyarrow.fs.LocalFileSystem())
+
+    ops = whole_disk()
+    removed = []
+    monkeypatch.setattr(type(ops), "_remove_tree", lambda _, path: removed.append(path))
+    with pytest.raises(errors.FailedPreconditionError, match="the root of all files"):
+        ops.delete_recursively("mine:///")
+    assert removed == []
+
+
 @of_disks
 def test_a_file_that_is_copied_onto_itself_in_a_directory_stays(ops, tmp_path):
     bridge, base = ops

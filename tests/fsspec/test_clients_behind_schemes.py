@@ -199,8 +199,8 @@ def test_what_is_given_up_is_not_stored(client, size, s3_store, run_python):
         if "fs" in client:
             file_write = type(fs.open("fixture/other", "wb")).write.__code__
         else:
-            from modular_tf.filesystem.client_files import StoreWriter
-            file_write = StoreWriter._add.__code__
+            from modular_tf.filesystem.held_writer import HeldWriter
+            file_write = HeldWriter.append.__code__
         for name, opener in OPENERS.items():
             for how in ("exception", "interrupted", "healthy"):
                 stored(f"given-up-{client}-{SIZE}", b"as it was")

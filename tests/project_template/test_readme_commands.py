@@ -61,7 +61,7 @@ def test_every_command_works(kind, environment, tmp_path):
 
     assert any(f"lib{names.library}.so: conforms" in out for _, out in said)
     assert found[:2] == [names.library, "loaded"]
-    source = found[4].partition(" (")[0]
+    source = found[4].split()[0]
     assert source == "tensorflow-plugins"
     assert f"`{source}`" in _PAGE.read_text("utf-8").partition("## How users get it")[2]
     assert str(tmp_path / "environment") in found[5]

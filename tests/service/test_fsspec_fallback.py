@@ -139,6 +139,14 @@ def test_frozen_plugins_turn_it_off(client, falling_back):
     assert 's3 = "fsspec" in [filesystems], since plugins are frozen' in step
 
 
+def test_it_is_off_where_the_user_may_not_decide(client, falling_back, monkeypatch):
+    monkeypatch.setattr(fsspec_clients, "is_privileged", lambda: True)
+    service = falling_back()
+    assert "fixture" not in service.schemes()
+    with pytest.raises(UnimplementedError, match="no filesystem for scheme 'fixture'"):
+        service.filesystem("fixture")
+
+
 def test_a_pin_is_named_with_the_commands(falling_back):
     service = falling_back(config=Config(scheme_pins={"s3": "mine"}, path="/etc/c.toml"))
     with pytest.raises(UnimplementedError, match=r"/etc/c.toml gives it to 'mine' alone"):

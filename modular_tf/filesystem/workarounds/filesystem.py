@@ -24,6 +24,7 @@ from modular_tf.errors import (
 from modular_tf.filesystem.copying import append_contents
 from modular_tf.filesystem.files import end
 from modular_tf.filesystem.filesystem import Filesystem
+from modular_tf.filesystem.held_writer import HeldWriter, stored_by
 from modular_tf.filesystem.idle_threads import wait_until_idle
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.filesystem.statistics import FileStatistics
@@ -31,7 +32,6 @@ from modular_tf.filesystem.workarounds.bounded_reader import BoundedReader
 from modular_tf.filesystem.workarounds.counted_reader import CountedReader
 from modular_tf.filesystem.workarounds.descriptors import DescriptorCheck, LeakedDescriptors
 from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
-from modular_tf.filesystem.workarounds.held_writer import HeldWriter
 from modular_tf.filesystem.workarounds.library_check import LibraryCheck
 from modular_tf.filesystem.workarounds.readers import (
     BlockReader,
@@ -277,7 +277,7 @@ class WorkaroundFilesystem(PluginFilesystem):
         return self._workaround_writer(self._plain_writer(uri), 0)
 
     def _held_writer(self, uri: str, *, is_torn: bool = False) -> HeldWriter:
-        writer = HeldWriter(uri, lambda: self._created(uri), is_torn=is_torn)
+        writer = HeldWriter(uri, stored_by(lambda: self._created(uri)), is_torn=is_torn)
         self._workaround_writers.add(writer)
         return writer
 

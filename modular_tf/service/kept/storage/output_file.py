@@ -15,7 +15,7 @@ from functools import partial
 
 from modular_tf.discovery.file_kind import kind_in_words
 
-__all__ = ["STANDARD_OUTPUT", "refuse_special", "write_output"]
+__all__ = ["STANDARD_OUTPUT", "make_directories", "refuse_special", "write_output"]
 
 STANDARD_OUTPUT = "-"
 """Written in the place of a path."""
@@ -63,7 +63,7 @@ def write_output(path: str, content: bytes) -> None:
         return
     mode = refuse_special(path)
     directory = os.path.dirname(path)
-    _make_directories(directory)
+    make_directories(directory)
     temporary = os.path.join(directory, f".modular-tf-{os.urandom(8).hex()}")
     opener = partial(os.open, mode=_NEW_FILE if mode is None else mode & 0o600)
     try:
@@ -78,8 +78,8 @@ def write_output(path: str, content: bytes) -> None:
         raise
 
 
-def _make_directories(path: str) -> None:
+def make_directories(path: str) -> None:
     """Create the missing directories of a path, writable by the user only, whatever the umask."""
     if path and not os.path.isdir(path):
-        _make_directories(os.path.dirname(path))
+        make_directories(os.path.dirname(path))
         os.makedirs(path, 0o755, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A writer that has the plugin write nothing before everything is there."""
+"""A writer that stores nothing before everything is there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.threads import TimedWork
-from modular_tf.errors import ClosedError, ModularTFError, ResourceExhaustedError
+from modular_tf.errors import ClosedError, DataLossError, ModularTFError, ResourceExhaustedError
 from modular_tf.filesystem.files import WritableFile, end
 from modular_tf.filesystem.plugin_files import store_aside
 from modular_tf.filesystem.python_errors import error_for
@@ -23,16 +23,16 @@ _BLOCK = 1 << 23
 class HeldWriter(WritableFile):
     """A writer that holds what is appended in a temporary file until it is stored. [one thread]
 
-    For a store whose plugin would store a torn file if its writer were given up: because appending
-    means to write the old content again, or because the plugin's cleanup stores what it has. The
-    plugin's writer is made, filled and closed in one go, by `close`, and by `flush` and `sync`,
-    after which readers see what was written. An interrupt of these in the main thread leaves that
-    to go on in another thread; a second call waits for it and tells its errors. Where nobody closes
-    it, its end does, unless it is torn or nothing was appended.
+    For a store that would have a torn file if its own writer were given up: because appending means
+    to write the old content again, or because what ends the writer stores what it has. All is
+    stored in one go, by `close`, and by `flush` and `sync`, after which readers see what was
+    written. An interrupt of these in the main thread leaves that to go on in another thread; a
+    second call waits for it and raises its errors. Where nobody closes it, its end does, unless it
+    is torn or nothing was appended. The space is that of `TMPDIR`.
 
     Args:
         uri: What it was opened as.
-        create: Opens the plugin's writer, which replaces the file.
+        store: Replaces the file by the first bytes of the temporary file, given that and how many.
         is_torn: It lacks the old content of the file, until `begin_with_held`.
 
     Attributes:
@@ -43,7 +43,6 @@ class HeldWriter(WritableFile):
 
     __slots__ = (
         "__weakref__",
-        "_create",
         "_end",
         "_failure",
         "_file",
@@ -52,18 +51,19 @@ class HeldWriter(WritableFile):
         "_kept",
         "_old_length",
         "_process",
+        "_store_held",
         "_stored",
         "_storing",
         "is_torn",
     )
 
     def __init__(
-        self, uri: str, create: Callable[[], WritableFile], *, is_torn: bool = False
+        self, uri: str, store: Callable[[FileIO, int], object], *, is_torn: bool = False
     ) -> None:
         self._file: FileIO | None = None
         self.uri = uri
         self.is_torn = is_torn
-        self._create = create
+        self._store_held = store
         self._process = os.getpid()
         self._end = self._old_length = 0
         self._stored: int | None = None  # how many of the bytes the store has
@@ -73,7 +73,7 @@ class HeldWriter(WritableFile):
         self._kept: list[object] = []
         self._is_storing = False
         # Its thread closes it where it is released while it is being stored.
-        self._file = temporary_file(uri)
+        self._file = _temporary_file(uri)
 
     def begin_with_held(self) -> None:
         """Take what was appended so far as the old content of the file, which is stored already."""
@@ -129,10 +129,16 @@ class HeldWriter(WritableFile):
         """Release it; what was not stored before never will be."""
         self._release()
 
-    def __del__(self) -> None:
-        # Without a byte nobody may ever have had it: opening it was interrupted.
+    def end_unclosed(self) -> None:
+        """End a file that nobody closed: it is stored, unless it is torn.
+
+        Without a byte nobody may ever have had it: opening it was interrupted.
+        """
         if getattr(self, "_end", 0):
             end(self)
+
+    def __del__(self) -> None:
+        self.end_unclosed()
 
     def keep_while_stored(self, stream: object) -> None:
         """Keep a stream on top until an interrupted close is done: its end would wait for that."""
@@ -155,8 +161,16 @@ class HeldWriter(WritableFile):
         """Store what the store does not have yet.
 
         Raises:
-            ModularTFError: The plugin could not store it; the store has what it had before.
+            DataLossError: It is torn.
+            ModularTFError: It could not be stored; the store has what it had before.
         """
+        if self.is_torn:
+            raise DataLossError(
+                f"{self.uri!r} lacks bytes, since an append failed; the store was left as it is;"
+                " write the file again",
+                path=self.uri,
+                operation="close",
+            )
         if threading.current_thread() is threading.main_thread():
             for _ in range(2):  # the thread of an interrupted flush may have begun with fewer bytes
                 if self._stored != self._end and self._failure is None:
@@ -172,11 +186,7 @@ class HeldWriter(WritableFile):
         file, end = self._file, self._end
         try:
             if file is not None and self._stored != end and self._failure is None:
-                with self._create() as writer:
-                    done = 0
-                    while block := os.pread(file.fileno(), min(_BLOCK, end - done), done):
-                        writer.append(block)
-                        done += len(block)
+                self._store_held(file, end)
                 self._stored = end
         except Exception as error:  # noqa: BLE001  (told by the thread that waits)
             self._failure = error_for(error, path=self.uri, operation="close")
@@ -187,7 +197,24 @@ class HeldWriter(WritableFile):
             self._kept.clear()
 
 
-def temporary_file(uri: str) -> FileIO:
+def stored_by(create: Callable[[], WritableFile]) -> Callable[[FileIO, int], None]:
+    """Return what stores a held file by a writer that replaces the file of the store.
+
+    Args:
+        create: Opens the writer.
+    """
+
+    def store(file: FileIO, length: int) -> None:
+        with create() as writer:
+            done = 0
+            while block := os.pread(file.fileno(), min(_BLOCK, length - done), done):
+                writer.append(block)
+                done += len(block)
+
+    return store
+
+
+def _temporary_file(uri: str) -> FileIO:
     """Return a file without a name.
 
     Raises:
