@@ -136,6 +136,8 @@ class HeldWriter(WritableFile):
         """
         if getattr(self, "_end", 0):
             end(self)
+        elif self._file is not None:
+            self._release()
 
     def __del__(self) -> None:
         self.end_unclosed()

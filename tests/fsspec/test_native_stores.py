@@ -84,11 +84,11 @@ def test_each_way_of_storing_puts_once_and_whole(mine, client, s3_store):
         file.append(b"two")
         assert file.tell() == 6
         puts = []
-        put, file._put = file._put, lambda *given: puts.append(given)
+        store, file._store_held = file._store_held, lambda *given: puts.append(given)
         file.flush()
         file.sync()
         assert len(puts) == 1
-        file._put, file._stored = put, 3
+        file._store_held, file._stored = store, 3
 
     assert stored(s3_store, key) == b"onetwo"
     with pytest.raises(errors.ClosedError):
