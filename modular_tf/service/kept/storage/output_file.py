@@ -79,7 +79,15 @@ def write_output(path: str, content: bytes) -> None:
 
 
 def make_directories(path: str) -> None:
-    """Create the missing directories of a path, writable by the user only, whatever the umask."""
+    """Create the missing directories of a path, writable by the user only, whatever the umask.
+
+    Raises:
+        NotADirectoryError: Something else is there.
+        OSError: They cannot be created.
+    """
     if path and not os.path.isdir(path):
         make_directories(os.path.dirname(path))
-        os.makedirs(path, 0o755, exist_ok=True)
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o755)
+        if not os.path.isdir(path):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
