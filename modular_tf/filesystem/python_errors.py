@@ -99,6 +99,8 @@ _BY_TEXT: dict[type[ModularTFError], tuple[str, ...]] = {
 }
 _STATUS_IN_TEXT = re.compile(r"(?:[Ss]tatus(?: code)?:?|HTTP status|Azure Error: \S*) \(?(\d{3})\b")
 
+_XML_ANSWER = re.compile(r"<\?xml.*?<Code>([^<]*)</Code>.*?<Message>([^<]*)</Message>.*", re.DOTALL)
+
 _UNREACHABLE = tuple(set(_BY_STATUS.values()) - {errors.NotFoundError})
 
 
@@ -132,8 +134,12 @@ def _error_class_of_client(exception: Exception) -> type[ModularTFError]:
 
 
 def _said_by(exception: Exception) -> str:
-    """Return an exception's text, without the structures that obstore shows behind it."""
-    return str(exception).partition("\n\nDebug source:")[0]
+    """Return an exception's text, without the structures that obstore shows behind it.
+
+    Of a server's answer in XML its code and its message are left.
+    """
+    said = str(exception).partition("\n\nDebug source:")[0]
+    return _XML_ANSWER.sub(r"\1: \2", said)
 
 
 def _true_reason(exception: Exception) -> Exception:

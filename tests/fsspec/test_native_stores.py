@@ -440,3 +440,4 @@ def _fails(fs, bucket, expected):
             call()
         assert type(caught.value) is expected, caught.value
         assert "Debug source" not in str(caught.value)
+        assert "<?xml" not in str(caught.value)
