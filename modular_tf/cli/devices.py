@@ -1,20 +1,23 @@
 """List the devices that plugins offer, or try what works on them.
 
 What a plugin does not answer within the time limit is reported as failed. `--smoke` tries each
-device in a process of its own, which a plugin may crash.
+device in processes of its own, by checks of the conformance kit.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
+from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.cli.device_details import described
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import report_error
 from modular_tf.cli.list_plugins import reason_line
 from modular_tf.cli.session import session
 from modular_tf.cli.text import size
-from modular_tf.cli.time_limit import TimeLimit, seconds
+from modular_tf.concurrency.threads import start_thread
 from modular_tf.discovery.candidate import Source
 from modular_tf.errors import NotFoundError
 from modular_tf.service.report import State
@@ -23,8 +26,8 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Mapping, Sequence
 
+    from modular_tf.cli.device_smoke import Tried
     from modular_tf.cli.printer import Printer
-    from modular_tf.cli.smoke_trial import Trial
     from modular_tf.device.device import Device
     from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
@@ -32,8 +35,15 @@ if TYPE_CHECKING:
 _SHOWN = (
     "name", "platform", "priority", "plugin", "hardware_name", "vendor", "memory", "streams",
 )  # fmt: skip
+_KNOWN = ("name", "device_type", "platform", "ordinal", "priority", "plugin")
+_ASKED = (
+    "hardware_name", "vendor", "pci_bus_id", "numa_node", "memory_bandwidth", "gflops",
+    "memory_free", "memory_total", "streams",
+)  # fmt: skip
 _TRIED = ("name", "check", "outcome", "ms", "message")
 _SECONDS = 60.0
+_SILENCE_S = 2.0
+"""How long a person is left without a message."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -52,28 +62,44 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def seconds(text: str) -> float:
+    """Read a time limit, as argparse wants it."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= threading.TIMEOUT_MAX:
+        raise ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return value
+
+
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Run `modular-tf devices` and return its exit status."""
-    limit = TimeLimit(options.timeout)
+    if options.smoke:
+        import modular_tf.cli.device_smoke  # noqa: F401, PLC0415  (fails here without the kit)
+    details = Details(options.timeout)
     with session(options) as service:
         try:
             # Printed before the service is closed: what failed may fail once more there.
-            code = _show(service, options, printer, limit)
+            code = _show(service, options, printer, details)
         except KeyboardInterrupt:
-            limit.leave_if_stuck(Exit.INTERRUPTED)
+            details.leave_if_stuck(Exit.INTERRUPTED)
             raise
-        limit.leave_if_stuck(code)
+        details.leave_if_stuck(code)
     return code
 
 
-def _show(service: PluginService, options: Namespace, printer: Printer, limit: TimeLimit) -> Exit:
+def _show(service: PluginService, options: Namespace, printer: Printer, details: Details) -> Exit:
     devices = _wanted(service, options.device)
-    code = _try_all(devices, options, printer) if options.smoke else _list(devices, printer, limit)
+    if options.smoke:
+        code = _try_all(service, devices, options.timeout, printer, details)
+    else:
+        code = _list(devices, printer, details)
     absent = _report_missing(service)
     if not devices:
         report_error(_none_found(service, options.device))
         return Exit.NOTHING
-    # Who tries the devices of a plugin that has none must not be told that all is well.
+    # The devices of a plugin that has none were not tried: this is no success.
     return Exit.NO if options.smoke and absent else code
 
 
@@ -111,8 +137,52 @@ def _is_missed(plugin: PluginRecord) -> bool:
 # -- listing --------------------------------------------------------------------------------------
 
 
-def _list(devices: Sequence[Device], printer: Printer, limit: TimeLimit) -> Exit:
-    found = [described(device, limit) for device in devices]
+class Details:
+    """The details of devices as JSON, each given within a time limit.
+
+    A call that does not return cannot be ended: its thread stays in the plugin's code, and closing
+    the plugin would wait for it. `leave_if_stuck` is the way out.
+
+    Args:
+        seconds: How long a device may take.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._threads: list[threading.Thread] = []
+
+    def of(self, device: Device) -> dict[str, Any]:
+        """Return the details of a device; one that does not answer in time has an `error`."""
+        answers: list[dict[str, Any]] = []
+        thread = threading.Thread(target=lambda: answers.append(device.to_dict()), daemon=True)
+        start_thread(thread)
+        self._threads.append(thread)
+        silence = min(_SILENCE_S, self._seconds)
+        thread.join(silence)
+        if thread.is_alive() and sys.stderr.isatty():
+            message = f"no details yet; the wait ends after {self._seconds:g} s"
+            report_error(message, device.name)
+        thread.join(self._seconds - silence)
+        if answers:
+            return answers[0]
+        return without_details(device, f"{device.name}: no details within {self._seconds:g} s")
+
+    def leave_if_stuck(self, code: int) -> None:
+        """End the process at once if a call is still running in a plugin."""
+        if any(thread.is_alive() for thread in self._threads):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+
+def without_details(device: Device, why: str) -> dict[str, Any]:
+    """Return the details of a device that does not give them."""
+    known = {name: getattr(device, name) for name in _KNOWN}
+    return {**known, **dict.fromkeys(_ASKED), "error": why}
+
+
+def _list(devices: Sequence[Device], printer: Printer, details: Details) -> Exit:
+    found = [details.of(device) for device in devices]
     if printer.json:
         printer.json_object(devices=found)
     else:
@@ -125,41 +195,60 @@ def _list(devices: Sequence[Device], printer: Printer, limit: TimeLimit) -> Exit
 
 
 def _row(device: Mapping[str, Any]) -> list[object]:
-    shown = {**device, "memory": _memory(device["memory_free"], device["memory_total"])}
+    free, total = device["memory_free"], device["memory_total"]
+    known = free is not None and total is not None
+    shown = {**device, "memory": f"{size(free)} of {size(total)} free" if known else None}
     return [shown[field] for field in _SHOWN]
-
-
-def _memory(free: int | None, total: int | None) -> str | None:
-    return None if free is None or total is None else f"{size(free)} of {size(total)} free"
 
 
 # -- trying ---------------------------------------------------------------------------------------
 
 
-def _try_all(devices: Sequence[Device], options: Namespace, printer: Printer) -> Exit:
-    from modular_tf.cli.smoke_trial import try_device  # noqa: PLC0415  (listing needs none of it)
+def _try_all(
+    service: PluginService,
+    devices: Sequence[Device],
+    timeout: float,
+    printer: Printer,
+    details: Details,
+) -> Exit:
+    from modular_tf.cli.device_smoke import try_device  # noqa: PLC0415  (listing needs no kit)
 
-    tried = [try_device(device, options) for device in devices]
+    trials: list[list[Tried]] = []
+    for device in devices:
+        can_work = hasattr(device.factory, "executor")  # else it only describes itself
+        plugin = service.entry(device.plugin).plugin if can_work else None
+        trials.append([] if plugin is None else try_device(device, plugin, timeout))
     if printer.json:
-        printer.json_object(devices=[_as_json(trial) for trial in tried])
+        pairs = zip(devices, trials, strict=True)
+        printer.json_object(devices=[_object(device, trial, details) for device, trial in pairs])
     else:
-        printer.table(_TRIED, [row for trial in tried for row in _rows(trial)])
-    failed = [trial.device.name for trial in tried if not trial.works]
+        pairs = zip(devices, trials, strict=True)
+        printer.table(_TRIED, [row for device, trial in pairs for row in _rows(device, trial)])
+    failed = [
+        device.name for device, trial in zip(devices, trials, strict=True) if not _works(trial)
+    ]
     if failed:
-        report_error(f"{len(failed)} of {len(tried)} devices failed: {', '.join(failed)}")
+        report_error(f"{len(failed)} of {len(devices)} devices failed: {', '.join(failed)}")
     return Exit.NO if failed else Exit.DONE
 
 
-def _as_json(trial: Trial) -> dict[str, Any]:
-    checks = [outcome.as_dict() for outcome in trial.outcomes]
-    return {**(trial.details or {}), "works": trial.works, "checks": checks}
+def _works(trial: Sequence[Tried]) -> bool:
+    return all(one.works is True for one in trial)
 
 
-def _rows(trial: Trial) -> list[tuple[object, ...]]:
-    name = trial.device.name
-    if not trial.outcomes:
-        return [(name, None, "nothing to try", None, "it only describes itself")]
+def _object(device: Device, trial: Sequence[Tried], details: Details) -> dict[str, Any]:
+    # A device that nothing worked on in another process is not called in this one.
+    is_usable = not trial or any(one.works for one in trial)
+    known = details.of(device) if is_usable else without_details(device, trial[0].message)
+    checks = [one._asdict() | {"message": one.message or None} for one in trial]
+    return {**known, "works": _works(trial), "checks": checks}
+
+
+def _rows(device: Device, trial: Sequence[Tried]) -> list[tuple[object, ...]]:
+    if not trial:
+        return [(device.name, None, "nothing to try", None, "it only describes itself")]
+    words = {True: "works", False: "failed", None: "not tried"}
     return [
-        (name, outcome.check, outcome.word, f"{outcome.elapsed_ms:.2f}", outcome.line)
-        for outcome in trial.outcomes
+        (device.name, one.check, words[one.works], f"{one.elapsed_ms:.2f}", one.message)
+        for one in trial
     ]

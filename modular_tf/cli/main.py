@@ -83,7 +83,10 @@ def _execute(command: Command) -> int:
 
 def _unexpected(error: Exception, *, traceback_wanted: bool) -> Exit:
     if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith(_CHECK):
-        report_error(f"this needs the conformance kit, which is not installed: no package {_CHECK}")
+        report_error(
+            f"this needs the conformance kit, the package {_CHECK}, which is not installed; "
+            "`pip install --force-reinstall modular_tf` brings it"
+        )
         return Exit.NO
     if traceback_wanted:
         from traceback import print_exception  # noqa: PLC0415  (costs start-up time)

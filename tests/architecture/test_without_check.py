@@ -115,8 +115,8 @@ def test_commands_of_the_kit_say_that_it_is_missing(run_host, words):
 
     assert child.stdout == ""
     assert child.stderr == (
-        "modular-tf: this needs the conformance kit, which is not installed: "
-        "no package modular_tf.check\n"
+        "modular-tf: this needs the conformance kit, the package modular_tf.check, which is not"
+        " installed; `pip install --force-reinstall modular_tf` brings it\n"
     )
 
 

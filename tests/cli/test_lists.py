@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from modular_tf.cli import devices
-from modular_tf.cli.time_limit import TimeLimit
 from tests.cli.test_printer import on_terminal
 
 BUNDLED = ["host_device", "posix_filesystem", "ram_filesystem"]
@@ -134,8 +133,8 @@ def test_a_terminal_shows_how_much_of_a_device_s_memory_is_free(monkeypatch):
     facts = dict.fromkeys(("platform", "priority", "plugin", "hardware_name", "vendor", "streams"))
     facts |= {"name": "NPU:0", "memory_free": 2**30, "memory_total": 2**34, "error": None}
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(devices, "described", lambda device, limit: device)
-    seen = on_terminal(lambda printer: devices._list([facts], printer, TimeLimit(1.0)))
+    monkeypatch.setattr(devices.Details, "of", lambda _, device: device)
+    seen = on_terminal(lambda printer: devices._list([facts], printer, devices.Details(1.0)))
 
     assert "HARDWARE NAME" in seen
     assert "1.0 GiB of 16.0 GiB free" in seen
