@@ -16,6 +16,7 @@ from modular_tf.cli.kernels import ops, run_op
 from modular_tf.kernel.op_definition import OpDefinition
 from modular_tf.kernel.registration import KernelRegistration
 from modular_tf.kernel.registry import KernelRegistry, PluginKernels
+from modular_tf.kernel.standard_ops import standard_ops
 from tests.contrib.built_plugin import built_plugin
 from tests.fixtures.compiler import compile_object, link_library
 
@@ -185,7 +186,7 @@ def test_an_unknown_operation_is_told_with_similar_ones(mtf, words):
 
 def test_run_writes_and_shows_what_comes_out(with_kernels, matrices):
     a, b = matrices
-    words = ("run", "MatMul", "--input", "a.npy", "--input", "b.npy", "--output", "c.npy")
+    words = ("run", "MatMul", "--input", "@a.npy", "--input", "@b.npy", "--output", "c.npy")
     ended = with_kernels(*words)
 
     assert (ended.code, ended.err) == (0, "")
@@ -213,8 +214,8 @@ def test_run_writes_and_shows_what_comes_out(with_kernels, matrices):
 def test_inputs_and_outputs_have_names_and_attributes_values(with_kernels, matrices):
     a, b = matrices
     ended = with_kernels(
-        "run", "MatMul", "--input", "b=a.npy", "--input", "b.npy",
-        "--attr", "transpose_a=true", "--attr", "transpose_b=true",
+        "run", "MatMul", "--input", "b=@a.npy", "--input", "a=@b.npy",
+        "--attrs", '{"transpose_a": true, "transpose_b": true}',
         "--output", "product=c.npy", "--device", "/device:CPU:0",
     )  # fmt: skip
 
@@ -225,9 +226,9 @@ def test_inputs_and_outputs_have_names_and_attributes_values(with_kernels, matri
 def test_numbers_and_lists_are_inputs_too(with_kernels, matrices):
     a, _ = matrices
     rows = with_kernels(
-        "run", "Sum", "-i", "a.npy", "-i", "[1]", "-a", "keep_dims=1", "-o", "c.npy"
+        "run", "Sum", "-i", "@a.npy", "-i", "[1]", "-a", '{"keep_dims": true}', "-o", "c.npy"
     )
-    total = with_kernels("run", "AddV2", "-i", "a.npy", "-i", "y=-0.5", "-o", "d.npy")
+    total = with_kernels("run", "AddV2", "-i", "@a.npy", "-i", "y=-0.5", "-o", "d.npy")
 
     assert (rows.code, total.code) == (0, 0), rows.err + total.err
     np.testing.assert_array_equal(np.load("c.npy"), a.sum(1, keepdims=True))
@@ -236,7 +237,7 @@ def test_numbers_and_lists_are_inputs_too(with_kernels, matrices):
 
 def test_values_that_are_no_numbers_are_shown(with_kernels, matrices):
     np.save("a.npy", np.array([np.nan, np.inf, 1, 2, 3, 4, 5], np.float32))
-    ended = with_kernels("run", "Relu", "-i", "a.npy", "--json")
+    ended = with_kernels("run", "Relu", "-i", "@a.npy", "--json")
 
     summary = ended.object["outputs"][0]["summary"]
     assert summary["first"][:3] == ["nan", "inf", 1.0]
@@ -246,11 +247,9 @@ def test_values_that_are_no_numbers_are_shown(with_kernels, matrices):
 def test_bfloat16_goes_through_files(matrices):
     import ml_dtypes
 
-    from modular_tf.cli.kernels.words import read_array
-
     np.save("half.npy", np.array([1.5, -2], ml_dtypes.bfloat16))
 
-    read = read_array("half.npy")
+    read = run_op.read_array("half.npy")
 
     assert read.dtype == ml_dtypes.bfloat16
     assert read.tolist() == [1.5, -2.0]
@@ -258,7 +257,7 @@ def test_bfloat16_goes_through_files(matrices):
 
 
 def test_explain_tells_each_kernel_and_runs_nothing(with_kernels, matrices):
-    words = ("run", "MatMul", "-i", "a.npy", "-i", "a.npy", "--explain")  # shapes that do not fit
+    words = ("run", "MatMul", "-i", "@a.npy", "-i", "@a.npy", "--explain")  # shapes that do not fit
     ended = with_kernels(*words)
 
     assert ended.code == 0
@@ -271,30 +270,31 @@ def test_explain_tells_each_kernel_and_runs_nothing(with_kernels, matrices):
 
 
 def test_explain_is_no_where_no_kernel_serves(with_kernels, matrices):
-    ended = with_kernels("run", "MatMul", "-i", "a.npy", "-i", "b.npy", "--label", "x", "--explain")
+    words = ("run", "MatMul", "-i", "@a.npy", "-i", "@b.npy", "--label", "x", "--explain")
+    ended = with_kernels(*words)
 
     assert ended.code == Exit.NO
     assert {line.split("\t")[1] for line in ended.lines} == {"has label '', not 'x'"}
 
 
+BOTH = ("-i", "@a.npy", "-i", "@b.npy")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("MatMul", "-i", "a.npy"), "takes these inputs: a, b; missing: b"),
-        (("MatMul", "-i", "a.npy", "-i", "b.npy", "-i", "a.npy"), "too many: a.npy"),
-        (("MatMul", "-i", "a=a.npy", "-i", "a=b.npy", "-i", "b=1"), "too many: a"),
-        (("MatMul", "-i", "aa=a.npy", "-i", "b.npy"), "did you mean 'a'?"),
-        (("MatMul", "-a", "transpose_c=true"), "did you mean 'transpose_b'?"),
-        (("MatMul", "-a", "transpose_a"), "write NAME=VALUE"),
-        (("MatMul", "-a", "transpose_a=maybe"), "write true or false"),
-        (("Cast", "-a", "DstT=flaot"), "no data type 'flaot'"),
-        (("AvgPool", "-a", "ksize=1,2"), "ksize"),
-        (("AvgPool", "-a", "padding=UP"), "padding"),
-        (("MatMul", "-i", "a.npy", "-i", "b.npy", "-o", "x", "-o", "y"), "has 1 outputs, not 2"),
-        (("MatMul", "-i", "a.npy", "-i", "b.npy", "-o", "-"), "name a file"),
+        (("MatMul", "-i", "a.npy"), "expected @FILE.npy or JSON"),
+        (("MatMul", "-i", "b=x"), "expected @FILE.npy or JSON"),
+        (("MatMul", "-i", "[[1,2],[3]]"), "expected @FILE.npy or JSON"),
+        (("MatMul", "-i", "null"), "expected numbers or strings"),
+        (("MatMul", "-i", "{}"), "expected numbers or strings"),
+        (("MatMul", *BOTH, "-a", "transpose_a=true"), "expected a JSON object"),
+        (("MatMul", *BOTH, "-a", "[1]"), "expected a JSON object"),
+        (("MatMul", *BOTH, "-o", "x", "-o", "y"), "has 1 outputs, not 2"),
+        (("MatMul", *BOTH, "-o", "-"), "name a file"),
     ],
 )
-def test_words_that_do_not_fit_the_operation_are_wrong_usage(with_kernels, matrices, words, said):
+def test_words_that_cannot_be_read_are_wrong_usage(with_kernels, matrices, words, said):
     ended = with_kernels("run", *words)
 
     assert (ended.code, ended.out) == (Exit.USAGE, b"")
@@ -304,25 +304,69 @@ def test_words_that_do_not_fit_the_operation_are_wrong_usage(with_kernels, matri
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("MatMul", "-i", "a.npy", "-i", "missing.npy"), "missing.npy: "),
-        (("MatMul", "-i", "a.npy", "-i", "text"), "is no array of numpy"),
-        (("Relu", "-i", "words.npy"), "'T' is string, which is not one of float"),
-        (("MatMul", "-i", "a.npy", "-i", "a.npy"), "a is [2,3], b is [2,3]"),
-        (("MatMul", "-i", "a.npy", "-i", "b.npy", "--device", "GPU:0"), "GPU:0"),
-        (("MatMul", "-i", "a.npy", "-i", "b.npy", "--label", "x"), "KN-038"),
-        (("MatMul", "-i", "a.npy", "-i", "b.npy", "-o", "."), "directory"),
-        (("Conv2D", "-i", "a.npy", "-i", "b.npy"), "KN-034"),
+        (("MatMul", "-i", "@a.npy", "-i", "@missing.npy"), "missing.npy: "),
+        (("MatMul", "-i", "@a.npy", "-i", "@text"), "is no array of numpy"),
+        (("MatMul", "-i", "@a.npy"), "missing: b"),
+        (("MatMul", *BOTH, "-i", "@a.npy"), "3 are given by position"),
+        (("MatMul", "-i", "a=@a.npy", "-i", "a=@b.npy", "-i", "b=1"), "found 'list'"),
+        (("MatMul", *BOTH, "-i", "c=1"), "attribute 'c' does not exist"),
+        (("MatMul", *BOTH, "-a", '{"transpose_c": true}'), "MatMul has transpose_a"),
+        (("MatMul", *BOTH, "-a", '{"transpose_a": "maybe"}'), "expects bool, got 'maybe'"),
+        (("Cast", "-i", "@a.npy", "-a", '{"DstT": "flaot"}'), "no data type 'flaot'"),
+        (("Relu", "-i", "@words.npy"), "'T' is string, which is not one of float"),
+        (("Relu", "-i", '"text"'), "'T' is string, which is not one of float"),
+        (("MatMul", "-i", "@a.npy", "-i", "@a.npy"), "a is [2,3], b is [2,3]"),
+        (("MatMul", *BOTH, "--device", "GPU:0"), "GPU:0"),
+        (("MatMul", *BOTH, "--label", "x"), "KN-038"),
+        (("MatMul", *BOTH, "-o", "."), "directory"),
+        (("Conv2D", *BOTH, "-a", '{"strides": [1, 1, 1, 1], "padding": "SAME"}'), "KN-034"),
     ],
 )
 def test_what_fails_is_no_with_a_reason(with_kernels, matrices, words, said, tmp_path):
     (tmp_path / "text").write_text("no array")
     np.save("words.npy", np.array(["no", "numbers"]))
-    words = (*words, "-a", "strides=1,1,1,1", "-a", "padding=SAME") if "Conv2D" in words else words
 
     ended = with_kernels("run", *words)
 
     assert (ended.code, ended.out) == (Exit.NO, b"")
     assert said in ended.err
+
+
+def test_an_input_that_is_a_list_is_given_by_name_for_each_tensor():
+    concat = standard_ops().get("ConcatV2")
+
+    assert run_op._inputs(["values=1", "values=2", "axis=0"], concat)[0] == [[1, 2], 0]
+    assert run_op._inputs(["1", "0"], concat)[0] == [[1], 0]
+
+
+@pytest.mark.parametrize(
+    ("words", "dtype"),
+    [("[1,2]", "int32"), ("[1.5]", "float32"), ("[true]", "bool"), ("[3000000000]", "int64")],
+)
+def test_lists_of_numbers_have_the_types_of_tensorflow(words, dtype):
+    assert run_op._value(words).dtype == dtype
+
+
+def test_a_tensor_among_the_attributes_is_read_from_a_file(matrices):
+    const = standard_ops().get("Const")
+
+    read = run_op._attributes('{"value": "@a.npy", "dtype": "float"}', const)
+
+    np.testing.assert_array_equal(read["value"], matrices[0])
+    assert read["dtype"] == "float"
+
+
+def test_files_are_written_by_name_and_in_order_and_none_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arrays = {"output[0]": np.ones(1), "output[1]": np.zeros(1)}
+    words = ["a.npy", "output[0]=b.npy", "c.npy"]
+    files = run_op._output_files(words, standard_ops().get("Split"))
+
+    written, left = run_op._write(arrays, files)
+
+    assert written == {"output[1]": "a.npy", "output[0]": "b.npy"}
+    assert left == ["c.npy"]
+    assert [float(np.load(name)[0]) for name in ("a.npy", "b.npy")] == [0.0, 1.0]
 
 
 def test_run_without_numpy_names_the_extra(mtf, monkeypatch):

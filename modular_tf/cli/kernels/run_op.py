@@ -1,33 +1,36 @@
 """Compute an operation: arrays from files of numpy go in, and what comes out is shown or written.
 
-An input is a .npy file, a number, or a list of numbers such as [1,0]: in the order of the
-operation, or behind its name (axis=0). `modular-tf ops NAME` shows inputs and attributes.
+An input is @FILE.npy, or a number or list of numbers as JSON: in the order of the operation, or by
+name (axis=0). An input of several tensors is given by name for each. `modular-tf ops NAME` shows
+inputs and attributes.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import report_error
+from modular_tf.cli.kernels.described import KERNEL_HEADERS, kernel_as_dict, kernel_row
 from modular_tf.cli.session import session
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable
 
-    from modular_tf.cli.kernels.words import Word
     from modular_tf.cli.printer import Printer
-    from modular_tf.device.arrays.array import DeviceArray
     from modular_tf.kernel.op import Op
     from modular_tf.kernel.op_definition import OpDefinition
-    from modular_tf.kernel.selection import KernelCandidate
-    from modular_tf.service.service import PluginService
 
-_HEADERS = ("output", "dtype", "shape", "device", "values", "file")
-_CANDIDATE_HEADERS = ("selected", "reason")
 _MOST_SHOWN = 6
+
+
+class UsageError(Exception):
+    """Arguments do not fit the operation; the message names them and what would fit."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -35,11 +38,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("op", metavar="OP", help="the operation, such as MatMul")
     parser.add_argument(
         "--input", "-i", metavar="[NAME=]VALUE", action="append", default=[],
-        help="a .npy file or numbers for an input; may be repeated",
+        help="an input, @FILE.npy or JSON; may be repeated",
     )  # fmt: skip
     parser.add_argument(
-        "--attr", "-a", metavar="NAME=VALUE", action="append", default=[],
-        help="an attribute, such as transpose_a=true or strides=1,2,2,1; may be repeated",
+        "--attrs", "-a", metavar="JSON", default="{}",
+        help='the attributes, such as {"transpose_a": true, "T": "float"}; a tensor is "@FILE.npy"',
     )  # fmt: skip
     parser.add_argument(
         "--output", "-o", metavar="[NAME=]FILE", action="append", default=[],
@@ -62,161 +65,245 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     if find_spec("numpy") is None:
         report_error("run needs numpy: pip install 'modular_tf[numpy]'")
         return Exit.NO
-    from modular_tf.cli.kernels.words import WordError  # noqa: PLC0415  (help needs none of it)
-
     with session(options) as service:
+        owner: Any = service if options.device is None else service.device(options.device)
+        op = owner.op(options.op, options.label)
         try:
-            call = _Call.of(service, options)
-        except WordError as error:
+            files = _output_files(options.output, op.definition)
+            inputs, named = _inputs(options.input, op.definition)
+            attrs = named | _attributes(options.attrs, op.definition)
+        except UsageError as error:
             report_error(str(error))
             return Exit.USAGE
         try:
-            return call.explain(printer) if options.explain else call.run(printer)
+            if options.explain:
+                return _explain(op, inputs, attrs, printer)
+            return _run(op, inputs, attrs, files, printer)
         except TypeError as error:  # elements that no tensor has
             report_error(str(error))
             return Exit.NO
 
 
-class _Call(NamedTuple):
-    """One call of an operation.
+def _explain(op: Op, inputs: list[Any], attrs: dict[str, Any], printer: Printer) -> Exit:
+    """Show which kernel would serve, and why not the others."""
+    found = [
+        {**kernel_as_dict(each.registration), "selected": each.is_selected, "reason": each.reason}
+        for each in op.explain(*inputs, **attrs)
+    ]
+    if printer.json:
+        printer.json_object(op=op.name, candidates=found)
+    else:
+        rows = [
+            ("yes" if each["selected"] else "no", each["reason"], *kernel_row(each))
+            for each in found
+        ]
+        printer.table(("selected", "reason", *KERNEL_HEADERS), rows)
+    if not found:
+        report_error(f"no plugin has a kernel of {op.name}")
+        return Exit.NOTHING
+    return Exit.DONE if any(each["selected"] for each in found) else Exit.NO
 
-    Attributes:
-        op: The operation, on its device.
-        inputs: In the order of the definition.
-        attrs: By name.
-        files: Where outputs go.
+
+def _run(
+    op: Op,
+    inputs: list[Any],
+    attrs: dict[str, Any],
+    files: Iterable[tuple[str | None, str]],
+    printer: Printer,
+) -> Exit:
+    """Compute the operation, write the outputs that have files, and show all."""
+    result, outputs = op.run(inputs, attrs), op.definition.outputs
+    arrays: dict[str, Any] = {}
+    for arg, group in zip(outputs, result if len(outputs) > 1 else [result], strict=False):
+        found = {f"{arg.name}[{n}]": one for n, one in enumerate(group)} if arg.is_list else {}
+        arrays |= found or {arg.name: group}
+    for name, array in arrays.items():
+        if not hasattr(array, "to_numpy"):
+            raise TypeError(f"output {name!r} has strings, which only Python can be given")
+    values = {name: array.to_numpy() for name, array in arrays.items()}
+    written, left = _write(values, files)
+    shown = [
+        {
+            "name": name,
+            "dtype": array.dtype,
+            "shape": list(array.shape),
+            "device": array.device.name,
+            "summary": _summary(values[name]),
+            "file": written.get(name),
+        }
+        for name, array in arrays.items()
+    ]
+    if printer.json:
+        printer.json_object(op=op.name, outputs=shown)
+    else:
+        rows = [
+            (one["name"], one["dtype"], f"({', '.join(map(str, one['shape']))})", one["device"],
+             _summary_text(one["summary"]), one["file"])
+            for one in shown
+        ]  # fmt: skip
+        printer.table(("output", "dtype", "shape", "device", "values", "file"), rows)
+    for path in left:
+        report_error(f"not written: the outputs are {', '.join(arrays) or 'none'}", path)
+    return Exit.NO if left else Exit.DONE
+
+
+# -- what goes in ---------------------------------------------------------------------------------
+
+
+def _inputs(words: Iterable[str], definition: OpDefinition) -> tuple[list[Any], dict[str, Any]]:
+    """Return the inputs in the order of the definition, and what has the name of none.
+
+    Args:
+        words: `VALUE` for the next input, or `NAME=VALUE`, repeated for an input that is a list.
+        definition: The operation.
+
+    Raises:
+        UsageError: A word is no value.
+        InvalidArgumentError: There are too many inputs, or too few (KN-043).
+        OSError: A file cannot be read.
     """
+    from modular_tf.kernel.inputs import bind_arguments  # noqa: PLC0415  (not for help)
 
-    op: Op
-    inputs: list[Any]
-    attrs: dict[str, Any]
-    files: list[Word]
-
-    @classmethod
-    def of(cls, service: PluginService, options: Namespace) -> _Call:
-        """Return what the words of the command say.
-
-        Raises:
-            WordError: They do not fit the operation.
-            NotFoundError: There is no such operation or device.
-            OSError: A file cannot be read, or could not be written.
-        """
-        from modular_tf.cli.kernels import words  # noqa: PLC0415  (help needs none of it)
-
-        definitions = list(_definitions(service, options.op))
-        op = _op(service, options)
-        attrs = words.attributes(options.attr, definitions)
-        files = words.output_files(options.output, definitions[0])
-        _refuse_special(files)
-        return cls(op, words.inputs(options.input, definitions[0]), attrs, files)
-
-    def explain(self, printer: Printer) -> Exit:
-        """Show which kernel would serve, and why not the others."""
-        from modular_tf.cli.kernels.described import KERNEL_HEADERS  # noqa: PLC0415  (as above)
-
-        found = self.op.explain(*self.inputs, **self.attrs)
-        candidates = [_candidate_as_dict(each) for each in found]
-        if printer.json:
-            printer.json_object(op=self.op.name, candidates=candidates)
+    by_position: list[Any] = []
+    by_name: dict[str, list[Any]] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if equals and name.isidentifier():
+            by_name.setdefault(name, []).append(_value(text))
         else:
-            headers = (*_CANDIDATE_HEADERS, *KERNEL_HEADERS)
-            printer.table(headers, map(_candidate_row, candidates))
-        if not found:
-            report_error(f"no plugin has a kernel of {self.op.name}")
-            return Exit.NOTHING
-        return Exit.DONE if any(each.is_selected for each in found) else Exit.NO
-
-    def run(self, printer: Printer) -> Exit:
-        """Compute it, write the outputs that have files, and show all."""
-        outputs = _named(self.op.definition, self.op.run(self.inputs, self.attrs))
-        for name, array in outputs:
-            if not hasattr(array, "to_numpy"):
-                raise TypeError(f"output {name!r} has strings, which only Python can be given")
-        arrays = {name: array.to_numpy() for name, array in outputs}
-        written = _write(arrays, self.files)
-        told = [_told(name, array, arrays[name], written.get(name)) for name, array in outputs]
-        if printer.json:
-            printer.json_object(op=self.op.name, outputs=told)
-        else:
-            printer.table(_HEADERS, [_row(each) for each in told])
-        return Exit.DONE
+            by_position.append(_value(word))
+    lists = {arg.name for arg in definition.inputs if arg.is_list}
+    named = {
+        name: values if name in lists or len(values) > 1 else values[0]
+        for name, values in by_name.items()
+    }
+    inputs, others = bind_arguments(definition, by_position, named)
+    return [
+        [value] if arg.is_list and not isinstance(value, list) else value
+        for arg, value in zip(definition.inputs, inputs, strict=True)
+    ], others
 
 
-def _definitions(service: PluginService, name: str) -> Iterator[OpDefinition]:
-    """Yield the definition of an operation, and those of operations that may compute it."""
-    from modular_tf.kernel.aliases import aliases_of  # noqa: PLC0415  (help needs none of it)
+def _value(text: str) -> Any:
+    """Return a number, a string, or an array of a list of them or of a file."""
+    if text.startswith("@"):
+        return read_array(text[1:])
+    import numpy as np  # noqa: PLC0415  (heavy, and an extra)
 
-    yield from service.op_definitions(name)
-    for alias in aliases_of(name):
-        own = service.kernel_registry.find_definition(alias.own)
-        if own is not None:
-            yield own
-
-
-def _op(service: PluginService, options: Namespace) -> Op:
-    if options.device is None:
-        return service.op(options.op, options.label)
-    return service.device(options.device).op(options.op, options.label)  # type: ignore[return-value]
-
-
-# -- outputs --------------------------------------------------------------------------------------
-
-
-def _refuse_special(files: Sequence[Word]) -> None:
-    """Raise before anything runs if a file could not be written."""
-    from modular_tf.service.kept.storage.output_file import refuse_special  # noqa: PLC0415
-
-    for file in files:
-        refuse_special(file.value)
+    try:
+        literal = json.loads(text)
+        array = np.asarray(literal)
+    except ValueError as error:
+        raise UsageError(
+            f"--input {text}: expected @FILE.npy or JSON, such as 1.5 or [[1,2],[3,4]]: {error}"
+        ) from None
+    if array.dtype.kind == "O":
+        raise UsageError(f"--input {text}: expected numbers or strings in the JSON")
+    if not isinstance(literal, list):
+        return literal
+    # As TensorFlow takes numbers of Python.
+    usual = {"i": np.int32, "f": np.float32}.get(array.dtype.kind, array.dtype)
+    fits = array.dtype.kind != "i" or (array == array.astype(usual)).all()
+    return array.astype(usual) if fits else array
 
 
-def _named(definition: OpDefinition, result: Any) -> list[tuple[str, DeviceArray]]:
-    """Return the arrays of a result with their names; those of a list with their numbers."""
-    args = definition.outputs
-    groups = result if len(args) > 1 else [result][: len(args)]
-    found: list[tuple[str, DeviceArray]] = []
-    for arg, group in zip(args, groups, strict=True):
-        if arg.is_list:
-            found += [(f"{arg.name}[{index}]", each) for index, each in enumerate(group)]
-        else:
-            found.append((arg.name, group))
-    return found
+def read_array(path: str) -> Any:
+    """Return the array in a file of numpy.
+
+    Raises:
+        OSError: It cannot be read, or is no such file.
+    """
+    import numpy as np  # noqa: PLC0415  (heavy, and an extra)
+
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise OSError(0, f"is no array of numpy (.npy): {error}", path) from error
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise OSError(0, "holds several arrays (.npz); give one in a .npy file", path)
+    if array.dtype.str.lstrip("<>|") != "V2":
+        return array
+    from ml_dtypes import bfloat16  # noqa: PLC0415  (files of numpy do not keep its name)
+
+    return array.view(bfloat16)
 
 
-def _write(arrays: dict[str, Any], files: Sequence[Word]) -> dict[str, str]:
-    """Write arrays into their files, and return these by the names of the outputs.
+def _attributes(text: str, definition: OpDefinition) -> dict[str, Any]:
+    """Return the attributes in a JSON object, with tensors read from their files.
+
+    Raises:
+        UsageError: It is no object.
+        OSError: A file cannot be read.
+    """
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"--attrs {text}: expected a JSON object: {error}") from None
+    if not isinstance(given, dict):
+        raise UsageError(f"--attrs {text}: expected a JSON object, such as {{}}")
+    tensors = {attr.name for attr in definition.attrs if attr.kind == "tensor"}
+    return {
+        name: _value(value) if name in tensors and str(value).startswith("@") else value
+        for name, value in given.items()
+    }
+
+
+# -- what comes out -------------------------------------------------------------------------------
+
+
+def _output_files(words: Iterable[str], definition: OpDefinition) -> list[tuple[str | None, str]]:
+    """Return the files for outputs, each with the name of its output, None for the next one.
+
+    Raises:
+        UsageError: There are more than outputs, or one is no file.
+        OSError: A file could not be written.
+    """
+    from modular_tf.service.kept.storage.output_file import (  # noqa: PLC0415  (not for help)
+        STANDARD_OUTPUT,
+        refuse_special,
+    )
+
+    names = {arg.name for arg in definition.outputs}
+    files: list[tuple[str | None, str]] = []
+    for word in words:
+        name, _, path = word.partition("=")
+        files.append((name, path) if name.partition("[")[0] in names and path else (None, word))
+    if len(files) > len(names) and not any(arg.is_list for arg in definition.outputs):
+        raise UsageError(f"{definition.name} has {len(names)} outputs, not {len(files)}")
+    for _, path in files:
+        if path == STANDARD_OUTPUT:
+            raise UsageError("name a file with --output; standard output has what is shown")
+        refuse_special(path)
+    return files
+
+
+def _write(
+    arrays: dict[str, Any], files: Iterable[tuple[str | None, str]]
+) -> tuple[dict[str, str], list[str]]:
+    """Write arrays into files; return these by the names of outputs, and those without an output.
 
     Raises:
         OSError: A file cannot be written.
     """
-    from io import BytesIO  # noqa: PLC0415  (help needs none of it)
-
-    import numpy as np  # noqa: PLC0415
+    import numpy as np  # noqa: PLC0415  (heavy, and an extra)
 
     from modular_tf.service.kept.storage.output_file import write_output  # noqa: PLC0415
 
-    named = {file.name for file in files}
-    unnamed = iter([name for name in arrays if name.partition("[")[0] not in named])
-    written = {}
-    for file in files:
-        name = next(unnamed, None) if file.name is None else file.name
-        if name in arrays:
-            content = BytesIO()
-            np.save(content, arrays[name], allow_pickle=False)
-            write_output(file.value, content.getvalue())
-            written[name] = file.value
-    return written
-
-
-def _told(name: str, array: DeviceArray, values: Any, file: str | None) -> dict[str, Any]:
-    return {
-        "name": name,
-        "dtype": array.dtype,
-        "shape": list(array.shape),
-        "device": array.device.name,
-        "summary": _summary(values),
-        "file": file,
-    }
+    named = {name for name, _ in files}
+    unnamed = iter([name for name in arrays if name not in named])
+    written: dict[str, str] = {}
+    left: list[str] = []
+    for given, path in files:
+        name = next(unnamed, None) if given is None else given
+        if name not in arrays:
+            left.append(path)
+            continue
+        content = BytesIO()
+        np.save(content, arrays[name], allow_pickle=False)
+        write_output(path, content.getvalue())
+        written[name] = path
+    return written, left
 
 
 def _summary(values: Any) -> dict[str, Any]:
@@ -230,15 +317,12 @@ def _summary(values: Any) -> dict[str, Any]:
     finite = numbers[np.isfinite(numbers)]
     found: dict[str, Any] = {"first": first, "not_finite": int(numbers.size - finite.size)}
     if finite.size:
-        found |= {"min": float(finite.min()), "max": float(finite.max())}
-        found["mean"] = float(finite.mean())
+        found |= {name: float(getattr(finite, name)()) for name in ("min", "max", "mean")}
     return found
 
 
 def _plain(value: Any) -> Any:
     """Return a number as JSON can have it; what JSON has no number for as text."""
-    import math  # noqa: PLC0415  (help needs none of it)
-
     item = value.item() if hasattr(value, "item") else value
     if isinstance(item, (bool, int)):
         return item
@@ -246,37 +330,11 @@ def _plain(value: Any) -> Any:
     return number if isinstance(number, float) and math.isfinite(number) else str(number)
 
 
-def _row(told: dict[str, Any]) -> tuple[object, ...]:
-    shape = f"({', '.join(map(str, told['shape']))})"
-    text = _summary_text(told["summary"])
-    return told["name"], told["dtype"], shape, told["device"], text, told["file"]
-
-
 def _summary_text(summary: dict[str, Any]) -> str:
-    facts = [
-        f"{name} {_short(summary[name])}" for name in ("min", "max", "mean") if name in summary
-    ]
+    def short(value: Any) -> str:
+        return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+    facts = [f"{n} {short(summary[n])}" for n in ("min", "max", "mean") if n in summary]
     if summary.get("not_finite"):
         facts.append(f"{summary['not_finite']} not finite")
-    return ", ".join(facts or map(_short, summary["first"]))
-
-
-def _short(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-# -- candidates -----------------------------------------------------------------------------------
-
-
-def _candidate_as_dict(candidate: KernelCandidate) -> dict[str, Any]:
-    from modular_tf.cli.kernels.described import kernel_as_dict  # noqa: PLC0415
-
-    judged = {"selected": candidate.is_selected, "reason": candidate.reason}
-    return kernel_as_dict(candidate.registration) | judged
-
-
-def _candidate_row(candidate: dict[str, Any]) -> tuple[object, ...]:
-    from modular_tf.cli.kernels.described import kernel_row  # noqa: PLC0415
-
-    selected = "yes" if candidate["selected"] else "no"
-    return (selected, candidate["reason"], *kernel_row(candidate))
+    return ", ".join(facts or map(short, summary["first"]))
