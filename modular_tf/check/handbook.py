@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.level import Level
-from modular_tf.check.rule_pages import demand_of, rule_entry
+from modular_tf.check.rule_pages import rule_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,7 +89,7 @@ def _entry(check: Check) -> list[str]:
     ways = " and ".join(sorted(reached.value for reached in check.passes))
     facts = [
         f"level {check.level:d}",
-        demand_of(rule),
+        rule.severity.demand,
         f"by {ways}",
         f"source: {rule.source}",
     ]

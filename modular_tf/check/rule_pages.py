@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.check.rules import all_rules
-from modular_tf.rules import Severity, host_modules, loader_rules, rules_of
+from modular_tf.rules import host_modules, loader_rules, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -13,11 +13,6 @@ if TYPE_CHECKING:
 
     from modular_tf.rules import Rule
 
-_DEMANDS = {
-    Severity.ERROR: "must",
-    Severity.WARNING: "should",
-    Severity.NOTE: "worth knowing",
-}
 _TITLES = {
     "LD": "Rules of finding, trusting, trying and loading plugins",
     "FS": "Rules of registering filesystems",
@@ -57,11 +52,6 @@ def rule_entry(rule: Rule, facts: Iterable[str]) -> list[str]:
     ]
 
 
-def demand_of(rule: Rule) -> str:
-    """Return how strongly a rule demands what it requires: `must`, `should`, `worth knowing`."""
-    return _DEMANDS[rule.severity]
-
-
 def page_of(rule: Rule) -> str:
     """Return the page that explains a rule, from the folder of the index."""
     folder = "" if rule.id in loader_rules() else "../checks/"
@@ -73,7 +63,7 @@ def _index() -> str:
         f"{len(all_rules())} rules. The host judges by {len(loader_rules())} of them whenever it"
         " finds, tries or loads a plugin; `modular-tf check` judges by most of these and by all"
         " others. Messages, `modular-tf why` and reports cite a rule by its id, which is never"
-        " used again for another one."
+        " used again for another one; `modular-tf why FS-013` prints one."
     )
     rows = (_row(rule) for rule in all_rules().values())
     header = ("| rule | demand | what must hold |", "|---|---|---|")
@@ -82,7 +72,7 @@ def _index() -> str:
 
 def _row(rule: Rule) -> str:
     link = f"[{rule.id}]({page_of(rule)}#{rule.id.lower()})"
-    return f"| {link} | {demand_of(rule)} | {rule.requirement} |"
+    return f"| {link} | {rule.severity.demand} | {rule.requirement} |"
 
 
 def _page(prefix: str) -> str:
@@ -98,4 +88,4 @@ def _section(module: ModuleType, prefix: str) -> Iterator[str]:
         title = (module.__doc__ or "").partition("\n")[0].rstrip(".")
         yield from ("", f"## {title}")
     for rule in rules:
-        yield from ("", *rule_entry(rule, (demand_of(rule), f"source: {rule.source}")))
+        yield from ("", *rule_entry(rule, (rule.severity.demand, f"source: {rule.source}")))

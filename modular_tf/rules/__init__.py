@@ -45,6 +45,11 @@ class Severity(Enum):
     WARNING = "warning"  # it is accepted, and the report says so
     NOTE = "note"  # nothing is demanded; what a plugin does is worth knowing
 
+    @property
+    def demand(self) -> str:
+        """How strongly such a rule demands what it requires."""
+        return {"error": "must", "warning": "should", "note": "worth knowing"}[self.value]
+
 
 class Rule(str):
     """One requirement. It equals its id, as `http.HTTPStatus.OK` equals 200.

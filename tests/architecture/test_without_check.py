@@ -120,6 +120,13 @@ def test_commands_of_the_kit_say_that_it_is_missing(run_host, words):
     )
 
 
+def test_rules_of_the_host_are_explained_and_those_of_the_kit_are_missing(run_host):
+    host, kit = run_host(COMMAND, "why", "FS-013"), run_host(COMMAND, "why", "FS-222", status=1)
+
+    assert host.stdout.startswith("rule FS-013 (must): ")
+    assert "those of the conformance kit, which is not installed, are missing" in kit.stdout
+
+
 def test_another_missing_module_is_a_fault_of_ours(run_host):
     code = 'import sys; sys.modules["modular_tf.cli.schemes"] = None\n' + dedent(COMMAND)
     child = run_host(code, "schemes", status=70)

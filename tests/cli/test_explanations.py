@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.abi.layouts import FILESYSTEM_OPS
+from modular_tf.check.rules import all_rules
 from modular_tf.cli.plugin_tables import HOST_DEFAULTS
 from modular_tf.errors import UnimplementedError
 from modular_tf.filesystem.configuration import Option
@@ -181,3 +182,39 @@ def test_why_explains_a_file_that_nobody_found(mtf, fixture_plugin):
     assert "rejected" in ended.lines[0]
     assert any("[LD-010]" in line for line in ended.lines)
     assert mtf("why", path, "--json").object["lines"] == ended.lines
+
+
+@pytest.mark.parametrize("rule_id", ["FS-013", "LD-002", "SE-050", "KN-033", "SE-205", "fs-222"])
+def test_why_prints_the_page_of_a_rule(mtf, rule_id):
+    rule = all_rules()[rule_id.upper()]
+    shown = mtf("why", rule_id)
+    given = mtf("why", rule_id, "--json").object
+
+    assert shown.code == 0
+    assert shown.lines[0] == f"rule {rule.id} (must): {rule.requirement}"
+    assert f"  if not: {rule.consequence}" in shown.lines
+    assert f"  remedy: {rule.remedy}" in shown.lines
+    assert f"  source: {rule.source}" in shown.lines
+    assert (given["name"], given["known"]) == (rule.id, True)
+    assert given["rule"] == {
+        "id": rule.id,
+        "requirement": rule.requirement,
+        "severity": "error",
+        "consequence": rule.consequence,
+        "remedy": rule.remedy,
+        "source": rule.source,
+    }
+
+
+def test_why_says_who_judges_by_a_rule(mtf):
+    assert mtf("why", "FS-013").lines[-1].startswith("  judged by: the host")
+    assert mtf("why", "FS-222").lines[-1].endswith("`modular-tf check PLUGIN --only FS-222`")
+
+
+def test_why_suggests_a_rule_for_one_that_does_not_exist(mtf):
+    ended = mtf("why", "FS-0133")
+
+    assert ended.code == 1
+    assert ended.lines[0] == "there is no rule FS-0133"
+    assert "FS-013" in ended.lines[1]
+    assert mtf("why", "FS-0133", "--json").object["known"] is False

@@ -23,13 +23,13 @@ class Fact:
 
     Attributes:
         subject: What it is about: `plugin NAME`, `scheme NAME`, `device type NAME`, `device NAME`,
-            `path PATH`, `distribution NAME`, `operation NAME`, or `name NAME` for what nothing
-            goes by.
+            `path PATH`, `distribution NAME`, `operation NAME`, `rule ID`, or `name NAME` for
+            what nothing goes by.
         stage: `state` for what there is and `absent` for what is not, once for each subject and
             before its other facts; a stage of a plugin's way (`Violation.stage`) for what was
             decided there; `source`, `twin`, `serves`, `contest`, `quarantine`, `warning`, `holds`,
             `package`, `hardware`, `isolation`, `suggestion`, `problem` and `searched` for what
-            these say; `next` for what to do.
+            these say; `if not`, `remedy` and `judged by` of a rule; `next` for what to do.
         text: The fact, one sentence without a full stop.
         rule: Id of the rule that decided, None where no single one did.
         remedy: What to do about it, None where nothing is to be done or nobody can know.
