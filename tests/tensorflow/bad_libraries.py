@@ -59,9 +59,6 @@ class Case:
             `tf.experimental.register_filesystem_plugin`.
         variable: Names what TF_PLUGGABLE_DEVICE_LIBRARY_PATH is set to: a file of `files`, or one
             that is not there; "" for nothing.
-        by_rule: Whether it is a rule of ours that tells why it fails, and not TensorFlow's words.
-        is_inside: Whether they need what only TensorFlow has, so that they cannot be tried without
-            it: doctor may say then that nothing is known.
     """
 
     name: str
@@ -69,8 +66,6 @@ class Case:
     files: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
     way: str = "import"
     variable: str = ""
-    by_rule: bool = False
-    is_inside: bool = False
 
     def lay(self, folder: Path) -> None:
         """Make its files in a folder, which is emptied before."""
@@ -132,24 +127,25 @@ def _filesystem(target: Path, variant: str = "good", scheme: str = "fx") -> None
     shutil.copy(build_plugin(variants("filesystem")[variant], settings), target)
 
 
-def _source(text: str, *, framework: bool = False) -> Callable[[Path], None]:
+def source(text: str, *, framework: bool = False) -> Callable[[Path], None]:
+    """Return what compiles and links a text to a library."""
     return partial(_linked, source=text, framework=framework)
 
 
-def registered(name: str, make: Callable[[Path], None], *, by_rule: bool = False) -> Case:
+def registered(name: str, make: Callable[[Path], None]) -> Case:
     """Return the case of one filesystem plugin that a program registers."""
-    return Case(name, 0, {"plugin.so": make}, way="register", by_rule=by_rule)
+    return Case(name, 0, {"plugin.so": make}, way="register")
 
 
 CASES = (
-    Case("undefined symbol", 1, {"undefined.so": _source(_UNDEFINED)}),
-    Case("undefined symbol, version in the name", 1, {"u.so.1.2": _source(_UNDEFINED)}),
+    Case("undefined symbol", 1, {"undefined.so": source(_UNDEFINED)}),
+    Case("undefined symbol, version in the name", 1, {"u.so.1.2": source(_UNDEFINED)}),
     Case(
         "undefined symbol in a companion",
         1,
         {"c.so": partial(_with_library, source=_NEEDS_COMPANION, needed=_COMPANION, stays=True)},
     ),
-    Case("the framework is not named as needed", 1, {"unnamed.so": _source(_REFUSES)}),
+    Case("the framework is not named as needed", 1, {"unnamed.so": source(_REFUSES)}),
     Case("text file", 2, {"text.so": partial(_text, length=700)}),
     Case("short text file", 2, {"short.so": partial(_text, length=5)}),
     Case("empty file", 2, {"empty.so": partial(_text, length=0)}),
@@ -162,12 +158,12 @@ CASES = (
         3,
         {"n.so": partial(_with_library, source=_NEEDS_ABSENT, needed=_ABSENT, stays=False)},
     ),
-    Case("constructor crashes, device", 4, {"d.so": _source(_CRASH + _DEVICE)}),
-    Case("constructor crashes, filesystem", 4, {"f.so": _source(_CRASH + _FILESYSTEM)}),
-    Case("constructor crashes, no plugin", 4, {"p.so": _source(_CRASH + _PLAIN)}),
-    Case("SE_InitPlugin aborts", 5, {"aborts.so": _source(_ABORTS)}),
-    Case("SE_InitPlugin sets an error", 6, {"refuses.so": _source(_REFUSES, framework=True)}),
-    Case("SE_InitPlugin fills nothing", 6, {"nothing.so": _source(_DEVICE)}),
+    Case("constructor crashes, device", 4, {"d.so": source(_CRASH + _DEVICE)}),
+    Case("constructor crashes, filesystem", 4, {"f.so": source(_CRASH + _FILESYSTEM)}),
+    Case("constructor crashes, no plugin", 4, {"p.so": source(_CRASH + _PLAIN)}),
+    Case("SE_InitPlugin aborts", 5, {"aborts.so": source(_ABORTS)}),
+    Case("SE_InitPlugin sets an error", 6, {"refuses.so": source(_REFUSES, framework=True)}),
+    Case("SE_InitPlugin fills nothing", 6, {"nothing.so": source(_DEVICE)}),
     Case("two copies of one platform", 7, {"one.so": _device, "two.so": _device}),
     Case(
         "two platforms of one device type",
@@ -175,12 +171,12 @@ CASES = (
         {"one.so": _device, "two.so": partial(_device, name="TWO")},
     ),
     Case("a platform of TensorFlow's own", 7, {"host.so": partial(_device, name="HOST")}),
-    Case("filesystem only", 8, {"filesystem.so": _source(_FILESYSTEM)}),
-    Case("kernels only", 9, {"kernels.so": _source(_KERNELS)}),
-    Case("no name of a library", 10, {"x.so.txt": _source(_UNDEFINED)}),
-    Case("version that is no number", 10, {"x.so.one": _source(_UNDEFINED)}),
-    Case("no plugin", 0, {"plain.so": _source(_PLAIN)}),
-    Case("name that ends in a dot", 0, {"plain.so.": _source(_PLAIN)}),
+    Case("filesystem only", 8, {"filesystem.so": source(_FILESYSTEM)}),
+    Case("kernels only", 9, {"kernels.so": source(_KERNELS)}),
+    Case("no name of a library", 10, {"x.so.txt": source(_UNDEFINED)}),
+    Case("version that is no number", 10, {"x.so.one": source(_UNDEFINED)}),
+    Case("no plugin", 0, {"plain.so": source(_PLAIN)}),
+    Case("name that ends in a dot", 0, {"plain.so.": source(_PLAIN)}),
     Case("good device", 0, {"good.so": _device}),
     Case("device of TensorFlow 2.7", 0, {"d.so": partial(_device, variant="dialect-2.7")}),
     Case("device without timers", 0, {"d.so": partial(_device, variant="no-timers")}),
@@ -204,8 +200,8 @@ CASES = (
     Case("nothing at the variable's path", 0, variable="nothing.so"),
     registered("good filesystem", _filesystem),
     registered("scheme of TensorFlow's own", partial(_filesystem, scheme="gs")),
-    registered("table without cleanup", partial(_filesystem, variant="cleanup-null"), by_rule=True),
+    registered("table without cleanup", partial(_filesystem, variant="cleanup-null")),
     registered("TF_InitPlugin aborts", partial(_filesystem, variant="init-plugin-aborts")),
-    registered("init of a scheme fails", partial(_filesystem, variant="init-fails"), by_rule=True),
+    registered("init of a scheme fails", partial(_filesystem, variant="init-fails")),
     registered("needs TensorFlow's inside", partial(_filesystem, variant="needs-the-inside")),
 )

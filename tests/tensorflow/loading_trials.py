@@ -1,4 +1,4 @@
-"""What TensorFlow does with a case of `bad_libraries`, and what `modular-tf doctor` says of it."""
+"""What TensorFlow does with a case of `bad_libraries`, and what `modular-tf doctor` reports."""
 
 from __future__ import annotations
 
@@ -23,16 +23,7 @@ if TYPE_CHECKING:
 
 _VARIABLE = "TF_PLUGGABLE_DEVICE_LIBRARY_PATH"
 _SERVER = Path(__file__).with_name("import_server.py")
-_DOCTOR_S = 180
-_IMPORT = """
-import os, sys
-import tensorflow as tf
-if sys.argv[1:]:
-    tf.experimental.register_filesystem_plugin(sys.argv[1])
-if sys.argv[1:] or any(own.device_type != "CPU" for own in tf.config.list_physical_devices()):
-    open(os.environ["DOCTOR_CASE_MARK"], "w").close()
-"""
-_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): (.*)", re.MULTILINE)
+_DOCTOR_S = 280
 
 
 class Ended(NamedTuple):
@@ -51,15 +42,13 @@ class Trials:
     """Tries cases with one TensorFlow. A context manager, which ends what it has started.
 
     Attributes:
-        site: A folder `site-packages` that has this TensorFlow alone.
+        site: A folder `site-packages` that has this TensorFlow and what it needs.
 
     Args:
         tensorflow: The folder that pip has installed it into.
         python: The interpreter that imports it.
         scratch: An empty folder.
         environment: Of the child processes.
-        imports: Whether each case has an import of its own, which takes seconds; if not, one is
-            imported without plugins, and its last statements run in a fork for each case.
     """
 
     def __init__(
@@ -68,21 +57,18 @@ class Trials:
         python: str,
         scratch: Path,
         environment: Mapping[str, str],
-        *,
-        imports: bool = False,
     ) -> None:
         self.site = scratch / "site-packages"
         self._tensorflow = tensorflow
         self._python = python
         self._scratch = scratch
         self._environment = dict(environment)
-        self._imports = imports
         self._server: subprocess.Popen[str] | None = None
         self._plugins = self.site / "tensorflow-plugins"
         self._elsewhere = scratch / "elsewhere"
         self._mark = scratch / "mark"
         self.site.mkdir(parents=True)
-        for entry in (*tensorflow.glob("tensorflow"), *tensorflow.glob("tensorflow*.dist-info")):
+        for entry in tensorflow.iterdir():
             (self.site / entry.name).symlink_to(entry)
 
     def __enter__(self) -> Self:
@@ -104,7 +90,7 @@ class Trials:
     def observe(self, case: Case) -> Ended:
         """Return what TensorFlow does with the files that were laid."""
         self._mark.unlink(missing_ok=True)
-        status, message = self._by_import(case) if self._imports else self._by_fork(case)
+        status, message = self._by_fork(case)
         if status == -signal.SIGALRM:
             return Ended("hangs")
         if status < 0:
@@ -112,15 +98,6 @@ class Trials:
         if message:
             return Ended("fails", message)
         return Ended("loads" if self._mark.exists() else "ignored")
-
-    def _by_import(self, case: Case) -> tuple[int, str]:
-        command = [self._python, "-c", _IMPORT, *filter(None, [self._plugin(case)])]
-        environment = {**self._of_tensorflow(), **self._of_case(case)}
-        try:
-            done = run_in_group(command, cwd=self._scratch, env=environment, timeout=_DOCTOR_S)
-        except subprocess.TimeoutExpired:
-            return -signal.SIGALRM, ""
-        return done.returncode, _error_of(done.stderr) if done.returncode > 0 else ""
 
     def _by_fork(self, case: Case) -> tuple[int, str]:
         if self._server is None:
@@ -164,8 +141,8 @@ class Trials:
     def _plugin(self, case: Case) -> str:
         return str(self._elsewhere / "plugin.so") if case.way == "register" else ""
 
-    def predict(self, case: Case) -> tuple[Ended, int]:
-        """Return what doctor says of them: the worst row, and doctor's exit status."""
+    def report(self, case: Case) -> tuple[Ended, int]:
+        """Return what doctor reports of them: the worst row, and doctor's exit status."""
         environment = {**self._environment, **self._of_case(case)}
         before = self._environment.get("PYTHONPATH", "")
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [before, str(self.site)]))
@@ -176,29 +153,26 @@ class Trials:
         if done.returncode not in {0, 1}:
             return Ended("doctor fails", done.stderr[-500:]), done.returncode
         found = json.loads(done.stdout)
-        return _foretold(found, case), done.returncode
+        return _reported(found, case), done.returncode
 
     def _of_case(self, case: Case) -> dict[str, str]:
         variable = {_VARIABLE: str(self._plugins / case.variable)} if case.variable else {}
         return {MARK: str(self._mark), **variable}
 
 
-def difference(case: Case, observed: Ended, foretold: Ended) -> str:
-    """Return what is wrong with a prediction; "" where nothing is.
+def difference(observed: Ended, reported: Ended) -> str:
+    """Return what is wrong with a report; "" where nothing is.
 
-    Where the import raises, the prediction has the very message, but for the spelling of paths.
+    Where the import raises, the report has the very message, but for the spelling of paths.
     """
-    if case.is_inside and foretold.outcome == "unknown":
-        return ""
-    if foretold.outcome != observed.outcome:
-        return f"expected {observed.outcome!r}, found {foretold.outcome!r}"
-    is_told = observed.outcome == "fails" and not case.by_rule
-    if is_told and _plain(foretold.message) not in _plain(observed.message):
-        return f"expected {observed.message!r}, found {foretold.message!r}"
+    if reported.outcome != observed.outcome:
+        return f"expected {observed.outcome!r}, found {reported.outcome!r}"
+    if observed.outcome == "fails" and _plain(reported.message) not in _plain(observed.message):
+        return f"expected {observed.message!r}, found {reported.message!r}"
     return ""
 
 
-def _foretold(found: dict[str, list[dict[str, str]]], case: Case) -> Ended:
+def _reported(found: dict[str, list[dict[str, str]]], case: Case) -> Ended:
     if case.way == "register":
         rows = [row for row in found["plugins"] if row["path"].endswith("/elsewhere/plugin.so")]
         return Ended(rows[0]["in_tensorflow"], rows[0]["in_tensorflow_message"])
@@ -208,12 +182,6 @@ def _foretold(found: dict[str, list[dict[str, str]]], case: Case) -> Ended:
 
 
 _SEVERITY = ("ignored", "loads", "unknown", "ends in use", "fails", "hangs", "aborts")
-
-
-def _error_of(stderr: str) -> str:
-    """Return the message of the last exception of a traceback, with the lines that follow."""
-    found = list(_ERROR.finditer(stderr))
-    return stderr[found[-1].start() :].strip() if found else stderr[-500:]
 
 
 def _plain(message: str) -> str:
