@@ -218,9 +218,9 @@ def test_a_file_that_was_seen_right_now_is_a_file_until_it_is_changed(
         f"""
         import json
         import urllib.request
-        from modular_tf.filesystem.workarounds import long_files
+        from modular_tf.filesystem import stat_cache
 
-        long_files.monotonic = lambda: 1000.0  # the second does not end
+        stat_cache.monotonic = lambda: 1000.0  # the second does not end
 
         def control(method):
             url = os.environ["S3_ENDPOINT"] + "/-/requests"
@@ -242,7 +242,7 @@ def test_a_look_that_a_deletion_overtakes_is_not_remembered(distant_s3, run_subj
     run_subject(
         distant_s3,
         f"""
-        s3, path, look, note = {_FACE}, uri("large"), fs._lookup, fs._long_files.note
+        s3, path, look, note = {_FACE}, uri("large"), fs._lookup, fs._found_long.put
 
         def overtaken_look(*arguments, **options):
             found, fs._lookup = look(*arguments, **options), look
@@ -250,12 +250,12 @@ def test_a_look_that_a_deletion_overtakes_is_not_remembered(distant_s3, run_subj
             return found
 
         def overtaken_note(*arguments):
-            fs._long_files.note = note
+            fs._found_long.put = note
             fs.delete_file(path)
             note(*arguments)
 
         for owner, name, overtaken in (
-            (fs, "_lookup", overtaken_look), (fs._long_files, "note", overtaken_note)
+            (fs, "_lookup", overtaken_look), (fs._found_long, "put", overtaken_note)
         ):
             put("large", bytes(2 << 20))
             setattr(owner, name, overtaken)

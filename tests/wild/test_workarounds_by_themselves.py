@@ -20,13 +20,11 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.filesystem.files import RandomAccessFile, WritableFile
-from modular_tf.filesystem.statistics import FileStatistics
-from modular_tf.filesystem.workarounds import endpoint_check, long_files
+from modular_tf.filesystem.workarounds import endpoint_check
 from modular_tf.filesystem.workarounds.bounded_reader import BoundedReader
 from modular_tf.filesystem.workarounds.descriptors import DescriptorCheck
 from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
 from modular_tf.filesystem.workarounds.library_check import LibraryCheck
-from modular_tf.filesystem.workarounds.long_files import LongFiles
 from modular_tf.filesystem.workarounds.readers import BlockReader, PiecewiseReader
 from modular_tf.filesystem.workarounds.store_lookup import depth_of, store_uri
 from modular_tf.filesystem.workarounds.whole_file import WholeFile
@@ -185,69 +183,6 @@ def test_a_file_that_was_read_when_it_was_opened_is_asked_nothing():
     for refused in (lambda: file.read(0, 1), file.known_length):
         with pytest.raises(ClosedError):
             refused()
-
-
-def test_a_look_at_a_long_file_counts_for_a_minute(monkeypatch):
-    now = [1000.0]
-    monkeypatch.setattr(long_files, "monotonic", lambda: now[0])
-    files, found = LongFiles(10), FileStatistics(10, 7, is_directory=False)
-    files.note("xx://b/f", 10, found)
-    now[0] += 59
-    assert files.last_look("xx://b/f") == found
-    now[0] += 2
-    assert ("xx://b/f" in files, files.last_look("xx://b/f")) == (True, None)
-
-
-def test_a_look_at_a_long_file_is_recent_for_a_second(monkeypatch):
-    now = [1000.0]
-    monkeypatch.setattr(long_files, "monotonic", lambda: now[0])
-    files, found = LongFiles(10), FileStatistics(10, 7, is_directory=False)
-    files.note("xx://b/f", 10)
-    assert not files.is_recent("xx://b/f")
-    files.note("xx://b/f", 10, found, files.last_change)
-    now[0] += 0.9
-    assert files.is_recent("xx://b/f")
-    now[0] += 0.2
-    assert not files.is_recent("xx://b/f")
-    files.note("xx://b/f", 10, found, files.last_change)
-    files.clear()
-    assert not files.is_recent("xx://b/f")
-    files.note("xx://b/f", 10, found)
-    assert not files.is_recent("xx://b/f")
-
-
-def test_only_a_change_makes_a_look_older():
-    files, found = LongFiles(10), FileStatistics(10, 7, is_directory=False)
-    for step, is_recent in (
-        (lambda: files.note("xx://b/short", 9), True),
-        (lambda: files.forget("xx://b/f"), False),
-    ):
-        change = files.last_change
-        step()
-        files.note("xx://b/f", 10, found, change)
-        assert files.last_look("xx://b/f") == found
-        assert files.is_recent("xx://b/f") == is_recent
-
-
-def test_few_names_of_long_files_are_remembered():
-    files = LongFiles(10)
-    files.note("xx://b/f", 10)
-    files.note("xx://b/short", 9)
-    assert ("xx://b/f" in files, "xx://b/short" in files) == (True, False)
-    files.note("xx://b/f", 9)
-    assert "xx://b/f" not in files
-    found = FileStatistics(10, 7, is_directory=False)
-    files.note("xx://b/f", 10, found)
-    assert files.last_look("xx://b/f") == found
-    before = files.last_change
-    files.forget("xx://b/f")
-    assert files.last_change is not before
-    assert ("xx://b/f" in files, files.last_look("xx://b/f")) == (False, None)
-    names = [f"xx://b/{number}" for number in range(10_000)]
-    for name in names:
-        files.note(name, 10)
-    assert names[-1] in files
-    assert sum(name in files for name in names) < len(names) / 2
 
 
 class Refusing(WritableFile):

@@ -27,6 +27,7 @@ from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.held_writer import HeldWriter, stored_by
 from modular_tf.filesystem.idle_threads import wait_until_idle
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+from modular_tf.filesystem.stat_cache import StatCache
 from modular_tf.filesystem.statistics import FileStatistics
 from modular_tf.filesystem.workarounds.bounded_reader import BoundedReader
 from modular_tf.filesystem.workarounds.counted_reader import CountedReader
@@ -59,7 +60,6 @@ _MAX_WAIT_FOR_THREADS_S = 1.0  # until they have released what they used last
 
 _YEAR_ONE_NSEC = 62_135_596_800 * 10**9  # from the start of the year 1 to that of 1970
 _READ_BLOCK = 1 << 23
-_MAX_CACHED_STATISTICS = 4096
 NO_MESSAGE = r"(?!)"
 
 
@@ -112,7 +112,7 @@ class WorkaroundFilesystem(PluginFilesystem):
         files = workarounds.leaked_files
         self._leaked = None if files is None else LeakedDescriptors(files)
         self._honours_ranges: dict[str, bool] = {}
-        self._statistics: dict[str, tuple[float, FileStatistics]] = {}
+        self._statistics = StatCache[FileStatistics](workarounds.stat_cache_seconds or 0)
         self._workaround_writers: LiveObjects[WritableFile] = LiveObjects()
 
     # -- checks around every operation --------------------------------------------------------
@@ -188,14 +188,10 @@ class WorkaroundFilesystem(PluginFilesystem):
 
     def stat(self, uri: str) -> FileStatistics:
         """Return length, modification time and kind of a path."""
-        good_until, kept = self._statistics.get(uri, (0.0, None))
-        if kept is not None and time.monotonic() < good_until:
-            return kept
-        found = self._corrected(self._measured_stat(uri))
-        if self.workarounds.stat_cache_seconds:
-            if len(self._statistics) >= _MAX_CACHED_STATISTICS:
-                self._statistics.clear()
-            self._statistics[uri] = time.monotonic() + self.workarounds.stat_cache_seconds, found
+        version, found = self._statistics.version, self._statistics.get(uri)
+        if found is None:
+            found = self._corrected(self._measured_stat(uri))
+            self._statistics.put(uri, found, version)
         return found
 
     def _measured_stat(self, uri: str) -> FileStatistics:

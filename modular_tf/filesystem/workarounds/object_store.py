@@ -89,12 +89,12 @@ class ObjectStoreFilesystem(StoreQueries):
 
     def _delete_found(self, uri: str) -> None:
         """Delete a file that was there; a request whose answer was lost may have done it."""
-        self._long_files.forget(uri)
+        self._forget(uri)
         try:
             with suppress(NotFoundError):
                 super().delete_file(uri)
         finally:
-            self._long_files.forget(uri)  # a look meanwhile may have found it
+            self._forget(uri)  # a look meanwhile may have found it
 
     def delete_dir(self, uri: str) -> None:
         """Delete one empty directory."""
@@ -132,7 +132,8 @@ class ObjectStoreFilesystem(StoreQueries):
         try:
             super().rename_file(source, target)
         finally:
-            self._long_files.clear()  # what is renamed may be a directory
+            self._found_long.clear()  # what is renamed may be a directory
+            self._long.clear()
 
     def _file_target(self, operation: str, target: str) -> str:
         """Return the URI that a file is moved to; raise if a directory is there."""
@@ -177,7 +178,7 @@ class ObjectStoreFilesystem(StoreQueries):
         if not length and not self.workarounds.cannot_write_empty_file:
             super().new_writable_file(target).close()  # most plugins refuse to copy an empty file
         elif source != target:
-            self._long_files.forget(target)
+            self._forget(target)
             super().copy_file(source, target)
 
     # -- opening ------------------------------------------------------------------------------
@@ -197,7 +198,7 @@ class ObjectStoreFilesystem(StoreQueries):
         A read that is to go one byte behind the end gets one byte less. The last bytes are what
         those read next whose format ends with an index, such as Parquet and Zip.
         """
-        found = self._long_files.last_look(uri)
+        found = self._found_long.get(uri)
         if found is None or not self.workarounds.length_by_read or self._needs_length():
             return 0, b""
         n = min(_TAIL, found.length)
@@ -218,14 +219,14 @@ class ObjectStoreFilesystem(StoreQueries):
 
     def _short_file(self, operation: str, uri: str) -> bytes:
         """Return the bytes of a short file; none of one that is empty, or is to be looked up."""
-        if self._needs_length() or uri.endswith("/") or uri in self._long_files:
+        if self._needs_length() or uri.endswith("/") or self._long.get(uri):
             return b""
         most = self._most_at_first
         try:
             first = self._read_unseen(operation, uri, 0, most)
         except AbortedError:  # it changed meanwhile
             return b""
-        self._long_files.note(uri, len(first))
+        self._note_length(uri, len(first))
         return first if len(first) < most else b""
 
     def read_range(self, uri: str, offset: int, size: int) -> bytes:
@@ -280,7 +281,7 @@ class ObjectStoreFilesystem(StoreQueries):
         it counts for a minute only. The second value is what the file is now, None if that is not
         known.
         """
-        found = self._long_files.last_look(uri)
+        found = self._found_long.get(uri)
         if found is not None:
             with suppress(ModularTFError):  # it is no longer there, or shorter
                 return self._version(uri, found)
@@ -320,5 +321,5 @@ class ObjectStoreFilesystem(StoreQueries):
         """Return a URI for writing; reject one that can only be a directory, without a request."""
         if uri.endswith("/") or depth_of(uri) <= self.workarounds.root_depth:
             raise self._refused("new_writable_file", uri, "a file needs a name")
-        self._long_files.forget(uri)
+        self._forget(uri)
         return uri

@@ -6,9 +6,9 @@ is as a POSIX filesystem would.
 
 from __future__ import annotations
 
+import math
 import os
 import re
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
@@ -19,9 +19,10 @@ from modular_tf.errors import (
     PermissionDeniedError,
 )
 from modular_tf.filesystem.child_names import Listing, store_listing, warn_left_out
+from modular_tf.filesystem.stat_cache import StatCache
+from modular_tf.filesystem.statistics import FileStatistics
 from modular_tf.filesystem.uri import dirname
 from modular_tf.filesystem.workarounds.filesystem import NO_MESSAGE, WorkaroundFilesystem
-from modular_tf.filesystem.workarounds.long_files import LongFiles
 from modular_tf.filesystem.workarounds.store_lookup import (
     DIRECTORY,
     KINDS,
@@ -35,13 +36,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
-    from modular_tf.filesystem.statistics import FileStatistics
     from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.loading.workarounds import Workarounds
 
 _FIRST_BLOCK = 1 << 20  # bytes of a file to ask for before its length is known
 _READABLE_FOR_SECONDS = 60.0
-_MAX_DIRECTORIES = 4096
+_FOUND_FOR_SECONDS = 60.0
+_RECENT_SECONDS = 1.0
 
 
 class StoreQueries(WorkaroundFilesystem):
@@ -59,19 +60,35 @@ class StoreQueries(WorkaroundFilesystem):
         self._lookup, self._lookup_of_kind = LOOKUPS[way], KINDS[way]
         missing = workarounds.missing_store_message
         self._missing_store_message = re.compile(missing or NO_MESSAGE)
-        self._readable_until: dict[str, float] = {}
+        self._readable = StatCache[bool](_READABLE_FOR_SECONDS)  # directories with readable files
         self._most_at_first = min(_FIRST_BLOCK, workarounds.max_read or _FIRST_BLOCK)
-        self._long_files = LongFiles(self._most_at_first)
+        # Of long files, for which a first read would be made for nothing: what was found, which a
+        # reader verifies, and how long they are.
+        self._found_long = StatCache[FileStatistics](_FOUND_FOR_SECONDS)
+        self._long = StatCache[int](math.inf)
 
     # -- looking ------------------------------------------------------------------------------
 
     def _look(self, uri: str, operation: str = "look") -> FileStatistics | None:
         """Return the statistics of a path, None if nothing exists there."""
-        change = self._long_files.last_change
+        version = self._found_long.version
         found = self._look_by(self._lookup, uri, operation)
-        if found is not None:
-            self._long_files.note(uri, found.length, found, change)
+        if found is not None and self._note_length(uri, found.length):
+            self._found_long.put(uri, found, version)
         return found
+
+    def _note_length(self, uri: str, length: int) -> bool:
+        """Remember how long a file is; return whether it is long."""
+        if length < self._most_at_first:
+            self._long.forget(uri)
+            return False
+        self._long.put(uri, length, self._long.version)
+        return True
+
+    def _forget(self, uri: str) -> None:
+        """Forget a file that is about to change, or has changed."""
+        self._found_long.forget(uri)
+        self._long.forget(uri)
 
     def _kind(self, uri: str, operation: str = "look") -> FileStatistics | None:
         """Return statistics that need not tell more than file or directory; None for nothing."""
@@ -101,8 +118,7 @@ class StoreQueries(WorkaroundFilesystem):
         A directory is there if a listing says so, which the store may refuse. Nothing is asked
         twice in a directory whose files may be read.
         """
-        until = self._readable_until.get(dirname(uri), 0.0)
-        if self._needs_length() or time.monotonic() < until:
+        if self._needs_length() or self._readable.get(dirname(uri)):
             return
         try:
             with self._plain_reader(uri) as file:
@@ -116,9 +132,7 @@ class StoreQueries(WorkaroundFilesystem):
         """Note that the files beside a missing one may be read; raise if there is no bucket."""
         if self.is_missing_store(error):
             raise error
-        if len(self._readable_until) >= _MAX_DIRECTORIES:
-            self._readable_until.clear()
-        self._readable_until[dirname(uri)] = time.monotonic() + _READABLE_FOR_SECONDS
+        self._readable.put(dirname(uri), found=True, version=self._readable.version)
 
     def is_missing_store(self, error: NotFoundError) -> bool:
         """Return whether an error means that the whole bucket or container is not there."""
@@ -176,11 +190,13 @@ class StoreQueries(WorkaroundFilesystem):
 
     def was_file_just_now(self, uri: str) -> bool:
         """Return whether a look of the last second found a file; nothing changed it here since."""
-        return self._long_files.is_recent(uri)
+        found = self._found_long.get(uri, _RECENT_SECONDS)
+        return found is not None and not found.is_directory
 
     def flush_caches(self) -> None:
         """Forget what was seen, and clear the caches in the plugin."""
-        self._long_files.clear()
+        self._found_long.clear()
+        self._long.clear()
         super().flush_caches()
 
     def get_file_size(self, uri: str) -> int:
@@ -192,7 +208,7 @@ class StoreQueries(WorkaroundFilesystem):
         if self.workarounds.length_by_size and not uri.endswith("/"):
             with suppress(ModularTFError):
                 if length := super().get_file_size(uri):  # 0 may be that of a directory
-                    self._long_files.note(uri, length)
+                    self._note_length(uri, length)
                     return length
         return self._found_file(operation, uri).length
 
