@@ -22,13 +22,11 @@ from modular_tf.filesystem.child_names import checked_listing, incomplete, unnam
 from modular_tf.filesystem.overlap import Overlap, is_link, overlap
 from modular_tf.filesystem.statistics import DeletedCounts
 from modular_tf.filesystem.uri import join_path, parse_uri, split_last
-from modular_tf.filesystem.whole_reads import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from modular_tf.filesystem.configuration import Option
-    from modular_tf.filesystem.files import RandomAccessFile
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.filesystem.transactions import Transaction
 
@@ -250,22 +248,6 @@ def _is_directory(fs: Filesystem, uri: str) -> bool:
         return fs.is_directory(uri)
     except ModularTFError:
         return False
-
-
-def read_file(filesystem: Filesystem, uri: str) -> bytes:
-    """Return the bytes of a whole file."""
-    with filesystem.new_random_access_file(uri) as file:
-        return read_whole(file, lambda: filesystem.get_file_size(uri))
-
-
-def open_and_read(filesystem: Filesystem, uri: str, size: int) -> tuple[RandomAccessFile, bytes]:
-    """Open an existing file and read up to `size` bytes from its start."""
-    file = filesystem.new_random_access_file(uri)
-    try:
-        return file, file.read(0, size)
-    except BaseException:
-        file.close()
-        raise
 
 
 def get_file_size(fs: Filesystem, uri: str) -> int:

@@ -9,13 +9,20 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.errors import ModularTFError
+from modular_tf.errors import ModularTFError, NotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+    from collections.abc import (  # type: ignore[attr-defined,unused-ignore]
+        Buffer,
+        Callable,
+        Iterator,
+    )
     from types import TracebackType
 
     from typing_extensions import Self
+
+SHORT_FILE = 64 << 10
+"""Bytes: a file that is shorter is read whole without a question for its length."""
 
 
 class _Closable(ABC):
@@ -160,6 +167,49 @@ def known_length(file: RandomAccessFile) -> int | None:
     """Return `file.known_length()`, None if an object of the user's does not have the method."""
     ask = getattr(file, "known_length", None)
     return None if ask is None else ask()
+
+
+def read_rest(
+    file: RandomAccessFile, start: int, length: Callable[[], int], first: int = SHORT_FILE
+) -> bytes:
+    """Return all bytes of a file from an offset on, by as few reads as its length allows.
+
+    Args:
+        file: What to read.
+        start: The offset.
+        length: Returns the length of the file in bytes. It is called where the file does not know
+            its length and holds more than the first read brings.
+        first: Bytes of the first read of such a file; one that is shorter is read by it alone.
+    """
+    known = known_length(file)
+    if known is not None and (start < known or not start):
+        return file.read(start, known - start)
+    data = file.read(start, first)
+    if len(data) < first:
+        return data
+    return read_on(file, start, data, length)
+
+
+def read_on(file: RandomAccessFile, start: int, first: bytes, length: Callable[[], int]) -> bytes:
+    """Return all bytes from `start` on, where `first` was read there and more may follow.
+
+    A long file is read again from `start` in one piece, because joining two pieces would copy it.
+    """
+    try:
+        expected = length() - start
+    except NotFoundError:  # deleted since it was opened: it still reads
+        expected = 0
+    if expected > len(first):
+        return file.read(start, expected)
+    # Some lengths lie, such as that of a file in /proc.
+    return first + b"".join(blocks(file, start + len(first)))
+
+
+def blocks(file: RandomAccessFile, start: int = 0, size: int = 512 << 10) -> Iterator[bytes]:
+    """Yield the bytes of a file from `start` to its end, `size` of them at a time."""
+    while block := file.read(start, size):
+        yield block
+        start += len(block)
 
 
 def appended(file: WritableFile) -> int | None:

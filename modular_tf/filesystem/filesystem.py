@@ -14,7 +14,8 @@ from modular_tf.errors import UnimplementedError
 from modular_tf.filesystem import defaults
 from modular_tf.filesystem.child_names import Listing
 from modular_tf.filesystem.copying import copy_through
-from modular_tf.filesystem.fetch_times import FetchTimes
+from modular_tf.filesystem.files import read_rest
+from modular_tf.filesystem.readahead import FIRST_BLOCK, FetchTimes, read_ahead
 from modular_tf.filesystem.same_file import TWO_PATH_OPERATIONS, skip_same_file
 from modular_tf.filesystem.uri import clean_path, parse_uri
 
@@ -82,6 +83,31 @@ class Filesystem:
         """Open an existing file for reading."""
         raise self._unimplemented("new_random_access_file", uri)
 
+    def open_input(
+        self, uri: str, first_block: int = FIRST_BLOCK, size: int | None = None
+    ) -> RandomAccessFile:
+        """Open an existing file for reading, read ahead where its bytes come by a network.
+
+        Args:
+            uri: The file.
+            first_block: Bytes that are read ahead at first.
+            size: Bytes that the file is known to have, past which nothing is read ahead; by default
+                what the file knows when it was opened.
+        """
+        return read_ahead(self, self.new_random_access_file(uri), first_block, size)
+
+    def read_first(self, uri: str, n: int) -> tuple[bytes, RandomAccessFile | None]:
+        """Return up to `n` bytes from the start of a file, and the file, open as by `open_input`.
+
+        None stands for a file that has no more bytes and is closed again.
+        """
+        file = self.open_input(uri)
+        try:
+            return file.read(0, n), file
+        except BaseException:
+            file.close()
+            raise
+
     def new_writable_file(self, uri: str) -> WritableFile:
         """Create a file, or empty an existing one, for writing."""
         raise self._unimplemented("new_writable_file", uri)
@@ -96,7 +122,8 @@ class Filesystem:
 
     def read_file(self, uri: str) -> bytes:
         """Return the bytes of a whole file, by as few calls as the filesystem allows."""
-        return defaults.read_file(self, uri)
+        with self.new_random_access_file(uri) as file:
+            return read_rest(file, 0, lambda: self.get_file_size(uri))
 
     def read_range(self, uri: str, offset: int, size: int) -> bytes:
         """Return up to `size` bytes from `offset`, by as few calls as the filesystem allows.
@@ -105,13 +132,6 @@ class Filesystem:
         """
         with self.new_random_access_file(uri) as file:
             return file.read(offset, size)
-
-    def open_and_read(self, uri: str, size: int) -> tuple[RandomAccessFile, bytes]:
-        """Open an existing file and read up to `size` bytes, 2 or more, from its start.
-
-        By as few calls as the filesystem allows; the bytes are fewer only where the file ends.
-        """
-        return defaults.open_and_read(self, uri, size)
 
     def open(
         self,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.abi.status_codes import Code
 from modular_tf.errors import ModularTFError, collected
 from modular_tf.filesystem.child_names import clean_names
+from modular_tf.filesystem.files import SHORT_FILE, read_on
 from modular_tf.filesystem.open_writers import OpenWriters
 from modular_tf.filesystem.plugin_files import (
     PluginReadOnlyMemoryRegion,
@@ -18,9 +19,7 @@ from modular_tf.filesystem.plugin_files import (
 )
 from modular_tf.filesystem.plugin_settings import PluginSettings
 from modular_tf.filesystem.scheme import is_of_this_machine
-from modular_tf.filesystem.short_file import ShortFile
 from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
-from modular_tf.filesystem.whole_reads import SHORT_FILE, read_on
 from modular_tf.native._dlpack import stat_path
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.interruptible import Release, address_of, opened
@@ -121,10 +120,12 @@ class PluginFilesystem(PluginSettings):
         with file:
             return read_on(file, 0, first, lambda: self.get_file_size(uri))
 
-    def open_and_read(self, uri: str, size: int) -> tuple[RandomAccessFile, bytes]:
-        """Open an existing file and read up to `size` bytes from its start."""
-        first, file = read_first(self, self._handle, uri, size)
-        return file or ShortFile(self, uri), first
+    def read_first(self, uri: str, n: int) -> tuple[bytes, RandomAccessFile | None]:
+        """Return up to `n` bytes from the start of a file, and the file; by one call if short."""
+        if n >= SHORT_FILE or not is_of_this_machine(self.scheme):
+            return super().read_first(uri, n)
+        first, file = read_first(self, self._handle, uri, n + 1 if n else 2)
+        return first[:n], file
 
     def new_writable_file(self, uri: str) -> WritableFile:
         """Create a file, or empty an existing one, for writing."""

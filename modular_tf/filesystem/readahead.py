@@ -1,5 +1,11 @@
 """Reading of files of a network in blocks that grow while reads are sequential.
 
+Every face of the package reads through this module. `Filesystem.open_input(uri)` opens a file for
+random access and reads it ahead where its bytes come by a network; `Filesystem.open`, `GFile`, the
+files of `modular_tf.fsspec` and `fs cat` read from what it returns. Who opened a file by
+`new_random_access_file` gets the same from `read_ahead(filesystem, file)`, and
+`modular_tf.filesystem.streams.FileReader` makes a buffered `io` object of either.
+
 Where a read begins at the end of the one before, the next block is twice as long. After a jump it
 is short again: a reader of small parts far from each other would wait for bytes that it never
 reads. Where reads jump forward again and again, over fewer bytes than come while a request is on
@@ -9,16 +15,19 @@ its way, as a reader of some columns of a table does, blocks hold what lies betw
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.filesystem.fetch_times import TELLING, FetchTimes
 from modular_tf.filesystem.files import RandomAccessFile, known_length
 from modular_tf.filesystem.scheme import is_of_this_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+    from collections.abc import (  # type: ignore[attr-defined,unused-ignore]
+        Buffer,
+        Iterator,
+    )
     from contextlib import AbstractContextManager
 
     from modular_tf.filesystem.filesystem import Filesystem
@@ -38,6 +47,40 @@ MOST_BYTES = 1 << 25
 # One short jump forward may be chance; two, with at most one other jump between, are a habit.
 _SHORT_JUMP, _OTHER_JUMP, _HABIT, _MOST_HABIT = 2, -1, 3, 4
 
+_MEASURED_FROM = 1 << 18
+"""Bytes from which on the duration of a read shows the throughput too."""
+
+_MOST_TIMES = 8  # what a read shows of: longer ones than it by this factor
+
+
+class FetchTimes:
+    """Latency and throughput of the reads of one filesystem. [any thread]
+
+    Attributes:
+        reach: Bytes that come within one latency. To read through a hole that is shorter takes less
+            time than a read of its own after it. 0 until a read was measured.
+    """
+
+    def __init__(self) -> None:
+        self._latency = float("inf")
+        self.reach = 0
+
+    @contextmanager
+    def measured(self, n: int) -> Iterator[None]:
+        """Measure the read of `n` bytes in the block, unless it fails."""
+        start = monotonic()
+        yield
+        self.note(n, monotonic() - start)
+
+    def note(self, n: int, seconds: float) -> None:
+        """Learn from a read; one that is shorter than the reach changes it by little."""
+        self._latency = latency = min(self._latency, seconds)
+        if n >= _MEASURED_FROM:
+            transfer = max(seconds - latency, latency / _MOST_TIMES)
+            shown = int(n * latency / transfer)
+            reach = self.reach
+            self.reach = shown if n >= reach else reach + (shown - reach) * n // (4 * reach)
+
 
 class ReadaheadFile(RandomAccessFile):
     """A file whose last blocks are kept in memory. [any thread]; one read at a time
@@ -47,7 +90,7 @@ class ReadaheadFile(RandomAccessFile):
 
     Args:
         file: What to read; it is closed with this object.
-        size: Bytes that it is known to have, behind which nothing is read ahead; None where its
+        size: Bytes that it is known to have, past which nothing is read ahead; None where its
             length is not known.
         first: Bytes of the first block.
         most: Bytes that are kept at most.
@@ -165,7 +208,7 @@ class ReadaheadFile(RandomAccessFile):
     def _measured(self, offset: int, n: int) -> AbstractContextManager[None]:
         """Measure a read, unless it is short: the last bytes may come from memory."""
         n = min(n, self._end - offset)
-        return self._times.measured(n) if n >= TELLING else nullcontext()
+        return self._times.measured(n) if n >= _MEASURED_FROM else nullcontext()
 
     def _fetched(self, offset: int, length: int) -> bytes:
         """Read a block and keep it, instead of the one that it continues."""
@@ -183,15 +226,20 @@ class ReadaheadFile(RandomAccessFile):
 
 
 def read_ahead(
-    filesystem: Filesystem, file: RandomAccessFile, first: int = FIRST_BLOCK
+    filesystem: Filesystem,
+    file: RandomAccessFile,
+    first: int = FIRST_BLOCK,
+    size: int | None = None,
 ) -> RandomAccessFile:
     """Return a file of a filesystem, read ahead where its bytes come by a network.
 
     Args:
         filesystem: Where the file was opened.
-        file: What to read; it is closed with what is returned.
+        file: What to read; it is closed with the result.
         first: Bytes of the first block.
+        size: Bytes that the file is known to have, where the caller knows better than the file.
     """
     if is_of_this_machine(filesystem.scheme):
         return file
-    return ReadaheadFile(file, known_length(file), first, times=filesystem.fetch_times)
+    size = known_length(file) if size is None else size
+    return ReadaheadFile(file, size, first, times=filesystem.fetch_times)

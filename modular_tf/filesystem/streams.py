@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
+import sys
 from typing import IO, TYPE_CHECKING, Any
 
 from modular_tf.errors import AlreadyExistsError
-from modular_tf.filesystem.files import known_length
-from modular_tf.filesystem.readahead import read_ahead
-from modular_tf.filesystem.whole_reads import read_on
+from modular_tf.filesystem.files import known_length, read_rest
+from modular_tf.filesystem.scheme import is_of_this_machine
 from modular_tf.filesystem.writer_streams import StreamWriter, TextWriter, WriterStream
 from modular_tf.redaction import redacted
 
@@ -27,16 +27,22 @@ class ReaderStream(io.RawIOBase):
 
     Args:
         file: What to read.
-        size: Tells the file's size in bytes; asked when it matters and the file does not know it.
+        length: The length of the file in bytes, past which nothing is read; or a function that
+            returns it, for a file that may grow, which is called when the file does not know it.
     """
 
-    def __init__(self, file: RandomAccessFile, size: Callable[[], int]) -> None:
+    def __init__(self, file: RandomAccessFile, length: int | Callable[[], int]) -> None:
         super().__init__()
         self._file = file
-        self._size = size
+        self._length = length
+        self._end = length if isinstance(length, int) else None
         self._position = 0
-        self.name = redacted(file.uri)
         self.mode = "rb"
+
+    @property
+    def name(self) -> str:
+        """The URI, without secrets."""
+        return redacted(self._file.uri)
 
     def readable(self) -> bool:
         """Return True: the stream can be read."""
@@ -49,6 +55,8 @@ class ReaderStream(io.RawIOBase):
     def readinto(self, buffer: Buffer) -> int:
         """Fill `buffer` from the position, without a copy."""
         self._check_open()
+        if self._end is not None:  # no request only finds the end
+            buffer = memoryview(buffer).cast("B")[: max(0, self._end - self._position)]
         count = self._file.readinto(self._position, buffer)
         self._position += count
         return count
@@ -59,19 +67,21 @@ class ReaderStream(io.RawIOBase):
         raise io.UnsupportedOperation("not writable")
 
     def readall(self) -> bytes:
-        """Return all that is left, read in one call where the size is known."""
+        """Return all that is left, read in one call where the length is known."""
         self._check_open()
         start = self._position
-        known = known_length(self._file)
-        if known is not None:
-            data = self._file.read(start, max(0, known - start))
+        if self._end is not None:
+            data = self.piece(start, self._end)
         else:
-            # A file that fits the first block needs no question for its size: it ends short.
-            data = self._file.read(start, _FIRST_BLOCK)
-            if len(data) == _FIRST_BLOCK:
-                data = read_on(self._file, start, data, self._size)
+            data = read_rest(self._file, start, self._size, _FIRST_BLOCK)
         self._position = start + len(data)  # last: what fails before can be tried again
         return data
+
+    def piece(self, start: int, n: int) -> bytes:
+        """Return up to `n` bytes from `start`, wherever the position is."""
+        if self._end is not None:
+            n = min(n, self._end - start)
+        return self._file.read(start, n) if n > 0 else b""
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move to `offset` from the start, the position or the end."""
@@ -79,14 +89,19 @@ class ReaderStream(io.RawIOBase):
         if whence == io.SEEK_CUR:
             offset += self._position
         elif whence == io.SEEK_END:
-            known = known_length(self._file)
-            offset += self._size() if known is None else known
+            offset += self._size()
         elif whence != io.SEEK_SET:
             raise ValueError(f"whence is {whence}; 0, 1 and 2 are known")
         if offset < 0:
             raise ValueError(f"cannot seek to {offset}, before the start of {self.name!r}")
         self._position = offset
         return offset
+
+    def _size(self) -> int:
+        if isinstance(self._length, int):
+            return self._length
+        known = known_length(self._file)
+        return self._length() if known is None else known
 
     def tell(self) -> int:
         """Return the position in bytes."""
@@ -104,6 +119,63 @@ class ReaderStream(io.RawIOBase):
     def _check_open(self) -> None:
         if self.closed:
             raise ValueError("I/O operation on closed file.")
+
+
+def buffered(
+    filesystem: Filesystem,
+    file: RandomAccessFile,
+    length: int | Callable[[], int],
+    buffer_size: int = DEFAULT_BUFFER,
+) -> io.BufferedReader:
+    """Return a buffered reader of a file that `filesystem.open_input` has opened.
+
+    Args:
+        filesystem: Where the file was opened.
+        file: What to read; it is closed with the result.
+        length: As of `ReaderStream`.
+        buffer_size: In bytes.
+    """
+    if is_of_this_machine(filesystem.scheme):  # in C alone
+        return io.BufferedReader(ReaderStream(file, length), buffer_size)
+    return FileReader(file, length, buffer_size)
+
+
+class FileReader(io.BufferedReader):
+    """A buffered reader of a `RandomAccessFile`, which it closes. [creating thread]
+
+    A long read goes straight into the memory of the caller, and by one read of the file: io would
+    read the last part of it on its own.
+
+    Args:
+        file: What to read, as `Filesystem.open_input` returns it.
+        length: As of `ReaderStream`.
+        buffer_size: In bytes.
+    """
+
+    raw: ReaderStream
+
+    def __init__(
+        self,
+        file: RandomAccessFile,
+        length: int | Callable[[], int],
+        buffer_size: int = DEFAULT_BUFFER,
+    ) -> None:
+        super().__init__(ReaderStream(file, length), buffer_size)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return up to `size` bytes, all that is left without one."""
+        if size is None or size < DEFAULT_BUFFER:
+            return super().read(size)
+        start = self.tell()
+        data = self.raw.piece(start, size)
+        self.seek(start + len(data))
+        return data
+
+
+def reset(reader: io.BufferedReader, position: int) -> None:
+    """Discard a buffer that may be out of date, and move to a position."""
+    reader.seek(sys.maxsize)  # within its buffer, io would not move the stream below
+    reader.seek(position)
 
 
 def open_stream(
@@ -155,11 +227,13 @@ def _parse_mode(mode: str) -> tuple[str, bool]:
 
 def _open_binary(filesystem: Filesystem, uri: str, action: str, buffer_size: int) -> Any:
     if action == "r":
-        file = filesystem.new_random_access_file(uri)
-        if buffer_size:
-            file = read_ahead(filesystem, file)
-        raw = ReaderStream(file, lambda: filesystem.get_file_size(uri))
-        return io.BufferedReader(raw, buffer_size) if buffer_size else raw
+
+        def length() -> int:
+            return filesystem.get_file_size(uri)
+
+        if not buffer_size:
+            return ReaderStream(filesystem.new_random_access_file(uri), length)
+        return buffered(filesystem, filesystem.open_input(uri), length, buffer_size)
     position = 0
     if action == "a":
         position = filesystem.get_file_size(uri) if filesystem.path_exists(uri) else 0

@@ -16,20 +16,23 @@ from modular_tf.errors import (
     ClosedError,
     InvalidArgumentError,
     ModularTFError,
+    NotFoundError,
+    OutOfRangeError,
     PermissionDeniedError,
 )
 from modular_tf.filesystem.files import (
     GivenUpByException,
+    RandomAccessFile,
     give_up,
     is_failure_of,
     is_stored_by_close,
 )
-from modular_tf.filesystem.short_file import ShortFile
+from modular_tf.filesystem.streams import buffered, reset
 from modular_tf.gfile.path_arguments import PathArgument, as_uri
-from modular_tf.gfile.read_buffer import FIRST_BLOCK, LARGEST_BLOCK, ReadBuffer
 from modular_tf.service.default import default_service
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Buffer, Iterable  # type: ignore[attr-defined,unused-ignore]
 
     from typing_extensions import Self
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 _READING = frozenset(("r", "r+", "a+", "w+"))
 _WRITING = frozenset(("a", "w", "r+", "a+", "w+"))
 _MODES = _READING | _WRITING
+_BUFFER = 64 << 10
 
 
 class GFile(GivenUpByException):
@@ -61,8 +65,8 @@ class GFile(GivenUpByException):
     """
 
     __slots__ = (
-        "_action", "_binary", "_closed", "_failure", "_mode", "_name", "_reader", "_service",
-        "_writer", "_wrote",
+        "_action", "_binary", "_closed", "_failure", "_mode", "_name", "_position", "_reader",
+        "_service", "_writer", "_wrote",
     )  # fmt: skip
 
     def __init__(
@@ -77,7 +81,8 @@ class GFile(GivenUpByException):
         self._name = name
         self._mode = mode
         self._service = service
-        self._reader: ReadBuffer | None = None
+        self._reader: io.BufferedReader | None = None
+        self._position = 0  # of the next read; the reader is opened there
         self._writer: WritableFile | None = None
         self._wrote = False
         self._closed = False
@@ -131,69 +136,74 @@ class GFile(GivenUpByException):
             UnicodeDecodeError: In text mode, the bytes are not UTF-8 or end within a character.
         """
         count = operator.index(n)
-        reader = self._reader
-        if reader is None:
-            if count == -1:
-                return self._read_whole()
-            reader = self._begin(count)
-        begin = reader.position
+        if count < -1:
+            raise InvalidArgumentError(f"read: the number of bytes is negative: {count}")
+        begin = self._position
         try:
-            data = reader.read_rest() if count == -1 else reader.read(count)
+            if self._reader is None and not begin and not self.writable():
+                data = self._read_first(count)
+            else:
+                data = (self._reader or self._open_reader()).read(count)
+            self._position = begin + len(data)
             return data if self._binary else data.decode()
         except BaseException as error:
-            _restore_position(reader, begin, error)
+            self._restore(begin, error)
             raise
 
-    def _read_whole(self) -> Any:
-        """Return the whole file, of which nothing was read before; it is closed again then."""
+    def _read_first(self, count: int) -> bytes:
+        """Return the start of a file, or all of it; a short one of this machine by one call."""
         uri = self._uri_to_read()
         filesystem = self._filesystem(uri)
-        data = filesystem.read_file(uri)
-        reader = ReadBuffer(ShortFile(filesystem, uri), self.size)
-        reader.position = len(data)
-        self._reader = reader
-        try:
-            return data if self._binary else data.decode()
-        except BaseException as error:
-            _restore_position(reader, 0, error)
-            raise
+        if count == -1:
+            return filesystem.read_file(uri)
+        data, file = filesystem.read_first(uri, count)
+        if file is not None:
+            self._use(filesystem, file, len(data))
+        return data
 
     def readinto(self, buffer: Buffer) -> int:
         """Fill a writable buffer with the next bytes; return their number, 0 at the end."""
-        reader = self._reader or self._begin()
-        begin = reader.position
+        begin = self._position
         try:
-            with memoryview(buffer) as view, view.cast("B") as target:
-                data = reader.read(len(target))
-                target[: len(data)] = data
-            return len(data)
+            count = (self._reader or self._open_reader()).readinto(buffer)
+            self._position = begin + count
         except BaseException as error:
-            _restore_position(reader, begin, error)
+            self._restore(begin, error)
             raise
+        return count
 
     def readline(self) -> Any:
         r"""Return the next line with its `\n`; empty at the end of the file."""
-        reader = self._reader or self._begin()
-        begin = reader.position
+        begin = self._position
         try:
-            line = reader.readline()
+            line = (self._reader or self._open_reader()).readline()
+            self._position = begin + len(line)
             if self._binary:
                 return line
             text = line.decode()
             return text.replace("\r", "") if "\r" in text else text
         except BaseException as error:
-            _restore_position(reader, begin, error)
+            self._restore(begin, error)
             raise
 
     def readlines(self) -> list[Any]:
         """Return all lines from here on."""
-        reader = self._reader or self._begin()
-        begin = reader.position
+        begin = self._position
         try:
             return list(iter(self.readline, b"" if self._binary else ""))
         except BaseException as error:
-            _restore_position(reader, begin, error)
+            self._restore(begin, error)
             raise
+
+    def _restore(self, begin: int, error: BaseException) -> None:
+        """Move the position back to before a failed read, so that it can be tried again.
+
+        As in TensorFlow, the next read after a decoding error finds what follows.
+        """
+        if not isinstance(error, UnicodeDecodeError):
+            self._position = begin
+            if self._reader is not None:
+                reset(self._reader, begin)
 
     def __iter__(self) -> Self:
         return self
@@ -221,23 +231,39 @@ class GFile(GivenUpByException):
         reader = self._reader or self._open_reader()
         if (offset is None) == (position is None):
             raise TypeError("seek() takes either an offset or a position")
-        distance = operator.index(position if offset is None else offset)  # type: ignore[arg-type]
+        wanted = operator.index(position if offset is None else offset)  # type: ignore[arg-type]
         if whence == 1:
-            distance += reader.position
+            wanted += self._position
         elif whence == 2:  # noqa: PLR2004 - io.SEEK_END
-            distance += self.size()
+            wanted += self.size()
         elif whence != 0:
             raise InvalidArgumentError(f"whence is 0, 1 or 2; found {whence!r}")
-        reader.seek(distance)
+        if wanted < 0:
+            raise InvalidArgumentError(f"seek: position {wanted} lies before the start")
+        if wanted:
+            reader.seek(wanted - 1)  # where a byte is only if the file is that long
+            if not reader.peek(1):
+                self._position = self.size()
+                reset(reader, self._position)
+                if wanted > self._position:
+                    raise OutOfRangeError(
+                        f"seek: position {wanted} lies past the end, which is {self._position}"
+                    )
+                return
+        reader.seek(wanted)
+        self._position = wanted
 
     def tell(self) -> int:
         """Return the position of the next read or, where the mode has no reads, write.
 
         A file that is only written is opened by this, and in mode "w" emptied.
         """
-        if self.readable():
-            return (self._reader or self._open_reader()).position
-        return (self._writer or self._open_writer()).tell()
+        if not self.readable():
+            return (self._writer or self._open_writer()).tell()
+        self._require_open()
+        if self._reader is None and not self._position:
+            self._open_reader()
+        return self._position
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -245,8 +271,7 @@ class GFile(GivenUpByException):
         """Add text (as UTF-8) or bytes at the end."""
         writer = self._writer or self._open_writer()
         data = file_content.encode() if isinstance(file_content, str) else file_content
-        if self._reader is not None:
-            self._reader.forget()
+        self._reset_reader()
         try:
             writer.append(memoryview(data))
         except Exception as error:
@@ -263,8 +288,7 @@ class GFile(GivenUpByException):
         """Hand on what was written, so that readers see it."""
         if self._writer is not None:
             self._writer.flush()
-        if self._reader is not None:
-            self._reader.forget()
+        self._reset_reader()
 
     # -- opening and closing ------------------------------------------------------------------
 
@@ -318,22 +342,36 @@ class GFile(GivenUpByException):
             self._writer, self._failure = None, None
             give_up(writer)
 
-    def _open_reader(self) -> ReadBuffer:
+    def _open_reader(self) -> io.BufferedReader:
         uri = self._uri_to_read()
-        file = self._filesystem(uri).new_random_access_file(uri)
-        self._reader = ReadBuffer(file, self.size)
-        return self._reader
+        filesystem = self._filesystem(uri)
+        file: RandomAccessFile
+        try:
+            # What is written through this file must be seen: no block of it is kept.
+            file = (
+                filesystem.new_random_access_file(uri)
+                if self.writable()
+                else filesystem.open_input(uri)
+            )
+        except NotFoundError:
+            if not self._position:
+                raise
+            file = _Ended(uri)  # it was read to its end before it was removed
+        return self._use(filesystem, file, self._position)
 
-    def _begin(self, n: int = 0) -> ReadBuffer:
-        """Open the file for a read of `n` bytes, and read its first block with the same call."""
-        # A long read goes into no block. What is written through this file leaves an open reader as
-        # it was, and would be seen by one that is opened anew.
-        if n >= LARGEST_BLOCK or self.writable():
-            return self._open_reader()
-        uri = self._uri_to_read()
-        file, first = self._filesystem(uri).open_and_read(uri, max(n, FIRST_BLOCK))
-        self._reader = ReadBuffer(file, self.size, first)
-        return self._reader
+    def _use(
+        self, filesystem: Filesystem, file: RandomAccessFile, position: int
+    ) -> io.BufferedReader:
+        reader = buffered(filesystem, file, self.size, _BUFFER)
+        if position:
+            reader.seek(position)
+        self._reader = reader
+        return reader
+
+    def _reset_reader(self) -> None:
+        """Discard the buffer: the file may have changed."""
+        if self._reader is not None:
+            reset(self._reader, self._position)
 
     def _uri_to_read(self) -> str:
         self._require_open()
@@ -377,10 +415,15 @@ class GFile(GivenUpByException):
         return (self._service or default_service()).filesystem_for(uri)
 
 
-def _restore_position(reader: ReadBuffer, begin: int, error: BaseException) -> None:
-    """Move the position back to before a failed read, except for a decoding error.
+class _Ended(RandomAccessFile):
+    """A file that is gone, and was read to its end."""
 
-    As in TensorFlow, the next read then finds what follows.
-    """
-    if not isinstance(error, UnicodeDecodeError):
-        reader.position = begin
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+
+    def readinto(self, offset: int, buffer: Buffer) -> int:  # noqa: ARG002
+        """Return 0."""
+        return 0
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modular_tf.filesystem.fetch_times import FetchTimes
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.filesystem.readahead import (
     FIRST_BLOCK,
     LARGEST_BLOCK,
     LARGEST_BLOCK_OVER_HOLES,
     MOST_BYTES,
+    FetchTimes,
     ReadaheadFile,
     read_ahead,
 )

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.errors import ClosedError, ModularTFError, NotFoundError, UnavailableError
+from modular_tf.errors import ClosedError, ModularTFError, NotFoundError
 from modular_tf.filesystem import plugin_files
-from modular_tf.filesystem.files import RandomAccessFile
+from modular_tf.filesystem.files import SHORT_FILE, RandomAccessFile
 from modular_tf.filesystem.filesystem import Filesystem
-from modular_tf.filesystem.whole_reads import SHORT_FILE
 from modular_tf.filesystem.workarounds import readers
 from modular_tf.filesystem.workarounds.readers import PiecewiseReader, read_and_ask
 from modular_tf.native.ffi import ffi, lib
@@ -104,55 +103,6 @@ def test_a_file_of_python_is_read_whole_by_the_length_that_it_knows():
 
     assert Store("py", "mine").read_file("py://f") == bytes(3 * SHORT_FILE)
     assert asked == [(0, 3 * SHORT_FILE), "closed"]
-
-
-def test_a_short_file_is_closed_by_its_first_read(place):
-    uri = place.write("f", b"content")
-    file, first = place.fs.open_and_read(uri, 64)
-
-    assert (first, place.fs.open_count) == (b"content", 0)
-    buffer = bytearray(3)
-    assert (file.read(4, 9), file.readinto(4, buffer), place.fs.open_count) == (b"ent", 3, 1)
-    file.close()
-    assert (bytes(buffer), place.fs.open_count) == (b"ent", 0)
-    with pytest.raises(ClosedError):
-        file.read(0, 1)
-
-
-def test_a_short_file_that_is_gone_has_ended(place):
-    uri = place.write("f", b"content")
-    file, _ = place.fs.open_and_read(uri, 64)
-    place.fs.delete_file(uri)
-
-    assert (file.read(7, 9), file.readinto(7, bytearray(9))) == (b"", 0)
-
-
-def test_a_long_file_stays_open_after_its_first_read(place):
-    uri = place.write("f", b"content")
-    file, first = place.fs.open_and_read(uri, 4)
-
-    assert (first, place.fs.open_count, file.read(4, 9)) == (b"cont", 1, b"ent")
-    file.close()
-    assert place.fs.open_count == 0
-
-
-def test_a_file_of_python_whose_first_read_fails_is_closed():
-    closed = []
-
-    class File(RandomAccessFile):
-        def readinto(self, offset, buffer):
-            raise UnavailableError("no network")
-
-        def close(self):
-            closed.append(True)
-
-    class Store(Filesystem):
-        def new_random_access_file(self, _uri):
-            return File()
-
-    with pytest.raises(UnavailableError):
-        Store("py", "mine").open_and_read("py://f", 9)
-    assert closed
 
 
 def test_a_file_is_asked_about_when_all_of_it_has_come():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.errors import ClosedError, InvalidArgumentError, NotFoundError
-from modular_tf.gfile.read_buffer import FIRST_BLOCK
+from modular_tf.gfile.file import _BUFFER as FIRST_BLOCK
 
 if TYPE_CHECKING:
     from modular_tf.gfile import GfileFunctions

@@ -249,8 +249,6 @@ class WorkaroundFilesystem(PluginFilesystem):
             )
         return file
 
-    open_and_read = Filesystem.open_and_read  # with the reader above
-
     def _needs_length(self) -> bool:
         variable = self.workarounds.bounded_reads_variable
         return variable is not None and variable in self._environment

@@ -1,0 +1,174 @@
+"""Reads of a `GFile` against Python's own file over the same bytes."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modular_tf import gfile
+from modular_tf.errors import OutOfRangeError, UnavailableError
+from modular_tf.filesystem.files import RandomAccessFile
+from modular_tf.filesystem.statistics import FileStatistics
+from modular_tf.gfile import file as file_module
+from modular_tf.service.service import PluginService
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer, Callable, Iterator  # type: ignore[attr-defined,unused-ignore]
+
+CONTENTS = st.lists(st.sampled_from([b"\n", b"a", b"line\n", b"xyz" * 5]), max_size=60).map(
+    b"".join
+)
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("read"), st.integers(0, 80)),
+        st.tuples(st.just("readline"), st.just(0)),
+        st.tuples(st.just("rest"), st.just(0)),
+        st.tuples(st.just("seek"), st.integers(0, 400)),
+    ),
+    max_size=25,
+)
+# Files of "ram" are read as they are, those of "zz" are read ahead.
+SCHEMES = st.sampled_from(["ram", "zz"])
+
+
+class BytesFile(RandomAccessFile):
+    """A random-access file, some of whose reads fail, that remembers what it was asked."""
+
+    uri = "zz://f"
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def readinto(self, offset: int, buffer: Buffer) -> int:
+        view = memoryview(buffer)
+        self._store.asked.append((offset, len(view)))
+        if len(self._store.asked) in self._store.failures:
+            raise UnavailableError("the connection was reset")
+        piece = self._store.content[offset : offset + len(view)]
+        view[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        pass
+
+
+class Store:
+    """A filesystem of one file."""
+
+    def __init__(self) -> None:
+        self.reset(b"")
+
+    def reset(self, content: bytes, failures: set[int] = frozenset()) -> None:
+        self.content = content
+        self.failures = failures
+        self.asked: list[tuple[int, int]] = []
+
+    def new_random_access_file(self, _: str) -> BytesFile:
+        return BytesFile(self)
+
+    def stat(self, _: str) -> FileStatistics:
+        return FileStatistics(len(self.content), 1, is_directory=False)
+
+
+@pytest.fixture(scope="module")
+def store() -> Store:
+    return Store()
+
+
+@pytest.fixture(scope="module")
+def stored(store: Store) -> Iterator[gfile.GfileFunctions]:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        PluginService(bundled=False) as service,
+    ):
+        patch.setattr(file_module, "_BUFFER", 4)
+        service.register_filesystem("zz", store)
+        service.register_filesystem("ram", store)
+        yield gfile.using(service)
+
+
+@settings(deadline=None)
+@given(scheme=SCHEMES, content=CONTENTS, operations=OPERATIONS)
+def test_reads_what_a_python_file_reads(
+    store: Store,
+    stored: gfile.GfileFunctions,
+    scheme: str,
+    content: bytes,
+    operations: list[tuple[str, int]],
+) -> None:
+    store.reset(content)
+    reader = stored.GFile(f"{scheme}://f", "rb")
+    model = io.BytesIO(content)
+    for name, argument in operations:
+        if name == "seek":
+            model.seek(min(argument, len(content)))
+            if argument > len(content):
+                with pytest.raises(OutOfRangeError):
+                    reader.seek(argument)
+            else:
+                reader.seek(argument)
+        elif name == "read":
+            assert reader.read(argument) == model.read(argument)
+        elif name == "readline":
+            assert reader.readline() == model.readline()
+        else:
+            assert reader.read() == model.read()
+        assert reader.tell() == model.tell()
+
+
+@settings(deadline=None)
+@given(
+    scheme=SCHEMES,
+    content=CONTENTS,
+    operations=OPERATIONS,
+    failures=st.sets(st.integers(0, 60)),
+)
+def test_a_read_that_failed_loses_nothing_when_it_is_tried_again(
+    store: Store,
+    stored: gfile.GfileFunctions,
+    scheme: str,
+    content: bytes,
+    operations: list[tuple[str, int]],
+    failures: set[int],
+) -> None:
+    store.reset(content, failures)
+    reader = stored.GFile(f"{scheme}://f", "rb")
+    model = io.BytesIO(content)
+    for name, argument in operations:
+        if name == "read":
+            found = until_it_succeeds(lambda n=argument: reader.read(n))
+            assert found == model.read(argument)
+        elif name == "readline":
+            assert until_it_succeeds(reader.readline) == model.readline()
+        elif name == "rest":
+            assert until_it_succeeds(reader.read) == model.read()
+
+
+def until_it_succeeds(read: Callable[[], bytes]) -> bytes:
+    while True:
+        try:
+            return read()
+        except UnavailableError:
+            continue
+
+
+def test_a_short_file_is_read_whole_without_its_size(
+    store: Store, stored: gfile.GfileFunctions
+) -> None:
+    store.reset(b"short")
+    store.stat = None  # type: ignore[assignment,method-assign]
+    try:
+        assert stored.GFile("ram://f", "rb").read() == b"short"
+    finally:
+        del store.stat
+
+
+def test_a_long_file_is_read_in_one_piece(store: Store, stored: gfile.GfileFunctions) -> None:
+    store.reset(b"y" * 100_000)
+
+    assert stored.GFile("ram://f", "rb").read() == b"y" * 100_000
+    assert store.asked[-1] == (0, 100_000)
