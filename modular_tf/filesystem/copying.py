@@ -1,25 +1,35 @@
-"""Copying a file, within one filesystem or between two."""
+"""Copying one file: within a filesystem, between two, to and from this machine.
+
+The functions, from the narrow to the wide:
+
+- `read_all(location, write)` hands a file's bytes on, and raises if they are not one version of it.
+- `write_whole(fs, target, write)` creates or replaces a file: whole, or as it was.
+- `copy_through(...)` is both together: the bytes pass through this process.
+- `copy_file(source, target)` has a store that serves both copy by itself, else it copies through.
+
+A local path is `modular_tf.filesystem.local_files.local(path)`, as source or as target.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from modular_tf.errors import (
+    AbortedError,
     DataLossError,
     InternalError,
     ModularTFError,
     NotFoundError,
 )
-from modular_tf.filesystem.copy_watch import CopyWatch
 from modular_tf.filesystem.files import give_up, known_length
-from modular_tf.filesystem.overlap import Overlap, overlap
+from modular_tf.filesystem.location import Location, Overlap, overlap
 from modular_tf.filesystem.python_errors import error_for
 from modular_tf.filesystem.readahead import LARGEST_BLOCK
 from modular_tf.filesystem.scheme import is_of_this_machine
-from modular_tf.filesystem.unchanged import UnchangedSource
 from modular_tf.filesystem.uri import basename, join_path
 
 if TYPE_CHECKING:
@@ -28,15 +38,57 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.files import RandomAccessFile, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
 
-    _WayOfWriting = Callable[[Filesystem, str, "_Contents"], None]
+COPY_BLOCK = 1 << 22
+"""Bytes in memory at a time, where the source is of this machine."""
 
-COPY_BLOCK = 1 << 20
-"""Bytes in memory at a time, where nothing else is said and the source is of this machine."""
+UNFINISHED = ".mtf-copy-"
+"""How the names of files begin that hold a copy until it is whole."""
 
-_UNFINISHED = ".mtf-copy-"
+_ONE_REQUEST = 1 << 17  # bytes that every plugin reads by one request, so of one version
+
+
+class CopyWatch:
+    """Callbacks that follow one copy, by the thread that makes it. This base class ignores them.
+
+    What a method raises ends the copy, and leaves the target as a failure does.
+    """
+
+    def begun(self, length: int | None) -> None:
+        """Take the length of the source in bytes; None where it is not known."""
+
+    def advance(self, n_bytes: int) -> None:
+        """Take the number of bytes of a piece that the target's plugin has accepted."""
+
+    def storing(self) -> None:
+        """Note that all bytes were accepted: now the target is closed, which may upload it."""
+
+    def unfinished(self, uri: str | None, *, is_new: bool = True) -> None:
+        """Take the name of a file that is not whole; None: there is none any more.
+
+        Args:
+            uri: Its name.
+            is_new: The copy made it, so it is to be deleted. False for one that was there and may
+                be a device or a pipe.
+        """
+
+    def whole(self) -> None:
+        """Note that the target is whole, before its source is deleted."""
 
 
 _NOBODY = CopyWatch()
+
+
+def copy_file(source: Location, target: Location, watch: CopyWatch = _NOBODY) -> bool | None:
+    """Copy one file to where no directory is known to be; an existing target file is replaced.
+
+    Returns:
+        Whether it was copied through this process, reported to `watch`; None where the store copied
+        it. False where both may be one file, and nothing was done.
+    """
+    if source.shares_store_with(target):
+        source.filesystem.copy_file(source.uri, target.uri)
+        return None
+    return copy_through(*source, *target, watch, is_landing=True)
 
 
 def copy(source_fs: Filesystem, source: str, target_fs: Filesystem, target: str) -> None:
@@ -49,11 +101,8 @@ def copy(source_fs: Filesystem, source: str, target_fs: Filesystem, target: str)
         NotFoundError: The source, or the directory of the target, does not exist.
     """
     if source_fs is not target_fs:
-        target = inside_directory(target_fs, target, source)
-    if source_fs.shares_store_with(target_fs):
-        source_fs.copy_file(source, target)
-    else:
-        copy_through(source_fs, source, target_fs, target, is_landing=True)
+        target = _inside_directory(target_fs, target, source)
+    copy_file(Location(source_fs, source), Location(target_fs, target))
 
 
 def copy_through(
@@ -66,19 +115,16 @@ def copy_through(
     *,
     is_landing: bool = False,
 ) -> bool:
-    """Copy the bytes through this process.
+    """Copy the bytes through this process; a target directory is copied into.
 
-    A target directory is copied into. After a failure nothing is left of a new target. A file that
-    was there before keeps its content in a store that keeps a file when it is closed, and where
-    files are renamed: there the copy has a name of its own beside it until it is whole. Elsewhere a
-    torn target is deleted.
+    After a failure the target is as `write_whole` leaves it.
 
     Args:
         source_fs: Where the source is.
         source: A file.
         target_fs: Where the target shall be.
         target: Its name.
-        watch: Told of what is done.
+        watch: Follows the copy.
         block: Bytes in memory at a time; by default `COPY_BLOCK`, or what a reader of the source's
             store reads ahead at most, of which it brings parts at once.
         is_landing: The target is known to be no directory; it is not asked about.
@@ -93,103 +139,135 @@ def copy_through(
     """
     with source_fs.new_random_access_file(source) as reader:
         if not is_landing:
-            target = inside_directory(target_fs, target, source)
+            target = _inside_directory(target_fs, target, source)
         if _may_be_one_file(source_fs, source, target_fs, target):
             return False
-        blocks = _Blocks(reader, block or _block_of(source_fs))
-        unchanged = UnchangedSource(source_fs, source, blocks.length)
-        watch.begun(blocks.length)
+        contents = _Contents(source_fs, source, reader, block)
+        watch.begun(contents.length)
         # Read first: a source that cannot be read must not cost the target its content.
-        blocks.read_next()
-        write_to = _way_of_writing(target_fs, source, target)
-        write_to(target_fs, target, _Contents(blocks, unchanged, watch))
+        contents.read_next()
+
+        def write(writer: WritableFile) -> None:
+            contents.pass_on(writer.append, watch)
+
+        # The source is such a file where renaming it has come to a copy after all.
+        is_unfinished = basename(source).startswith(UNFINISHED)
+        write_whole(target_fs, target, write, watch, may_rename=not is_unfinished)
     return True
 
 
-def append_contents(fs: Filesystem, source: str, writer: WritableFile, block: int) -> None:
-    """Append all bytes of a file to an open one.
+def read_all(
+    source: Location,
+    write: Callable[[memoryview], object],
+    watch: CopyWatch = _NOBODY,
+    block: int | None = None,
+) -> None:
+    """Pass all bytes of a file on, block by block.
 
     Args:
-        fs: Where the source is.
         source: A file.
-        writer: Gets its bytes.
-        block: Bytes in memory at a time.
+        write: Called with each block, which is valid until it returns.
+        watch: Follows the reading.
+        block: Bytes in memory at a time, as of `copy_through`.
 
     Raises:
         AbortedError: The source changed meanwhile.
         DataLossError: The source gave fewer bytes than it said it has.
     """
-    with fs.new_random_access_file(source) as reader:
-        blocks = _Blocks(reader, block)
-        unchanged = UnchangedSource(fs, source, blocks.length)
-        blocks.read_next()
-        _Contents(blocks, unchanged, _NOBODY).append_all(writer)
+    with source.filesystem.new_random_access_file(source.uri) as reader:
+        contents = _Contents(*source, reader, block)
+        watch.begun(contents.length)
+        contents.read_next()
+        contents.pass_on(write, watch)
 
 
-def _block_of(fs: Filesystem) -> int:
-    return COPY_BLOCK if is_of_this_machine(fs.scheme) else LARGEST_BLOCK
+class _Contents:
+    """The contents of a file, one block after the other in the same memory.
 
+    A file of this machine stays the one that was opened, and may lose its end meanwhile, as a log
+    that is rotated. In an object store each request gets the version of its moment: pieces of two
+    versions would be joined. There a file that is short, or whose length is not known, needs no
+    `stat`.
+    """
 
-class _Blocks:
-    """The contents of a file, one block after the other in the same memory."""
-
-    def __init__(self, reader: RandomAccessFile, block: int) -> None:
-        self._reader = reader
-        self.length = known_length(reader)
-        size = block if self.length is None else max(1, min(block, self.length))
+    def __init__(
+        self, fs: Filesystem, uri: str, reader: RandomAccessFile, block: int | None
+    ) -> None:
+        self._fs, self._uri, self._reader = fs, uri, reader
+        self.length = length = known_length(reader)
+        if block is None:
+            block = COPY_BLOCK if is_of_this_machine(fs.scheme) else LARGEST_BLOCK
+        size = block if length is None else max(1, min(block, length))
         self._buffer = memoryview(bytearray(size))
-        self.done = 0
+        self._current = self._buffer[:0]
+        self._done = 0
         self._is_over = False
-        self.current = self._buffer[:0]
+        is_long = length is not None and length > _ONE_REQUEST
+        self._before = fs.stat(uri) if is_long and fs.is_object_store else None
+        if self._before is not None and self._before.length != length:
+            raise _changed(uri)
+        self._is_here = length is None and is_of_this_machine(fs.scheme)
+        if self._is_here:
+            with suppress(ModularTFError):
+                self._before = fs.stat(uri)
 
     def read_next(self) -> None:
-        """Read the next block into `current`, which is empty behind the end."""
-        if self._is_over or self.done == self.length:
-            self.current = self._buffer[:0]
+        """Read the next block, which is empty past the end."""
+        if self._is_over or self._done == self.length:
+            self._current = self._buffer[:0]
             return
-        count = self._reader.readinto(self.done, self._buffer)
+        count = self._reader.readinto(self._done, self._buffer)
         if not 0 <= count <= len(self._buffer):  # it would copy for ever, or garbage
             raise InternalError(
                 f"read gave {count} bytes where {len(self._buffer)} were asked for",
                 operation="read",
             )
-        self.done += count
+        self._done += count
         self._is_over = count < len(self._buffer)  # a short read is the end
-        if self._is_over and self.length is not None and self.done < self.length:
+        if self._is_over and self.length is not None and self._done < self.length:
             raise DataLossError(
-                f"read {self._reader.uri!r}: it ended after {self.done} of {self.length} bytes;"
+                f"read {self._reader.uri!r}: it ended after {self._done} of {self.length} bytes;"
                 " try again",
                 path=self._reader.uri,
                 operation="read",
             )
-        self.current = self._buffer[:count]
+        self._current = self._buffer[:count]
+
+    def pass_on(self, write: Callable[[memoryview], object], watch: CopyWatch) -> None:
+        """Pass on all blocks; raise if the source has changed since it was opened."""
+        while self._current:
+            write(self._current)
+            watch.advance(len(self._current))
+            self.read_next()
+        if self._before is None or (self._is_here and self._done >= self._before.length):
+            return
+        # The system tells lengths of some files that cannot be read, and these do not change.
+        if self._fs.stat(self._uri) != self._before:
+            raise _changed(self._uri)
 
 
-class _Contents:
-    """What is written to a target, and who is told of it."""
+def require_all_read(file: IO[bytes], before: os.stat_result, n_read: int) -> None:
+    """Raise if an open file of this machine lost its end while it was read.
 
-    def __init__(self, blocks: _Blocks, unchanged: UnchangedSource, watch: CopyWatch) -> None:
-        self._blocks = blocks
-        self._unchanged = unchanged
-        self.watch = watch
+    Args:
+        file: Read to its end.
+        before: Its statistics before it was read.
+        n_read: How many bytes came.
 
-    def write_to(self, writer: WritableFile) -> None:
-        """Write all and close the writer; a failure before that stores nothing."""
-        try:
-            self.append_all(writer)
-            self.watch.storing()
-        except BaseException:
-            give_up(writer)
-            raise
-        writer.close()
+    Raises:
+        AbortedError: It gave fewer bytes than it had, and has changed.
+    """
+    if n_read >= before.st_size or not stat.S_ISREG(before.st_mode):
+        return
+    now = os.fstat(file.fileno())
+    if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+        raise _changed(str(file.name))
 
-    def append_all(self, writer: WritableFile) -> None:
-        """Write all; raise if the source is no longer what it was."""
-        while self._blocks.current:
-            writer.append(self._blocks.current)
-            self.watch.advance(len(self._blocks.current))
-            self._blocks.read_next()
-        self._unchanged.check(self._blocks.done)
+
+def _changed(uri: str) -> AbortedError:
+    return AbortedError(
+        f"read {uri!r}: it changed while it was read; try again", path=uri, operation="read"
+    )
 
 
 def write_whole(
@@ -197,87 +275,94 @@ def write_whole(
     target: str,
     write: Callable[[WritableFile], None],
     watch: CopyWatch = _NOBODY,
+    *,
+    may_rename: bool = True,
 ) -> None:
     """Create or replace a file by what `write` appends to it.
 
-    After a failure the target is what `copy_through` leaves of one.
+    After a failure nothing is left of a new target. A file that was there before keeps its content
+    in a store that keeps a file when it is closed, and where files are renamed: there the new one
+    has a name of its own beside it until it is whole. Elsewhere a torn target is deleted. An empty
+    file, which may be a device or a pipe, is written to and left empty.
 
     Args:
         fs: Where the target shall be.
         target: Its name.
         write: Called with the file; once more where the directory takes no file beside the target.
-        watch: Told when the file is being stored, and of what is to be deleted.
+        watch: Follows the storing, and takes the names of files that are to be deleted.
+        may_rename: Whether the new content may have a name of its own at first.
     """
-    _way_of_writing(fs, target, target)(fs, target, _Written(write, watch))
 
+    def fill(writer: WritableFile) -> None:
+        """Write all and close; a failure before that stores nothing."""
+        try:
+            write(writer)
+            watch.storing()
+        except BaseException:
+            give_up(writer)
+            raise
+        writer.close()
 
-class _Written(_Contents):
-    """What a function appends to a target."""
-
-    def __init__(self, write: Callable[[WritableFile], None], watch: CopyWatch) -> None:
-        self._write = write
-        self.watch = watch
-
-    def append_all(self, writer: WritableFile) -> None:
-        """Have the function write."""
-        self._write(writer)
-
-
-def _way_of_writing(fs: Filesystem, source: str, target: str) -> _WayOfWriting:
-    """Return how to write a file so that a failure leaves what is there now, if anything is."""
     if fs.is_object_store:
-        return _write_whole
+        fill(fs.new_writable_file(target))
+        return
+    length: int | None
     try:
         length = fs.stat(target).length
     except NotFoundError:
-        return _write_new
+        length = None
     except ModularTFError:
         length = -1
-    if length == 0:
-        return _write_empty
-    # The source is such a file where renaming it has come to a copy after all.
-    is_unfinished = basename(source).startswith(_UNFINISHED)
-    return _replace if fs.renames_files() and not is_unfinished else _write_new
+    if length and may_rename and fs.renames_files():
+        _replace(fs, target, fill, watch)
+    else:
+        _write_in_place(fs, target, fill, watch, is_empty=length == 0)
 
 
-def _write_whole(fs: Filesystem, target: str, contents: _Contents) -> None:
-    """Write a file of a store that keeps nothing of one that is discarded."""
-    contents.write_to(fs.new_writable_file(target))
+def _write_in_place(
+    fs: Filesystem,
+    target: str,
+    fill: Callable[[WritableFile], None],
+    watch: CopyWatch,
+    *,
+    is_empty: bool,
+) -> None:
+    """Write a file that cannot keep its content; a failure leaves none, or it empty as it was."""
+    writer = fs.new_writable_file(target)
+    watch.unfinished(target, is_new=not is_empty)
+    try:
+        fill(writer)
+    except BaseException:
+        with suppress(ModularTFError):
+            if not is_empty:
+                fs.delete_file(target)
+            elif fs.stat(target).length:  # a pipe has none, and opening it waits for a reader
+                fs.new_writable_file(target).close()
+        raise
+    finally:
+        watch.unfinished(None)
 
 
-def _write_new(fs: Filesystem, target: str, contents: _Contents) -> None:
-    """Write a file that is not there yet, or cannot be kept; a failure leaves none."""
-    _write(fs, target, contents, fs.delete_file, is_new=True)
-
-
-def _write_empty(fs: Filesystem, target: str, contents: _Contents) -> None:
-    """Write to an empty file, which a failure leaves empty; it may be a device or a pipe."""
-
-    def empty(uri: str) -> None:
-        if fs.stat(uri).length:  # a pipe has none, and opening it would wait for a reader
-            fs.new_writable_file(uri).close()
-
-    _write(fs, target, contents, empty, is_new=False)
-
-
-def _replace(fs: Filesystem, target: str, contents: _Contents) -> None:
+def _replace(
+    fs: Filesystem, target: str, fill: Callable[[WritableFile], None], watch: CopyWatch
+) -> None:
     """Write a file beside the target and rename it; a failure leaves the target as it was.
 
     Where the directory takes no new file the target itself is written.
     """
     # Not by `dirname`: the last part may be the first one too, as in ram://file.
     beside = "".join(target.rstrip("/").rpartition("/")[:2])
-    unfinished = f"{beside}{_UNFINISHED}{os.urandom(8).hex()}"
-    contents.watch.unfinished(unfinished)
-    paths = _local_paths(fs, unfinished, target)
+    unfinished = f"{beside}{UNFINISHED}{os.urandom(8).hex()}"
+    watch.unfinished(unfinished)
+    paths = _paths_on_disk(fs, unfinished, target)
     try:  # begins before the file exists: an interrupt may come between any two steps
         try:
             if paths is not None:  # its mode stays; until then nobody else reads what arrives
                 _create_private(paths[0], unfinished)
             writer = fs.new_writable_file(unfinished)
         except PermissionError:
-            return _write_new(fs, target, contents)
-        contents.write_to(writer)
+            return _write_in_place(fs, target, fill, watch, is_empty=False)
+        fill(writer)
         if paths is not None:
             with suppress(FileNotFoundError):
                 shutil.copymode(paths[1], paths[0])
@@ -287,7 +372,7 @@ def _replace(fs: Filesystem, target: str, contents: _Contents) -> None:
             fs.delete_file(unfinished)
         raise
     finally:
-        contents.watch.unfinished(None)
+        watch.unfinished(None)
 
 
 def _create_private(path: str, uri: str) -> None:
@@ -302,36 +387,15 @@ def _create_private(path: str, uri: str) -> None:
         raise error_for(error, path=uri, operation="new_writable_file") from error
 
 
-def _local_paths(fs: Filesystem, *uris: str) -> list[str] | None:
-    """Return the paths of files that the system knows; None of others. The last one is there."""
+def _paths_on_disk(fs: Filesystem, unfinished: str, target: str) -> tuple[str, str] | None:
+    """Return the paths of two files of this machine; None where the target is none."""
     if fs.scheme not in {"", "file"}:
         return None
-    paths = [fs.translate_name(uri) for uri in uris]
-    return paths if os.path.isfile(paths[-1]) else None
+    path = fs.translate_name(target)
+    return (fs.translate_name(unfinished), path) if os.path.isfile(path) else None
 
 
-def _write(
-    fs: Filesystem,
-    target: str,
-    contents: _Contents,
-    undo: Callable[[str], None],
-    *,
-    is_new: bool,
-) -> None:
-    """Write a file; call `undo(target)` after a failure, and raise that whatever comes of it."""
-    writer = fs.new_writable_file(target)
-    contents.watch.unfinished(target, is_new=is_new)
-    try:
-        contents.write_to(writer)
-    except BaseException:
-        with suppress(ModularTFError):
-            undo(target)
-        raise
-    finally:
-        contents.watch.unfinished(None)
-
-
-def inside_directory(fs: Filesystem, target: str, source: str) -> str:
+def _inside_directory(fs: Filesystem, target: str, source: str) -> str:
     """Return where a copy arrives: a directory takes it in under the source's name."""
     with suppress(ModularTFError):
         if fs.is_directory(target):
@@ -354,15 +418,11 @@ def _are_equal(a_fs: Filesystem, a: str, b_fs: Filesystem, b: str) -> bool:
         if a_fs.stat(a).length != b_fs.stat(b).length:
             return False
         with a_fs.new_random_access_file(a) as left, b_fs.new_random_access_file(b) as right:
-            return _hold_equal_bytes(left, right, max(_block_of(a_fs), _block_of(b_fs)))
+            offset = 0
+            while block := left.read(offset, COPY_BLOCK):
+                if block != right.read(offset, COPY_BLOCK):
+                    return False
+                offset += len(block)
+            return not right.read(offset, 1)
     except ModularTFError:
         return False
-
-
-def _hold_equal_bytes(left: RandomAccessFile, right: RandomAccessFile, size: int) -> bool:
-    offset = 0
-    while block := left.read(offset, size):
-        if block != right.read(offset, size):
-            return False
-        offset += len(block)
-    return not right.read(offset, 1)

@@ -11,12 +11,12 @@ from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
 from modular_tf.errors import UnimplementedError
-from modular_tf.filesystem import defaults
+from modular_tf.filesystem import defaults, trees
 from modular_tf.filesystem.child_names import Listing
 from modular_tf.filesystem.copying import copy_through
 from modular_tf.filesystem.files import read_rest
+from modular_tf.filesystem.location import TWO_PATH_OPERATIONS, skip_same_file
 from modular_tf.filesystem.readahead import FIRST_BLOCK, FetchTimes, read_ahead
-from modular_tf.filesystem.same_file import TWO_PATH_OPERATIONS, skip_same_file
 from modular_tf.filesystem.uri import clean_path, parse_uri
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class Filesystem:
 
     def recursively_create_dir(self, uri: str) -> None:
         """Create a directory and whatever parents are missing; fine where it exists."""
-        defaults.recursively_create_dir(self, uri)
+        trees.create_dirs(self, uri)
 
     def delete_file(self, uri: str) -> None:
         """Delete one file."""
@@ -189,7 +189,7 @@ class Filesystem:
 
     def delete_recursively(self, uri: str) -> DeletedCounts:
         """Delete a directory with all that is in it; tell how much could not be deleted."""
-        return defaults.delete_recursively(self, uri)
+        return trees.remove_entries(self, uri)
 
     @skip_same_file
     def rename_file(self, source: str, target: str) -> None:
@@ -212,6 +212,11 @@ class Filesystem:
         """Return whether it renames files itself, rather than by a copy and a deletion."""
         own = type(self).rename_file is not Filesystem.rename_file
         return own or "rename_file" in vars(self)
+
+    def removes_trees(self) -> bool:
+        """Return whether it removes directories itself, rather than entry by entry."""
+        own = type(self).delete_recursively is not Filesystem.delete_recursively
+        return own or "delete_recursively" in vars(self)
 
     # -- questions ----------------------------------------------------------------------------
 

@@ -11,8 +11,8 @@ from modular_tf.filesystem.child_names import IncompleteListingWarning, clean_na
 from modular_tf.filesystem.client_ops import ClientOps
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_fsspec_filesystem
+from modular_tf.filesystem.location import TWO_PATH_OPERATIONS, skip_same_file
 from modular_tf.filesystem.python_errors import error_for
-from modular_tf.filesystem.same_file import TWO_PATH_OPERATIONS, skip_same_file
 from modular_tf.filesystem.statistics import FileStatistics
 from modular_tf.redaction import without_secrets
 

@@ -18,7 +18,7 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.filesystem.overlap import Overlap, overlap
-from modular_tf.filesystem.tree_deletion import delete_tree
+from modular_tf.filesystem.trees import remove_tree
 from modular_tf.fsspec import paths
 from modular_tf.fsspec.patterns import Patterns
 from modular_tf.fsspec.survey import Survey
@@ -117,7 +117,7 @@ class Changes(Patterns):
     def _remove_tree(self, path: str, at_once: int) -> None:
         uri = self.uri(path)
         try:
-            left = delete_tree(self.filesystem, uri, at_once)
+            left = remove_tree(self.filesystem, uri, at_once)
         finally:
             self.forget_listings()
         if any(left):

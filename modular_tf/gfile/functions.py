@@ -17,10 +17,9 @@ from modular_tf.errors import (
 )
 from modular_tf.filesystem import copying
 from modular_tf.filesystem.child_names import reported_listing
-from modular_tf.filesystem.overlap import identity
+from modular_tf.filesystem.location import Location, entered
 from modular_tf.filesystem.scheme import scheme_of
-from modular_tf.filesystem.tree_deletion import delete_tree
-from modular_tf.gfile import moving
+from modular_tf.filesystem.trees import remove_tree, rename
 from modular_tf.gfile.file import GFile
 from modular_tf.gfile.path_arguments import PathArgument, as_uri, join
 from modular_tf.service.default import default_service
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from modular_tf.filesystem.child_names import Listing
     from modular_tf.filesystem.filesystem import Filesystem
-    from modular_tf.filesystem.overlap import Identity
+    from modular_tf.filesystem.location import Identity
     from modular_tf.filesystem.statistics import FileStatistics
 
 
@@ -161,12 +160,12 @@ class GfileFunctions:
         onerror: Callable[[ModularTFError], object] | None,
         above: tuple[Identity, ...],
     ) -> Iterator[tuple[str, list[str], list[str]]]:
-        known = identity(self._filesystem_for(uri), uri)
-        if known is not None and known in above:
+        try:
+            above = entered((self._filesystem_for(uri), uri), above)
+        except FailedPreconditionError as error:
             if onerror is not None:
-                onerror(_loop(uri))
+                onerror(error)
             return
-        above = above if known is None else (*above, known)
         try:
             subdirs, files = self._listed_by_kind(uri)
         except ModularTFError as error:
@@ -228,7 +227,7 @@ class GfileFunctions:
         uri = as_uri(path)
         service = self._service or default_service()
         at_once = service.calls_at_once(scheme_of(uri))
-        left = delete_tree(service.filesystem_for(uri), uri, at_once)
+        left = remove_tree(service.filesystem_for(uri), uri, at_once)
         if any(left):
             raise PermissionDeniedError(
                 f"rmtree {uri!r}: {left.undeleted_files} files and {left.undeleted_dirs} "
@@ -262,7 +261,8 @@ class GfileFunctions:
                 operation="rename_file",
             )
         self._require_free(target, "rename", overwrite=overwrite)
-        moving.rename(filesystem, source, target, service.calls_at_once(scheme_of(source)))
+        places = Location(filesystem, source), Location(filesystem, target)
+        rename(*places, service.calls_at_once(scheme_of(source)))
 
     def copy(
         self,
@@ -296,12 +296,6 @@ def _is_directory(filesystem: Filesystem, uri: str) -> bool:
         raise
     except ModularTFError:
         return False
-
-
-def _loop(uri: str) -> FailedPreconditionError:
-    return FailedPreconditionError(
-        f"walk {uri!r}: it leads back to a directory above it", path=uri, operation="get_children"
-    )
 
 
 def _no_directory(uri: str) -> NotFoundError:

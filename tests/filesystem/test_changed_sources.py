@@ -10,8 +10,7 @@ import fsspec
 import pytest
 
 from modular_tf import errors
-from modular_tf.filesystem.copy_watch import CopyWatch
-from modular_tf.filesystem.copying import copy_through
+from modular_tf.filesystem.copying import CopyWatch, copy_through
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 from tests.fsspec.far_store import TOP, FarStore, serve
 

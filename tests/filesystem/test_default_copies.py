@@ -18,8 +18,7 @@ from modular_tf.errors import (
     UnavailableError,
 )
 from modular_tf.filesystem import copying, defaults
-from modular_tf.filesystem.copy_watch import CopyWatch
-from modular_tf.filesystem.copying import copy_through
+from modular_tf.filesystem.copying import CopyWatch, copy_through
 from modular_tf.filesystem.readahead import LARGEST_BLOCK
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 

@@ -10,7 +10,7 @@ import pytest
 
 from modular_tf import gfile
 from modular_tf.errors import FailedPreconditionError, InvalidArgumentError
-from modular_tf.filesystem.overlap import Overlap, identity, is_link, is_one_name, overlap
+from modular_tf.filesystem.location import Overlap, identity, is_link, is_one_name, overlap
 from modular_tf.filesystem.python_filesystem import as_filesystem
 from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore

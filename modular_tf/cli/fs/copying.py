@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from modular_tf.cli.fs.place import Place
-    from modular_tf.filesystem.copy_watch import CopyWatch
+    from modular_tf.filesystem.copying import CopyWatch
     from modular_tf.filesystem.statistics import FileStatistics
 
 

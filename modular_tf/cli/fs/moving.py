@@ -11,7 +11,7 @@ from modular_tf.cli.fs.stream import refuse_overlap
 from modular_tf.cli.fs.transfers import watched
 from modular_tf.errors import AlreadyExistsError, FailedPreconditionError, UnimplementedError
 from modular_tf.filesystem.child_names import complete_listing
-from modular_tf.filesystem.copy_watch import CopyWatch
+from modular_tf.filesystem.copying import CopyWatch
 from modular_tf.filesystem.overlap import is_link
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from modular_tf.cli.text import counted
 from modular_tf.cli.transfer_progress import TransferProgress
 from modular_tf.concurrency.crew import Crew
 from modular_tf.errors import ModularTFError
-from modular_tf.filesystem.copy_watch import CopyWatch
+from modular_tf.filesystem.copying import CopyWatch
 from modular_tf.filesystem.scheme import is_of_this_machine
 
 if TYPE_CHECKING:

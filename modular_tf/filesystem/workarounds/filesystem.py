@@ -21,11 +21,12 @@ from modular_tf.errors import (
     PermissionDeniedError,
     collected,
 )
-from modular_tf.filesystem.copying import append_contents
+from modular_tf.filesystem.copying import read_all
 from modular_tf.filesystem.files import end
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.held_writer import HeldWriter, stored_by
 from modular_tf.filesystem.idle_threads import wait_until_idle
+from modular_tf.filesystem.location import Location
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.filesystem.stat_cache import StatCache
 from modular_tf.filesystem.statistics import FileStatistics
@@ -288,7 +289,7 @@ class WorkaroundFilesystem(PluginFilesystem):
         if not self.path_exists(uri):
             return self.new_writable_file(uri)
         writer = self._held_writer(uri, is_torn=True)
-        append_contents(self, uri, writer, _READ_BLOCK)
+        read_all(Location(self, uri), writer.append, block=_READ_BLOCK)
         writer.begin_with_held()
         return writer
 

@@ -22,7 +22,7 @@ from modular_tf.errors import (
 )
 from modular_tf.filesystem.child_names import FILE_AND_DIRECTORY, complete_listing, incomplete
 from modular_tf.filesystem.filesystem import Filesystem
-from modular_tf.filesystem.overlap import Overlap, overlap
+from modular_tf.filesystem.location import Overlap, overlap
 from modular_tf.filesystem.uri import basename, dirname, join_path
 from modular_tf.filesystem.workarounds.readers import empty_region, read_and_ask
 from modular_tf.filesystem.workarounds.store_lookup import DIRECTORY, depth_of, store_uri

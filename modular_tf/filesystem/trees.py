@@ -1,0 +1,936 @@
+"""Whole trees: walked, copied, compared, moved and removed, once for all faces.
+
+- `Walk` yields what is in trees, in order, directories listed together.
+- `Copying` copies trees while they are listed; with `is_equal` only what differs, and it collects
+  what the target has beyond the source.
+- `Removal` removes trees, deepest first; `remove_tree` is one removal with TensorFlow's counts.
+- `rename` moves within a filesystem, entry by entry where the filesystem refuses; `move_all` moves
+  anything anywhere; `move_file` one file.
+
+All take their threads from a `Job`, and what they cannot do or leave out is in `Job.failures`; the
+rest goes on. The rules they have in common: places are one by identity (`location`), links are
+never followed by what removes, a link back to a directory above it ends a walk there, and of a name
+that is a file and a directory, or of a key that no path leads to, nothing is left out in silence.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field, replace
+from enum import Enum, auto
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from modular_tf.concurrency.crew import Crew
+from modular_tf.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InternalError,
+    InvalidArgumentError,
+    ModularTFError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnimplementedError,
+)
+from modular_tf.filesystem.child_names import (
+    FILE_AND_DIRECTORY,
+    Listing,
+    checked_listing,
+    complete_listing,
+)
+from modular_tf.filesystem.copying import CopyWatch, copy_file
+from modular_tf.filesystem.jobs import Job
+from modular_tf.filesystem.location import (
+    Identity,
+    Location,
+    Overlap,
+    entered,
+    identity,
+    is_link,
+    overlap,
+    refuse_overlap,
+)
+from modular_tf.filesystem.scheme import is_of_this_machine, scheme_of
+from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from modular_tf.filesystem.filesystem import Filesystem
+
+    Take = Callable[[str], bool]
+    """Whether a file is worked on, by its path below the root, without a slash before it."""
+
+FILE_LEFT_OUT = f"{FILE_AND_DIRECTORY}; the file was left out"
+"""The report of a name that is both, where the directory is taken."""
+
+# No system or store has paths this long: a tree that is deeper has no end.
+_MAX_URI = 1 << 14
+
+
+# -- walking ----------------------------------------------------------------------------------
+
+
+class Facts(Enum):
+    """What a walk finds out about the names in a directory."""
+
+    NONE = auto()
+    """Nothing else."""
+
+    KIND = auto()
+    """Whether each is a directory, which a walk of several levels needs."""
+
+    STATISTICS = auto()
+    """Length and time too."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """A file or directory of a walk.
+
+    Attributes:
+        location: Where it is.
+        facts: Its statistics; None if they were not wanted, or cannot be had. Where a walk asks
+            for kinds, length and time may be 0.
+        depth: How many levels it lies below where the walk began.
+        children: The entries of a directory, while the walk is there; None if it was not listed.
+        above: The identities of the directories above it.
+    """
+
+    location: Location
+    facts: FileStatistics | None
+    depth: int = 0
+    children: list[Entry] | None = None
+    above: tuple[Identity, ...] = ()
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is known to be a directory."""
+        return self.facts is not None and self.facts.is_directory
+
+    @property
+    def size(self) -> int:
+        """Bytes of a file; 0 for a directory, and where they are not known."""
+        return self.facts.length if self.facts and not self.facts.is_directory else 0
+
+
+class Walk:
+    """A walk through trees, each directory before its entries, in the order of the names.
+
+    Args:
+        job: Its threads, and the failures: what cannot be read does not stop the rest.
+        depth: How many levels are walked; None for all, 0 for the roots alone.
+        facts: What is found out about listed names. A directory's listing may have it; else each
+            name takes a call.
+    """
+
+    def __init__(
+        self, job: Job, *, depth: int | None = None, facts: Facts = Facts.STATISTICS
+    ) -> None:
+        self._job = job
+        self._depth = depth
+        self._facts = facts
+
+    def roots(self, locations: Iterable[Location]) -> list[Entry]:
+        """Return the entries where the walk begins; one that does not exist is a failure."""
+        found = []
+        look = _stat if self._depth == 0 else _stat_to_list
+        for outcome in Crew(self._job.at_once).run(look, list(locations)):
+            if outcome.error is not None:
+                self._job.fail(outcome.item.uri, outcome.error)
+                continue
+            facts, is_both = outcome.get()
+            if is_both:
+                self._job.fail(outcome.item.uri, FailedPreconditionError(FILE_LEFT_OUT))
+            found.append(Entry(outcome.item, facts))
+        return found
+
+    def through(self, roots: Sequence[Entry]) -> Iterator[Entry]:
+        """Yield the roots and all that is below them, as deep as wanted."""
+        stack = list(reversed(roots))
+        while stack:
+            entry = stack.pop()
+            if self._is_listed(entry):
+                if entry.children is None:
+                    coming = (one for one in reversed(stack) if one.children is None)
+                    together = islice(filter(self._is_listed, coming), self._job.at_once - 1)
+                    self._list([entry, *together])
+                stack.extend(reversed(entry.children or ()))
+            yield entry
+            entry.children = None  # its consumer is done; a whole tree would stay in memory
+
+    def _is_listed(self, entry: Entry) -> bool:
+        return entry.is_directory and (self._depth is None or entry.depth < self._depth)
+
+    def _list(self, directories: list[Entry]) -> None:
+        """List directories, those that are walked through next together with the first."""
+        for outcome in Crew(self._job.at_once).run(self._children, directories):
+            uri = outcome.item.location.uri
+            outcome.item.children = []
+            if outcome.error is not None:
+                self._job.fail(uri, outcome.error)
+                continue
+            outcome.item.children, left_out = outcome.get()
+            for reason in left_out:
+                self._job.fail(uri, FailedPreconditionError(reason))
+        if self._facts is Facts.NONE:
+            return
+        listed = (child for one in directories for child in one.children or ())
+        unknown = {id(child.location): child for child in listed if child.facts is None}
+        look = Location.stat if self._facts is Facts.STATISTICS else _kind_alone
+        for found in Crew(self._job.at_once).run(look, [one.location for one in unknown.values()]):
+            if found.error is None:
+                unknown[id(found.item)].facts = found.get()
+            # What is listed and not there is a link that leads nowhere, or gone meanwhile.
+            elif not isinstance(found.error, NotFoundError) and not is_link(*found.item):
+                self._job.fail(found.item.uri, found.error)
+
+    def _children(self, entry: Entry) -> tuple[list[Entry], list[str]]:
+        """Return the entries of a directory, and what of it no path leads to."""
+        above = entered(entry.location, entry.above)
+        fs, uri = entry.location
+        found = fs.listing(uri, with_statistics=self._facts is not Facts.NONE)
+        facts, depth = found.statistics, entry.depth + 1
+        children = [
+            Entry(entry.location.child(name), facts.get(name), depth, None, above)
+            for name in found.names
+        ]
+        return children, found.left_out
+
+
+def _kind_alone(location: Location) -> FileStatistics:
+    return FileStatistics(0, 0, location.filesystem.is_directory(location.uri))
+
+
+def _stat(location: Location) -> tuple[FileStatistics, bool]:
+    return location.stat(), False
+
+
+def _stat_to_list(location: Location) -> tuple[FileStatistics, bool]:
+    """Return the statistics of a place, and whether a file has the name of that directory too.
+
+    Raises:
+        InvalidArgumentError: It stands for buckets that cannot be listed.
+    """
+    fs, uri = location
+    scheme = scheme_of(uri)
+    if uri == f"{scheme}://" and not is_of_this_machine(scheme):
+        names: list[str] = []
+        with suppress(InvalidArgumentError, UnimplementedError):
+            names = fs.listing(uri, is_thorough=False).names
+        if not names:
+            raise InvalidArgumentError(
+                f"{fs.plugin} does not list what there is; name it: {uri}BUCKET/", path=uri
+            )
+    facts = location.stat()
+    if fs.is_file_and_directory(uri):
+        return FileStatistics(0, facts.mtime_nsec, is_directory=True), True
+    return facts, False
+
+
+# -- the work on trees ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A file or directory to work on.
+
+    Attributes:
+        source: Where it is.
+        target: Where it arrives; of a removal the same.
+        path: Its path below its root; empty for a root.
+        facts: Its statistics, where its directory's listing had them.
+        is_both: Its name is that of a file and of a directory.
+        root: The root; None for a root itself.
+        above: The identities of the directories above it.
+        is_there: Whether the target has something by this name, as far as is known.
+        there: Statistics of the target, where its directory's listing had them.
+    """
+
+    source: Location
+    target: Location
+    path: str = ""
+    facts: FileStatistics | None = None
+    is_both: bool = False
+    root: Item | None = None
+    above: tuple[Identity, ...] = ()
+    is_there: bool = True
+    there: FileStatistics | None = None
+
+    @property
+    def uri(self) -> str:
+        """What a failure is about."""
+        return self.source.uri
+
+    @classmethod
+    def at(cls, location: Location, path: str = "", facts: FileStatistics | None = None) -> Item:
+        """Return an item to remove."""
+        return cls(location, location, path, facts)
+
+    def entry(self, name: str, **known: object) -> Item:
+        """Return the item of an entry of this directory."""
+        path = f"{self.path}/{name}" if self.path else name
+        target = self.target.child(name)
+        return Item(self.source.child(name), target, path, **known)  # type: ignore[arg-type]
+
+
+@dataclass
+class _TreeWork:
+    """The steps of a job on trees. [any thread]
+
+    Attributes:
+        job: Takes the entries of directories as further work.
+        done: Called with each file that is done.
+        recursive: Directories are worked on too.
+        take: Which files; None for all. Where there is such a filter, directories stay.
+        dry_run: Nothing is changed; `done` is called with what would be.
+    """
+
+    job: Job
+    done: Callable[[Item], object] = lambda _: None
+    _: KW_ONLY
+    recursive: bool = True
+    take: Take | None = None
+    dry_run: bool = False
+
+    def run(self, items: Iterable[Item]) -> None:
+        """Work on items and all that is in them."""
+        roots = list(items)
+        self.job.totals.find(len(roots))
+        self.job.run(self.step, roots)
+
+    def step(self, item: Item) -> None:
+        """Work on a file, or begin to work on a directory."""
+        raise NotImplementedError
+
+    def _is_taken(self, item: Item) -> bool:
+        return not item.path or self.take is None or self.take(item.path)
+
+    def _is_both(self, item: Item) -> bool:
+        """Return whether a name is that of both; below the roots a listing shows it."""
+        if item.path or not self.recursive:
+            return item.is_both
+        return item.is_both or item.source.filesystem.is_file_and_directory(item.uri)
+
+
+# -- copying and comparing --------------------------------------------------------------------
+
+
+@dataclass
+class Copying(_TreeWork):
+    """Copies trees while they are listed. [any thread]
+
+    Of the place of an object store nobody asks whether it is a directory: opening it as a file
+    shows it, and a file needs no other request. Of a name that is both, the directory is copied.
+
+    Attributes:
+        is_move: The sources are removed afterwards; links to directories are left.
+        moves_files: Each file is moved, instead of copied. A target may be the source by another
+            name: to copy such a file and to remove it afterwards would lose it.
+        is_equal: Whether a target's file is like its source, by their statistics: it is not copied
+            then. Each directory is listed once on both sides, and only what both have takes calls
+            for its statistics, where the listings do not have them.
+        is_mirror: The target is to have nothing else: keys there that no path leads to are
+            collected too.
+        surplus: With `is_equal`, what only the target has.
+        staying: By directories of a mirror, what else each has that no path leads to.
+        behind_links: Links of the target to directories that have what the source lacks.
+        is_source_empty: Whether the root has no entries.
+    """
+
+    is_move: bool = False
+    moves_files: bool = False
+    is_equal: Callable[[FileStatistics, FileStatistics], bool] | None = None
+    is_mirror: bool = False
+    surplus: list[Item] = field(default_factory=list)
+    staying: list[tuple[str, list[str]]] = field(default_factory=list)
+    behind_links: list[Location] = field(default_factory=list)
+    is_source_empty: bool = False
+
+    def step(self, item: Item) -> None:
+        """Copy a file, or begin to copy a directory."""
+        if not item.path:
+            refuse_overlap(item.source, item.target, is_move=self.is_move)
+        if self._is_both(item):
+            if not item.path and self.recursive:
+                self.job.leave_out(item.uri, [FILE_LEFT_OUT])
+            self._enter(item)
+            return
+        is_taken = self._is_taken(item)
+        facts = self._facts(item, is_taken=is_taken)
+        if facts is not None and facts.is_directory:
+            self._enter(item)
+            return
+        if self.is_equal is not None and not item.path:
+            raise FailedPreconditionError("is no directory; copy it with fs cp", path=item.uri)
+        if not is_taken or self._is_there_already(item, facts):
+            self.job.totals.find(-1)
+            return
+        try:
+            self._copy_one(item, facts)
+        except FailedPreconditionError:
+            if facts is not None or not item.source.is_directory():
+                raise
+            self._enter(item)
+
+    def _facts(self, item: Item, *, is_taken: bool) -> FileStatistics | None:
+        """Return the statistics of the source; None where copying it shows as much."""
+        if item.facts is not None:
+            return item.facts
+        fs = item.source.filesystem
+        shows_itself = fs.is_object_store and not self.dry_run and not self.moves_files
+        is_compared = self.is_equal is not None and (item.is_there or not item.path)
+        if shows_itself and is_taken and not is_compared:
+            return None
+        facts = item.source.stat()
+        is_read = fs.is_object_store and not item.source.shares_store_with(item.target)
+        if facts.is_directory and is_read and not self.recursive:
+            return None if fs.is_file_and_directory(item.uri) else facts
+        return facts
+
+    def _is_there_already(self, item: Item, facts: FileStatistics | None) -> bool:
+        """Return whether the target is like the source."""
+        if self.is_equal is None or facts is None or not item.is_there:
+            return False
+        try:
+            return self.is_equal(facts, item.there or item.target.stat())
+        except NotFoundError:
+            return False
+
+    def _copy_one(self, item: Item, facts: FileStatistics | None) -> None:
+        if self.dry_run:
+            self.job.totals.end()
+        else:
+            with self.job.copying(item.target) as watch:
+                if self.moves_files:
+                    move_file(item.source, item.target, watch)
+                else:
+                    watch.begun(None if facts is None else facts.length)
+                    is_through = copy_file(item.source, item.target, watch)
+                    if is_through is None and facts is not None:
+                        self.job.totals.add_bytes(facts.length)
+        self.done(item)
+
+    def _enter(self, item: Item) -> None:
+        """Make the directory and add its entries."""
+        if not self.recursive:
+            raise FailedPreconditionError("is a directory; copy it with -r", path=item.uri)
+        if self.is_move and item.path and is_link(*item.source):
+            raise FailedPreconditionError("is a link to a directory, which a move leaves")
+        above, root = self._entered(item), item.root or item
+        if overlap(item.source, item.target) is Overlap.SAME:
+            raise FailedPreconditionError(f"{item.target.uri} is the same directory")
+        found = checked_listing(*item.source, with_statistics=True)
+        self.job.leave_out(item.uri, found.left_out)
+        there = self._listing_there(item)
+        taken = set(there.names)
+        if not item.path:
+            self.is_source_empty = not found.names
+        if self.is_equal is not None:
+            self._collect_surplus(item, found, there)
+        is_wanted = bool(found.names) or self.take is None
+        if is_wanted and not taken and not self.dry_run:
+            _make_directory(item.target, is_root=not item.path, is_empty=not found.names)
+        children = [
+            item.entry(
+                name,
+                facts=found.statistics.get(name),
+                is_both=name in found.both,
+                root=root,
+                above=above,
+                is_there=name in taken,
+                there=there.statistics.get(name),
+            )
+            for name in found.names
+        ]
+        different = [child for child in children if not self._is_known_to_be_equal(child)]
+        self.job.totals.find(len(different) - 1)
+        self.job.add(different)
+
+    def _entered(self, item: Item) -> tuple[Identity, ...]:
+        """Return `above` of the entries of a directory.
+
+        Raises:
+            FailedPreconditionError: By a link, it is a directory above it, or where the copy
+                arrives, or the target leads back into the source.
+        """
+        above = entered(item.source, item.above)
+        if item.root is None or above is item.above:
+            return above
+        if above[-1] == identity(*item.root.target):
+            raise FailedPreconditionError("is where the copy arrives, and was left out")
+        leads_back = overlap(item.root.source, item.target) is not Overlap.APART
+        if leads_back and is_link(*item.target):
+            raise FailedPreconditionError(
+                f"was left out, for {item.target.uri} is a link that leads back to the source"
+            )
+        return above
+
+    def _listing_there(self, item: Item) -> Listing:
+        """Return the listing of the target; empty where only its bucket is there."""
+        if self.is_equal is None or not item.is_there:
+            return Listing([])
+        fs, uri = item.target
+        try:
+            return fs.listing(uri, is_thorough=self.is_mirror, with_statistics=True)
+        except NotFoundError as error:
+            if fs.is_missing_store(error):
+                raise
+            return Listing([])
+
+    def _collect_surplus(self, item: Item, found: Listing, there: Listing) -> None:
+        surplus = sorted(set(there.names).difference(found.names))
+        if self.is_mirror:  # a name that is both goes with the surplus
+            kept = there._replace(both=there.both.intersection(found.names))
+            self.staying.append((item.target.uri, kept.left_out))
+        if surplus and item.path and is_link(*item.target):
+            self.behind_links.append(item.target)
+            return
+        for child in map(item.entry, surplus):
+            self.surplus.append(Item.at(child.target, child.path))
+
+    def _is_known_to_be_equal(self, item: Item) -> bool:
+        """Return whether listings show that the target has the same file."""
+        is_listed = item.there is not None and not item.is_both
+        return is_listed and self._is_there_already(item, item.facts)
+
+
+def _make_directory(target: Location, *, is_root: bool, is_empty: bool) -> None:
+    """Make the directory that a copied one becomes; one that exists is fine.
+
+    Args:
+        target: The directory.
+        is_root: Its parent may be missing.
+        is_empty: Nothing is to come into it. In an object store a directory is there as soon as
+            something is in it, and takes no request before.
+    """
+    filesystem = target.filesystem
+    if filesystem.is_object_store and not is_empty:
+        return
+    if is_root:
+        if not target.is_directory():
+            filesystem.recursively_create_dir(target.uri)
+        return
+    with suppress(AlreadyExistsError):
+        filesystem.create_dir(target.uri)
+
+
+# -- removing ---------------------------------------------------------------------------------
+
+
+@dataclass
+class Removal(_TreeWork):
+    """Removes trees while they are listed, or by one call where a filesystem has it. [any thread]
+
+    Of a link only the link is removed. A name that is a file and a directory goes as both. A root
+    is done when all of it is removed.
+
+    Attributes:
+        with_directories: Directories are removed in spite of a filter; one that is not empty then
+            is a failure.
+        by_entries: Not by the filesystem's own operation.
+        undeleted_files: URIs of files that could not be deleted.
+        undeleted_dirs: URIs of directories that could not be deleted.
+    """
+
+    with_directories: bool = False
+    by_entries: bool = False
+    undeleted_files: list[str] = field(default_factory=list)
+    undeleted_dirs: list[str] = field(default_factory=list)
+    _directories: list[Item] = field(default_factory=list)
+
+    @property
+    def _is_whole(self) -> bool:
+        return self.take is None and not self.dry_run
+
+    def run(self, items: Iterable[Item]) -> None:
+        """Remove items and all that is in them."""
+        super().run(items)
+        if self._is_whole or (self.with_directories and not self.dry_run):
+            by_depth: dict[int, list[Item]] = {}
+            for item in self._directories:
+                by_depth.setdefault(item.uri.rstrip("/").count("/"), []).append(item)
+            for depth in sorted(by_depth, reverse=True):
+                self.job.run(self._remove_directory, by_depth[depth])
+
+    def step(self, item: Item) -> None:
+        """Remove a file, or begin to remove a directory."""
+        if self._is_both(item):
+            if self.take is not None and not item.path:  # of others the listing was reported
+                self.job.leave_out(item.uri, [FILE_LEFT_OUT])
+            elif self.dry_run and self.take is None:
+                self._end_one(item)
+            self._enter(replace(item, is_both=True))
+            return
+        is_taken = self._is_taken(item)
+        if is_taken and not self.dry_run:
+            try:
+                is_directory = not self._is_removed(item)
+            except ModularTFError:
+                self.undeleted_files.append(item.uri)
+                raise
+        else:
+            is_directory = not is_link(*item.source) and _is_directory(item)
+            if is_taken and not is_directory and item.facts is None:
+                item.source.stat()  # whose error says that nothing is there
+        if is_directory:
+            self._enter(item)
+        elif is_taken:
+            self.job.totals.end()
+            self.done(item)
+        else:
+            self.job.totals.find(-1)
+
+    def _is_removed(self, item: Item) -> bool:
+        """Remove what is no directory; return False for a directory."""
+        fs, uri = item.source
+        if len(uri) > _MAX_URI:
+            raise InternalError(
+                f"delete_recursively: no tree is so deep: {uri[:60]!r}...",
+                plugin=fs.plugin,
+                operation="delete_recursively",
+            )
+        if fs.is_object_store and item.facts is None:  # a file takes no other request
+            try:
+                fs.delete_file(uri)
+            except FailedPreconditionError:
+                if item.source.is_directory():
+                    return False
+                raise
+        elif is_link(fs, uri) or not _is_directory(item):
+            fs.delete_file(uri)
+        else:
+            is_asked = self._is_whole and item.path and fs.disk_path(uri) is None
+            return bool(is_asked) and self._is_removed_as_link(fs, uri)
+        return True
+
+    @staticmethod
+    def _is_removed_as_link(fs: Filesystem, uri: str) -> bool:
+        """Return whether a directory was deleted as a link; the target of a link stays.
+
+        Only on the disk can links be told; elsewhere a directory refuses to be deleted like a file,
+        or, in stores that have nothing to delete by its name, is still there afterwards.
+
+        Raises:
+            PermissionDeniedError: It may be a link whose target must stay.
+        """
+        try:
+            fs.delete_file(uri)
+            return not fs.path_exists(uri)
+        except PermissionDeniedError:
+            raise
+        except ModularTFError:
+            return False
+
+    def _end_one(self, item: Item) -> None:
+        self.job.totals.find(1)
+        self.job.totals.end()
+        self.done(item)
+
+    def _enter(self, item: Item) -> None:
+        """Add what is in a directory, or remove it at once where that takes one call."""
+        fs, uri = item.source
+        if not self.recursive:
+            raise FailedPreconditionError("is a directory; remove it with -r", path=uri)
+        if self._is_whole and not self.by_entries and fs.removes_trees():
+            left = fs.delete_recursively(uri)
+            if any(left):
+                raise FailedPreconditionError(
+                    f"{left.undeleted_files} files and {left.undeleted_dirs} directories"
+                    " could not be removed",
+                    path=uri,
+                )
+            self.job.totals.end()
+            self.done(item)
+            return
+        self._directories.append(item)
+        needs_kinds = not (fs.is_object_store and self._is_whole)
+        found = checked_listing(fs, uri, with_statistics=needs_kinds)
+        reported = found if self.take is not None else found._replace(both=frozenset())
+        self.job.leave_out(uri, reported.left_out)
+        self.job.totals.find(len(found.names) - 1)
+        self.job.add(
+            item.entry(name, facts=found.statistics.get(name), is_both=name in found.both)
+            for name in found.names
+        )
+
+    def _remove_directory(self, item: Item) -> None:
+        fs, uri = item.source
+        try:
+            with suppress(NotFoundError):  # in an object store it goes with the last file in it
+                if not item.is_both or item.source.is_directory():
+                    fs.delete_dir(uri)
+            if item.is_both:
+                fs.delete_file(uri)
+                self._end_one(item)
+            elif not item.path:
+                self.done(item)
+        except ModularTFError:
+            self.undeleted_dirs.append(uri)
+            raise
+
+
+def _is_directory(item: Item) -> bool:
+    return item.source.is_directory() if item.facts is None else item.facts.is_directory
+
+
+def remove_tree(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCounts:
+    """Delete a file or a directory with all that is in it; of a link the link alone. [any thread]
+
+    Args:
+        fs: Where it is. A filesystem that has an operation of its own for it uses that.
+        uri: What to delete.
+        at_once: The most calls under way.
+
+    Returns:
+        How much could not be deleted.
+
+    Raises:
+        ModularTFError: The first failure, after the rest was deleted; `undeleted` has the counts.
+    """
+    return fs.delete_recursively(uri) if fs.removes_trees() else remove_entries(fs, uri, at_once)
+
+
+def remove_entries(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCounts:
+    """Do as `remove_tree`, entry by entry: the default of `Filesystem.delete_recursively`."""
+    try:
+        facts = _kind_if_there(fs, uri)
+        if facts is None:
+            raise NotFoundError(
+                f"delete_recursively {uri!r}: nothing is there",
+                plugin=fs.plugin,
+                path=uri,
+                operation="delete_recursively",
+            )
+    except ModularTFError as error:
+        error.undeleted = DeletedCounts(0, 1)  # as in TensorFlow, where it is called a directory
+        raise
+    job = Job(at_once)
+    removal = Removal(job, by_entries=True)
+    removal.run([Item.at(Location(fs, uri), facts=facts)])
+    counts = DeletedCounts(len(removal.undeleted_files), len(removal.undeleted_dirs))
+    if job.failures:
+        first = job.failures[0].error
+        if isinstance(first, ModularTFError):
+            first.undeleted = counts
+        raise first
+    return counts
+
+
+def _kind_if_there(fs: Filesystem, uri: str) -> FileStatistics | None:
+    """Return statistics that show the kind alone; None for nothing.
+
+    A store is asked once. Of other plugins some report the kind of what is missing, so they are
+    asked for its existence before.
+    """
+    if not fs.is_object_store and not fs.path_exists(uri):
+        return None
+    with suppress(NotFoundError):
+        return FileStatistics(0, 0, fs.is_directory(uri))
+    return None
+
+
+def create_dirs(fs: Filesystem, uri: str) -> None:
+    """Walk up to the nearest directory that exists, then create downwards."""
+    from modular_tf.filesystem.uri import parse_uri, split_last  # noqa: PLC0415
+
+    def without_slash(one: str) -> str:
+        return one.rstrip("/") if parse_uri(one).path.strip("/") else one
+
+    missing: list[str] = []
+    current = without_slash(uri)
+    while parse_uri(current).path:
+        facts = _kind_if_there(fs, current)
+        if facts is not None:
+            if facts.is_directory:
+                break
+            raise FailedPreconditionError(
+                f"recursively_create_dir {current!r}: it is not a directory",
+                plugin=fs.plugin,
+                path=current,
+                operation="recursively_create_dir",
+            )
+        missing.append(current)
+        parent = split_last(current)[0]
+        if parent == current:
+            break
+        current = without_slash(parent)
+    for directory in reversed(missing):
+        with suppress(AlreadyExistsError):
+            fs.create_dir(directory)
+
+
+# -- moving -----------------------------------------------------------------------------------
+
+
+def rename(source: Location, target: Location, at_once: int = 1) -> None:
+    """Move a file or directory within one filesystem, replacing a file or an empty directory.
+
+    Where the filesystem renames files only, a directory is moved entry by entry: no data is copied,
+    but it is not atomic, and a failure leaves part of the tree at either place.
+
+    Args:
+        source: What to move.
+        target: Its new name.
+        at_once: The most calls under way, where a directory is moved entry by entry.
+
+    Raises:
+        DataLossError: Something in a directory that is moved entry by entry has no path.
+        FailedPreconditionError: The target is of the other kind, or a directory that is not empty.
+        InvalidArgumentError: A directory was to be moved into itself.
+        NotFoundError: The source, or the directory of the target, does not exist.
+    """
+    if not _is_renamed(source, target):
+        _move_entries(source, target, at_once)
+
+
+def _is_renamed(source: Location, target: Location) -> bool:
+    """Rename what can be renamed; return False for a directory that is refused."""
+    try:
+        source.filesystem.rename_file(source.uri, target.uri)
+    except (FailedPreconditionError, UnimplementedError):
+        with suppress(FailedPreconditionError):  # under a file
+            if source.filesystem.is_directory(source.uri):
+                return False
+        raise
+    return True
+
+
+def _move_entries(source: Location, target: Location, at_once: int) -> None:
+    fs = source.filesystem
+    found = overlap(source, target)
+    if found is Overlap.SAME:
+        return
+    what = f"rename {source.uri!r} to {target.uri!r}"
+    if is_link(*source):
+        raise FailedPreconditionError(
+            f"{what}: it is a link to a directory, which {fs.plugin} does not rename",
+            plugin=fs.plugin,
+            path=source.uri,
+            operation="rename_file",
+        )
+    if found is Overlap.HOLDS:
+        raise InvalidArgumentError(f"{what}: into itself", path=source.uri)
+    names = complete_listing(*source).names
+    if not fs.path_exists(target.uri):
+        fs.create_dir(target.uri)
+    elif not fs.is_directory(target.uri) or any(fs.listing(target.uri)):
+        raise FailedPreconditionError(
+            f"rename: the target {target.uri!r} is no empty directory",
+            plugin=fs.plugin,
+            path=target.uri,
+            operation="rename_file",
+        )
+    children = [(source.child(name), target.child(name)) for name in names]
+    outcomes = Crew(at_once).run(lambda pair: _is_renamed(*pair), children)
+    for directory in [outcome.item for outcome in outcomes if not outcome.get()]:
+        _move_entries(*directory, at_once)
+    fs.delete_dir(source.uri)
+
+
+def move_file(source: Location, target: Location, watch: CopyWatch | None = None) -> None:
+    """Move one file; an existing target file is replaced.
+
+    Raises:
+        FailedPreconditionError: The target may be the same file by another name; both stay.
+    """
+    if source.shares_store_with(target):
+        source.filesystem.rename_file(source.uri, target.uri)
+    elif copy_file(source, target, watch := watch or CopyWatch()):
+        watch.whole()
+        source.filesystem.delete_file(source.uri)
+    else:
+        raise FailedPreconditionError(
+            f"{target.uri} holds the same bytes and may be the same file; remove one of them",
+            path=source.uri,
+        )
+
+
+def move_all(
+    job: Job,
+    items: Iterable[Item],
+    done: Callable[[Item], object] = lambda _: None,
+    *,
+    take: Take | None = None,
+    dry_run: bool = False,
+) -> None:
+    """Move files, many at once, and directories one after the other, their files many at once.
+
+    Directories are not merged. One that its filesystem cannot rename is copied, and what was copied
+    is removed if all of it has arrived.
+
+    Args:
+        job: Does the work, and takes what fails.
+        items: What is moved where.
+        done: Called with each item that is moved; where there is a filter, with each file of a
+            directory instead.
+        take: Which files of directories; where there is a filter, files go one by one, directories
+            stay, and files may arrive in directories that exist.
+        dry_run: Nothing is moved; `done` is called with what would be.
+    """
+    trees: list[Item] = []
+
+    def step(item: Item) -> None:
+        source, target = item.source, item.target
+        refuse_overlap(source, target, is_move=True)
+        if source.filesystem.is_file_and_directory(source.uri):
+            raise FailedPreconditionError(
+                "is a file and a directory, so nothing was moved; fs cp copies either, and fs rm -r"
+                " removes both"
+            )
+        is_directory = source.stat().is_directory
+        if is_directory and take is None and target.filesystem.path_exists(target.uri):
+            raise AlreadyExistsError(f"{target.uri} exists already", path=target.uri)
+        is_one_call = source.shares_store_with(target) and not source.filesystem.is_object_store
+        if is_directory and (take is not None or not is_one_call):
+            trees.append(item)
+            return
+        if dry_run:
+            job.totals.end()
+        elif is_directory:
+            rename(source, target, job.at_once)
+            job.totals.end()
+        else:
+            with job.copying(target) as watch:
+                move_file(source, target, watch)
+        done(item)
+
+    roots = list(items)
+    job.totals.find(len(roots))
+    job.run(step, roots)
+    job.totals.find(-len(trees))
+    if take is not None:
+        Copying(job, done, take=take, dry_run=dry_run, is_move=True, moves_files=True).run(trees)
+        return
+    for item in trees:
+        if move_by_copy(job, item, dry_run=dry_run):
+            done(item)
+
+
+def move_by_copy(job: Job, item: Item, *, dry_run: bool = False) -> bool:
+    """Copy a tree, then remove what was copied of the source if all of it has arrived.
+
+    Returns:
+        Whether all of it was moved.
+    """
+    before = len(job.failures)
+    arrived: set[str] = set()  # with the directories above: what came later stays
+
+    def add(copied: Item) -> None:
+        path = copied.path
+        while path and path not in arrived:
+            arrived.add(path)
+            path = path.rpartition("/")[0]
+
+    Copying(job, add, dry_run=dry_run, is_move=True).run([item])
+    if len(job.failures) > before:
+        message = "not all of it could be copied, so it stays where it is"
+        job.fail(item.uri, FailedPreconditionError(message, path=item.uri))
+        return False
+    if dry_run:
+        return True
+    files = job.totals.files
+    removal = Removal(job, take=arrived.__contains__, with_directories=True)
+    removal.run([Item.at(item.source)])
+    job.totals.files = files  # a file that was moved is one file
+    return len(job.failures) == before
