@@ -1,0 +1,59 @@
+"""A store for each test of trees, by the parameter `store`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.trees.stores import Stores, TreeStore, running_stores
+
+# Faults that are known, by test and a part of the parameters; each goes with its mend.
+KNOWN_FAULTS = (
+    ("test_of_a_name_that_is_both_neither_is_lost", "az-"),
+    ("test_the_file_of_a_name_that_is_both_is_copied", "-fsspec"),
+    ("test_a_file_with_a_slash_at_its_end_is_removed_or_reported", "s3-"),
+    ("test_a_file_with_a_slash_at_its_end_is_removed_or_reported", "az-"),
+    ("test_a_link_that_leads_nowhere_is_reported", "-fsspec"),
+    ("test_a_link_to_a_directory_is_no_directory_that_moves", "-cli mv filtered"),
+    ("test_odd_names_are_removed", "-fsspec rm maxdepth"),
+    ("test_what_could_not_be_copied_is_not_removed", "python-cli mv"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Expect the known faults."""
+    for item in items:
+        name, _, parameters = item.name.partition("[")
+        if any(name == test and part in parameters for test, part in KNOWN_FAULTS):
+            item.add_marker(pytest.mark.xfail(reason="a known fault", strict=False))
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="session")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+    """Every store, started when it is first needed."""
+    with running_stores(tmp_path_factory.mktemp("trees")) as stores:
+        yield stores
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, stores: Stores) -> TreeStore:
+    """The store that a test names, with an empty directory."""
+    made: TreeStore = stores.make(request.param)
+    return made
+
+
+@pytest.fixture
+def disk(stores: Stores, store: TreeStore) -> TreeStore:
+    """An empty directory of the disk beside that store."""
+    return stores.beside(store)
+
+
+@pytest.fixture
+def python(stores: Stores, store: TreeStore) -> TreeStore:
+    """An empty directory of the filesystem in Python beside that store."""
+    return stores.beside(store, "python")
