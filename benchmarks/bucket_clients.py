@@ -13,9 +13,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import bucket_content as content
@@ -24,6 +26,7 @@ Call = Callable[[], Any]
 ENDPOINT, BUCKET = os.environ.get("ENDPOINT", ""), os.environ.get("BUCKET", "")
 KEY, SECRET, REGION = "nobody", "secret", "us-east-1"
 THREADS = 16
+DOWNLOADED = Path(tempfile.gettempdir(), f"bucket-{os.getpid()}")
 
 
 def path(key: str) -> str:
@@ -35,6 +38,12 @@ def in_threads(call: Callable[[str], bytes], names: Iterable[str]) -> list[bytes
     """Return what a call returns for each name, 16 at once."""
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(call, names))
+
+
+def in_pieces(opened: Any) -> bytes:
+    """Read a file by 8 KiB from its beginning to its end."""
+    with opened as file:
+        return b"".join(iter(lambda: file.read(8 << 10), b""))
 
 
 def read_columns(filesystem: Any) -> Any:
@@ -94,11 +103,25 @@ def fsspec_cases(fs: Any) -> dict[str, Call]:
 
 
 def modular_tf_cases() -> dict[str, Call]:
-    """Return the cases of the fsspec adaptor over the plugin."""
+    """Return the cases of the fsspec adaptor over the plugin, and of the faces beside it."""
     os.environ.update(content.plugin_environment(ENDPOINT))
+    import modular_tf as mtf
     from modular_tf.fsspec import ModularFileSystem
 
-    return fsspec_cases(ModularFileSystem("s3", plugin=os.environ["PLUGIN"]))
+    fs = ModularFileSystem("s3", plugin=os.environ["PLUGIN"])
+    service = mtf.PluginService(plugin_paths=[os.environ["PLUGIN"]])
+    service.load()
+    functions, uri = mtf.gfile.using(service), f"s3://{path(content.BIG)}"
+
+    def download() -> Path:
+        functions.copy(uri, str(DOWNLOADED), overwrite=True)
+        return DOWNLOADED
+
+    return fsspec_cases(fs) | {
+        "pieces": lambda: in_pieces(fs.open(path(content.BIG), "rb")),
+        "pieces, Filesystem": lambda: in_pieces(service.filesystem("s3").open(uri, "rb")),
+        "download": download,
+    }
 
 
 def s3fs_cases() -> dict[str, Call]:
@@ -191,6 +214,12 @@ def obstore_cases() -> dict[str, Call]:
     def get(key: str) -> bytes:
         return bytes(obstore.get(store, key).bytes())
 
+    def download() -> Path:
+        with DOWNLOADED.open("wb") as file:
+            for chunk in obstore.get(store, content.BIG):
+                file.write(chunk)
+        return DOWNLOADED
+
     def ranges(wanted: content.Ranges) -> list[bytes]:
         starts, ends = [first for first, _ in wanted], [last for _, last in wanted]
         return list(map(bytes, obstore.get_ranges(store, content.BIG, starts=starts, ends=ends)))
@@ -201,6 +230,7 @@ def obstore_cases() -> dict[str, Call]:
 
     return {
         "whole": lambda: get(content.BIG),
+        "download": download,
         "small": lambda: get(content.MANY[0]),
         "many": lambda: in_threads(get, content.MANY),
         "random ranges": lambda: ranges(content.RANDOM_RANGES),
@@ -224,6 +254,7 @@ def main() -> None:
         except Exception as error:  # noqa: BLE001  (told to the program that compares)
             told = {"error": f"{type(error).__name__}: {error}"[:300]}
         print(json.dumps(told), flush=True)
+    DOWNLOADED.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import http.client
 import io
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -91,7 +92,9 @@ def fill(endpoint: str, bucket: str) -> None:
 def check(case: str, result: Any) -> None:
     """Raise AssertionError unless a case found what lies in the bucket."""
     wide = {key.rpartition("/")[2] for key in WIDE}
-    if case.startswith("whole"):
+    if isinstance(result, Path):
+        result = result.read_bytes()
+    if case.startswith(("whole", "pieces", "download")):
         found, expected = len(result), len(BIG_DATA)
         assert result == BIG_DATA
     elif case == "small":

@@ -2,16 +2,17 @@
 
 Usage: python benchmarks/buckets.py [--plugin LIBRARY] [--peers PYTHON] [--json FILE] [--repeat N]
            [--delay SECONDS ...] [--gigabits N] [--only WORD ...] [--limit SECONDS]
+           [--before PYTHON]
 
 The bucket is the emulator tests/emulators/distant_s3.py, which answers after a delay and counts
 requests; each delay is a run through all rows. The plugin is tensorflow-io's. The peers are s3fs,
 boto3, pyarrow, obstore and `aws s3` of one environment (`pip install ".[bench]"`); those that it
 lacks are named. `fs ls -l`, `du` and `sync` run there too, by s3fs and obstore behind a scheme, so
 that environment has this package as well; these are whole commands, the start of Python included.
- Each client runs in a process of its own, clients of a row take turns, and all
-check what they read. Without `--gigabits` the store sends as fast as it can, and shares this
-machine's processors with its client. A figure is the best of the rounds, in milliseconds; the first
-round warms up.
+Each client runs in a process of its own, clients of a row take turns, and all check what they read.
+`--before` is an environment with an earlier build of this package, which takes turns with this one.
+Without `--gigabits` the store sends as fast as it can, and shares this machine's processors with
+its client. A figure is the best of the rounds, in milliseconds; the first round warms up.
 Nothing here fails: a case that does is reported, and targets are printed beside the figures.
 """
 
@@ -32,6 +33,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import bucket_clients as clients
 import bucket_content as content
@@ -42,7 +44,8 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).parents[1]
 BUCKET = "bench"
-OURS, IN_WORKER = "modular_tf", "in a worker"
+OURS, IN_WORKER, BEFORE = "modular_tf", "in a worker", "before"
+BY_FSSPEC, BY_DISK = "by its fsspec face", "down and up"
 PEERS = ("s3fs", "boto3", "pyarrow", "obstore")
 ENOUGH_S = 12.0  # of one client in one row: slow ones get fewer rounds
 
@@ -78,6 +81,8 @@ ROWS = (
     Row("200 objects, open in 16 threads", "many, threads", "many", "boto3", 1.3),
     Row("100 random 64 KiB, cat_ranges", "random ranges", "random ranges", "s3fs", 1.0),
     Row("100 neighbouring ones, cat_ranges", "near ranges", "near ranges", "obstore", 2.0),
+    Row("64 MiB by 8 KiB, Filesystem.open", "pieces, Filesystem", "pieces", BY_FSSPEC, 1.2),
+    Row("64 MiB to a local file, gfile.copy", "download", "download", "obstore", 1.2),
     Row("list 1000 with sizes", "sizes", "sizes", "s3fs", 6.0),
     Row("list 1000 names", "names", "sizes", "s3fs"),
     Row("parquet, 3 of 20 columns, pyarrow", "columns", "columns", "s3fs", 1.2),
@@ -86,6 +91,7 @@ COPIES = (
     Row("fs cp -r of 200 objects, down", "down", "down", "aws", 1.0),
     Row("fs cp -r of 200 files, up", "up", "up", "aws", 1.0),
 )
+BETWEEN = Row("fs cp -r of 2000 files between buckets", "between", "", BY_DISK, 1.0)
 LISTINGS = tuple(
     Row(f"fs {verb} of 2000 objects, by {client}", verb, "", "aws", factor, client)
     for verb in ("ls -l", "du", "sync")
@@ -204,8 +210,11 @@ def measure(doing: Mapping[str, Doing], store: Store, repeat: int) -> dict[str, 
 
 def reading(row: Row, asked: Mapping[str, AskedProgram]) -> dict[str, Doing]:
     """Return what the clients that have a row's case do in it."""
-    names = asked.keys() - {IN_WORKER} if row.client == OURS else {row.client, row.peer}
-    cases = {name: row.ours if name in (OURS, IN_WORKER) else row.theirs for name in names}
+    names = {row.client, row.peer}
+    if row.client == OURS:
+        names |= asked.keys() - {IN_WORKER, BY_FSSPEC}
+    ours = (OURS, IN_WORKER, BEFORE)
+    cases = {name: row.ours if name in ours else row.theirs for name in names}
     return {
         name: Doing(partial(client.ask, cases[name]))
         for name, client in asked.items()
@@ -217,7 +226,8 @@ def copying(row: Row, store: Store, options: argparse.Namespace) -> dict[str, Do
     """Return the commands of modular_tf and aws that copy 200 files."""
     local, target = options.folder / "local", options.folder / "copied"
     commands: dict[str, list[Any]] = {
-        OURS: [sys.executable, "-m", "modular_tf", "fs", "cp", "-r", "--plugin", options.plugin]
+        name: [python, "-m", "modular_tf", "fs", "cp", "-r", "--plugin", options.plugin]
+        for name, python in _builds(options).items()
     }
     if options.aws:
         commands["aws"] = [options.aws, "s3", "cp", "--recursive", "--only-show-errors"]
@@ -235,6 +245,44 @@ def copying(row: Row, store: Store, options: argparse.Namespace) -> dict[str, Do
         )
         for name, command in commands.items()
     }
+
+
+def between(store: Store, options: argparse.Namespace) -> dict[str, Doing]:
+    """Return the commands that copy 2000 files to another bucket, and those by way of the disk."""
+    env, local = _environment(store), options.folder / "between"
+    other = f"{BUCKET}-2"
+    source, target = (f"s3://{name}/{content.LISTED_FOLDER}" for name in (BUCKET, other))
+
+    def copy(python: str, *places: object) -> Timing:
+        command = [python, "-m", "modular_tf", "fs", "cp", "-r", "-q", "--plugin", options.plugin]
+        return timed_command([*command, *places], env, options.limit)
+
+    def by_disk() -> Timing:
+        halves = copy(sys.executable, source, local), copy(sys.executable, local, target)
+        failures = (half.failure for half in halves)
+        return Timing(sum(half.seconds for half in halves), next(filter(None, failures), ""))
+
+    def renew() -> None:
+        shutil.rmtree(local, ignore_errors=True)
+        for method in ("PUT", "DELETE", "PUT"):
+            store.ask(method, other)
+
+    def check() -> None:
+        page = store.ask("GET", f"{other}?list-type=2").decode()
+        while token := re.search(r"<NextContinuationToken>(.*?)</", page):
+            query = f"list-type=2&continuation-token={quote(token[1])}"
+            page = page.replace(token[0], "") + store.ask("GET", f"{other}?{query}").decode()
+        assert page.count(f"<Size>{len(content.WIDE_DATA)}</Size>") == len(content.LISTED)
+
+    calls = {
+        name: partial(copy, python, source, target) for name, python in _builds(options).items()
+    }
+    return {name: Doing(call, renew, check) for name, call in {**calls, BY_DISK: by_disk}.items()}
+
+
+def _builds(options: argparse.Namespace) -> dict[str, str]:
+    """Return the interpreters that have a build of this package, by client."""
+    return {OURS: sys.executable, **({BEFORE: options.before} if options.before else {})}
 
 
 def listing(row: Row, store: Store, options: argparse.Namespace) -> dict[str, Doing]:
@@ -259,11 +307,13 @@ def listing(row: Row, store: Store, options: argparse.Namespace) -> dict[str, Do
 
     local = options.folder / content.LISTED_FOLDER
     from_local = [local] if row.ours == "sync" else []
-    command = [python, "-m", "modular_tf", "fs", *row.ours.split(), *plugin]
+    pythons = {row.client: python, **({BEFORE: options.before} if options.before else {})}
+    words = [*row.ours.split(), *plugin, *from_local, remote(scheme)]
     found = {
-        row.client: Doing(
-            partial(timed_command, [*command, *from_local, remote(scheme)], ours, options.limit)
+        name: Doing(
+            partial(timed_command, [python, "-m", "modular_tf", "fs", *words], ours, options.limit)
         )
+        for name, python in pythons.items()
     }
     if options.aws:
         verb = ["sync"] if from_local else ["ls", "--recursive", "--summarize"]
@@ -307,6 +357,8 @@ def show(row: Row, found: Mapping[str, Figures]) -> dict[str, object]:
         met = "" if row.factor is None else ", met" if ratio <= row.factor else ", MISSED"
         verdict = f"{ratio:.2f} x{met}"
     print(f"{row.name:38}{verdict:18}({target})")
+    if ours and (before := found.get(BEFORE, Figures()).best):
+        print(f"    {ours / before:.2f} x before")
     for name, figures in found.items():
         time_of = f"{figures.best:10.1f} ms" if figures.best else f"{'failed':>13}"
         requests = ", ".join(f"{count} {kind}" for kind, count in figures.requests.items())
@@ -333,6 +385,9 @@ def run_all(store: Store, options: argparse.Namespace) -> list[dict[str, object]
         for name, python in pythons.items()
     }
     in_worker = {**env, "MODULAR_TF_ISOLATION": "process"}
+    asked[BY_FSSPEC] = AskedProgram([sys.executable, program, OURS], env, options.limit)
+    if options.before:
+        asked[BEFORE] = AskedProgram([options.before, program, OURS], env, options.limit)
     asked[IN_WORKER] = AskedProgram([sys.executable, program, OURS], in_worker, options.limit)
     figures = []
     with ExitStack() as stack:
@@ -345,11 +400,13 @@ def run_all(store: Store, options: argparse.Namespace) -> list[dict[str, object]
         for delay in options.delay:
             line = f", {options.gigabits:g} Gbit/s" if options.gigabits else ""
             print(f"\n--- {delay * 1e3:g} ms a request{line}")
-            for row in (*ROWS, *COPIES, *LISTINGS):
+            for row in (*ROWS, *COPIES, BETWEEN, *LISTINGS):
                 if not any(word in row.name for word in options.only):
                     continue
                 if row in COPIES:
                     doing = copying(row, store, options)
+                elif row is BETWEEN:
+                    doing = between(store, options)
                 elif row in LISTINGS:
                     doing = listing(row, store, options)
                 else:
@@ -375,6 +432,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plugin", help="default: the library that the tests download")
     parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="has the peers")
+    parser.add_argument("--before", metavar="PYTHON", help="has an earlier build of this package")
     parser.add_argument("--delay", type=float, nargs="+", default=[0.0, 0.01], metavar="SECONDS")
     parser.add_argument("--gigabits", type=float, default=0.0, help="of the line; 0: no limit")
     parser.add_argument("--only", nargs="+", default=[""], metavar="WORD", help="rows with it")
