@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf import __version__
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.logs import OUTPUTS, VARIABLE
-from modular_tf.cli.verbs import VERBS, Verb
+from modular_tf.cli.verbs import VERBS, Verb, module_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -125,14 +124,14 @@ def _parse_verb(
     parser.parse_args(words, namespace=options)
     if not verb.calls_plugins and (options.trace or options.statistics):
         parser.error("--trace and --statistics: this command calls no plugin in its process")
-    return Command(import_module(verb.module), options)
+    return Command(module_of(verb), options)
 
 
 def own_parser(program: str, verb: Verb) -> argparse.ArgumentParser:
     """Return the parser of a verb's own arguments, without the global options."""
     parser = _VerbParser(
         prog=program,
-        description=import_module(verb.module).__doc__,
+        description=module_of(verb).__doc__,
         formatter_class=_VerbHelp,
         allow_abbrev=False,
         conflict_handler="resolve",  # `-h` is the sizes of `fs ls`, and `--help` is still the help
@@ -143,7 +142,7 @@ def own_parser(program: str, verb: Verb) -> argparse.ArgumentParser:
 
 def add_verb_arguments(parser: argparse.ArgumentParser, verb: Verb) -> None:
     """Add a verb's own arguments to a parser."""
-    import_module(verb.module).add_arguments(parser)
+    module_of(verb).add_arguments(parser)
 
 
 def _family_parser(

@@ -17,7 +17,7 @@ from rich.progress import (
 from modular_tf.cli.transfer_progress import phase
 
 if TYPE_CHECKING:
-    from modular_tf.cli.fs.totals import Totals
+    from modular_tf.filesystem.jobs import Totals
 
 
 class RichProgress:

@@ -11,7 +11,7 @@ from modular_tf.cli.progress_line import ProgressLine
 from modular_tf.cli.text import counted, size
 
 if TYPE_CHECKING:
-    from modular_tf.cli.fs.totals import Totals
+    from modular_tf.filesystem.jobs import Totals
 
 _PATIENCE_S = 0.5  # before the first sign; what is short stays silent
 _MINUTE_S = 60

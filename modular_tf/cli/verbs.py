@@ -1,12 +1,14 @@
 """The verbs of the command line and their modules.
 
 A module is imported only when its verb is used, so that a short command starts fast. It has
-`add_arguments(parser)` and `execute(options, printer)`, which returns the exit code.
+`add_arguments(parser)` and `execute(options, printer)`, which returns the exit code; of a module of
+several verbs, a `FileVerb` has them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +19,7 @@ class Verb(NamedTuple):
 
     Attributes:
         help: One line for the list of commands.
-        module: Where it is done; empty for a family.
+        module: The module, and past a colon the verb in it; empty for a family.
         family: The verbs of a family by name.
         calls_plugins: Whether it may call plugins in its own process.
     """
@@ -28,21 +30,27 @@ class Verb(NamedTuple):
     calls_plugins: bool = True
 
 
+def module_of(verb: Verb) -> Any:
+    """Return what has `add_arguments`, `execute` and the description of a verb."""
+    module, _, name = verb.module.partition(":")
+    found = import_module(module)
+    return getattr(found, name) if name else found
+
+
 _FS = {
-    "ls": Verb("list directories", "modular_tf.cli.fs.ls"),
-    "tree": Verb("draw directories as trees", "modular_tf.cli.fs.tree"),
-    "find": Verb("list whole trees", "modular_tf.cli.fs.find"),
-    "glob": Verb("list what matches patterns", "modular_tf.cli.fs.glob"),
-    "du": Verb("show how much directories hold", "modular_tf.cli.fs.du"),
-    "stat": Verb("show size, kind and modification time", "modular_tf.cli.fs.stat"),
-    "cat": Verb("write files to standard output", "modular_tf.cli.fs.cat"),
-    "head": Verb("write the first lines of files", "modular_tf.cli.fs.head"),
-    "tail": Verb("write the last lines of files", "modular_tf.cli.fs.tail"),
-    "cp": Verb("copy, also between schemes and local paths", "modular_tf.cli.fs.cp"),
-    "mv": Verb("move or rename", "modular_tf.cli.fs.mv"),
-    "rm": Verb("remove", "modular_tf.cli.fs.rm"),
-    "sync": Verb("make a directory like another one", "modular_tf.cli.fs.sync"),
-    "mkdir": Verb("make directories", "modular_tf.cli.fs.mkdir"),
+    "ls": Verb("list directories", "modular_tf.cli.fs.listing:ls"),
+    "find": Verb("list whole trees", "modular_tf.cli.fs.listing:find"),
+    "glob": Verb("list what matches patterns", "modular_tf.cli.fs.listing:glob"),
+    "du": Verb("show how much directories hold", "modular_tf.cli.fs.listing:du"),
+    "stat": Verb("show size, kind and modification time", "modular_tf.cli.fs.listing:stat"),
+    "cat": Verb("write files to standard output", "modular_tf.cli.fs.reading:cat"),
+    "head": Verb("write the first lines of files", "modular_tf.cli.fs.reading:head"),
+    "tail": Verb("write the last lines of files", "modular_tf.cli.fs.reading:tail"),
+    "cp": Verb("copy, also between schemes and local paths", "modular_tf.cli.fs.transfer:cp"),
+    "mv": Verb("move or rename", "modular_tf.cli.fs.transfer:mv"),
+    "rm": Verb("remove", "modular_tf.cli.fs.transfer:rm"),
+    "sync": Verb("make a directory like another one", "modular_tf.cli.fs.transfer:sync"),
+    "mkdir": Verb("make directories", "modular_tf.cli.fs.transfer:mkdir"),
 }
 
 _QUARANTINE = {

@@ -487,7 +487,8 @@ class Copying(_TreeWork):
             self.behind_links.append(item.target)
             return
         for child in map(item.entry, surplus):
-            self.surplus.append(Item.at(child.target, child.path))
+            is_both = child.target.name in there.both
+            self.surplus.append(replace(child, source=child.target, is_both=is_both))
 
     def _is_known_to_be_equal(self, item: Item) -> bool:
         """Return whether listings show that the target has the same file."""

@@ -8,14 +8,12 @@ from argparse import Namespace
 
 import pytest
 
-from modular_tf.cli.failures import Failures
-from modular_tf.cli.fs import stream
-from modular_tf.cli.fs.copying import Copying, CopyItem, CopyRules
-from modular_tf.cli.fs.moving import move_file
-from modular_tf.cli.fs.place import Place
-from modular_tf.cli.fs.transfers import Transfers
+from modular_tf.cli.fs.work import Work
 from modular_tf.errors import FailedPreconditionError, ResourceExhaustedError
+from modular_tf.filesystem.copying import COPY_BLOCK
 from modular_tf.filesystem.files import WritableFile
+from modular_tf.filesystem.location import Location, refuse_overlap
+from modular_tf.filesystem.trees import Copying, Item, move_file
 from modular_tf.service.service import PluginService
 from tests.filesystem.careless import careless_service
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
@@ -150,11 +148,11 @@ def test_a_move_removes_nothing_that_may_be_the_only_copy(tmp_path):
     (tmp_path / "file").write_bytes(b"kept")
     (tmp_path / "link").symlink_to("file")
     with careless_service("WITH_STATE") as service:  # which cannot tell that both are one store
-        source = Place.of(service, f"care://{tmp_path}/file")
+        source = location(service, f"care://{tmp_path}/file")
         with pytest.raises(FailedPreconditionError, match="may be the same file"):
-            move_file(source, Place.of(service, f"less://{tmp_path}/link"))
+            move_file(source, location(service, f"less://{tmp_path}/link"))
         assert (tmp_path / "link").read_bytes() == b"kept"
-        move_file(source, Place.of(service, f"less://{tmp_path}/new"))
+        move_file(source, location(service, f"less://{tmp_path}/new"))
 
     assert (tmp_path / "new").read_bytes() == b"kept"
     assert not (tmp_path / "file").exists()
@@ -217,17 +215,20 @@ def service():
 
 def copy(service, source, target):
     """Copy; return what was copied to where, and how many failures there were."""
-    copied, failures = [], Failures()
-    options = Namespace(quiet=True, jobs=1)
-    transfers = Transfers(options, service, [source.uri, target.uri], failures)
-    Copying(transfers, CopyRules(recursive=True), copied.append).run([CopyItem(source, target)])
-    return [(item.source.uri, item.target.uri) for item in copied], failures.count
+    copied = []
+    work = Work(Namespace(quiet=True, jobs=1), service, [source.uri, target.uri])
+    Copying(work, copied.append).run([Item(source, target)])
+    return [(item.source.uri, item.target.uri) for item in copied], len(work.failures)
+
+
+def location(service, uri):
+    return Location(service.filesystem_for(uri), uri)
 
 
 def test_a_tree_survives_a_journey_through_memory(service, tree, other):
-    there = Place.of(service, "ram://journey")
-    copy(service, Place.of(service, str(tree)), there)
-    back, _ = copy(service, there, Place.of(service, f"{other}/back"))
+    there = location(service, "ram://journey")
+    copy(service, location(service, str(tree)), there)
+    back, _ = copy(service, there, location(service, f"{other}/back"))
 
     assert [new for _, new in back] == [f"{other}/back/a.bin", f"{other}/back/sub/deep/c"]
     assert (other / "back" / "a.bin").read_bytes() == CONTENT
@@ -235,7 +236,7 @@ def test_a_tree_survives_a_journey_through_memory(service, tree, other):
 
 
 def test_a_copy_holds_one_piece_in_memory_at_a_time(service, tree):
-    source, target = Place.of(service, f"{tree}/a.bin"), Place.of(service, "ram://b")
+    source, target = location(service, f"{tree}/a.bin"), location(service, "ram://b")
     tracemalloc.start()
     try:
         copy(service, source, target)
@@ -243,8 +244,8 @@ def test_a_copy_holds_one_piece_in_memory_at_a_time(service, tree):
     finally:
         tracemalloc.stop()
 
-    assert stream.CHUNK <= peak < 1.5 * stream.CHUNK
-    assert len(CONTENT) > 2 * stream.CHUNK
+    assert COPY_BLOCK <= peak < 1.5 * COPY_BLOCK
+    assert len(CONTENT) > 2 * COPY_BLOCK
 
 
 class Full(WritableFile):
@@ -268,7 +269,7 @@ class Full(WritableFile):
 
 
 def test_a_copy_that_fails_halfway_leaves_no_half_file(service, tree, monkeypatch):
-    source, target = Place.of(service, f"{tree}/a.bin"), Place.of(service, "ram://b")
+    source, target = location(service, f"{tree}/a.bin"), location(service, "ram://b")
     opened = target.filesystem.new_writable_file
     monkeypatch.setattr(target.filesystem, "new_writable_file", lambda uri: Full(opened(uri)))
 
@@ -278,17 +279,17 @@ def test_a_copy_that_fails_halfway_leaves_no_half_file(service, tree, monkeypatc
 
 def test_same_names_in_different_filesystems_are_different_files(service):
     with pytest.raises(FailedPreconditionError):
-        stream.refuse_overlap(Place.of(service, "ram:///x"), Place.of(service, "ram://x"))
-    stream.refuse_overlap(Place.of(service, "ram:///x"), Place.of(service, "/x"))
+        refuse_overlap(location(service, "ram:///x"), location(service, "ram://x"))
+    refuse_overlap(location(service, "ram:///x"), location(service, "/x"))
 
 
 def test_same_names_in_different_buckets_are_different_files():
     buckets = filesystem_of(MemoryStore())  # is given the names as they are, hosts included
-    stream.refuse_overlap(Place(buckets, "mem://one/x"), Place(buckets, "mem://two/x"))
-    stream.refuse_overlap(Place(buckets, "mem://one/"), Place(buckets, "mem://two/x"))
+    refuse_overlap(Location(buckets, "mem://one/x"), Location(buckets, "mem://two/x"))
+    refuse_overlap(Location(buckets, "mem://one/"), Location(buckets, "mem://two/x"))
     for inside in ("mem://one//x", "mem://one/x/../x"):
         with pytest.raises(FailedPreconditionError):
-            stream.refuse_overlap(Place(buckets, "mem://one/x"), Place(buckets, inside))
+            refuse_overlap(Location(buckets, "mem://one/x"), Location(buckets, inside))
 
 
 @pytest.mark.parametrize("verb", ["cp", "mv"])

@@ -8,29 +8,27 @@ import time
 
 import pytest
 
-from modular_tf.cli.fs.copying import Copying, CopyItem, CopyRules
-from modular_tf.cli.fs.moving import move_all
-from modular_tf.cli.fs.totals import Totals
-from modular_tf.cli.fs.transfers import FileWatch
+from modular_tf.filesystem.jobs import FileWatch, Totals
+from modular_tf.filesystem.trees import Copying, Item, move_all
 from tests.cli.transfers import object_store  # noqa: F401  (a fixture)
 
 CONTENT = b"content " * 100_000
 
 
-def ends_soon(transfers):
+def ends_soon(work):
     """Wait until no call is under way; tell if it came to that."""
     end = time.monotonic() + 30
-    while transfers._crew.is_working and time.monotonic() < end:
+    while work.is_working and time.monotonic() < end:
         time.sleep(0.005)
-    return not transfers._crew.is_working
+    return not work.is_working
 
 
 @pytest.fixture
 def interrupted(object_store, monkeypatch):  # noqa: F811
     """Work that is interrupted as soon as an event is set."""
 
-    def transfers(event):
-        found = object_store.transfers()
+    def work(event):
+        found = object_store.work()
 
         def interrupt():
             if event.is_set():
@@ -39,17 +37,20 @@ def interrupted(object_store, monkeypatch):  # noqa: F811
         monkeypatch.setattr(found._crew, "_while_waiting", interrupt)
         return found
 
-    return transfers
+    return work
 
 
 def test_a_move_that_ends_while_it_is_given_up_loses_nothing(
     object_store, interrupted, monkeypatch, tmp_path  # noqa: F811
 ):  # fmt: skip
-    source, target = object_store.place("mem://h/source"), object_store.place(tmp_path / "target")
+    source, target = (
+        object_store.location("mem://h/source"),
+        object_store.location(tmp_path / "target"),
+    )
     with source.filesystem.new_writable_file(source.uri) as file:
         file.append(CONTENT)
     stores, may_store = threading.Event(), threading.Event()
-    transfers = interrupted(stores)
+    work = interrupted(stores)
     storing, under_way = FileWatch.storing, Totals.under_way
 
     def stored_late(watch):
@@ -60,13 +61,13 @@ def test_a_move_that_ends_while_it_is_given_up_loses_nothing(
     def the_move_ends_behind_it(totals):
         found = under_way(totals)
         may_store.set()
-        assert ends_soon(transfers)
+        assert ends_soon(work)
         return found
 
     monkeypatch.setattr(FileWatch, "storing", stored_late)
     monkeypatch.setattr(Totals, "under_way", the_move_ends_behind_it)
     with pytest.raises(KeyboardInterrupt):
-        move_all(transfers, [CopyItem(source, target)], print)
+        move_all(work, [Item(source, target)], print)
 
     assert source.filesystem.read_file(source.uri) == CONTENT
     assert not (tmp_path / "target").exists()
@@ -75,26 +76,29 @@ def test_a_move_that_ends_while_it_is_given_up_loses_nothing(
 def test_a_pipe_that_a_copy_was_written_to_is_not_deleted(
     object_store, interrupted, tmp_path, capfd  # noqa: F811
 ):  # fmt: skip
-    source, target = object_store.place("mem://h/source"), object_store.place(tmp_path / "pipe")
+    source, target = (
+        object_store.location("mem://h/source"),
+        object_store.location(tmp_path / "pipe"),
+    )
     with source.filesystem.new_writable_file(source.uri) as file:
         file.append(CONTENT)  # more than a pipe holds
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     is_open = threading.Event()
-    transfers = interrupted(is_open)
-    unfinished = transfers.totals.note_unfinished
+    work = interrupted(is_open)
+    unfinished = work.totals.note_unfinished
 
     def noted(*args):
         unfinished(*args)
         is_open.set()
 
-    transfers.totals.note_unfinished = noted
+    work.totals.note_unfinished = noted
     with pytest.raises(KeyboardInterrupt):
-        Copying(transfers, CopyRules(recursive=False), print).run([CopyItem(source, target)])
+        Copying(work, print, recursive=False).run([Item(source, target)])
     os.close(reader)
 
     assert (tmp_path / "pipe").exists()
     assert (
         f"{tmp_path}/pipe: the copy was given up; the target may be torn" in capfd.readouterr().err
     )
-    assert ends_soon(transfers)
+    assert ends_soon(work)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from argparse import Namespace
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from modular_tf.cli.failures import Failures
-from modular_tf.cli.fs.globbing import expand
+from modular_tf.cli.fs.work import Work
 from modular_tf.errors import InvalidArgumentError, NotFoundError
 from modular_tf.service.service import PluginService
 
@@ -30,43 +30,47 @@ def tree(tmp_path):
     return base
 
 
-def uris(places):
-    return [place.uri for place in places]
+def expand(service, uri):
+    return Work(Namespace(), service, [uri]).expand(uri)
+
+
+def uris(locations):
+    return [location.uri for location in locations]
 
 
 def test_a_uri_without_wildcards_is_itself(service, tree):
-    assert uris(expand(service, f"{tree}/none", Failures())) == [f"{tree}/none"]
+    assert uris(expand(service, f"{tree}/none")) == [f"{tree}/none"]
 
 
 def test_a_pattern_stands_for_what_matches(service, tree):
-    assert uris(expand(service, f"file://{tree}/a?.txt", Failures())) == [
+    assert uris(expand(service, f"file://{tree}/a?.txt")) == [
         f"file://{tree}/a1.txt",
         f"file://{tree}/a2.txt",
     ]
-    assert uris(expand(service, f"{tree}/*/a[1-9].txt", Failures())) == [f"{tree}/sub/a3.txt"]
+    assert uris(expand(service, f"{tree}/*/a[1-9].txt")) == [f"{tree}/sub/a3.txt"]
 
 
 @pytest.mark.parametrize("name", ["a*", "a[1].txt", "a?.txt", "a\\*"])
 def test_a_name_that_exists_is_no_pattern(service, tree, name):
     (tree / name).write_bytes(b"literal")
 
-    assert uris(expand(service, f"{tree}/{name}", Failures())) == [f"{tree}/{name}"]
+    assert uris(expand(service, f"{tree}/{name}")) == [f"{tree}/{name}"]
 
 
 def test_a_backslash_escapes(service, tree):
     (tree / "a*").write_bytes(b"literal")
 
-    assert uris(expand(service, f"{tree}/a\\*", Failures())) == [f"{tree}/a*"]
+    assert uris(expand(service, f"{tree}/a\\*")) == [f"{tree}/a*"]
 
 
 def test_no_match_is_an_error(service, tree):
     with pytest.raises(NotFoundError, match="nothing matches"):
-        expand(service, f"{tree}/*.none", Failures())
+        expand(service, f"{tree}/*.none")
 
 
 def test_a_wildcard_before_the_path_is_refused(service):
     with pytest.raises(InvalidArgumentError, match="in the path only"):
-        expand(service, "file://h*st/x", Failures())
+        expand(service, "file://h*st/x")
 
 
 class _Remarking(MemoryFileSystem):
@@ -81,9 +85,9 @@ def test_a_warning_of_a_client_is_no_failure_and_is_not_lost(service):
     client = _Remarking(global_store=False, skip_instance_cache=True)
     client.pipe_file("/d/a.txt", b"x")
     service.register_filesystem("remarking", client)
-    failures = Failures()
+    work = Work(Namespace(), service, [])
     with pytest.warns(FutureWarning, match="a remark"):
-        found = expand(service, "remarking:///d/*.txt", failures)
+        found = work.expand("remarking:///d/*.txt")
 
     assert uris(found) == ["remarking:///d/a.txt"]
-    assert failures.count == 0
+    assert work.failures == []

@@ -10,8 +10,8 @@ from contextlib import nullcontext
 
 import pytest
 
-from modular_tf.cli.fs import ends, head, parts, tail
-from modular_tf.cli.fs.ends import bytes_between, first_lines, last_lines
+from modular_tf.cli.fs import reading
+from modular_tf.cli.fs.reading import bytes_between, first_lines, head, last_lines, tail
 from modular_tf.cli.printer import Printer
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.service.service import PluginService
@@ -70,8 +70,8 @@ def test_the_ends_of_odd_files(content, count):
 
 
 def test_any_lines_in_any_blocks(monkeypatch):
-    monkeypatch.setattr(ends, "_FIRST_BLOCK", 4)
-    monkeypatch.setattr(ends, "_KEPT", 40)
+    monkeypatch.setattr(reading, "_FIRST_BLOCK", 4)
+    monkeypatch.setattr(reading, "_KEPT", 40)
     choice = random.Random(7)
     for _ in range(500):
         content = bytes(choice.choice(b"ab\n") for _ in range(choice.randrange(1, 90)))
@@ -94,7 +94,7 @@ def test_no_more_than_needed_is_read():
 
 def test_bytes_begin_with_a_small_block(monkeypatch):
     """Those of many files wait in memory to be written."""
-    monkeypatch.setattr(ends, "_BEGINNING", 10)
+    monkeypatch.setattr(reading, "_BEGINNING", 10)
     content = bytes(range(100))
     for start, end in [(0, 100), (0, 10), (3, 9), (7, 60), (95, 300), (85, 300), (5, 5)]:
         blocks = [bytes(block) for block in bytes_between(Short(content), start, end)]
@@ -163,14 +163,14 @@ class BusyStore(MemoryStore):
         return super().enter(operation, uri)
 
 
-@pytest.mark.parametrize("verb", [head, tail])
+@pytest.mark.parametrize("verb", [head, tail], ids=["head", "tail"])
 def test_parts_of_files_in_a_store_are_read_at_once_and_written_in_order(verb, monkeypatch, capfd):
     store = BusyStore(at_once=16)
     store.files |= {f"/f{number:02}": b"%d\n" % number for number in range(32)}
     uris = [f"mem://host{path}" for path in store.files]
     with PluginService() as service:
         service.register_filesystem("mem", filesystem_of(store))
-        monkeypatch.setattr(parts, "session", lambda _: nullcontext(service))
+        monkeypatch.setattr(reading, "session", lambda _: nullcontext(service))
         options = Namespace(uris=uris, lines=10, bytes=None)
         assert verb.execute(options, Printer(json=False)) == 0
 

@@ -6,8 +6,7 @@ import os
 
 import pytest
 
-from modular_tf.cli.fs.copying import CopyRules
-from modular_tf.cli.fs.syncing import Syncing
+from modular_tf.filesystem.trees import Copying, Item
 from tests.cli.transfers import object_store as object_store  # noqa: PLC0414  (a fixture)
 
 
@@ -123,10 +122,8 @@ def test_only_what_both_have_is_asked_for_its_size(object_store, target):
     memory.files.update({"/d/old": b"1", "/d/new": b"2"})
     target.mkdir()
     (target / "old").write_text("1")
-    syncing = Syncing(
-        object_store.transfers(), CopyRules(recursive=True), lambda _: None, size_only=True
-    )
-    syncing.run(object_store.place("mem://h/d"), object_store.place(target))
+    item = Item(object_store.location("mem://h/d"), object_store.location(target))
+    Copying(object_store.work(), is_equal=lambda a, b: a.length == b.length).run([item])
 
     assert (target / "new").read_text() == "2"
     asked = [call[1] for call in memory.calls if call[0] == "stat"]

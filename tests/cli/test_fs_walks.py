@@ -1,16 +1,17 @@
-"""`fs ls -R`, `du`, `tree` and `find`: walks through whole trees."""
+"""`fs ls -R`, `du` and `find`: walks through whole trees."""
 
 from __future__ import annotations
 
 import os
 import threading
+from argparse import Namespace
 
 import pytest
 
-from modular_tf.cli.failures import Failures
-from modular_tf.cli.fs.place import Place
-from modular_tf.cli.fs.walking import Walk
+from modular_tf.cli.fs.work import Work
 from modular_tf.errors import NotFoundError, PermissionDeniedError
+from modular_tf.filesystem.location import Location
+from modular_tf.filesystem.trees import Walk
 from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
@@ -61,7 +62,7 @@ def test_ls_shows_a_file_of_no_bytes_with_a_unit(mtf, tree):
     assert mtf("fs", "ls", "-lh", tree / "empty").lines[0].split("\t")[1] == "0 B"
 
 
-@pytest.mark.parametrize("verb", ["ls", "du", "tree", "find", "stat", "cat", "head", "tail"])
+@pytest.mark.parametrize("verb", ["ls", "du", "find", "stat", "cat", "head", "tail"])
 def test_a_pattern_without_a_match_is_an_error(mtf, tree, verb):
     ended = mtf("fs", verb, f"{tree}/*.none")
 
@@ -92,42 +93,6 @@ def test_du_shows_as_much_as_is_wanted(mtf, tree):
     assert mtf("fs", "du", "-s", "--json", tree).object["usages"] == [
         {"uri": str(tree), "size": 1048583, "files": 4}
     ]
-
-
-# -- tree -------------------------------------------------------------------------------------
-
-
-def test_tree_draws_lines_to_names(mtf, tree):
-    assert mtf("fs", "tree", tree).lines == [
-        str(tree),
-        "├── a",
-        "│   ├── deep",
-        "│   │   └── large.bin",
-        "│   └── two.txt",
-        "├── empty",
-        "├── one.txt",
-        "└── z.txt",
-    ]
-
-
-def test_tree_shows_directories_levels_and_sizes(mtf, tree):
-    assert mtf("fs", "tree", "-d", tree).lines[1:] == ["├── a", "│   └── deep", "└── empty"]
-    assert mtf("fs", "tree", "-L", 1, "-h", tree).lines[1:] == [
-        "├── a", "├── empty", "├── one.txt  [1 B]", "└── z.txt  [4 B]",
-    ]  # fmt: skip
-    (shown,) = mtf("fs", "tree", "--json", "-d", tree).object["trees"]
-    assert [(e["uri"], e["depth"]) for e in shown["entries"]] == [
-        (f"{tree}/a", 1), (f"{tree}/a/deep", 2), (f"{tree}/empty", 1),
-    ]  # fmt: skip
-
-
-def test_tree_keeps_each_name_on_one_line(mtf, tree):
-    (tree / "empty" / os.fsdecode(b"\xff\n\x1b[2J")).touch()
-
-    assert (
-        mtf("fs", "tree", tree / "empty").out.splitlines()[1].endswith(rb"\xff\n\x1b[2J") is False
-    )
-    assert len(mtf("fs", "tree", tree / "empty").out.splitlines()) == 2
 
 
 # -- find -------------------------------------------------------------------------------------
@@ -183,15 +148,18 @@ class BusyStore(MemoryStore):
         return path
 
 
-def walked(store, failures, **options):
+def walked(store, **options):
+    """Return what a walk comes to, and how many failures there were."""
     with PluginService() as service:
         service.register_filesystem("mem", filesystem_of(store))
-        walk = Walk(service, failures, **options)
-        roots = walk.roots([Place.of(service, "mem://host/b")])
-        return [
-            (entry.place.uri.removeprefix("mem://host"), entry.depth)
+        work = Work(Namespace(), service, ["mem://host/b"])
+        walk = Walk(work, **options)
+        roots = walk.roots([Location(service.filesystem("mem"), "mem://host/b")])
+        found = [
+            (entry.location.uri.removeprefix("mem://host"), entry.depth)
             for entry in walk.through(roots)
         ]
+    return found, len(work.failures)
 
 
 def test_directories_of_a_network_are_listed_at_once():
@@ -199,7 +167,7 @@ def test_directories_of_a_network_are_listed_at_once():
     store.dirs |= {"/b", *(f"/b/d{number:02}" for number in range(32))}
     store.files |= {f"/b/d{number:02}/f": b"" for number in range(32)}
 
-    found = walked(store, Failures())
+    found, _ = walked(store)
 
     assert found[:3] == [("/b", 0), ("/b/d00", 1), ("/b/d00/f", 2)]
     assert len(found) == 65
@@ -211,12 +179,12 @@ def test_what_cannot_be_listed_is_told_and_the_rest_is_walked(capsys):
     store.dirs |= {"/b", "/b/closed", "/b/open"}
     store.files["/b/open/f"] = b""
     store.faults["get_children", "/b/closed"] = PermissionDeniedError("not yours")
-    failures = Failures()
+    found, n_failures = walked(store)
 
-    assert walked(store, failures) == [
+    assert found == [
         ("/b", 0), ("/b/closed", 1), ("/b/open", 1), ("/b/open/f", 2),
     ]  # fmt: skip
-    assert failures.count == 1
+    assert n_failures == 1
     assert "mem://host/b/closed: not yours" in capsys.readouterr().err
 
 
@@ -226,21 +194,22 @@ def test_what_cannot_be_looked_at_is_told_and_the_rest_is_walked(capsys):
     store.files |= {"/b/closed/f": b"", "/b/f": b"", "/b/gone": b""}
     store.faults["stat", "/b/closed"] = PermissionDeniedError("not yours")
     store.faults["stat", "/b/gone"] = NotFoundError("gone meanwhile")
-    failures = Failures()
+    found, n_failures = walked(store)
 
-    assert walked(store, failures) == [("/b", 0), ("/b/closed", 1), ("/b/f", 1), ("/b/gone", 1)]
-    assert failures.count == 1
+    assert found == [("/b", 0), ("/b/closed", 1), ("/b/f", 1), ("/b/gone", 1)]
+    assert n_failures == 1
     assert "mem://host/b/closed: not yours" in capsys.readouterr().err
 
 
 def test_a_plugin_that_lists_no_buckets_is_told(capsys):
     store = MemoryStore()
-    failures = Failures()
     with PluginService() as service:
         service.register_filesystem("mem", filesystem_of(store))
-        assert Walk(service, failures).roots([Place.of(service, "mem://")]) == []
+        work = Work(Namespace(), service, ["mem://"])
+        buckets = Location(service.filesystem("mem"), "mem://")
+        assert Walk(work).roots([buckets]) == []
         store.files["/b"] = b""
-        assert len(Walk(service, failures).roots([Place.of(service, "mem://")])) == 1
+        assert len(Walk(work).roots([buckets])) == 1
 
-    assert failures.count == 1
+    assert len(work.failures) == 1
     assert "does not list what there is; name it: mem://BUCKET/" in capsys.readouterr().err

@@ -10,9 +10,9 @@ import pytest
 
 from modular_tf.check.outcome import Verdict
 from modular_tf.cli import check_progress, progress_line, transfer_progress
-from modular_tf.cli.fs import totals as totals_module
-from modular_tf.cli.fs.totals import Totals
 from modular_tf.cli.transfer_progress import TransferProgress, phase
+from modular_tf.filesystem import jobs
+from modular_tf.filesystem.jobs import Totals
 
 PASSED, FAILED = (Verdict.PASSED, "FS-001"), (Verdict.FAILED, "FS-002")
 
@@ -41,7 +41,7 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def totals(clock, monkeypatch):
-    monkeypatch.setattr(totals_module, "time", clock)
+    monkeypatch.setattr(jobs, "time", clock)
     monkeypatch.setattr(transfer_progress, "time", clock)
     return Totals()
 

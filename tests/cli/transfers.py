@@ -6,9 +6,8 @@ from argparse import Namespace
 
 import pytest
 
-from modular_tf.cli.failures import Failures
-from modular_tf.cli.fs.place import Place
-from modular_tf.cli.fs.transfers import Transfers
+from modular_tf.cli.fs.work import Work
+from modular_tf.filesystem.location import Location
 from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import ESSENTIAL, MemoryStore, Only
 
@@ -22,15 +21,14 @@ class ObjectStore:
         service.register_filesystem("mem", Only(self.memory, ESSENTIAL))
         self.filesystem = service.filesystem("mem")
         self.filesystem.is_object_store = True
-        self.failures = Failures()
 
-    def transfers(self, jobs: int = 1) -> Transfers:
+    def work(self, jobs: int = 1) -> Work:
         """Return the work of a verb, without progress and summary."""
-        return Transfers(Namespace(quiet=True, jobs=jobs), self.service, ["mem://h"], self.failures)
+        return Work(Namespace(quiet=True, jobs=jobs), self.service, ["mem://h"])
 
-    def place(self, uri: object) -> Place:
-        """Return the place of a URI."""
-        return Place.of(self.service, str(uri))
+    def location(self, uri: object) -> Location:
+        """Return the location of a URI."""
+        return Location(self.service.filesystem_for(str(uri)), str(uri))
 
     def asked(self) -> dict[str, int]:
         """Return how often each operation was called since the last time."""

@@ -89,23 +89,21 @@ def _uris(prefix: str, options: Namespace) -> list[str]:
 
 
 def _in_store(prefix: str, options: Namespace) -> list[str]:
-    from modular_tf.cli.fs.details import stat_all_listed  # noqa: PLC0415  (for stores only)
-    from modular_tf.cli.fs.place import Place  # noqa: PLC0415
+    from modular_tf.concurrency.crew import Crew  # noqa: PLC0415  (for stores only)
 
     folder, begun = _parted(prefix)
     with _service(options) as service:
-        place = Place.of(service, folder)
-        place.filesystem.translate_name(folder)  # has the library mapped
+        filesystem = service.filesystem_for(folder)
+        filesystem.translate_name(folder)  # has the library mapped
         _end_later()
-        found = [one for one in place.children() if _is_meant(one.name, begun)]
-        looked_at = found if len(found) <= _MOST_LOOKS else []
-        facts = stat_all_listed(looked_at, service.calls_at_once(scheme_of(prefix)))
-        directories = {
-            one.uri
-            for one, fact in zip(looked_at, facts, strict=True)
-            if fact and fact.is_directory
-        }
-        return [f"{one.uri}/" if one.uri in directories else one.uri for one in found]
+        names = filesystem.listing(folder, is_thorough=False).names
+        found = [folder + name for name in names if _is_meant(name, begun)]
+        asked = found if len(found) <= _MOST_LOOKS else []
+        outcomes = Crew(service.calls_at_once(scheme_of(prefix))).run(
+            filesystem.is_directory, asked
+        )
+        directories = {outcome.item for outcome in outcomes if outcome.result}
+        return [f"{uri}/" if uri in directories else uri for uri in found]
 
 
 def _end_later() -> None:

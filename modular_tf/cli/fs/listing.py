@@ -1,0 +1,300 @@
+"""The verbs that show what is there: `ls`, `find`, `glob`, `du` and `stat`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.fs.options import add_human_readable, add_uris, byte_count, count, verb
+from modular_tf.cli.fs.work import Work
+from modular_tf.cli.session import session
+from modular_tf.cli.text import counted, size, when
+from modular_tf.filesystem.trees import Facts, Walk
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterable, Iterator
+
+    from modular_tf.cli.printer import Printer
+    from modular_tf.filesystem.trees import Entry
+
+_SIZE_COLUMNS = 12
+_KINDS = {"f": "file", "d": "directory"}
+
+
+def _kind(entry: Entry) -> str:
+    """Return "directory", "file", or "other" for what is listed and has no statistics."""
+    if entry.facts is None:
+        return "other"
+    return "directory" if entry.is_directory else "file"
+
+
+def _shown_size(n_bytes: int, *, human: bool) -> str:
+    return size(n_bytes) if human else str(n_bytes)
+
+
+def _as_object(entry: Entry) -> dict[str, Any]:
+    """Return the facts as JSON output has them."""
+    facts = entry.facts
+    return {
+        "uri": entry.location.uri,
+        "name": entry.location.name,
+        "type": _kind(entry),
+        "size": None if facts is None or facts.is_directory else facts.length,
+        "mtime_ns": facts.mtime_nsec if facts is not None and facts.mtime_nsec > 0 else None,
+    }
+
+
+def _row(entry: Entry, name: str, *, human: bool) -> tuple[str, ...]:
+    facts = entry.facts
+    has_size = facts is not None and not facts.is_directory
+    length = _shown_size(entry.size, human=human) if has_size else ""
+    return _kind(entry), length, when(facts.mtime_nsec if facts else 0), name
+
+
+# -- ls and stat ------------------------------------------------------------------------------
+
+
+def _ls_arguments(parser: ArgumentParser) -> None:
+    add_uris(parser, "directory or file")
+    parser.add_argument("-l", dest="long", action="store_true", help="with kind, size and time")
+    add_human_readable(parser, "with -l: ")
+    parser.add_argument(
+        "-R", "--recursive", action="store_true", help="also list the directories that are found"
+    )
+
+
+@verb(_ls_arguments)
+def ls(options: Namespace, printer: Printer) -> Exit:
+    """List what is in directories; a file is listed by itself."""
+    with session(options) as service:
+        work = Work(options, service, options.uris)
+        kinds = Facts.KIND if options.recursive else Facts.NONE
+        facts = Facts.STATISTICS if options.long or printer.json else kinds
+        walk = Walk(work, depth=None if options.recursive else 1, facts=facts)
+        roots = walk.roots(work.expand_all(options.uris))
+        if printer.json:
+            listings = []
+            for entry in walk.through(roots):
+                is_file = entry.depth == 0 and not entry.is_directory
+                listed = [entry] if is_file else entry.children
+                if listed is not None:
+                    found = [_as_object(one) for one in listed]
+                    listings.append({"uri": entry.location.uri, "entries": found})
+            printer.json_object(listings=listings)
+        else:
+            has_headings = options.recursive or max(len(options.uris), len(roots)) > 1
+            _show_listings(walk, roots, options, printer, has_headings=has_headings)
+    return work.exit_code
+
+
+def _show_listings(
+    walk: Walk, roots: list[Entry], options: Namespace, printer: Printer, *, has_headings: bool
+) -> None:
+    """Show the files that were named, then the directories; a person gets a total of sizes."""
+    n_files = n_directories = n_bytes = 0
+
+    def show(entries: list[Entry], names: list[str]) -> None:
+        nonlocal n_files, n_directories, n_bytes
+        if not options.long:
+            for name in names:
+                printer.line(name)
+            return
+        pairs = zip(entries, names, strict=True)
+        rows = [_row(one, name, human=options.human_readable) for one, name in pairs]
+        printer.table(("type", "size", "changed", "name"), rows)
+        n_directories += sum(one.is_directory for one in entries)
+        n_files += sum(not one.is_directory for one in entries)
+        n_bytes += sum(one.size for one in entries)
+
+    files = [root for root in roots if not root.is_directory]
+    if files:
+        show(files, [file.location.uri for file in files])
+    is_first = not files
+    for entry in walk.through([root for root in roots if root.is_directory]):
+        if entry.children is None:
+            continue
+        if has_headings:
+            if printer.terminal and not is_first:
+                printer.line()
+            printer.line(f"{entry.location.uri}:")
+        is_first = False
+        show(entry.children, [child.location.name for child in entry.children])
+    if options.long and printer.terminal:
+        directories = "1 directory" if n_directories == 1 else f"{n_directories} directories"
+        printer.line(f"total: {counted(n_files, 'file')}, {directories}, {size(n_bytes)}")
+
+
+def _stat_arguments(parser: ArgumentParser) -> None:
+    add_uris(parser, "file or directory")
+    add_human_readable(parser)
+
+
+@verb(_stat_arguments)
+def stat(options: Namespace, printer: Printer) -> Exit:
+    """Show kind, size and modification time."""
+    with session(options) as service:
+        work = Work(options, service, options.uris)
+        roots = Walk(work, depth=0).roots(work.expand_all(options.uris))
+    if printer.json:
+        printer.json_object(files=[_as_object(root) for root in roots])
+    else:
+        rows = [_row(root, root.location.uri, human=options.human_readable) for root in roots]
+        printer.table(("type", "size", "changed", "uri"), rows)
+    return work.exit_code
+
+
+# -- du ---------------------------------------------------------------------------------------
+
+
+def _du_arguments(parser: ArgumentParser) -> None:
+    add_uris(parser, "directory or file")
+    add_human_readable(parser)
+    parser.add_argument("-s", "--summarize", action="store_true", help="only the total of each URI")
+    parser.add_argument(
+        "--max-depth", type=count, metavar="N", help="only directories up to N levels down"
+    )
+
+
+@verb(_du_arguments)
+def du(options: Namespace, printer: Printer) -> Exit:
+    """Show how many bytes the files in directories have, and in those below, as `du` does.
+
+    A directory comes after what it holds, so the last line of each tree is its total.
+    """
+    deepest = 0 if options.summarize else options.max_depth
+    usages = []
+    with session(options) as service:
+        work = Work(options, service, options.uris)
+        walk = Walk(work)
+        for usage in _usages(walk.through(walk.roots(work.expand_all(options.uris)))):
+            if deepest is not None and usage.depth > deepest:
+                continue
+            if printer.json:
+                usages.append({"uri": usage.uri, "size": usage.size, "files": usage.files})
+                continue
+            amount = _shown_size(usage.size, human=options.human_readable)
+            printer.row((amount.rjust(_SIZE_COLUMNS) if printer.terminal else amount, usage.uri))
+    if printer.json:
+        printer.json_object(usages=usages)
+    return work.exit_code
+
+
+@dataclass(slots=True)
+class _Usage:
+    """The bytes and the number of the files in a directory with all below it, or of one file."""
+
+    uri: str
+    depth: int
+    size: int = 0
+    files: int = 0
+
+
+def _usages(entries: Iterable[Entry]) -> Iterator[_Usage]:
+    """Yield the usage of each directory of walks, after those in it, and of files walked from."""
+    around: list[_Usage] = []
+
+    def left(depth: int) -> Iterator[_Usage]:
+        """Yield the directories that a walk has left when it comes to an entry of this depth."""
+        while around and around[-1].depth >= depth:
+            usage = around.pop()
+            if around:
+                around[-1].size += usage.size
+                around[-1].files += usage.files
+            yield usage
+
+    for entry in entries:
+        yield from left(entry.depth)
+        if entry.is_directory:
+            around.append(_Usage(entry.location.uri, entry.depth))
+        elif around:
+            around[-1].size += entry.size
+            around[-1].files += 1
+        else:
+            yield _Usage(entry.location.uri, entry.depth, entry.size, 1)
+    yield from left(0)
+
+
+# -- find and glob ----------------------------------------------------------------------------
+
+
+def _find_arguments(parser: ArgumentParser) -> None:
+    add_uris(parser, "where to begin")
+    parser.add_argument("--name", metavar="PATTERN", default="*", help="only names that match")
+    parser.add_argument("--type", choices=_KINDS, help="only files (f) or directories (d)")
+    parser.add_argument(
+        "--min-size", type=byte_count, metavar="SIZE", help="only files of at least this size"
+    )
+    parser.add_argument(
+        "--max-size", type=byte_count, metavar="SIZE", help="only files of at most this size"
+    )
+    parser.add_argument("--newer", metavar="URI", help="only what changed after this one did")
+    parser.add_argument("--max-depth", type=count, metavar="N", help="no more than N levels down")
+
+
+@verb(_find_arguments)
+def find(options: Namespace, printer: Printer) -> Exit:
+    """List everything in whole trees, each directory before what it holds.
+
+    All conditions that are given must hold. Sizes may have units: 64K, 10M, 1.5G.
+    """
+    found = []
+    with session(options) as service:
+        work = Work(options, service, options.uris)
+        for entry in _search(work, options, with_kinds=printer.json):
+            found.append({"uri": entry.location.uri, "type": _kind(entry)})
+            if not printer.json:
+                printer.line(entry.location.uri)
+    if printer.json:
+        printer.json_object(found=found)
+    return work.exit_code or (Exit.DONE if found else Exit.NOTHING)
+
+
+def _search(work: Work, options: Namespace, *, with_kinds: bool) -> Iterator[Entry]:
+    least, most, after = options.min_size, options.max_size, None
+    if options.newer is not None:
+        with work.about(options.newer):
+            after = work.location(options.newer).stat().mtime_nsec
+        if work.failures:
+            return
+    facts = Facts.KIND
+    if not (options.newer is least is most is None):
+        facts = Facts.STATISTICS
+    elif options.max_depth == 1 and options.type is None and not with_kinds:
+        facts = Facts.NONE
+    walk = Walk(work, depth=options.max_depth, facts=facts)
+    for entry in walk.through(walk.roots(work.expand_all(options.uris))):
+        is_file = entry.facts is not None and not entry.is_directory
+        if (
+            fnmatchcase(entry.location.name, options.name)
+            and _KINDS.get(options.type) in {None, _kind(entry)}
+            and (least is None or (is_file and entry.size >= least))
+            and (most is None or (is_file and entry.size <= most))
+            and (after is None or (entry.facts is not None and entry.facts.mtime_nsec > after))
+        ):
+            yield entry
+
+
+def _glob_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "patterns", metavar="PATTERN", nargs="+", help="a URI or path with wildcards; quote it"
+    )
+
+
+@verb(_glob_arguments)
+def glob(options: Namespace, printer: Printer) -> Exit:
+    """List what matches patterns: `*`, `?` and `[…]` within one level of a path."""
+    matches: list[str] = []
+    with session(options) as service:
+        work = Work(options, service, options.patterns)
+        for pattern in options.patterns:
+            with work.about(pattern):
+                matches += work.matching(pattern)
+    if printer.json:
+        printer.json_object(matches=matches)
+    else:
+        for match in matches:
+            printer.line(match)
+    return work.exit_code or (Exit.DONE if matches else Exit.NOTHING)

@@ -1,0 +1,217 @@
+"""The verbs that write the bytes of files to standard output: `cat`, `head` and `tail`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.failures import report_error
+from modular_tf.cli.fs.options import add_uris, byte_count, byte_range, count, verb
+from modular_tf.cli.fs.work import Work
+from modular_tf.cli.session import session
+from modular_tf.concurrency.crew import Crew
+from modular_tf.errors import DataLossError
+from modular_tf.filesystem.files import known_length
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable, Iterable, Iterator
+
+    from modular_tf.cli.printer import Printer
+    from modular_tf.filesystem.files import RandomAccessFile
+    from modular_tf.filesystem.location import Location
+
+    Part = Callable[[Location, RandomAccessFile], Iterable[bytes | memoryview]]
+
+_CHUNK = 1 << 22  # bytes in memory at a time; round trips of a store do not dominate
+_FIRST_BLOCK = 2**16  # more lines than usually wanted; each further block is twice as long
+_BEGINNING = 2**20  # bytes that are read of files that come next, while one is written
+_KEPT = 4 * _CHUNK  # bytes of last lines that stay in memory; more of them are read again
+
+
+# -- parts of files ---------------------------------------------------------------------------
+
+
+def bytes_between(file: RandomAccessFile, start: int, end: int | None) -> Iterator[memoryview]:
+    """Yield the bytes from one position to another; the first block is a small one.
+
+    Each block is valid until the next one. None for the end stands for that of the file.
+
+    Raises:
+        DataLossError: The file ended before the length that it had when it was opened.
+    """
+    whole = known_length(file) if end is None else None
+    length = _CHUNK if end is None else min(_CHUNK, max(0, end - start))
+    buffer = memoryview(bytearray(length))
+    offset, view = start, buffer[:_BEGINNING]
+    while view and (n_read := file.readinto(offset, view)):
+        yield view[:n_read]
+        offset += n_read
+        view = buffer if end is None else buffer[: end - offset]
+    if whole is not None and offset < whole:
+        raise DataLossError(
+            f"read {file.uri!r}: it ended after {offset} of {whole} bytes; try again",
+            path=file.uri,
+            operation="read",
+        )
+
+
+def first_lines(file: RandomAccessFile, count: int) -> Iterator[bytes]:
+    """Yield the first lines of a file, in blocks that grow."""
+    offset, length = 0, _FIRST_BLOCK
+    while count:
+        block = file.read(offset, length)
+        end = 0  # the position past so many lines, or the length of a block that has fewer
+        for _ in range(count):
+            end = block.find(b"\n", end) + 1
+            if not end:
+                end = len(block)
+                break
+        yield block[:end]
+        if len(block) < length:
+            return
+        count -= block.count(b"\n", 0, end)
+        offset, length = offset + length, min(2 * length, _CHUNK)
+
+
+def last_lines(file: RandomAccessFile, count: int, length: int) -> Iterator[bytes | memoryview]:
+    """Yield the last lines of a file of this length, read in blocks from its end."""
+    blocks: list[bytes] = []
+    start, step, kept = length, _FIRST_BLOCK, True
+    while count and start:
+        begin = max(0, start - step)
+        block = file.read(begin, start - begin)
+        # A newline that ends the file begins no line.
+        newline = len(block) - (start == length and block.endswith(b"\n"))
+        while count and (newline := block.rfind(b"\n", 0, newline)) >= 0:
+            count -= 1
+        position = newline + 1 if not count else 0
+        blocks.append(block[position:])
+        start, step = begin + position, min(2 * step, _CHUNK)
+        if length - start > _KEPT:
+            blocks, kept = [], False
+    if kept:
+        yield from reversed(blocks)
+    else:
+        yield from bytes_between(file, start, length)
+
+
+def _length_of(location: Location, file: RandomAccessFile) -> int:
+    """Return the length of an open file, learned when it was opened where that is so."""
+    known = known_length(file)
+    return location.filesystem.get_file_size(location.uri) if known is None else known
+
+
+# -- writing them -----------------------------------------------------------------------------
+
+
+def _write_parts(options: Namespace, printer: Printer, part: Part, *, headings: bool) -> Exit:
+    """Write the part of each file that `part` yields, with `headings` where there are several.
+
+    The parts of files that come next are read while one is written.
+    """
+    if printer.json:
+        report_error("this writes the bytes of files; --json cannot go with it")
+        return Exit.USAGE
+    with session(options) as service:
+        work = Work(options, service, options.uris)
+        locations = work.expand_all(options.uris)
+        headings = headings and max(len(options.uris), len(locations)) > 1
+        is_first = True
+        for outcome in Crew(work.at_once).run(lambda one: _begin(one, part), locations):
+            with work.about(outcome.item.uri):
+                file, beginning, rest = outcome.get()
+                with file:
+                    if headings:
+                        if not is_first:
+                            printer.line()
+                        printer.line(f"==> {outcome.item.uri} <==")
+                    is_first = False
+                    sys.stdout.flush()
+                    sys.stdout.buffer.writelines(beginning)
+                    sys.stdout.buffer.writelines(rest)
+                    sys.stdout.buffer.flush()
+    return work.exit_code
+
+
+def _begin(
+    location: Location, part: Part
+) -> tuple[RandomAccessFile, list[bytes], Iterator[bytes | memoryview]]:
+    """Open a file; return it with the beginning of a part, and the rest, which is not yet read."""
+    file = location.filesystem.new_random_access_file(location.uri)
+    try:
+        rest = iter(part(location, file))
+        beginning: list[bytes] = []
+        n_read = 0
+        for piece in rest:
+            beginning.append(bytes(piece))  # which may be valid until the next one
+            n_read += len(piece)
+            if n_read >= _BEGINNING:
+                break
+    except BaseException:
+        file.close()
+        raise
+    return file, beginning, rest
+
+
+# -- the verbs --------------------------------------------------------------------------------
+
+
+def _cat_arguments(parser: ArgumentParser) -> None:
+    add_uris(parser, "file")
+    parser.add_argument(
+        "-r", "--range", type=byte_range, metavar="RANGE", default=(0, None),
+        help="only these bytes of each file: 0-99 the first 100, 100- what follows, "
+        "-50 the last 50",
+    )  # fmt: skip
+
+
+@verb(_cat_arguments)
+def cat(options: Namespace, printer: Printer) -> Exit:
+    """Write files to standard output, byte for byte, or a range of their bytes."""
+    start, end = options.range
+
+    def part(location: Location, file: RandomAccessFile) -> Iterator[memoryview]:
+        begin = start if start >= 0 else max(0, _length_of(location, file) + start)
+        return bytes_between(file, begin, end)
+
+    return _write_parts(options, printer, part, headings=False)
+
+
+def _add_amount(parser: ArgumentParser, which: str) -> None:
+    add_uris(parser, "file")
+    amounts = parser.add_mutually_exclusive_group()
+    amounts.add_argument(
+        "-n", "--lines", type=count, metavar="N", default=10,
+        help=f"the {which} N lines; 10 by default",
+    )  # fmt: skip
+    amounts.add_argument(
+        "-c", "--bytes", type=byte_count, metavar="N",
+        help=f"the {which} N bytes; N may have a unit, as in 64K",
+    )  # fmt: skip
+
+
+@verb(lambda parser: _add_amount(parser, "first"))
+def head(options: Namespace, printer: Printer) -> Exit:
+    """Write the first lines or bytes of files to standard output; only these are read."""
+
+    def part(_: Location, file: RandomAccessFile) -> Iterator[bytes | memoryview]:
+        if options.bytes is not None:
+            return bytes_between(file, 0, options.bytes)
+        return first_lines(file, options.lines)
+
+    return _write_parts(options, printer, part, headings=True)
+
+
+@verb(lambda parser: _add_amount(parser, "last"))
+def tail(options: Namespace, printer: Printer) -> Exit:
+    """Write the last lines or bytes of files to standard output; only these are read."""
+
+    def part(location: Location, file: RandomAccessFile) -> Iterator[bytes | memoryview]:
+        length = _length_of(location, file)
+        if options.bytes is not None:
+            return bytes_between(file, max(0, length - options.bytes), length)
+        return last_lines(file, options.lines, length)
+
+    return _write_parts(options, printer, part, headings=True)

@@ -1,0 +1,188 @@
+"""The work of one file verb: its locations, its failures, its progress, and its end by Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.failures import EXPECTED, message_of, report_error
+from modular_tf.cli.interrupts import leave, terminate_as_interrupt
+from modular_tf.cli.standard_streams import OutputError
+from modular_tf.cli.text import counted, size
+from modular_tf.cli.transfer_progress import TransferProgress
+from modular_tf.errors import ModularTFError, NotFoundError, UnimplementedError
+from modular_tf.filesystem.child_names import IncompleteListingWarning
+from modular_tf.filesystem.jobs import Job
+from modular_tf.filesystem.location import Location
+from modular_tf.filesystem.scheme import is_of_this_machine, scheme_of
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Iterable, Iterator
+
+    from modular_tf.service.service import PluginService
+
+
+class Work(Job):
+    """A job whose failures are lines on standard error. [main thread; its steps: any thread]
+
+    Args:
+        options: Of the verb.
+        service: Says how many calls may be made at once, where the options do not.
+        uris: What the verb works on.
+    """
+
+    def __init__(self, options: Namespace, service: PluginService, uris: Iterable[str]) -> None:
+        at_once = getattr(options, "jobs", None) or service.calls_at_once(*map(scheme_of, uris))
+        self._service = service
+        self._quiet = getattr(options, "quiet", True)
+        super().__init__(at_once, while_waiting=lambda: self._progress.show())  # noqa: PLW0108  (made below)
+        self._progress = TransferProgress(self.totals, is_wanted=not self._quiet)
+
+    def fail(self, uri: str, error: BaseException) -> None:
+        """Report a failure and count it; raise what ends the command."""
+        if isinstance(error, (BrokenPipeError, OutputError)) or not isinstance(error, EXPECTED):
+            raise error
+        super().fail(uri, error)
+        self._progress.clear()
+        report_error(message_of(error, uri), uri)
+
+    @contextmanager
+    def about(self, uri: str) -> Iterator[None]:
+        """Report what the body of `with` raises as a failure about `uri`, and continue."""
+        try:
+            yield
+        except EXPECTED as error:
+            self.fail(uri, error)
+
+    @property
+    def exit_code(self) -> Exit:
+        """`Exit.NO` if anything failed, else `Exit.DONE`."""
+        return Exit.NO if self.failures else Exit.DONE
+
+    # -- locations ----------------------------------------------------------------------------
+
+    def location(self, uri: str) -> Location:
+        """Return the location of a URI.
+
+        Raises:
+            UnimplementedError: No plugin serves its scheme.
+        """
+        try:
+            return Location(self._service.filesystem_for(uri), uri)
+        except UnimplementedError as error:
+            hint = f"`modular-tf why {uri.partition('://')[0]}` shows more"
+            raise UnimplementedError(f"{error.message}; {hint}", path=uri) from error
+
+    def matching(self, pattern: str) -> list[str]:
+        """Return the URIs that match a pattern; keys that match and have no path are failures.
+
+        [main thread, while no other one lists]
+        """
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", IncompleteListingWarning)
+            matches = self.location(pattern).filesystem.get_matching_paths(pattern)
+        for warning in caught:
+            if issubclass(warning.category, IncompleteListingWarning):
+                self.fail(pattern, NotFoundError(str(warning.message), path=pattern))
+            else:  # of a client
+                warnings.warn_explicit(
+                    warning.message, warning.category, warning.filename, warning.lineno
+                )
+        return matches
+
+    def expand(self, uri: str) -> list[Location]:
+        """Return the locations that a URI names: itself, or what matches it as a pattern.
+
+        A name that exists as it is written is never a pattern. Within one level of a path, `*` and
+        `?` match any characters or one, `[...]` matches a set, and a backslash escapes.
+
+        Raises:
+            InvalidArgumentError: A wildcard stands before the path.
+            NotFoundError: Nothing matches.
+            UnimplementedError: No plugin serves the scheme.
+        """
+        from modular_tf.filesystem.glob import has_magic, require_plain_host  # noqa: PLC0415  (help needs no plugins)
+
+        location = self.location(uri)
+        if not has_magic(uri):
+            return [location]
+        require_plain_host(location.filesystem, uri)
+        if location.filesystem.path_exists(uri):
+            return [location]
+        matches = self.matching(uri)
+        if not matches:
+            raise NotFoundError("nothing matches this pattern", path=uri)
+        return [Location(location.filesystem, match) for match in matches]
+
+    def expand_all(self, uris: Iterable[str]) -> list[Location]:
+        """Return the locations of several URIs; one that names nothing is a failure."""
+        found: list[Location] = []
+        for uri in uris:
+            with self.about(uri):
+                found += self.expand(uri)
+        return found
+
+    # -- progress and the end -----------------------------------------------------------------
+
+    def run(self, step: Callable[[Any], object], items: Iterable[Any]) -> None:
+        """Take a step for each item, and for each that a step adds.
+
+        Raises:
+            KeyboardInterrupt: The user interrupted it, and nothing is under way any more.
+        """
+        with terminate_as_interrupt():
+            try:
+                super().run(step, items)
+            except KeyboardInterrupt:
+                self._give_up()
+                raise
+            finally:
+                self._progress.clear()
+
+    def summarize(self, done: str) -> None:
+        """Write the summary: to a person always, otherwise of more than one file.
+
+        It is one line, such as "200 files copied, 12.5 MiB in 0.9 s, 13.9 MiB/s".
+        """
+        totals = self.totals
+        if self._quiet or not (sys.stderr.isatty() or max(totals.files, totals.known) > 1):
+            return
+        amount = f", {size(totals.bytes)}" if totals.bytes else ""
+        rate = f", {size(totals.bytes / totals.seconds)}/s" if totals.bytes else ""
+        failed = f"; {totals.failed} failed" if totals.failed else ""
+        text = f"{counted(totals.files, 'file')} {done}{amount} in {totals.seconds:.1f} s"
+        report_error(f"{text}{rate}{failed}")
+
+    def totals_as_object(self) -> dict[str, float]:
+        """Return the totals as JSON output has them."""
+        totals = self.totals
+        seconds = round(totals.seconds, 3)
+        counts = {"files": totals.files, "bytes": totals.bytes, "seconds": seconds}
+        return {**counts, "failed": totals.failed}
+
+    def _give_up(self) -> None:
+        """Report what becomes of the files that are under way, and end the process if any is.
+
+        The calls of plugins had half a second to end (`Crew`). A copy may still come to its end
+        meanwhile; then its target, if it is deleted here, was not counted as done, and its source
+        stays (`FileWatch.whole`).
+        """
+        self._progress.clear()
+        files, storing, unfinished = self.totals.under_way()
+        torn = []
+        for (filesystem, uri), is_new in unfinished:
+            if is_new and is_of_this_machine(filesystem.scheme):
+                with suppress(ModularTFError):
+                    filesystem.delete_file(uri)
+            else:  # it may be a device, or nobody knows how long that would take
+                torn.append(uri)
+        report_error(f"interrupted; {counted(files, 'file')} done")
+        for uri in dict.fromkeys([*storing, *torn]):
+            left = "may be torn" if uri in torn else "is as it was, or whole if its store had all"
+            report_error(f"the copy was given up; the target {left}", uri)
+        if storing or self.is_working:
+            leave()
