@@ -15,7 +15,6 @@ __all__ = ["DynamicSection", "LinkedName"]
 
 _NULL, _NEEDED, _HASH, _STRTAB, _SYMTAB, _STRSZ = 0, 1, 4, 5, 6, 10
 _INIT, _SONAME, _RPATH, _BIND_NOW, _INIT_ARRAY = 12, 14, 15, 24, 25
-_RELA, _RELASZ, _PLTRELSZ, _JMPREL = 7, 8, 2, 23
 _RUNPATH, _FLAGS, _PREINIT_ARRAY = 29, 30, 32
 _GNU_HASH, _VERSYM, _FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFB
 _VERDEF, _VERNEED = 0x6FFFFFFC, 0x6FFFFFFE
@@ -53,7 +52,6 @@ class DynamicSection:
         version_indices_address: Address of the symbols' version indices, or 0.
         version_needs_address: Address of the version requirements, or 0.
         version_definitions_address: Address of the version definitions, or 0.
-        relocations: Address and bytes of the tables of relocations, in the order of the linker.
     """
 
     __slots__ = (
@@ -62,7 +60,6 @@ class DynamicSection:
         "entries",
         "gnu_hash_address",
         "hash_address",
-        "relocations",
         "strings",
         "symbols_address",
         "version_definitions_address",
@@ -88,10 +85,6 @@ class DynamicSection:
         self.version_indices_address = self._one(_VERSYM)
         self.version_needs_address = self._one(_VERNEED)
         self.version_definitions_address = self._one(_VERDEF)
-        self.relocations = (
-            (self._one(_RELA), self._one(_RELASZ)),
-            (self._one(_JMPREL), self._one(_PLTRELSZ)),
-        )
 
     @property
     def soname(self) -> str | None:

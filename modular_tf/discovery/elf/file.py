@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 
 from modular_tf.discovery.elf.dynamic import DynamicSection
 from modular_tf.discovery.elf.image import ET_DYN, Image
-from modular_tf.discovery.elf.relocations import relocated_symbols
 from modular_tf.discovery.elf.source import ByteSource
 from modular_tf.discovery.elf.symbols import Symbol, SymbolName, SymbolTable, UndefinedSymbol
 from modular_tf.discovery.elf.versions import (
@@ -142,15 +141,6 @@ class ElfFile:
             versions = {need.number: need.version for need in self.version_needs()}
             self._undefined = self._table().undefined(versions)
         return self._undefined
-
-    def relocated(self) -> tuple[str, ...]:
-        """Return the names of symbols in the order in which the linker looks them up on loading.
-
-        Raises:
-            ElfError: The tables are damaged.
-        """
-        indices = dict.fromkeys(relocated_symbols(self.image, self.dynamic))
-        return tuple(self._table().names(indices))
 
     def version_needs(self) -> tuple[VersionNeed, ...]:
         """Return the symbol versions that the library needs of others.

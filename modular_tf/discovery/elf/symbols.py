@@ -8,7 +8,7 @@ from modular_tf.discovery.elf.gnu_hash import GnuHashTable, gnu_hash
 from modular_tf.discovery.elf.sysv_hash import SysvHashTable, sysv_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from modular_tf.discovery.elf.dynamic import DynamicSection
     from modular_tf.discovery.elf.image import Image
@@ -136,19 +136,6 @@ class SymbolTable:
             UndefinedSymbol(text(at), weak, versions.get(version_of[index]))
             for index, at, weak in wanted
         )
-
-    def names(self, indices: Iterable[int]) -> Iterator[str]:
-        """Yield the names of symbols by their indices; those outside the table are left out.
-
-        Raises:
-            ElfError: The tables are damaged.
-        """
-        name_at = self._image.layout.symbol_fields[0]
-        fields = list(self._records(0))
-        self._dynamic.strings.load()
-        for index in indices:
-            if index < len(fields):
-                yield self._dynamic.strings.text(fields[index][name_at])
 
     def count(self) -> int:
         """Return the number of symbols, the empty first one included.
