@@ -48,10 +48,13 @@ class Filesystem:
         plugin: Name of the plugin or package it comes from.
         is_object_store: Whether a file comes to be, whole, when its writer is closed, and opening
             a directory as a file is an error without another look.
+        has_cheap_stat: Whether `stat` takes no more requests than the questions for less:
+            `path_exists`, `is_directory`, `get_file_size`.
         fetch_times: What those who read ahead have found out about its reads.
     """
 
     is_object_store = False
+    has_cheap_stat = False
 
     def __init__(self, scheme: str, plugin: str) -> None:
         self.scheme = scheme

@@ -24,13 +24,14 @@ class StatCache(Generic[_Found]):
 
     Attributes:
         seconds: How long an entry counts.
+        most: The most entries.
         version: Another object after each change.
     """
 
     def __init__(self, seconds: float, most: int = 4096) -> None:
         self.seconds = seconds
         self.version = object()
-        self._most = most
+        self.most = most
         self._entries: dict[Hashable, tuple[float, _Found]] = {}
 
     def get(self, path: Hashable, seconds: float | None = None) -> _Found | None:
@@ -51,7 +52,7 @@ class StatCache(Generic[_Found]):
         entries = self._entries
         if version is not self.version or self.seconds <= 0:
             return
-        if len(entries) >= self._most and path not in entries:
+        if len(entries) >= self.most and path not in entries:
             entries.clear()
         entries[path] = monotonic(), found
 

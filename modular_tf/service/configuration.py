@@ -75,10 +75,11 @@ class Config:
             machine is asked one call at a time.
         copy_streams: How many streams of a device share its copies to other devices, 1 to 4.
         isolation: Where filesystem plugins run: "none", in this process, or "process", each in a
-            worker process of its own; or either by globs over names, the first that matches.
+            worker process of its own; or either by globs over names, the first that matches. None
+            is "process" where `call_timeout_s` is set, and "none" otherwise.
         call_timeout_s: Seconds that a call of a plugin in a worker process may take, after which
-            the process is ended, or a call of a filesystem inside TensorFlow, which then goes on by
-            itself; None as long as it takes.
+            the process is ended; None as long as it takes. Calls of plugins that run in this
+            process, and of Python filesystems, have no limit.
         most_worker_faults: How often a worker process may end within five minutes while it is used;
             then none is started for the plugin until they are over. 0 for any number.
         worker_directories: Directories that the worker processes of plugins may use, by globs over
@@ -125,7 +126,7 @@ class Config:
     memory: Mapping[str, MemorySettings] = field(default_factory=dict)
     calls_at_once: int = 32
     copy_streams: int = 1
-    isolation: str | Mapping[str, str] = "none"
+    isolation: str | Mapping[str, str] | None = None
     call_timeout_s: float | None = None
     most_worker_faults: int = 5
     worker_directories: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -189,6 +190,8 @@ class Config:
     def is_isolated(self, plugin: str) -> bool:
         """Return whether a plugin is to run in a process of its own."""
         said = self.isolation
+        if said is None:
+            return self.call_timeout_s is not None
         if isinstance(said, str):
             return said == PROCESS
         return next((v for glob, v in said.items() if fnmatchcase(plugin, glob)), "") == PROCESS

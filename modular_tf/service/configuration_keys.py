@@ -93,7 +93,7 @@ SINGLE: Mapping[str, Key] = {
     ),
     "isolation": Key(
         f"{NONE!r} or {PROCESS!r}, or a table of globs with one of these",
-        _is_isolation,
+        lambda value: value is None or _is_isolation(value),
         (ISOLATION_VARIABLE,),
     ),
     "call_timeout_s": Key(

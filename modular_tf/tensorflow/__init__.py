@@ -11,7 +11,12 @@ TensorFlow is imported by `register` and not before.
 
 from __future__ import annotations
 
-from modular_tf.tensorflow.registration import register, register_filesystem
-from modular_tf.tensorflow.report import Outcome, Registration, SchemeRow
+from modular_tf.tensorflow.registration import (
+    Outcome,
+    Registration,
+    SchemeRow,
+    register,
+    register_filesystem,
+)
 
 __all__ = ["Outcome", "Registration", "SchemeRow", "register", "register_filesystem"]

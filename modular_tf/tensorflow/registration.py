@@ -6,20 +6,20 @@ import atexit
 import os
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import AlreadyExistsError, NotFoundError
 from modular_tf.events import EventLog
-from modular_tf.native.bridge_library import bridge_path
 from modular_tf.service.default import default_service
 from modular_tf.service.fsspec_clients import missed_schemes
-from modular_tf.tensorflow.bindings import Binding, bind, bound_names, unbind
-from modular_tf.tensorflow.report import Outcome, Registration, SchemeRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.service.service import PluginService
 
 SWITCH = "MODULAR_TF_TENSORFLOW"
@@ -30,6 +30,104 @@ _lock = ForkLock()
 _MAX_WAIT_AT_EXIT_S = 5.0
 _has_warned = False
 _FRAMEWORK = "libtensorflow_framework.so.2"
+
+
+class Outcome(str, Enum):
+    """What can come of a registration."""
+
+    SERVED = "served"
+    REBOUND = "rebound"
+    TAKEN = "taken"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemeRow:
+    """A scheme, and what came of its registration.
+
+    Attributes:
+        scheme: Its name in TensorFlow.
+        serves: The scheme of the service that is behind it.
+        plugin: Who serves that.
+        outcome: `served` from now on; `rebound`: it was ours before and is served by this service
+            now; `taken` by TensorFlow or another library; `refused` by TensorFlow.
+        message: Why not; empty where it is served.
+        remedy: What to do about it; empty where it is served.
+    """
+
+    scheme: str
+    serves: str
+    plugin: str
+    outcome: Outcome
+    message: str = ""
+    remedy: str = ""
+
+    @property
+    def is_served(self) -> bool:
+        """Whether TensorFlow's calls come here."""
+        return self.outcome in {Outcome.SERVED, Outcome.REBOUND}
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One row per scheme, in the order in which they were asked for.
+
+    Attributes:
+        rows: The rows.
+        tensorflow: The version of TensorFlow.
+    """
+
+    rows: tuple[SchemeRow, ...]
+    tensorflow: str
+
+    @property
+    def schemes(self) -> tuple[str, ...]:
+        """The names in TensorFlow that are served."""
+        return tuple(row.scheme for row in self.rows if row.is_served)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{row.scheme}: {row.outcome.value}, {row.serves} of {row.plugin}"
+            if row.is_served
+            else f"{row.scheme}: {row.outcome.value}: {row.message}; {row.remedy}"
+            for row in self.rows
+        ]
+        return "\n".join([f"TensorFlow {self.tensorflow}", *lines])
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """The service behind a scheme of TensorFlow, and the scheme's name there.
+
+    The filesystem is asked for at each call, so a plugin that is replaced while the process runs,
+    and a scheme that is registered again, are found by themselves.
+
+    Attributes:
+        service: The service.
+        scheme: The scheme's name in the service.
+        name: Its name in TensorFlow.
+    """
+
+    service: PluginService
+    scheme: str
+    name: str
+
+    @property
+    def filesystem(self) -> Filesystem:
+        """The filesystem that serves the scheme now."""
+        return self.service.filesystem(self.scheme)
+
+    def ours(self, uri: str) -> str:
+        """Return a URI of TensorFlow's in the service's terms."""
+        return uri if self.name == self.scheme else self.scheme + uri.removeprefix(self.name)
+
+    def theirs(self, uri: str) -> str:
+        """Return a URI of the service in TensorFlow's terms."""
+        return uri if self.name == self.scheme else self.name + uri.removeprefix(self.scheme)
+
+
+BINDINGS: dict[str, Binding] = {}
+"""By a scheme's name in TensorFlow, the service behind it."""
 
 
 def register(
@@ -143,7 +241,7 @@ def _connect(tf: Any) -> None:
     """Find TensorFlow's functions, and let its calls through until the process ends."""
     from modular_tf.native.ffi import lib  # noqa: PLC0415  (maps the core)
     from modular_tf.native.status import check  # noqa: PLC0415
-    from modular_tf.tensorflow import upcalls  # noqa: F401, PLC0415  (defines what is called)
+    from modular_tf.tensorflow import bridge  # noqa: F401, PLC0415  (defines what is called)
 
     library = os.path.join(tf.sysconfig.get_lib(), _FRAMEWORK)
     check(lib.mtf_bridge_connect(os.fsencode(library)), operation="register")
@@ -162,6 +260,7 @@ def _close() -> None:
 
 def _register_one(tf: Any, binding: Binding) -> SchemeRow:
     """Register one scheme, or put the service behind it where it is ours."""
+    from modular_tf.native import _core  # noqa: PLC0415  (maps it)
     from modular_tf.native.ffi import lib  # noqa: PLC0415
     from modular_tf.native.status import check  # noqa: PLC0415
     from modular_tf.native.strings import encode  # noqa: PLC0415
@@ -171,19 +270,21 @@ def _register_one(tf: Any, binding: Binding) -> SchemeRow:
     def row(outcome: Outcome, message: str = "", remedy: str = "") -> SchemeRow:
         return SchemeRow(name, binding.scheme, plugin, outcome, message, remedy)
 
-    is_in_tensorflow = name in _schemes_of(tf)
-    if is_in_tensorflow and name in bound_names():
-        bind(binding)
+    is_in_tensorflow = name in tf.io.gfile.get_registered_schemes()
+    if is_in_tensorflow and name in BINDINGS:
+        BINDINGS[name] = binding
         return row(Outcome.REBOUND)
     if is_in_tensorflow:
         message = f"{name!r} is served in TensorFlow {tf.__version__} by another library"
         return row(Outcome.TAKEN, message, _other_name(binding))
     check(lib.mtf_bridge_offer(encode(name)), operation="register")
-    bind(binding)  # first: after an interrupt, TensorFlow may have the scheme and keeps it
+    BINDINGS[name] = (
+        binding  # first: after an interrupt, TensorFlow may have the scheme and keeps it
+    )
     try:
-        tf.experimental.register_filesystem_plugin(bridge_path())
+        tf.experimental.register_filesystem_plugin(str(_core.__file__))  # it is in here already
     except tf.errors.OpError as error:
-        unbind(name)
+        BINDINGS.pop(name, None)
         return row(Outcome.REFUSED, f"TensorFlow refused {name!r}: {error}", _other_name(binding))
     return row(Outcome.SERVED)
 
@@ -191,7 +292,3 @@ def _register_one(tf: Any, binding: Binding) -> SchemeRow:
 def _other_name(binding: Binding) -> str:
     other = f"{binding.name}2"
     return f'TensorFlow takes no scheme back: register({{"{other}": "{binding.scheme}"}})'
-
-
-def _schemes_of(tf: Any) -> set[str]:
-    return set(tf.io.gfile.get_registered_schemes())

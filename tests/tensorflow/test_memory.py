@@ -12,7 +12,7 @@ import fsspec
 import tensorflow as tf
 import modular_tf as mtf
 import modular_tf.tensorflow as mtft
-from modular_tf.tensorflow import open_files
+from modular_tf.tensorflow import bridge
 
 service = mtf.PluginService({options})
 service.load()
@@ -59,7 +59,7 @@ g.makedirs("other://top")
 g.makedirs("mem://top")
 round_of_work()
 rounds = [round_of_work() for _ in range(4)]
-assert open_files._files == {}, open_files._files
+assert bridge._files == {}, bridge._files
 assert len({descriptors for _, descriptors in rounds}) == 1, rounds
 # 1000 rounds of a dozen calls: what one of them keeps is seen, were it a hundred bytes.
 growth = [after[0] - before[0] for before, after in zip(rounds, rounds[1:])]

@@ -12,10 +12,11 @@ import tensorflow as tf
 import modular_tf as mtf
 import modular_tf.tensorflow as mtft
 from modular_tf.filesystem.workarounds.object_store import ObjectStoreFilesystem
-from modular_tf.tensorflow import recent_looks
+from modular_tf.tensorflow import bridge
 from tests.fixtures.emulators import ControlledStore, ask
 
-recent_looks._KEPT_S = 3600  # nothing may depend on the machine's speed
+# Nothing may depend on the machine's speed.
+bridge.found_here.seconds = bridge._lengths.seconds = 3600
 
 store = ControlledStore(sys.argv[1], sys.argv[2], {})
 root = f"{store.base_uri}/{sys.argv[3]}"
@@ -66,8 +67,7 @@ def load():
     assert g.GFile(f"{root}/file").size() == 4
 one_look = requests_of(lambda: service.filesystem("s3").stat(f"{root}/file"))
 assert requests_of(load) == one_look + 1
-recent_looks._KEPT_S = 0
-recent_looks.forget_looks()
+bridge.found_here.seconds = 0
 assert requests_of(load) == 6 * one_look + 1
 """)
 
@@ -121,8 +121,8 @@ assert g.GFile(file).read() == "longer text"  # the file is as long as it is whe
 assert g.stat(file).length == 11
 others("DELETE", file)
 assert g.exists(file)
-recent_looks._KEPT_S = 1.0
-recent_looks.forget_looks()
+bridge.found_here.seconds = 1.0
+bridge.found_here.clear()
 others("PUT", file, b"text")
 assert g.exists(file)
 others("DELETE", file)
@@ -182,7 +182,7 @@ if not child:
     g.remove(file)
     os._exit(g.exists(file))
 assert os.waitpid(child, 0)[1] == 0
-recent_looks.forget_looks()
+bridge.found_here.clear()
 assert not g.exists(file)
 write(file, "text")
 assert g.exists(file)

@@ -58,6 +58,7 @@ class StoreQueries(WorkaroundFilesystem):
         super().__init__(tables, plugin, workarounds, environment)
         way = workarounds.lookup or "stat"
         self._lookup, self._lookup_of_kind = LOOKUPS[way], KINDS[way]
+        self.has_cheap_stat = self._lookup is self._lookup_of_kind
         missing = workarounds.missing_store_message
         self._missing_store_message = re.compile(missing or NO_MESSAGE)
         self._readable = StatCache[bool](_READABLE_FOR_SECONDS)  # directories with readable files
