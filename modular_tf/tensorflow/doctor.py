@@ -1,37 +1,45 @@
 """What works here, and what TensorFlow does with the plugins that are installed.
 
-TensorFlow is imported in child processes (`import_trials`), and no code of a plugin runs in this
-one.
+A plugin may end a process that maps it, or hang it. So child processes import TensorFlow, each with
+some of its plugins (`import_child`), and no code of a plugin runs in this one.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import select
 import signal
 import stat
+import subprocess
 import sys
 import sysconfig
+import time
+import uuid
+from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.search import discover
 from modular_tf.discovery.sources.named_paths import TF_LIBRARY_PATH_VARIABLE
 from modular_tf.discovery.sources.search_paths import SearchPaths
 from modular_tf.discovery.sources.tensorflow_plugins import DIRECTORY_NAME
+from modular_tf.errors import UnavailableError
 from modular_tf.isolation.rights import rights_here
+from modular_tf.native.preloading import preloaded, with_preloaded
+from modular_tf.processes.ending import ChildEnding
+from modular_tf.processes.interpreter import find_interpreter
+from modular_tf.processes.plain_text import plain_lines
+from modular_tf.rules.shortage import raise_shortage
 from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.plugin_scan import scan
 from modular_tf.service.report import State
-from modular_tf.tensorflow.import_trials import (
-    FILESYSTEMS,
-    FUNCTIONS,
-    ImportTrial,
-    ending_in_words,
-    run_trials,
-)
 from modular_tf.tensorflow.schemes import AvailableScheme, StoreRow, report_schemes, report_stores
 
 if TYPE_CHECKING:
@@ -45,6 +53,28 @@ _PACKAGE, _LIBRARY = "tensorflow", "libtensorflow_framework.so.2"
 _SERVED_KINDS = frozenset(("filesystem", "device", "kernel"))
 _SERVES_NOBODY = (State.FAILED.value, State.QUARANTINED.value, State.REJECTED.value)
 _REGISTER = "in Python: import modular_tf.tensorflow.auto"
+# What `import tensorflow` calls in the libraries that it opens, and what registering one calls.
+_FUNCTIONS = (
+    "SE_InitPlugin",
+    "TF_InitGraph",
+    "TF_InitKernel",
+    "TF_InitProfiler",
+    "TFNPD_InitPlugin",
+)
+_FILESYSTEMS = "TF_InitPlugin"
+_NO_LIBRARY_NAME = "its name does not end in .so, or .so and a version"
+
+_IMPORT_LIMIT_S = 120.0  # until TensorFlow looks for plugins
+_GRACE_S = 2.0  # for the fork of a plugin, which has a limit of its own
+_AT_ONCE = min(4, os.cpu_count() or 1)
+_WAIT_S = 0.05
+_MOST_OUTPUT = 1 << 14
+_MOST_LINES = 4
+# Lines of TensorFlow's log that are no error, as "I0000 00:00:..", "2026-11-28 15:00:00.0: I ..".
+_CHATTER = re.compile(
+    r"\s*$|[IW]\d{4} |\d{4}-\d\d-\d\d [\d:.]+: [IW] |WARNING: All log mess|To enable the following"
+)
+_FAULT = re.compile(r"^(Fatal Python error: .*|Thread 0x.*|Current thread 0x.*)", re.MULTILINE)
 
 
 class Outcome(str, Enum):
@@ -223,7 +253,7 @@ def diagnose(
         if record.path is not None and not _SERVED_KINDS.isdisjoint(record.kinds)
     ]
     found = _TensorFlow(where, service.config, on_wait)
-    files, registered = found.files(records)
+    files, registered = found.report(records)
     return Diagnosis(
         found.installation,
         files,
@@ -232,15 +262,6 @@ def diagnose(
         report_schemes(service, found.schemes),
         rights_here(),
     )
-
-
-def find_tensorflow() -> str | None:
-    """Return the folder of the TensorFlow on the path of Python; None for none."""
-    for location in sys.path:
-        folder = os.path.join(location or os.getcwd(), _PACKAGE)
-        if os.path.isfile(os.path.join(folder, _LIBRARY)):
-            return folder
-    return None
 
 
 class _File(NamedTuple):
@@ -255,148 +276,18 @@ class _File(NamedTuple):
         """Whether a variable names the file itself, so that nothing hides it but the variable."""
         return self.origin == TF_LIBRARY_PATH_VARIABLE and self.path == self.place
 
-    @property
-    def may_be_opened(self) -> bool:
-        """Whether TensorFlow may open it: a file of a directory only by its name."""
-        return self.path == self.place or ".so" in os.path.basename(self.path)
-
-
-class _TensorFlow:
-    """TensorFlow, as children import it."""
-
-    def __init__(self, paths: SearchPaths, config: Config, on_wait: Callable[[], object]) -> None:
-        self._folder = find_tensorflow()
-        self._config = config
-        self._on_wait = on_wait
-        self._environment = dict(paths.environment)
-        self._named = self._environment.pop(TF_LIBRARY_PATH_VARIABLE, "")
-        schemes = [
-            sysconfig.get_path(name, scheme)
-            for scheme in sysconfig.get_scheme_names()
-            for name in ("purelib", "platlib")
-        ]
-        sites = dict.fromkeys((*paths.site_directories, *map(os.path.abspath, schemes)))
-        self._places = [os.path.join(site, DIRECTORY_NAME) for site in sites]
-        self._trials: dict[frozenset[_File], ImportTrial] = {}
-        self.installation = TensorFlowInstallation(self._folder) if self._folder else None
-        self.schemes: tuple[str, ...] = ()
-
-    def files(
-        self, records: Iterable[PluginRecord]
-    ) -> tuple[tuple[FileRow, ...], dict[str, tuple[Outcome, str]]]:
-        """Return what the import does with each file, and what registering each plugin does."""
-        files = list(self._found_files())
-        if self._folder is None:
-            why = "no TensorFlow is installed"
-            return tuple(_file_row(file, Outcome.IGNORED, why) for file in files), {}
-        plugins = [
-            record.path
-            for record in records
-            if record.path
-            and "filesystem" in record.kinds
-            and record.source != Source.BUNDLED.value
-        ]
-        refused = self._refused({file.path for file in files}.union(plugins))
-        tried = [file for file in files if file.may_be_opened and file.path not in refused]
-        trusted = [path for path in plugins if path not in refused]
-        bare = self._trial((), register=trusted)
-        self._run([bare, *([self._trial(tried)] if tried else [])])
-        self.schemes = bare.schemes
-        problem = "" if bare.is_imported else bare.ending
-        self.installation = TensorFlowInstallation(self._folder, bare.version, problem)
-        if problem:
-            why = "TensorFlow itself cannot be imported"
-            rows = (_file_row(file, Outcome.UNKNOWN, why) for file in files)
-            return tuple(rows), dict.fromkeys(plugins, (Outcome.UNKNOWN, why))
-        tried = [file for file in tried if self._is_searched(file, bare)]
-        outcomes = self._outcomes(tried)
-        for file in files:
-            if file.path in refused:
-                outcomes[file] = Outcome.UNKNOWN, f"it was not tried: {refused[file.path]}"
-            elif not self._is_searched(file, bare):
-                outcomes[file] = Outcome.IGNORED, f"TensorFlow in {self._folder} does not look here"
-        no_name = Outcome.IGNORED, "its name does not end in .so, or .so and a version"
-        return (
-            tuple(_file_row(file, *outcomes.get(file, no_name)) for file in files),
-            {path: _registered(path, bare, refused) for path in plugins},
-        )
-
-    def _is_searched(self, file: _File, bare: ImportTrial) -> bool:
-        return file.origin == TF_LIBRARY_PATH_VARIABLE or file.place in bare.searched
-
-    def _found_files(self) -> Iterable[_File]:
-        for place in self._places:
-            yield from _files_of(place, place)
-        if self._named:
-            found = list(_files_of(self._named, TF_LIBRARY_PATH_VARIABLE))
-            yield from found or [_File(self._named, TF_LIBRARY_PATH_VARIABLE, self._named)]
-
-    def _refused(self, paths: Iterable[str]) -> dict[str, str]:
-        """Return why files are not tried: those that are not trusted, or that may be waited for."""
-        known = {path: os.path.abspath(path) for path in paths if os.path.exists(path)}
-        why = {}
-        for path in known:
-            mode = os.stat(path).st_mode
-            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-                why[path] = "it is a FIFO, a socket or a device"
-        named = tuple(known[path] for path in known if os.path.isfile(path))
-        if not named:
-            return why
-        wanted = SearchPaths(arguments=named, sources=frozenset((Source.ARGUMENT,)))
-        for plugin in scan(discover(wanted).candidates, self._config, ScanCache.of_process()):
-            if plugin.trust.refused is not None:
-                same = {plugin.path, *(twin.path for twin in plugin.candidate.twins)}
-                refused = plugin.trust.refused.message
-                why.update({path: refused for path in known if known[path] in same})
-        return why
-
-    def _trial(self, files: Iterable[_File], register: Sequence[str] = ()) -> ImportTrial:
-        """Return the trial of some files together, the same one each time."""
-        key = frozenset(files)
-        if key not in self._trials:
-            environment, places = dict(self._environment), list(self._places)
-            if any(file.origin == TF_LIBRARY_PATH_VARIABLE for file in key):
-                environment[TF_LIBRARY_PATH_VARIABLE] = self._named
-                if not any(file.is_named for file in key):
-                    places.append(os.path.abspath(self._named))
-            self._trials[key] = ImportTrial(
-                [file.path for file in key],
-                environment,
-                places=places,
-                shown=[file.path for file in key if not file.is_named],
-                register=register,
-                limit_s=self._config.first_contact_timeout_s,
-            )
-        return self._trials[key]
-
-    def _run(self, trials: Iterable[ImportTrial]) -> None:
-        new = [trial for trial in trials if not trial.has_started]
-        run_trials(new, sys.path, self._on_wait)
-
-    def _outcomes(self, files: Sequence[_File]) -> dict[_File, tuple[Outcome, str]]:
-        """Return what the import does with each file, and why."""
-        if not files:
-            return {}
-        together = self._trial(files)
-        self._run([together])
-        if together.was_used:
-            return {file: _outcome(file, together) for file in files}
-        self._run([self._trial([file]) for file in files])
-        outcomes = {file: _outcome(file, self._trial([file])) for file in files}
-        good = [file for file in files if self._trial([file]).was_used]
-        self._run([self._trial(good)])
-        if not self._trial(good).was_used:  # though each of them loads alone
-            beside: list[_File] = []
-            for file in good:
-                trial = self._trial([*beside, file])
-                self._run([trial])
-                if trial.was_used:
-                    beside.append(file)
-                else:
-                    others = ", ".join(dict.fromkeys(other.path for other in beside))
-                    outcome, message = _outcome(file, trial)
-                    outcomes[file] = outcome, f"beside {others}: {message}"
-        return outcomes
+    def row(self, outcome: Outcome, message: str) -> FileRow:
+        """Return the row of this file, with the command that takes it out of TensorFlow's way."""
+        if self.origin == TF_LIBRARY_PATH_VARIABLE:
+            away = f"unset {self.origin}"
+        else:
+            is_place = self.path == self.place
+            target = f"{self.path}.away" if is_place else os.path.dirname(self.place)
+            away = f"mv {quote(self.path)} {quote(target)}"
+        if outcome is Outcome.UNKNOWN:
+            away = f"if the import ends: {away}"
+        is_needed = outcome.is_bad or outcome is Outcome.UNKNOWN
+        return FileRow(self.path, self.origin, outcome, message, away if is_needed else "")
 
 
 def _files_of(place: str, origin: str) -> Iterable[_File]:
@@ -411,52 +302,310 @@ def _files_of(place: str, origin: str) -> Iterable[_File]:
         yield _File(os.path.join(place, name), origin, place)
 
 
-def _outcome(file: _File, trial: ImportTrial) -> tuple[Outcome, str]:
-    """Return what an import did with a file, or what ended the import."""
-    if trial.was_used:
-        functions = trial.mapped.get(os.path.abspath(file.path))
+class _TensorFlow:
+    """TensorFlow, as children import it."""
+
+    def __init__(self, paths: SearchPaths, config: Config, on_wait: Callable[[], object]) -> None:
+        self._config = config
+        self._on_wait = on_wait
+        self._environment = dict(paths.environment)
+        self._named = self._environment.pop(TF_LIBRARY_PATH_VARIABLE, "")
+        own = [path for path in preloaded(self._environment) if "libmodular_tf_" not in path]
+        self._environment.pop("LD_PRELOAD", None)
+        self._environment = with_preloaded(self._environment, own)
+        schemes = [
+            sysconfig.get_path(name, scheme)
+            for scheme in sysconfig.get_scheme_names()
+            for name in ("purelib", "platlib")
+        ]
+        sites = dict.fromkeys((*paths.site_directories, *map(os.path.abspath, schemes)))
+        self._places = [os.path.join(site, DIRECTORY_NAME) for site in sites]
+        self._trials: dict[frozenset[_File], _ImportTrial] = {}
+        folders = (os.path.join(at or os.getcwd(), _PACKAGE) for at in sys.path)
+        found = (path for path in folders if os.path.isfile(os.path.join(path, _LIBRARY)))
+        self._folder = next(found, None)
+        self.installation: TensorFlowInstallation | None = None
+        self.schemes: tuple[str, ...] = ()
+
+    def report(
+        self, records: Iterable[PluginRecord]
+    ) -> tuple[tuple[FileRow, ...], dict[str, tuple[Outcome, str]]]:
+        """Return what the import does with each file, and what registering each plugin does."""
+        files = [file for place in self._places for file in _files_of(place, place)]
+        if self._named:
+            found = list(_files_of(self._named, TF_LIBRARY_PATH_VARIABLE))
+            files += found or [_File(self._named, TF_LIBRARY_PATH_VARIABLE, self._named)]
+        if self._folder is None:
+            why = "no TensorFlow is installed"
+            return tuple(file.row(Outcome.IGNORED, why) for file in files), {}
+        plugins = [
+            record.path
+            for record in records
+            if record.path
+            and "filesystem" in record.kinds
+            and record.source != Source.BUNDLED.value
+        ]
+        refused = self._refused({file.path for file in files}.union(plugins))
+        tried = [
+            file
+            for file in files
+            if file.path not in refused
+            and (file.path == file.place or ".so" in os.path.basename(file.path))
+        ]
+        bare = self._trial((), register=[path for path in plugins if path not in refused])
+        self._run([bare, self._trial(tried)])
+        problem = "" if bare.version else bare.ending
+        self.schemes = bare.schemes
+        self.installation = TensorFlowInstallation(self._folder, bare.version, problem)
+        if problem:
+            why = "TensorFlow itself cannot be imported"
+            rows = tuple(file.row(Outcome.UNKNOWN, why) for file in files)
+            return rows, dict.fromkeys(plugins, (Outcome.UNKNOWN, why))
+
+        def is_searched(file: _File) -> bool:
+            return file.origin == TF_LIBRARY_PATH_VARIABLE or file.place in bare.searched
+
+        outcomes = self._outcomes([file for file in tried if is_searched(file)])
+        for file in files:
+            if file.path in refused:
+                outcomes[file] = Outcome.UNKNOWN, f"it was not tried: {refused[file.path]}"
+            elif not is_searched(file):
+                outcomes[file] = Outcome.IGNORED, f"TensorFlow in {self._folder} does not look here"
+        ignored = Outcome.IGNORED, _NO_LIBRARY_NAME
+        return (
+            tuple(file.row(*outcomes.get(file, ignored)) for file in files),
+            {path: bare.outcome_of_plugin(path, refused) for path in plugins},
+        )
+
+    def _refused(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return why files are not tried: those that are not trusted, or that may be waited for."""
+        known = {path: os.path.abspath(path) for path in paths if os.path.exists(path)}
+        modes = {path: os.stat(path).st_mode for path in known}
+        why = {
+            path: "it is a FIFO, a socket or a device"
+            for path, mode in modes.items()
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+        }
+        regular = tuple(known[path] for path, mode in modes.items() if stat.S_ISREG(mode))
+        if regular:
+            wanted = SearchPaths(arguments=regular, sources=frozenset((Source.ARGUMENT,)))
+            for plugin in scan(discover(wanted).candidates, self._config, ScanCache.of_process()):
+                if plugin.trust.refused is not None:
+                    same = {plugin.path, *(twin.path for twin in plugin.candidate.twins)}
+                    refused = plugin.trust.refused.message
+                    why.update({path: refused for path in known if known[path] in same})
+        return why
+
+    def _trial(self, files: Iterable[_File], register: Sequence[str] = ()) -> _ImportTrial:
+        """Return the trial of some files together, the same one each time."""
+        key = frozenset(files)
+        if key not in self._trials:
+            environment, places = dict(self._environment), list(self._places)
+            if any(file.origin == TF_LIBRARY_PATH_VARIABLE for file in key):
+                environment[TF_LIBRARY_PATH_VARIABLE] = self._named
+                if not any(file.is_named for file in key):
+                    places.append(os.path.abspath(self._named))
+            limit_s = self._config.first_contact_timeout_s
+            job = {
+                "watched": [os.path.abspath(file.path) for file in key],
+                "shown": [os.path.abspath(file.path) for file in key if not file.is_named],
+                "places": places,
+                "functions": [*_FUNCTIONS, _FILESYSTEMS],
+                "register": list(register),
+                "limit_s": max(1, round(limit_s)),
+            }
+            self._trials[key] = _ImportTrial(job, environment, limit_s)
+        return self._trials[key]
+
+    def _outcomes(self, files: Sequence[_File]) -> dict[_File, tuple[Outcome, str]]:
+        """Return what the import does with each file, and why."""
+        together = self._trial(files)
+        self._run([together])
+        if together.was_used:
+            return {file: together.outcome_of(file) for file in files}
+        alone = {file: self._trial([file]) for file in files}
+        self._run(alone.values())
+        outcomes = {file: trial.outcome_of(file) for file, trial in alone.items()}
+        good = [file for file, trial in alone.items() if trial.was_used]
+        self._run([self._trial(good)])
+        if not self._trial(good).was_used:  # though each of them loads alone
+            beside: list[_File] = []
+            for file in good:
+                trial = self._trial([*beside, file])
+                self._run([trial])
+                if trial.was_used:
+                    beside.append(file)
+                else:
+                    others = ", ".join(dict.fromkeys(other.path for other in beside))
+                    outcome, message = trial.outcome_of(file)
+                    outcomes[file] = outcome, f"beside {others}: {message}"
+        return outcomes
+
+    def _run(self, trials: Iterable[_ImportTrial]) -> None:
+        """Run those of some trials that have not run, several at once, and end all of them."""
+        waiting = deque(dict.fromkeys(trial for trial in trials if trial.process is None))
+        running: list[_ImportTrial] = []
+        try:
+            while waiting or running:
+                while waiting and len(running) < _AT_ONCE:
+                    running.append(waiting.popleft())
+                    running[-1].start()
+                for trial in [trial for trial in running if trial.is_over()]:
+                    trial.end()
+                    running.remove(trial)
+                self._on_wait()
+        finally:
+            for trial in running:
+                trial.end()
+
+
+class _ImportTrial:
+    """A child that imports TensorFlow with some of its plugins.
+
+    Attributes:
+        process: The child, once it is started.
+        version: Of TensorFlow, once the import has ended well.
+        schemes: Those that TensorFlow serves.
+        searched: The places where TensorFlow looked for plugins.
+        mapped: Of each file that the import has mapped, the functions that TensorFlow calls.
+        registered: Of each plugin that was registered, exit status, exception and output.
+        failure: The exception that ended the import; "" for none.
+        was_used: Whether the devices were counted after the import.
+    """
+
+    def __init__(self, job: dict[str, Any], environment: dict[str, str], limit_s: float) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        self.version = self.failure = ""
+        self.schemes: tuple[str, ...] = ()
+        self.searched: set[str] = set()
+        self.mapped: dict[str, list[str]] = {}
+        self.registered: dict[str, tuple[int, str, str]] = {}
+        self.was_used = False
+        self._job = {**job, "mark": uuid.uuid4().hex}
+        self._mark = self._job["mark"].encode()
+        self._environment = environment
+        self._limit_s = limit_s
+        self._is_late = False
+        self._output, self._rest = b"", b""
+
+    def start(self) -> None:
+        """Start the child."""
+        python = find_interpreter()
+        if python is None:
+            raise UnavailableError("no command runs Python here, so TensorFlow cannot be imported")
+        text = Path(__file__).with_name("import_child.py").read_text("utf-8")
+        try:
+            self.process = subprocess.Popen(  # noqa: S603  (this interpreter)
+                [python, "-X", "faulthandler", "-c", text, json.dumps(self._job), *sys.path],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=self._environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise_shortage(error)
+            raise
+        self._deadline = time.monotonic() + _IMPORT_LIMIT_S
+
+    def is_over(self) -> bool:
+        """Take what has come; return whether the child has ended, or has had its time."""
+        if self.process is None or self.process.stdout is None:
+            return True
+        output, has_ended = self.process.stdout.fileno(), self.process.poll() is not None
+        while select.select([output], [], [], 0 if has_ended else _WAIT_S)[0]:
+            data = os.read(output, 1 << 16)
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            for line in lines:
+                if line.startswith(self._mark):
+                    self._take(json.loads(line.removeprefix(self._mark)))
+                else:
+                    self._output = (self._output + line + b"\n")[-_MOST_OUTPUT:]
+            if not data:  # it has closed its output, or has ended
+                with suppress(subprocess.TimeoutExpired):
+                    self.process.wait(_WAIT_S)
+            if not data or time.monotonic() > self._deadline:
+                break
+        self._is_late = not has_ended and time.monotonic() > self._deadline
+        return has_ended or self._is_late
+
+    def end(self) -> None:
+        """End the child and all that it has started."""
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            if self.process.stdout is not None:
+                self.process.stdout.close()
+
+    def _take(self, entry: dict[str, Any]) -> None:
+        plugins = 1
+        match entry:
+            case {"searched": place}:
+                self.searched.add(place)
+                plugins = len(self._job["watched"])
+            case {"failed": message}:
+                self.failure = message
+            case {"imported": version, "schemes": schemes}:
+                self.version, self.schemes = version, tuple(schemes)
+                plugins = len(self._job["watched"])
+            case {"mapped": path, "functions": functions}:
+                self.mapped[path] = functions
+            case {"registered": path, "message": message, "status": status, "output": output}:
+                self.registered[path] = status, message, output
+            case {"used": True}:
+                self.was_used = True
+        self._deadline = time.monotonic() + self._limit_s * max(1, plugins) + _GRACE_S
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words: the exception, or the signal and the last of its output."""
+        if self.failure:
+            return self.failure
+        if self._is_late:
+            return f"it gave no answer within {self._limit_s:g} s"
+        status = None if self.process is None else self.process.returncode
+        return _ending(status, (self._output + self._rest).decode("utf-8", "replace"))
+
+    def outcome_of(self, file: _File) -> tuple[Outcome, str]:
+        """Return what the import did with a file, or what ended the import."""
+        if not self.was_used:
+            if self._is_late:
+                outcome = Outcome.HANGS
+            elif self.failure:
+                outcome = Outcome.FAILS
+            else:
+                outcome = Outcome.ENDS_IN_USE if self.version else Outcome.ABORTS
+            return outcome, self.ending
+        functions = self.mapped.get(os.path.abspath(file.path))
         if functions is None:
-            return Outcome.IGNORED, "its name does not end in .so, or .so and a version"
-        if not set(FUNCTIONS).isdisjoint(functions):
+            return Outcome.IGNORED, _NO_LIBRARY_NAME
+        if not set(_FUNCTIONS).isdisjoint(functions):
             return Outcome.LOADS, ""
-        if FILESYSTEMS in functions:
+        if _FILESYSTEMS in functions:
             auto = "`import modular_tf.tensorflow.auto` registers them"
             return Outcome.IGNORED, f"it brings filesystems only; {auto}"
         return Outcome.IGNORED, "it is no plugin: its constructors run, and nothing else"
-    if trial.is_late:
-        outcome = Outcome.HANGS
-    elif trial.failure:
-        outcome = Outcome.FAILS
-    else:
-        outcome = Outcome.ENDS_IN_USE if trial.is_imported else Outcome.ABORTS
-    return outcome, trial.ending
+
+    def outcome_of_plugin(self, path: str, refused: Mapping[str, str]) -> tuple[Outcome, str]:
+        """Return what registering a plugin did, or why it was not registered."""
+        if path not in self.registered:
+            return Outcome.UNKNOWN, f"it was not tried: {refused.get(path) or self.ending}"
+        status, message, output = self.registered[path]
+        if status == -signal.SIGALRM:
+            return Outcome.HANGS, f"it gave no answer within {self._limit_s:g} s"
+        if status != 0:
+            return Outcome.ABORTS, _ending(status, output)
+        return (Outcome.FAILS if message else Outcome.LOADS), message
 
 
-def _file_row(file: _File, outcome: Outcome, message: str) -> FileRow:
-    if file.origin == TF_LIBRARY_PATH_VARIABLE:
-        away = f"unset {file.origin}"
-    else:
-        is_place = file.path == file.place
-        target = f"{file.path}.away" if is_place else os.path.dirname(file.place)
-        away = f"mv {quote(file.path)} {quote(target)}"
-    remedy = away if outcome.is_bad else ""
-    if outcome is Outcome.UNKNOWN:
-        remedy = f"if the import ends: {away}"
-    return FileRow(file.path, file.origin, outcome, message, remedy)
-
-
-def _registered(path: str, bare: ImportTrial, refused: Mapping[str, str]) -> tuple[Outcome, str]:
-    """Return what came of registering a plugin."""
-    if path in refused:
-        return Outcome.UNKNOWN, f"it was not tried: {refused[path]}"
-    if path not in bare.registered:
-        return Outcome.UNKNOWN, f"it was not tried: {bare.ending}"
-    status, message, said = bare.registered[path]
-    if status == -signal.SIGALRM:
-        return Outcome.HANGS, "it gave no answer in time"
-    if status != 0:
-        return Outcome.ABORTS, ending_in_words(status, said)
-    return (Outcome.FAILS if message else Outcome.LOADS), message
+def _ending(status: int | None, output: str) -> str:
+    """Return how a process ended, and the last lines that it wrote about it."""
+    words = ChildEnding(status=status, said=output).in_words()
+    fault = _FAULT.search(output)
+    last = plain_lines(output[: fault.start()] if fault else output).split("\n")
+    lines = [line for line in last if not _CHATTER.match(line)]
+    return "\n".join([f"it {words}", *lines[-_MOST_LINES:]])
 
 
 def _plugin_row(

@@ -1,8 +1,8 @@
 """The program of a child of doctor: imports TensorFlow with some plugins, and reports each step.
 
-`import_trials` passes this text to `python -c`, so that nothing of this package is imported here.
-The first argument is a job, the others are the Python path. Each line of the report is a JSON
-object with one of these fields:
+`doctor` passes this text to `python -c`, so that nothing of this package is imported. The first
+argument is a job, the others are the Python path. A report is a line of standard output that begins
+with the job's mark; the rest of it is a JSON object with one of these fields:
 
 - `searched`: TensorFlow looks for plugins in this directory, so TensorFlow itself is imported;
 - `failed`: the exception that ended the import;
@@ -12,7 +12,7 @@ object with one of these fields:
 - `used`: true, once the devices have been counted;
 - `registering`: a plugin that `register_filesystem_plugin` is about to be called with, in a fork;
 - `registered`: that plugin, with `message`, the exception; `status`, the exit status of the fork;
-  and `said`, what it wrote.
+  and `output`, what it wrote.
 """
 
 import sys
@@ -31,10 +31,11 @@ _JOB = json.loads(sys.argv[1])
 _SHOWN = frozenset(_JOB["shown"])
 _PLACES = frozenset(_JOB["places"])
 _exists, _listdir = os.path.exists, os.listdir
+_OUTPUT = os.dup(1)
 
 
 def _report(**entry: object) -> None:
-    os.write(_JOB["report"], json.dumps(entry).encode() + b"\n")
+    os.write(_OUTPUT, f"\n{_JOB['mark']}{json.dumps(entry)}\n".encode())
 
 
 def _shown_exists(path: object) -> bool:
@@ -71,24 +72,24 @@ def _report_mapped() -> None:
 
 def _register(tf: Any, path: str) -> None:
     _report(registering=path)
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         fork = os.fork()
         if fork == 0:
-            os.dup2(said.fileno(), 1)
-            os.dup2(said.fileno(), 2)
+            os.dup2(output.fileno(), 1)
+            os.dup2(output.fileno(), 2)
             signal.alarm(_JOB["limit_s"])
             message = ""
             try:
                 tf.experimental.register_filesystem_plugin(path)
             except BaseException as error:  # noqa: BLE001  (it is reported)
                 message = _text(error)
-            _report(registered=path, message=message, status=0, said="")
+            _report(registered=path, message=message, status=0, output="")
             os._exit(0)
         status = os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1])
         if status != 0:
-            said.seek(0)
-            words = said.read().decode("utf-8", "replace")
-            _report(registered=path, message="", status=status, said=words[-4096:])
+            output.seek(0)
+            text = output.read().decode("utf-8", "replace")
+            _report(registered=path, message="", status=status, output=text[-4096:])
 
 
 def main() -> None:

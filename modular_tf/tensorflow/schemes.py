@@ -7,12 +7,10 @@ schemes work here, who serves them, and what brings those that a user may miss.
 from __future__ import annotations
 
 import os
-import threading
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from modular_tf.concurrency.threads import start_thread
+from modular_tf.concurrency.crew import results_at_once
 from modular_tf.errors import UnavailableError
 from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
 from modular_tf.loading.known_defects import workarounds_for
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
 
     from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
-
-_PATIENCE_S = 15.0  # one look-up of a name and one connection take 8 s at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,58 +50,36 @@ class StoreRow:
 
 
 def report_stores(records: Iterable[PluginRecord]) -> tuple[StoreRow, ...]:
-    """Return one row for each scheme whose plugin reads variables. It takes 15 seconds at most.
+    """Return one row for each scheme whose plugin reads variables, in 8 seconds at most.
 
     Servers that a variable names are connected to, and nothing is sent to them.
 
     Args:
         records: What became of the plugins here.
     """
-    stores = [_Store(record, scheme) for record in records for scheme in _schemes(record)]
-    stores = [store for store in stores if store.variables]
-    threads = [threading.Thread(target=store.look, daemon=True) for store in stores]
-    for thread in threads:
-        start_thread(thread)
-    end = time.monotonic() + _PATIENCE_S
-    for thread in threads:
-        thread.join(max(0.0, end - time.monotonic()))
-    return tuple(store.row() for store in stores)
+    stores = [
+        (record.name, record.path, scheme)
+        for record in records
+        if record.path is not None
+        for scheme in record.schemes
+        if variables_of(record.path, scheme)
+    ]
+    return tuple(results_at_once(lambda store: _store_row(*store), stores, len(stores) or 1))
 
 
-def _schemes(record: PluginRecord) -> tuple[str, ...]:
-    return record.schemes if record.path is not None else ()
-
-
-class _Store:
-    """A scheme of a plugin, whose server is looked at by a thread of its own."""
-
-    def __init__(self, record: PluginRecord, scheme: str) -> None:
-        workarounds = workarounds_for(record.path or "", scheme)
-        self._scheme = scheme
-        self._plugin = record.name
-        copied = (name for names in workarounds.environment_copies.values() for name in names)
-        endpoints = tuple(dict.fromkeys((*workarounds.endpoint_variables, *copied)))
-        with_copies = replace(workarounds, endpoint_variables=endpoints)
-        self._places = workarounds.needs_library
-        self._check = EndpointCheck(with_copies, record.name)
-        self._problem = f"no answer in {_PATIENCE_S:.0f} seconds"
-        self.variables = variables_of(record.path or "", scheme)
-
-    def look(self) -> None:
-        """Find out whether the server accepts connections."""
-        try:
-            self._check.require("doctor", f"{self._scheme}://")
-            self._problem = _missing_library(self._places)
-        except UnavailableError as error:
-            message = error.message.partition(": ")[2]
-            self._problem = message.removesuffix(f" (plugin {self._plugin})")
-
-    def row(self) -> StoreRow:
-        """Return what is known now."""
-        is_set = {name: bool(os.environ.get(name)) for name in self.variables}
-        server = self._check.server_of(f"{self._scheme}://")
-        named = "" if server == "the store" else server
-        return StoreRow(self._scheme, self._plugin, is_set, named, self._problem)
+def _store_row(plugin: str, library: str, scheme: str) -> StoreRow:
+    workarounds = workarounds_for(library, scheme)
+    copied = (name for names in workarounds.environment_copies.values() for name in names)
+    endpoints = tuple(dict.fromkeys((*workarounds.endpoint_variables, *copied)))
+    check = EndpointCheck(replace(workarounds, endpoint_variables=endpoints), plugin)
+    try:
+        check.require("doctor", f"{scheme}://")
+        problem = _missing_library(workarounds.needs_library)
+    except UnavailableError as error:
+        problem = error.message.partition(": ")[2].removesuffix(f" (plugin {plugin})")
+    server = check.server_of(f"{scheme}://")
+    is_set = {name: bool(os.environ.get(name)) for name in variables_of(library, scheme)}
+    return StoreRow(scheme, plugin, is_set, "" if server == "the store" else server, problem)
 
 
 def _missing_library(places: Iterable[str]) -> str:

@@ -7,24 +7,27 @@ dashboard.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tensorboard.compat import tf  # type: ignore[import-not-found,unused-ignore]
 from tensorboard.plugins.base_plugin import TBLoader  # type: ignore[import-not-found,unused-ignore]
 from tensorboard.util import tb_logging  # type: ignore[import-not-found,unused-ignore]
 
-from modular_tf.errors import ModularTFError
+from modular_tf.errors import ModularTFError, NotFoundError
 from modular_tf.filesystem.scheme import scheme_of
 from modular_tf.service.default import default_service
 from modular_tf.tensorflow.registration import SWITCH, register
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.service.service import PluginService
 
     # Whether TensorBoard can read a scheme, and how it learns to.
     _Ways = tuple[Callable[[str], bool], Callable[[str, PluginService], None]]
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _warnings = tb_logging.get_logger()  # TensorBoard's, which people who start it read
 _STUB = "stub"  # the version of what TensorBoard has in the place of TensorFlow
@@ -72,8 +75,8 @@ def register_schemes(schemes: list[str]) -> None:
             serve(scheme, service)
         else:
             names = ", ".join(filter(None, service.schemes()))
-            said = "modular_tf: no plugin serves %r; schemes served: %s; %s"
-            _warnings.warning(said, scheme, names, service.next_step(scheme))
+            text = "modular_tf: no plugin serves %r; schemes served: %s; %s"
+            _warnings.warning(text, scheme, names, service.next_step(scheme))
 
 
 def _by_tensorflow() -> _Ways:
@@ -89,8 +92,100 @@ def _by_tensorflow() -> _Ways:
     return can_read, serve
 
 
-def _without_tensorflow() -> _Ways:
-    # Late: with TensorFlow this part of TensorBoard is not imported.
-    from modular_tf.tensorflow import tensorboard_files  # noqa: PLC0415
+# -- without TensorFlow: TensorBoard has file functions of its own, at the same names --------------
 
-    return tensorboard_files.can_read, tensorboard_files.serve
+
+def _without_tensorflow() -> _Ways:
+    def can_read(scheme: str) -> bool:
+        try:
+            tf.io.gfile.get_filesystem(f"{scheme}://")
+        except (ImportError, ValueError):  # fsspec lacks a client, or does not know the scheme
+            return False
+        return True
+
+    def serve(scheme: str, service: PluginService) -> None:
+        tf.io.gfile.register_filesystem(scheme, ServiceFiles(service))
+
+    return can_read, serve
+
+
+def _in_their_terms(method: _Method) -> _Method:
+    """Return a method whose path may be bytes, with TensorBoard's error for nothing there."""
+
+    @wraps(method)
+    def call(self: ServiceFiles, path: str | bytes, *arguments: Any, **options: Any) -> Any:
+        try:
+            return method(self, os.fsdecode(path), *arguments, **options)
+        except NotFoundError as error:
+            raise tf.errors.NotFoundError(None, None, str(error)) from error
+
+    return call  # type: ignore[return-value]
+
+
+class ServiceFiles:
+    """A filesystem of TensorBoard's that reads by a service. [any thread]
+
+    TensorBoard keeps no file open: a read goes on where the last one ended, as that returned.
+    """
+
+    def __init__(self, service: PluginService) -> None:
+        self._service = service
+
+    def _filesystem(self, uri: str) -> Filesystem:
+        return self._service.filesystem(scheme_of(uri))
+
+    @_in_their_terms
+    def exists(self, filename: str) -> bool:
+        """Return whether there is something."""
+        return self._filesystem(filename).path_exists(filename)
+
+    def join(self, path: str, *paths: str) -> str:
+        """Return a path below a directory."""
+        return "/".join([path.rstrip("/"), *(part.strip("/") for part in paths)])
+
+    @_in_their_terms
+    def read(
+        self,
+        filename: str,
+        binary_mode: bool = False,  # noqa: FBT001, FBT002  (TensorBoard's signature)
+        size: int | None = None,
+        continue_from: int | None = None,
+    ) -> tuple[bytes | str, int]:
+        """Return what comes next in a file, and where that ends.
+
+        Args:
+            filename: The file.
+            binary_mode: False for text.
+            size: The most bytes; None for all that is left.
+            continue_from: Where the last read ended; None for the file's beginning.
+        """
+        at = continue_from or 0
+        filesystem = self._filesystem(filename)
+        wanted = max(0, filesystem.get_file_size(filename) - at)
+        if size is not None:
+            wanted = min(size, wanted)
+        data = filesystem.read_range(filename, at, wanted)
+        return (data if binary_mode else data.decode()), at + len(data)
+
+    @_in_their_terms
+    def glob(self, filename: str) -> list[str]:
+        """Return the paths that match a pattern."""
+        return list(self._filesystem(filename).get_matching_paths(filename))
+
+    @_in_their_terms
+    def isdir(self, dirname: str) -> bool:
+        """Return whether there is a directory."""
+        try:
+            return self._filesystem(dirname).is_directory(dirname)
+        except NotFoundError:
+            return False
+
+    @_in_their_terms
+    def listdir(self, dirname: str) -> list[str]:
+        """Return the names in a directory."""
+        return [name.rstrip("/") for name in self._filesystem(dirname).get_children(dirname)]
+
+    @_in_their_terms
+    def stat(self, filename: str) -> Any:
+        """Return a file's length, as TensorBoard's record."""
+        return tf.io.gfile.StatData(self._filesystem(filename).stat(filename).length)
