@@ -15,7 +15,7 @@ import tensorflow as tf
 
 import modular_tf as mtf
 import modular_tf.tensorflow as mtft
-from modular_tf.tensorflow import upcalls
+from modular_tf.tensorflow import bridge
 from tests.tensorflow.action_list import action, actions, expect, outcome_of
 
 if TYPE_CHECKING:
@@ -274,8 +274,8 @@ def main() -> None:
     """Perform all actions and write what came of them."""
     setup, root = sys.argv[1:3]
     calls: set[str] = set()
-    record_calls(upcalls._PATH_OPERATIONS, calls)
-    record_calls(upcalls._FILE_OPERATIONS, calls)
+    record_calls(bridge._PATH_OPERATIONS, calls)
+    record_calls(bridge._FILE_OPERATIONS, calls)
     exec(setup, {"mtf": mtf, "mtft": mtft, "tf": tf})
     found, called = {}, {}
     for name, perform in actions.items():
