@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from modular_tf.fsspec.filesystem import ModularFileSystem, filesystem_class
 from modular_tf.fsspec.options import IgnoredOptionWarning
-from modular_tf.fsspec.own_clients import OwnClientWarning
-from modular_tf.fsspec.registration import Registration, register
+from modular_tf.fsspec.registration import OwnClientWarning, Registration, register
 
 __all__ = [
     "IgnoredOptionWarning",

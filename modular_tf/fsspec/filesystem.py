@@ -1,26 +1,97 @@
-"""`ModularFileSystem`: any registered scheme as a filesystem of fsspec."""
+"""`ModularFileSystem`: any registered scheme as a filesystem of fsspec.
+
+The synchronous operations run in the calling thread, and those on many files in a `Crew`: an
+interrupt ends them in a second, and a forked child needs no event loop. The operations that
+coroutines await (`_cat_file`, `_info`, ...) are the same ones in other threads.
+"""
 
 # ruff: noqa: FBT001, FBT002  (the signatures are fsspec's)
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Any
+import errno
+import io
+import os
+import re
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from functools import cache, partial
+from glob import has_magic
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from modular_tf.errors import AlreadyExistsError
-from modular_tf.fsspec import paths
-from modular_tf.fsspec.options import Options
-from modular_tf.fsspec.reader import DEFAULT_BLOCK_SIZE, CachedReader, ModularReader
-from modular_tf.fsspec.transfers import Transfers
-from modular_tf.fsspec.writer import ModularWriter
+from fsspec.asyn import AsyncFileSystem, get_loop  # type: ignore[import-untyped]
+from fsspec.callbacks import DEFAULT_CALLBACK  # type: ignore[import-untyped]
+from fsspec.implementations.local import (  # type: ignore[import-untyped]
+    make_path_posix,
+    trailing_sep,
+)
+from fsspec.utils import (  # type: ignore[import-untyped]
+    glob_translate,
+    isfilelike,
+    other_paths,
+    tokenize,
+)
+
+from modular_tf.concurrency.crew import Crew, results_at_once
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    ModularTFError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+    UnimplementedError,
+)
+from modular_tf.filesystem.child_names import (
+    FILE_AND_DIRECTORY,
+    complete_listing,
+    incomplete,
+    reported_listing,
+)
+from modular_tf.filesystem.copying import CopyWatch, copy_through, read_all, write_whole
+from modular_tf.filesystem.files import known_length
+from modular_tf.filesystem.local_files import local
+from modular_tf.filesystem.location import Location, Overlap, entered, is_link, overlap
+from modular_tf.filesystem.scheme import is_of_this_machine
+from modular_tf.filesystem.trees import remove_tree, rename
+from modular_tf.fsspec.awaited import AwaitedCalls
+from modular_tf.fsspec.files import (
+    DEFAULT_BLOCK_SIZE,
+    CachedReader,
+    ModularReader,
+    ModularWriter,
+)
+from modular_tf.fsspec.options import Options, environment_of, public_part
+from modular_tf.fsspec.origin import Origin, library_of, service_for
+from modular_tf.redaction import redacted
 
 if TYPE_CHECKING:
-    import io
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from modular_tf.fsspec.origin import PortableOrigin
+    from modular_tf.filesystem.files import RandomAccessFile
+    from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.filesystem.location import Identity
+    from modular_tf.filesystem.statistics import FileStatistics
+    from modular_tf.service.service import PluginService
+
+Entry = dict[str, Any]
+"""One file or directory as fsspec describes it: name, size, type, mtime (s), mtime_ns."""
+
+_Kinds = dict[str, Entry | None]
+"""Paths, with their entries where these are known."""
+
+_LOCAL_SCHEME = "file"
+_REFUSALS = (PermissionDeniedError, UnauthenticatedError)  # there may be files that are not shown
+_GAP_OF_NETWORK = 1 << 18  # bytes between two ranges that cost less than another request
+_LARGEST_READ = 1 << 22  # bytes of ranges that are read together at most
+_NEVER = 1 << 63  # no file has a byte there
+_SHORT_FILE = 1 << 23  # bytes of a file that is fetched by one read and needs no open file
+_WHOLE_TREE: dict[str, Any] = {"detail": True, "on_error": "raise"}  # a part of one is no copy
 
 
-class ModularFileSystem(Transfers):
+class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
     """A scheme served by a plugin, for fsspec and everything built on it.
 
     Instances are thin: connections and caches belong to the plugin. They are therefore not kept
@@ -28,10 +99,10 @@ class ModularFileSystem(Transfers):
     equal by scheme and service. Listings are not cached unless `use_listings_cache` says so.
     [any thread] Transactions are not supported, nor is a time of creation: the C API has neither.
 
-    A pickled instance carries scheme, configuration, and which library serves (path, distribution,
-    version, hash). In another process the plugin is loaded again at the first use, from a file with
-    that hash; in the same process the same service serves on. It carries the storage options too,
-    secrets among them, as those of other filesystems do: keep it where you would keep the secrets.
+    A pickled instance carries scheme, configuration, and which library serves (distribution and
+    version, or path). In another process the plugin is loaded again at the first use; in the same
+    process the same service serves on. It carries the storage options too, secrets among them, as
+    those of other filesystems do: keep it where you would keep the secrets.
 
     Storage options of other filesystems, as `key`, `secret` and `endpoint_url`, that say other than
     this process's environment are followed by an instance of the plugin: in a process of its own,
@@ -48,6 +119,9 @@ class ModularFileSystem(Transfers):
         use_listings_cache: Remember listings until something changes them through this instance.
         listings_expiry_time: Seconds a remembered listing is good for; None for ever.
         max_paths: How many listings are remembered at most; None for all.
+        asynchronous: Whether coroutines use it: they await `_cat_file`, `_ls` and the others, which
+            make at most as many calls at once as the scheme allows.
+        loop: Ignored; a coroutine's own loop is used.
 
     Raises:
         UnimplementedError: No plugin serves the scheme (TensorFlow's code for that).
@@ -56,6 +130,9 @@ class ModularFileSystem(Transfers):
     """
 
     blocksize = DEFAULT_BLOCK_SIZE
+    cachable = False
+    mirror_sync_methods = False  # they exist already
+    _last_change: object = None  # another object for each change, so that no thread misses one
 
     def __new__(cls, scheme: str | None = None, **_: Any) -> ModularFileSystem:  # noqa: D102, PYI034
         concrete = filesystem_class(scheme) if cls is ModularFileSystem and scheme else cls
@@ -63,10 +140,747 @@ class ModularFileSystem(Transfers):
             raise TypeError("ModularFileSystem needs a scheme: ModularFileSystem('ram')")
         return object.__new__(concrete)
 
+    def __init__(
+        self,
+        scheme: str | None = None,
+        *,
+        service: PluginService | Origin | None = None,
+        plugin: str | None = None,
+        config: Any = None,
+        auto_mkdir: bool = False,
+        use_listings_cache: bool = False,
+        listings_expiry_time: float | None = None,
+        max_paths: int | None = None,
+        asynchronous: bool = False,
+        loop: object = None,
+        **others: object,
+    ) -> None:
+        del loop
+        if scheme not in (None, self.scheme):
+            raise TypeError(f"{type(self).__name__} serves {self.scheme!r}, not {scheme!r}")
+        super().__init__(
+            asynchronous=True,  # or fsspec would start the thread of its loop, which is not needed
+            use_listings_cache=use_listings_cache,
+            listings_expiry_time=listings_expiry_time,
+            max_paths=max_paths,
+        )
+        self.asynchronous = asynchronous
+        self.auto_mkdir = auto_mkdir
+        self._others = others
+        self._environment: dict[str, str | None] | None = None if others else {}
+        self._awaited = AwaitedCalls()
+        self._serving: PluginService | Origin
+        if isinstance(service, Origin):  # unpickling neither loads plugins nor fails without them
+            self._serving = service.live() or service
+        else:
+            self._serving = self._checked(service or service_for(self.scheme, plugin, config))
+
     def __reduce__(self) -> tuple[Any, ...]:
         theirs = {"scheme", "service", "plugin", "config"}
         options = Options({k: v for k, v in self.storage_options.items() if k not in theirs})
-        return _restore, (self.portable_origin(), options)
+        origin = self._serving
+        if not isinstance(origin, Origin):
+            origin = Origin.of(origin, self.scheme)
+        return _restore, (origin, options)
+
+    # -- service and identity -----------------------------------------------------------------
+
+    @property
+    def async_impl(self) -> bool:
+        """Whether coroutines are to be used. Others need no event loop."""
+        return bool(self.asynchronous)
+
+    @property
+    def loop(self) -> Any:
+        """Fsspec's event loop, also in a forked child; None for an asynchronous instance."""
+        return None if self.asynchronous else get_loop()
+
+    def _checked(self, service: PluginService) -> PluginService:
+        """Return a service that serves the scheme as the options say; raise if it does not."""
+        is_served = service.owner(self.scheme) is not None
+        self._environment = self._environment_in(service) if is_served else {}
+        if not self._environment:  # else the plugin need not run in this process
+            service.filesystem(self.scheme)
+        return service
+
+    def _environment_in(self, service: PluginService) -> dict[str, str | None]:
+        """Return the environment of the instance that the options require; {} for none."""
+        if not self._others:
+            return {}
+        return environment_of(self.scheme, library_of(service, self.scheme), self._others)
+
+    @property
+    def service(self) -> PluginService:
+        """The service; one that came from another process loads its plugin at the first use.
+
+        Raises:
+            NotFoundError: This machine does not have the plugin.
+        """
+        if isinstance(self._serving, Origin):
+            self._serving = self._checked(self._serving.service())
+        return self._serving
+
+    @property
+    def filesystem(self) -> Filesystem:
+        """The filesystem that serves the scheme now; a plugin can be replaced while it runs.
+
+        Options that say other than the environment of this process are followed by an instance.
+        """
+        account = self._account
+        if account:
+            return self.service.shared_instance(self.scheme, account)
+        return self.service.filesystem(self.scheme)
+
+    @property
+    def scheme(self) -> str:
+        """The scheme, which is also fsspec's protocol."""
+        return str(self.protocol)
+
+    @property
+    def fsid(self) -> str:
+        """A name for this filesystem that stays the same from session to session."""
+        account = public_part(self._account)
+        name = f"modular_tf:{self.scheme}:{self.filesystem.plugin}"
+        return f"{name}:{account}" if account else name
+
+    @property
+    def _account(self) -> dict[str, str | None]:
+        """The environment of the instance; {} for none."""
+        if self._environment is None:  # of an instance that was unpickled
+            self._environment = self._environment_in(self.service)
+        return self._environment
+
+    @property
+    def _fs_token(self) -> str:
+        # The name of an instance has no secrets in it.
+        name = self.service.instance_name(self.scheme, self._account) if self._account else ""
+        return str(tokenize(self.scheme, Origin.key_of(self.service), self.auto_mkdir, name))
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        """Return the path of a URI: `s3://bucket/key` is `bucket/key`.
+
+        `file` is the one scheme whose paths begin at a root of the machine and may be relative to
+        the working directory, as in fsspec's own local filesystem.
+        """
+        if isinstance(path, list):
+            return [cls._strip_protocol(one) for one in path]
+        text = os.fspath(path)
+        for prefix in (f"{cls.protocol}://", f"{cls.protocol}::"):
+            if text.startswith(prefix):
+                text = text.removeprefix(prefix) or cls.root_marker
+                break
+        if cls.protocol == _LOCAL_SCHEME:
+            text = os.path.abspath(text.removeprefix("file:"))  # lexical, as a URI is
+        return text.rstrip("/") or cls.root_marker
+
+    def uri(self, path: Any) -> str:
+        """Return the URI that the plugin is given for `path`."""
+        return f"{self.scheme}://{self._strip_protocol(path)}"
+
+    @property
+    def transaction(self) -> NoReturn:
+        """Raise: the operations of the C API take no part in transactions."""
+        raise UnimplementedError(f"{self.scheme!r}: fsspec transactions are not supported")
+
+    def start_transaction(self) -> NoReturn:
+        """Raise, as `transaction` does."""
+        raise UnimplementedError(f"{self.scheme!r}: fsspec transactions are not supported")
+
+    def _at_once(self, batch_size: int | None = None) -> int:
+        """Return how many calls are made at once; `batch_size` is fsspec's, -1 sets no bound."""
+        configured = self.service.calls_at_once(self.scheme)
+        if batch_size is None or batch_size == -1:
+            return configured
+        if batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size}; it is -1 or at least 1")
+        return min(configured, batch_size)
+
+    def _crew(self, batch_size: int | None = None) -> Crew:
+        return Crew(self._at_once(batch_size))
+
+    def _each(
+        self, function: Callable[[Any], Any], items: Iterable[Any], batch_size: int | None = None
+    ) -> list[Any]:
+        """Return the results of a function for each item, called at once; raise the first error."""
+        return results_at_once(function, items, self._at_once(batch_size))
+
+    # -- one path -----------------------------------------------------------------------------
+
+    def info(self, path: Any, **_: Any) -> Entry:
+        """Return the entry of one file or directory: name, size, type, mtime (s) and mtime_ns.
+
+        Raises:
+            NotFoundError: There is nothing at `path`.
+        """
+        path = self._strip_protocol(path)
+        return self._cached_entry(path) or self._described(path)
+
+    def _described(self, path: str) -> Entry:
+        if path == self.root_marker:
+            return {"name": path, "size": 0, "type": "directory"}
+        return _entry(path, self.filesystem.stat(self.uri(path)))
+
+    def exists(self, path: Any, **_: Any) -> bool:
+        """Return whether something is there; an error other than "not found" is raised."""
+        path = self._strip_protocol(path)
+        if path == self.root_marker or self._cached_entry(path) is not None:
+            return True
+        return self.filesystem.path_exists(self.uri(path))
+
+    def isfile(self, path: Any) -> bool:
+        """Return whether `path` is a file; False when nothing is there.
+
+        In a bucket, `isfile` and `isdir` may tell what this filesystem saw within the last second.
+        """
+        return self._is(path, "file")
+
+    def isdir(self, path: Any) -> bool:
+        """Return whether `path` is a directory; False when nothing is there."""
+        return self._is(path, "directory")
+
+    def _is(self, path: Any, kind: str) -> bool:
+        path = self._strip_protocol(path)
+        try:
+            known = self._cached_entry(path)
+            if known or path == self.root_marker or is_of_this_machine(self.scheme):
+                return bool((known or self._described(path))["type"] == kind)
+            # Some stores answer this by fewer requests than the rest.
+            uri = self.uri(path)
+            fs = self.filesystem
+            is_directory = not fs.was_file_just_now(uri) and fs.is_directory(uri)
+        except NotFoundError:
+            return False
+        return is_directory == (kind == "directory")
+
+    def modified(self, path: Any) -> datetime:
+        """Return when `path` was last changed, in UTC."""
+        return datetime.fromtimestamp(self.info(path)["mtime_ns"] / 1e9, tz=timezone.utc)
+
+    def created(self, path: Any) -> NoReturn:
+        """Raise: plugins do not report when a file was created."""
+        raise UnimplementedError("plugins do not report the time of creation", path=self.uri(path))
+
+    def sizes(self, paths: Iterable[Any]) -> list[int | None]:
+        """Return the size of each path, by calls at once."""
+        return self._each(self.size, paths)
+
+    # -- the listings cache, where the user wants one -----------------------------------------
+
+    def _cached_listing(self, path: str) -> list[Entry] | None:
+        with suppress(KeyError):  # also where it expires at this moment
+            known: list[Entry] = self.dircache[path]
+            return known
+        return None
+
+    def _cached_entry(self, path: str) -> Entry | None:
+        """Return the entry of `path` in a cached listing; None if there is none."""
+        if not self.dircache.use_listings_cache:
+            return None
+        for entry in self._cached_listing(self._parent(path)) or []:
+            if entry["name"] == path:
+                return entry
+        return (
+            {"name": path, "size": 0, "type": "directory"} if self._cached_listing(path) else None
+        )
+
+    def forget_listing(self, path: str) -> None:
+        """Drop the cached listings of `path` and of the directories above it.
+
+        Those come and go with what is in them, in stores without directories or by `auto_mkdir`.
+        """
+        if not self.dircache.use_listings_cache:
+            return
+        self._last_change = object()  # first: a listing that is under way now is not kept
+        self.dircache.pop(path, None)
+        while path != self.root_marker:
+            path = self._parent(path)
+            self.dircache.pop(path, None)
+
+    def invalidate_cache(self, path: Any = None) -> None:
+        """Drop cached listings, at `path` or all; with no path the plugin's own caches too."""
+        if path is not None:
+            self.forget_listing(self._strip_protocol(path))
+            return
+        self.forget_listings()
+        self.filesystem.flush_caches()
+
+    def forget_listings(self) -> None:
+        """Drop the cached listings of all directories."""
+        self._last_change = object()
+        self.dircache.clear()
+
+    # -- listings and trees -------------------------------------------------------------------
+
+    def ls(self, path: Any, detail: bool = True, refresh: bool = False, **_: Any) -> list[Any]:
+        """Return the entries of a directory, or of the one file at `path`, sorted by name.
+
+        With `detail`, each entry costs the plugin one more call, made at once; a client that lists
+        sizes needs no more calls.
+
+        Raises:
+            NotFoundError: There is nothing at `path`.
+        """
+        (listing,) = self._listings(
+            [self._strip_protocol(path)],
+            with_statistics=detail,
+            are_described=detail,
+            refresh=refresh,
+        )
+        if isinstance(listing, OSError):
+            raise listing
+        return list(listing.values() if detail else listing)
+
+    def _listings(
+        self,
+        directories: Sequence[str],
+        *,
+        with_statistics: bool = True,
+        are_described: bool = True,
+        refresh: bool = False,
+        are_whole: bool = False,
+    ) -> list[_Kinds | OSError]:
+        """Return the paths in each directory, or the error why there are none.
+
+        The C interface lists names without kind and size, so each entry costs a call, unless the
+        filesystem offers `get_children_statistics`. The entries of all directories are described
+        together.
+
+        Args:
+            directories: The directories; a file is listed as itself.
+            with_statistics: Whether entries are wanted, as far as listings have them.
+            are_described: Whether calls are made for the other entries.
+            refresh: Whether to list those in the listings cache too.
+            are_whole: Whether a directory that holds something which has no path is an error.
+        """
+        change = self._last_change
+        listing_of = complete_listing if are_whole else reported_listing
+
+        def listed(path: str) -> _Kinds | OSError:
+            if not refresh and (known := self._cached_listing(path)) is not None:
+                return {entry["name"]: entry for entry in known}
+            try:
+                found = listing_of(self.filesystem, self.uri(path), with_statistics=with_statistics)
+                # Some stores answer an empty list for a file, or for nothing at all.
+                if not found.names and not _is_directory(self._described(path)):
+                    return {path: None}
+            except (NotFoundError, FailedPreconditionError) as error:
+                try:
+                    is_directory = _is_directory(self._described(path))
+                except OSError as other:
+                    return other
+                return error if is_directory else {path: None}
+            except OSError as error:
+                return error
+            facts = found.statistics
+            names = {name: _join(path, name) for name in found.names}
+            return {
+                full: _entry(full, facts[name]) if name in facts else None
+                for name, full in names.items()
+            }
+
+        def described(path: str) -> Entry | None:
+            try:
+                return self._described(path)
+            except NotFoundError:  # it has vanished
+                return None
+            except ModularTFError:
+                return {"name": path, "size": None, "type": "other"}
+
+        listings = self._each(listed, directories)
+        if not are_described:
+            return listings
+        unknown = [
+            name
+            for listing in listings
+            if isinstance(listing, dict)
+            for name, entry in listing.items()
+            if entry is None
+        ]
+        entries = dict(zip(unknown, self._each(described, unknown), strict=True))
+        for number, path in enumerate(directories):
+            if isinstance(listing := listings[number], dict):
+                whole = {name: entry or entries[name] for name, entry in listing.items()}
+                listings[number] = {name: entry for name, entry in whole.items() if entry}
+                if [*listing] != [path]:
+                    self.dircache[path] = [*listings[number].values()]
+                    if self._last_change is not change:  # the listing may be from before it
+                        self.dircache.pop(path, None)
+        return listings
+
+    def _usable_listings(
+        self, directories: Sequence[str], roots: Sequence[str], on_error: str, **options: bool
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield directories with what is in them, without those that cannot be listed.
+
+        Raises:
+            OSError: One cannot be listed and `on_error` is "raise", or access to a root is refused,
+                or its bucket is missing. A directory that has vanished is no error.
+        """
+        for directory, listing in zip(
+            directories, self._listings(directories, **options), strict=True
+        ):
+            if not isinstance(listing, OSError):
+                yield directory, listing
+            elif isinstance(listing, NotFoundError):
+                if self.filesystem.is_missing_store(listing):
+                    raise listing
+            elif on_error == "raise" or (directory in roots and isinstance(listing, _REFUSALS)):
+                raise listing
+
+    def walk(
+        self,
+        path: Any,
+        maxdepth: int | None = None,
+        topdown: bool = True,
+        on_error: str | Callable[[OSError], object] = "omit",
+        above: tuple[Identity, ...] = (),  # those of the directories above
+        **kwargs: Any,
+    ) -> Iterator[tuple[str, Any, Any]]:
+        """Yield each directory of a tree with its directories and its files, as fsspec does.
+
+        A link that leads back to a directory above it is yielded with the directories, but not
+        walked through. With `refresh`, directories in the listings cache are listed too.
+        """
+        with suppress(FailedPreconditionError):
+            above = entered((self.filesystem, self.uri(path)), above)
+            yield from super().walk(path, maxdepth, topdown, on_error, above=above, **kwargs)
+
+    def find(
+        self,
+        path: Any,
+        maxdepth: int | None = None,
+        withdirs: bool = False,
+        detail: bool = False,
+        refresh: bool = False,
+        on_error: str = "omit",
+        follow_links: bool = True,
+        **_: Any,
+    ) -> Any:
+        """Return the files of a tree, sorted; with `detail` their entries by path.
+
+        The directories of a level are listed at once.
+
+        Args:
+            path: The root of the tree; a file is found itself.
+            maxdepth: How many levels to go down; None for all.
+            withdirs: Return directories too, with the root.
+            detail: Return entries.
+            refresh: List what is in the listings cache too.
+            on_error: "omit" what cannot be listed, or "raise" the error. What vanishes meanwhile
+                is omitted, but not a root that the store refuses to list, or whose bucket is
+                missing. A link that leads back to a directory above it cannot be listed.
+            follow_links: Go through links to directories too.
+        """
+        found = self._trees(
+            [self._strip_protocol(path)],
+            maxdepth,
+            withdirs=withdirs,
+            on_error=on_error,
+            refresh=refresh,
+            follow_links=follow_links,
+        )
+        return found if detail else list(found)
+
+    def _trees(
+        self,
+        roots: list[str],
+        maxdepth: int | None,
+        *,
+        withdirs: bool,
+        on_error: str = "omit",
+        refresh: bool = False,
+        follow_links: bool = True,
+    ) -> dict[str, Entry]:
+        """Return the entries of all files in some trees, by `find`'s rules."""
+        _require_depth(maxdepth)
+        fs, is_strict = self.filesystem, on_error == "raise"
+        for root in roots if is_strict else ():
+            if fs.is_file_and_directory(self.uri(root)):
+                raise incomplete(self.uri(root), [FILE_AND_DIRECTORY], fs.plugin)
+        found: dict[str, Entry] = {}
+        level: dict[str, tuple[Identity, ...]] = dict.fromkeys(roots, ())
+        while level and maxdepth != 0:
+            above: dict[str, tuple[Identity, ...]] = {}  # by directory, of its entries
+            for directory, identities in level.items():
+                try:
+                    above[directory] = entered((fs, self.uri(directory)), identities)
+                except FailedPreconditionError as error:
+                    if is_strict:
+                        raise _endless(self.uri(directory)) from error
+            level = {}
+            for directory, listing in self._usable_listings(
+                [*above], roots, on_error, refresh=refresh, are_whole=is_strict
+            ):
+                for name, entry in listing.items():
+                    if is_strict and entry["type"] == "other":  # may be a directory
+                        entry.update(self._described(name))
+                    if withdirs or not _is_directory(entry):
+                        found[name] = entry
+                    if _is_directory(entry) and (follow_links or not self._is_link(name)):
+                        level[name] = above[directory]
+            maxdepth = None if maxdepth is None else maxdepth - 1
+        for root in roots if withdirs else ():
+            if root and root not in found:
+                with suppress(NotFoundError):
+                    found[root] = self.info(root)
+        return dict(sorted(found.items()))
+
+    def _is_link(self, path: str) -> bool:
+        return is_link(self.filesystem, self.uri(path))
+
+    def du(
+        self,
+        path: Any,
+        total: bool = True,
+        maxdepth: int | None = None,
+        withdirs: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the bytes of all files of a tree, or those of each by path with `total=False`."""
+        found = self.find(path, maxdepth=maxdepth, withdirs=withdirs, detail=True, **kwargs)
+        sizes = {name: entry["size"] for name, entry in found.items()}
+        return sum(size or 0 for size in sizes.values()) if total else sizes
+
+    # -- patterns -----------------------------------------------------------------------------
+
+    def glob(
+        self,
+        path: Any,
+        maxdepth: int | None = None,
+        detail: bool = False,
+        withdirs: bool = True,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the paths that match a pattern, sorted; with `detail` their entries by path.
+
+        `*`, `?` and `[set]` match within one level, `**` any levels, at most `maxdepth`; a pattern
+        that ends in a slash matches directories only. Without `**` and `detail`, names that match
+        cost no call each: a listing has them. `on_error` is that of `find`.
+        """
+        pattern: str = self._strip_protocol(path)
+        if "**" in pattern or not has_magic(pattern) or not withdirs:
+            return super().glob(path, maxdepth=maxdepth, detail=detail, withdirs=withdirs, **kwargs)
+        only_directories = str(path).endswith("/")
+        on_error = kwargs.get("on_error", "omit")
+        found = self._matching(pattern, on_error, with_kinds=detail or only_directories)
+        if not (detail or only_directories):
+            return list(found)
+        known = self._known(found)
+        if only_directories:
+            known = {one: entry for one, entry in known.items() if _is_directory(entry)}
+        return known if detail else list(known)
+
+    def _matching(self, pattern: str, on_error: str, *, with_kinds: bool) -> _Kinds:
+        """Return the paths that match a pattern with magic in it, sorted."""
+        parts = pattern.split("/")
+        magic = next(number for number, part in enumerate(parts) if has_magic(part))
+        found: _Kinds = {"/".join(parts[:magic]) or self.root_marker: None}
+        for number in range(magic, len(parts)):
+            if not has_magic(parts[number]):
+                found = {_join(one, parts[number]): None for one in found}
+                continue
+            directories = list(found) if number == magic else self._directories(found)
+            matches = re.compile(glob_translate("/".join(parts[: number + 1]))).match
+            is_last = number + 1 == len(parts)
+            needs_kinds = with_kinds if is_last else has_magic(parts[number + 1])
+            below = {
+                name: entry
+                for _, listing in self._usable_listings(
+                    directories,
+                    directories if len(directories) == 1 else (),
+                    on_error,
+                    with_statistics=needs_kinds,
+                    are_described=False,
+                )
+                for name, entry in listing.items()
+            }
+            found = {name: entry for name, entry in below.items() if matches(name)}
+        known = found if has_magic(parts[-1]) else self._known(found)
+        return {name: known[name] for name in sorted(known)}
+
+    def _directories(self, names: Iterable[str]) -> list[str]:
+        known = self._known(names)
+        return [name for name, entry in known.items() if _is_directory(entry)]
+
+    def _known(self, names: Iterable[str]) -> dict[str, Entry]:
+        """Return the entries of paths that exist; calls are made for those without an entry."""
+
+        def described(path: str) -> Entry | None:
+            with suppress(NotFoundError, NotADirectoryError):
+                return self.info(path)
+            return None
+
+        found: _Kinds = dict(names) if isinstance(names, dict) else dict.fromkeys(names)
+        unknown = [name for name, entry in found.items() if entry is None]
+        found.update(zip(unknown, self._each(described, unknown), strict=True))
+        return {name: entry for name, entry in found.items() if entry is not None}
+
+    def expand_path(
+        self, path: Any, recursive: bool = False, maxdepth: int | None = None, **kwargs: Any
+    ) -> list[str]:
+        """Return all paths that a path, a pattern, or a list of them stands for, sorted.
+
+        Raises:
+            FileNotFoundError: There is nothing.
+        """
+        return list(self._expanded(path, recursive, maxdepth, **kwargs))
+
+    def _expanded(
+        self,
+        path: Any,
+        recursive: bool,
+        maxdepth: int | None,
+        *,
+        detail: bool = False,
+        assume_literal: bool = False,
+        **options: Any,
+    ) -> _Kinds:
+        """Do as `expand_path`; paths that were searched for have their entries with `detail`."""
+        _require_depth(maxdepth)
+        found: _Kinds = {}
+        paths = [path] if isinstance(path, (str, os.PathLike)) else [*path]
+        for one in self._strip_protocol(paths):
+            roots: _Kinds = {one: None}
+            depth = maxdepth
+            if not assume_literal and has_magic(one):
+                matches = self.glob(one, maxdepth=maxdepth, detail=detail, **options)
+                roots = matches if detail else dict.fromkeys(matches)
+                found.update(roots)
+                depth = None if maxdepth is None else maxdepth - 1
+            if recursive and depth != 0:
+                if not roots:
+                    raise FileNotFoundError(one)
+                found.update(self._trees([*roots], depth, withdirs=True, **options))
+            for root in roots:
+                if root not in found and (not recursive or self.exists(root)):
+                    found[root] = None
+        if not found:
+            raise FileNotFoundError(path)
+        return dict(sorted(found.items()))
+
+    # -- contents -----------------------------------------------------------------------------
+
+    def cat_file(
+        self, path: Any, start: int | None = None, end: int | None = None, **_: Any
+    ) -> bytes:
+        """Return the bytes `start` to `end` of a file; negative ones count from its end."""
+        path = self._strip_protocol(path)
+        with self._no_directory(path):
+            if not start and end is None:
+                return self.filesystem.read_file(self.uri(path))
+            first, last = start or 0, -1 if end is None else end
+            if last < 0 or first < 0:
+                first, last, _step = slice(start, end).indices(self._file_size(path))
+            return self.filesystem.read_range(self.uri(path), first, max(0, last - first))
+
+    def cat(
+        self,
+        path: Any,
+        recursive: bool = False,
+        on_error: str = "raise",
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the bytes of a file, or those of many by path, which are read at once.
+
+        `on_error` is "raise" for the first error, "return" for errors instead of bytes, or "omit"
+        for the files without one.
+        """
+        options = _WHOLE_TREE if recursive else {}
+        found = self._expanded(path, recursive, None, **options)
+        paths = [one for one, entry in found.items() if not _is_directory(entry)]
+        if paths == [self._strip_protocol(path)] and not isinstance(path, list):
+            return self.cat_file(paths[0], **kwargs)
+        answers: dict[str, Any] = {}
+        read = partial(self.cat_file, **kwargs)
+        for outcome in self._crew(batch_size).run(read, paths):
+            if outcome.error is None:
+                answers[outcome.item] = outcome.result
+            elif on_error == "raise" or not isinstance(outcome.error, Exception):
+                raise outcome.error
+            elif on_error == "return":
+                answers[outcome.item] = outcome.error
+        return answers
+
+    def cat_ranges(
+        self,
+        paths: list[str],
+        starts: Any,
+        ends: Any,
+        max_gap: int | None = None,
+        on_error: str = "return",
+        batch_size: int | None = None,
+        **_: Any,
+    ) -> list[Any]:
+        """Return ranges of bytes of files, in the order of the arguments, read at once.
+
+        Ranges near each other are read together, up to 4 MiB; each read opens its file, but in an
+        object store.
+
+        Args:
+            paths: Which files; one may come often.
+            starts: The first byte of each range, or one for all, as in `cat_file`.
+            ends: The byte past each range, or one for all, as in `cat_file`.
+            max_gap: Bytes between two ranges that are read together at most. Default: 256 KiB
+                where a network is read, else 0.
+            on_error: "return" errors instead of bytes, or "raise" the first one.
+            batch_size: How many reads are made at once at most; -1 for as many as configured.
+        """
+        if not isinstance(paths, list):
+            raise TypeError(f"expected a list of paths, found {paths!r:.80}")
+        starts, ends = (
+            list(limits) if hasattr(limits, "__iter__") else [limits] * len(paths)
+            for limits in (starts, ends)
+        )
+        if not len(starts) == len(ends) == len(paths):
+            raise ValueError(f"{len(paths)} paths, {len(starts)} starts and {len(ends)} ends")
+        if max_gap is None:
+            max_gap = 0 if is_of_this_machine(self.scheme) else _GAP_OF_NETWORK
+        groups: list[_Group] = []
+        wanted: dict[str, list[tuple[int, int, int]]] = {}
+        for number, path in enumerate(self._strip_protocol(paths)):
+            start, end = starts[number], ends[number]
+            if end is None or end < 0 or (start or 0) < 0:  # counted from the end of the file
+                groups.append(_Group(path, start, end, [(number, slice(None))]))
+            else:
+                wanted.setdefault(path, []).append((start or 0, max(start or 0, end), number))
+        for path, ranges in wanted.items():
+            groups += _merged(path, sorted(ranges), max_gap)
+        answers: list[Any] = [b""] * len(paths)
+        read = lambda group: self.cat_file(*group[:3])  # noqa: E731
+        for outcome in self._crew(batch_size).run(read, groups):
+            error = outcome.error
+            if error is not None and (on_error != "return" or not isinstance(error, Exception)):
+                raise error
+            for number, part in outcome.item.parts:
+                answers[number] = error if outcome.result is None else outcome.result[part]
+        return answers
+
+    def _opened(self, path: str) -> RandomAccessFile:
+        with self._no_directory(path):
+            return self.filesystem.new_random_access_file(self.uri(path))
+
+    def _file_size(self, path: str) -> int:
+        entry = self.info(path)
+        if _is_directory(entry):
+            raise self._is_a_directory(path)
+        return int(entry["size"])
+
+    def _is_a_directory(self, path: str, remedy: str = "") -> IsADirectoryError:
+        return IsADirectoryError(f"{redacted(self.uri(path))} is a directory{remedy}")
+
+    @contextmanager
+    def _no_directory(self, path: str) -> Iterator[None]:
+        """Raise `IsADirectoryError` if an operation has failed because of a directory."""
+        try:
+            yield
+        except NotFoundError:
+            raise
+        except ModularTFError as error:
+            if self.isdir(path):
+                raise self._is_a_directory(path) from error
+            raise
 
     def _open(
         self,
@@ -77,26 +891,17 @@ class ModularFileSystem(Transfers):
         cache_options: dict[str, Any] | None = None,
         cache_type: str | None = None,
         size: int | None = None,
-        **_: Any,  # what dask tells the readers of other filesystems
+        **_: Any,  # options that dask passes to the readers of other filesystems
     ) -> io.IOBase:
         if not autocommit:
             self.start_transaction()
-        if mode == "rb":
-            return self._open_for_reading(path, block_size, cache_type, cache_options, size)
-        return self._open_for_writing(path, mode, block_size or DEFAULT_BLOCK_SIZE)
-
-    def _open_for_reading(
-        self,
-        path: str,
-        block_size: int | None,
-        cache_type: str | None,
-        cache_options: dict[str, Any] | None,
-        size: int | None,
-    ) -> io.IOBase:
+        if mode != "rb":
+            return self._open_for_writing(path, mode, block_size or DEFAULT_BLOCK_SIZE)
         file = self._opened(path)
         if size is None:
             try:
-                size = self._size_of(path, file)
+                size = known_length(file)
+                size = self._file_size(path) if size is None else size
             except BaseException:
                 file.close()
                 raise
@@ -119,13 +924,512 @@ class ModularFileSystem(Transfers):
         uri, filesystem = self.uri(path), self.filesystem
         exists = mode != "wb" and filesystem.path_exists(uri)
         if mode == "xb" and exists:
-            raise AlreadyExistsError(f"{uri} exists already", path=uri)
+            raise _exists_already(uri)
         position = self._file_size(path) if exists else 0
         opener = filesystem.new_appendable_file if mode == "ab" else filesystem.new_writable_file
         file = self._making_parents(path, lambda: opener(uri))
         return ModularWriter(
             self, path, filesystem, file, position=position, mode=mode, block_size=block_size
         )
+
+    def pipe_file(self, path: Any, value: Any, mode: str = "overwrite", **kwargs: Any) -> None:
+        """Write the bytes of a file; `mode="create"` refuses to replace one.
+
+        Raises:
+            AlreadyExistsError: Something is there and the mode is "create".
+        """
+        if mode == "create" and self.exists(path):
+            raise _exists_already(self.uri(path))
+        with self.open(path, "wb", **kwargs) as file:
+            file.write(value)
+
+    def pipe(
+        self, path: Any, value: Any = None, batch_size: int | None = None, **kwargs: Any
+    ) -> None:
+        """Write the bytes of a file, or of many at once, given as a dictionary by path."""
+        contents = path if isinstance(path, dict) else {path: value}
+        self._each(
+            lambda item: self.pipe_file(item[0], item[1], **kwargs), contents.items(), batch_size
+        )
+
+    # -- changes ------------------------------------------------------------------------------
+
+    def mkdir(self, path: Any, create_parents: bool = True, **_: Any) -> None:
+        """Create a directory, and with `create_parents` its missing parents.
+
+        Raises:
+            AlreadyExistsError: Something is there already.
+            NotFoundError: A directory above it is missing and `create_parents` is False.
+        """
+        path = self._strip_protocol(path)
+        uri = self.uri(path)
+        if self.exists(path):
+            raise _exists_already(uri)
+        make = self.filesystem.recursively_create_dir if create_parents else None
+        (make or self.filesystem.create_dir)(uri)
+        self.forget_listing(path)
+
+    def makedirs(self, path: Any, exist_ok: bool = False) -> None:
+        """Create a directory and its missing parents.
+
+        Raises:
+            AlreadyExistsError: A file is there, or a directory and `exist_ok` is False.
+        """
+        try:
+            self.mkdir(path)
+        except AlreadyExistsError:
+            if not (exist_ok and self.isdir(path)):
+                raise
+
+    def rmdir(self, path: Any) -> None:
+        """Remove an empty directory."""
+        path = self._strip_protocol(path)
+        self.filesystem.delete_dir(self.uri(path))
+        self.forget_listing(path)
+
+    def rm_file(self, path: Any) -> None:
+        """Remove one file."""
+        path = self._strip_protocol(path)
+        self.filesystem.delete_file(self.uri(path))
+        self.forget_listing(path)
+
+    def rm(
+        self,
+        path: Any,
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        """Remove files, and with `recursive` whole directories; many at once.
+
+        Of a link only the link is removed, never its target.
+
+        Args:
+            path: A path, a pattern, or a list of them.
+            recursive: Remove directories with all that is in them.
+            maxdepth: How many levels to go down; None for all.
+            batch_size: How many calls are made at once at most; -1 for as many as configured.
+
+        Raises:
+            IsADirectoryError: A directory is to be removed and `recursive` is False.
+            NotFoundError: There is nothing at `path`.
+        """
+        is_by_levels = recursive and maxdepth is not None
+        found = [*self._expanded(path, is_by_levels, maxdepth, follow_links=False)]
+        links = set(filter(self._is_link, found))
+        found = _not_below(found, links)
+        directories = set(self._directories([one for one in found if one not in links]))
+        if directories and not recursive:
+            raise self._is_a_directory(min(directories), "; pass recursive=True")
+        if not is_by_levels:  # a tree goes with all that is in it
+            found = _not_below(found, directories)
+        self._each(self.rm_file, [one for one in found if one not in directories], batch_size)
+        for directory in sorted(directories.intersection(found), reverse=True):
+            if is_by_levels:
+                self.rmdir(directory)
+            else:
+                self._remove_tree(directory, self._at_once(batch_size))
+
+    def _remove_tree(self, path: str, at_once: int) -> None:
+        uri = self.uri(path)
+        try:
+            left = remove_tree(self.filesystem, uri, at_once)
+        finally:
+            self.forget_listings()
+        if any(left):
+            raise FailedPreconditionError(
+                f"{uri}: {left.undeleted_files} files and {left.undeleted_dirs} directories "
+                "could not be removed",
+                path=uri,
+                operation="delete_recursively",
+            )
+
+    def _making_parents(self, path: str, action: Callable[[], Any]) -> Any:
+        """Call `action`; if the directory is missing, create it and call again (`auto_mkdir`)."""
+        return self._with_parents(path, action) if self.auto_mkdir else action()
+
+    def _with_parents(self, path: str, action: Callable[[], Any]) -> Any:
+        """Call `action`; if the directory is missing, create it and call again."""
+        try:
+            return action()
+        except NotFoundError:
+            self.makedirs(self._parent(path), exist_ok=True)
+        return action()
+
+    def cp_file(self, path1: Any, path2: Any, **_: Any) -> None:
+        """Copy one file within the scheme, by the plugin itself; a directory is only made."""
+        source, target = self._strip_protocol(path1), self._strip_protocol(path2)
+        try:
+            self._copy_one((source, target))
+        except NotFoundError:
+            raise
+        except ModularTFError:
+            if not self.isdir(source):  # only now: this costs as much as a copy
+                raise
+            self.makedirs(target, exist_ok=True)
+
+    def _copy_one(self, pair: tuple[str, str]) -> None:
+        """Copy a file, which is known to be no directory."""
+        source, target = pair
+        self._making_parents(
+            target, lambda: self.filesystem.copy_file(self.uri(source), self.uri(target))
+        )
+        self.forget_listing(target)
+
+    # -- transfers ----------------------------------------------------------------------------
+
+    def copy(
+        self,
+        path1: Any,
+        path2: Any,
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        on_error: str | None = None,
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Copy files within the scheme, by fsspec's rules, many at once.
+
+        A tree that cannot be listed whole is refused. `on_error` is "raise", or "ignore" for what
+        is not found, which is the default with `recursive`.
+        """
+        may_miss = (on_error or ("ignore" if recursive else "raise")) == "ignore"
+
+        def copy_one(source: str, target: str, _entry: object, _progress: object) -> None:
+            try:
+                self.cp_file(source, target, **kwargs)
+            except NotFoundError:
+                if not may_miss:
+                    raise
+
+        found = self._pairs(path1, path2, recursive, maxdepth)
+        self._transfer(found, self.makedirs, copy_one, DEFAULT_CALLBACK, batch_size)
+
+    def get(
+        self,
+        rpath: Any,
+        lpath: Any,
+        recursive: bool = False,
+        callback: Any = DEFAULT_CALLBACK,
+        maxdepth: int | None = None,
+        batch_size: int | None = None,
+        **_: Any,
+    ) -> None:
+        """Copy files to this machine, by fsspec's rules, many at once.
+
+        A tree that cannot be listed whole is refused. An interrupt leaves each file whole or as it
+        was. The callback follows the files that have arrived, its branches follow bytes.
+        """
+        if isinstance(lpath, (str, os.PathLike)):
+            lpath = make_path_posix(os.fspath(lpath))
+        found = self._pairs(rpath, lpath, recursive, maxdepth, is_directory=os.path.isdir)
+        self._transfer(found, os.makedirs, self._get_one, callback, batch_size)
+
+    def get_file(
+        self,
+        rpath: Any,
+        lpath: Any = None,
+        callback: Any = DEFAULT_CALLBACK,
+        outfile: IO[bytes] | None = None,
+        **_: Any,
+    ) -> None:
+        """Copy one file to this machine, or into an open file; a directory is only made."""
+        path, progress = self._strip_protocol(rpath), _Progress(callback)
+        if outfile is None and not isfilelike(lpath):
+            self._get_one(path, lpath, None, progress)
+            return
+        write = partial(_write_all, lpath if outfile is None else outfile)
+        with self._no_directory(path):
+            read_all(Location(self.filesystem, self.uri(path)), write, progress)
+
+    def _get_one(self, path: str, lpath: Any, entry: Entry | None, progress: _Progress) -> None:
+        """Copy a file, or make a directory; a file known to be short needs fewer requests."""
+        source, target = Location(self.filesystem, self.uri(path)), local(lpath)
+        os.makedirs(os.path.dirname(target.uri), exist_ok=True)
+        try:
+            if entry is None or entry["size"] is None or entry["size"] > _SHORT_FILE:
+                copy_through(*source, *target, progress, is_landing=True)
+            elif overlap(source, target) is not Overlap.SAME:
+                data = self.cat_file(path)
+                progress.begun(len(data))
+                write_whole(*target, lambda writer: writer.append(data), progress)
+                progress.advance(len(data))
+        except NotFoundError:
+            raise
+        except (ModularTFError, IsADirectoryError):
+            if not self.isdir(path):
+                raise
+            os.makedirs(lpath, exist_ok=True)
+
+    def put(
+        self,
+        lpath: Any,
+        rpath: Any,
+        recursive: bool = False,
+        callback: Any = DEFAULT_CALLBACK,
+        maxdepth: int | None = None,
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Copy files of this machine to here, by fsspec's rules, many at once.
+
+        Links are followed, to directories too. A tree with a link that leads back to a directory
+        above it, or with a directory that cannot be listed, is refused before anything is copied.
+        The callback follows the files that have arrived, its branches follow bytes.
+        """
+        is_one = isinstance(lpath, (str, os.PathLike))
+        lpath = make_path_posix(os.fspath(lpath)) if is_one else [*map(make_path_posix, lpath)]
+        found = _LocalTrees(self.service)._pairs(  # noqa: SLF001
+            lpath, rpath, recursive, maxdepth, is_directory=self.isdir
+        )
+        put_one = partial(self._put_one, **kwargs)
+        self._transfer(found, self.makedirs, put_one, callback, batch_size)
+
+    def put_file(
+        self,
+        lpath: Any,
+        rpath: Any,
+        callback: Any = DEFAULT_CALLBACK,
+        mode: str = "overwrite",
+        **_: Any,
+    ) -> None:
+        """Copy one file of this machine to here; a directory is only made.
+
+        Missing directories above it are made.
+
+        Raises:
+            AlreadyExistsError: Something is there and the mode is "create".
+        """
+        self._put_one(lpath, rpath, None, _Progress(callback), mode=mode)
+
+    def _put_one(
+        self,
+        lpath: Any,
+        rpath: Any,
+        _entry: Entry | None,
+        progress: _Progress,
+        mode: str = "overwrite",
+        **_: Any,
+    ) -> None:
+        path = self._strip_protocol(rpath)
+        source, uri = local(lpath), self.uri(path)
+        if source.stat().is_directory:  # raises if nothing exists
+            self.makedirs(path, exist_ok=True)
+            return
+        if mode == "create" and self.exists(path):
+            raise _exists_already(uri)
+        self._with_parents(
+            path, lambda: copy_through(*source, self.filesystem, uri, progress, is_landing=True)
+        )
+        self.forget_listing(path)
+
+    def _pairs(
+        self,
+        source: Any,
+        target: Any,
+        recursive: bool,
+        maxdepth: int | None,
+        *,
+        is_directory: Callable[[Any], bool] | None = None,
+        **options: Any,
+    ) -> list[tuple[str, Any, Entry | None]]:
+        """Return each source with its target and its entry, if that is known, by fsspec's rules.
+
+        They are those of `AbstractFileSystem.copy`, `get` and `put`, which call `stat` for each
+        path and transfer one file after the other. A directory that they leave out has no target.
+        `is_directory` is for targets in another filesystem.
+        """
+        if isinstance(source, list) and isinstance(target, list):
+            sources = self._strip_protocol(source)
+            return [(*pair, None) for pair in zip(sources, target, strict=False)]
+        found = self._expanded(source, recursive, maxdepth, **_WHOLE_TREE, **options)
+        is_one, is_inside = isinstance(source, (str, os.PathLike)), False
+        left_out: set[str] = set()
+        if is_one:
+            source = os.fspath(source)
+            found.update(self._known([path for path, entry in found.items() if entry is None]))
+            if not recursive or maxdepth is not None:
+                left_out = {path for path, entry in found.items() if _is_directory(entry)}
+            if has_magic(source):
+                is_inside = len(found) - len(left_out) == 1
+            else:
+                is_inside = not trailing_sep(source) and (
+                    trailing_sep(target) or (is_directory or self.isdir)(target)
+                )
+        kept = [path for path in found if path not in left_out]
+        targets = other_paths(kept, target, exists=is_inside, flatten=not is_one) if kept else []
+        pairs = dict.fromkeys(left_out) | dict(zip(kept, targets, strict=True))
+        return [(path, pairs[path], entry) for path, entry in found.items()]
+
+    def _transfer(
+        self,
+        found: list[tuple[str, Any, Entry | None]],
+        make_directory: Callable[..., object],
+        transfer: Callable[[str, Any, Entry | None, _Progress], None],
+        callback: Any,
+        batch_size: int | None,
+    ) -> None:
+        """Make directories, then transfer files at once; one thread at a time calls callbacks."""
+        for _, target, entry in found:
+            if _is_directory(entry) and target is not None:
+                make_directory(target, exist_ok=True)
+        files = [one for one in found if not _is_directory(one[2])]
+        crew = self._crew(batch_size)
+        lock = ForkLock()
+
+        def one(file: tuple[str, Any, Entry | None]) -> None:
+            with lock:
+                branch = callback.branched(*file[:2])
+                entered = branch.__enter__()
+            try:
+                transfer(*file, _Progress(entered, crew.check))
+            finally:
+                with lock:
+                    branch.__exit__(None, None, None)
+
+        callback.set_size(len(files))
+        for outcome in crew.run(one, files):
+            outcome.get()
+            callback.relative_update(1)
+
+    # -- moves --------------------------------------------------------------------------------
+
+    def mv(
+        self,
+        path1: Any,
+        path2: Any,
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        **_: Any,
+    ) -> None:
+        """Move a file or a directory; the plugin renames it where it can.
+
+        A list or a pattern is copied, and what was copied is removed, and so are some levels of a
+        directory: what lies deeper stays. What is moved to where it is stays.
+
+        Raises:
+            FailedPreconditionError: A link to a directory was to be moved with others.
+            InvalidArgumentError: A directory was to be moved into itself, two files to one place,
+                or a file to where another one is moved from; nothing was done.
+        """
+        try:
+            is_single = isinstance(path1, (str, os.PathLike)) and not has_magic(str(path1))
+            if maxdepth is not None or not is_single:
+                self._move_many(path1, path2, recursive=recursive, maxdepth=maxdepth)
+                return
+            source, target = self._strip_protocol(path1), self._strip_protocol(path2)
+            if str(path2).endswith("/") or self.isdir(target):  # it takes the source in
+                target = _join(target, source.rpartition("/")[2])
+            if not self.isdir(source):
+                self._rename(source, target)
+            elif Overlap.SAME not in {self._overlap(source, target), self._overlap(source, path2)}:
+                self._refuse_inside(source, target)
+                fs, at_once = self.filesystem, self._at_once()
+                places = Location(fs, self.uri(source)), Location(fs, self.uri(target))
+                self._making_parents(target, lambda: rename(*places, at_once))
+        finally:
+            self.forget_listings()
+
+    def _move_many(self, path1: Any, path2: Any, *, recursive: bool, maxdepth: int | None) -> None:
+        """Copy what fsspec's rules make of the arguments, then remove exactly that."""
+        found = [
+            (source, target, _is_directory(entry))
+            for source, target, entry in self._pairs(
+                path1, path2, recursive, maxdepth, follow_links=False
+            )
+        ]
+        known = {source for source, _, is_directory in found if is_directory}
+        found = [(one, self._strip_protocol(to), kind) for one, to, kind in found if to is not None]
+        self._refuse_losses([one[:2] for one in found])
+        for source in filter(self._is_link, sorted(known)):
+            raise FailedPreconditionError(
+                f"{self.uri(source)} is a link to a directory; move it by itself",
+                path=self.uri(source),
+                operation="rename_file",
+            )
+        found = [one for one in found if self._overlap(*one[:2]) is not Overlap.SAME]
+        files = [one[:2] for one in found if not one[2]]
+        directories = [one[:2] for one in found if one[2]]
+        for source, target in directories:
+            self._refuse_inside(source, target)
+        for _, target in directories:
+            self.makedirs(target, exist_ok=True)
+        self._each(self._copy_one, files)
+        self._each(lambda pair: self.rm_file(pair[0]), files)
+        emptied = {source for source, _ in directories}.union(
+            *(_above(source) for source, _ in files)
+        )
+        for source in sorted(emptied & known, reverse=True):
+            with suppress(NotFoundError):  # in a store a directory goes with the last file
+                if maxdepth is None or not self.ls(source, detail=False, refresh=True):
+                    self.rmdir(source)
+
+    def _refuse_losses(self, pairs: list[tuple[str, str]]) -> None:
+        """Raise if a file would be moved to where another one is moved to, or from.
+
+        Raises:
+            InvalidArgumentError: One of the two would be lost.
+        """
+        sources = dict(pairs)
+        taken: dict[str, str] = {}
+        for source, target in pairs:
+            other = taken.setdefault(target, source)
+            why = ""
+            if other != source:
+                why = f"where {self.uri(other)} is moved to"
+            elif sources.get(target, target) != target:
+                why = "which is moved itself"
+            if why:
+                raise InvalidArgumentError(
+                    f"{self.uri(source)} cannot be moved to {self.uri(target)}, {why}",
+                    path=self.uri(source),
+                    operation="rename_file",
+                )
+
+    def _overlap(self, one: Any, other: Any) -> Overlap:
+        fs = self.filesystem
+        return overlap((fs, self.uri(one)), (fs, self.uri(other)))
+
+    def _refuse_inside(self, source: str, target: str) -> None:
+        """Raise if a directory is moved into itself, which would delete it."""
+        if self._overlap(source, target) is Overlap.HOLDS:
+            raise InvalidArgumentError(
+                f"{self.uri(source)} cannot be moved to {self.uri(target)}, which lies within it",
+                path=self.uri(source),
+                operation="rename_file",
+            )
+
+    def _rename(self, source: str, target: str) -> None:
+        self._making_parents(
+            target, lambda: self.filesystem.rename_file(self.uri(source), self.uri(target))
+        )
+
+    # -- the operations that coroutines await -------------------------------------------------
+
+    async def _walk(self, path: Any, **kwargs: Any) -> Any:  # by `walk`, directory by directory
+        steps = self.walk(path, **kwargs)
+        at_once = self._at_once()
+        while (found := await self._awaited.make(partial(next, steps, None), at_once)) is not None:
+            yield found
+
+
+def _awaitable(name: str) -> Callable[..., Any]:
+    """Return the coroutine function that makes an operation in another thread."""
+
+    async def operation(self: ModularFileSystem, *args: Any, **kwargs: Any) -> Any:
+        call = partial(getattr(self, name), *args, **kwargs)
+        return await self._awaited.make(call, self._at_once())
+
+    operation.__name__ = f"_{name}"
+    return operation
+
+
+for _name in (
+    *("cat", "cat_file", "cat_ranges", "copy", "cp_file", "du", "exists", "expand_path", "find"),
+    *("get", "get_file", "glob", "info", "isdir", "isfile", "ls", "makedirs", "mkdir", "mv"),
+    *("pipe", "pipe_file", "put", "put_file", "rm", "rm_file", "rmdir", "size", "sizes"),
+):
+    setattr(ModularFileSystem, f"_{_name}", _awaitable(_name))
 
 
 @cache
@@ -141,10 +1445,144 @@ def filesystem_class(scheme: str) -> type[ModularFileSystem]:
             "__module__": "modular_tf.fsspec.by_scheme",
             "__doc__": f"The files behind `{scheme}://`.",
             "protocol": scheme,
-            "root_marker": paths.root_of(scheme),
+            "root_marker": "/" if scheme == _LOCAL_SCHEME else "",
         },
     )
 
 
-def _restore(origin: PortableOrigin, options: dict[str, Any]) -> ModularFileSystem:
+def _restore(origin: Origin, options: dict[str, Any]) -> ModularFileSystem:
     return filesystem_class(origin.scheme)(service=origin, **options)
+
+
+# -- entries and paths ----------------------------------------------------------------------------
+
+
+def _entry(path: str, statistics: FileStatistics) -> Entry:
+    """Return an entry; `mtime` is in seconds since 1970 (what pyarrow reads)."""
+    return {
+        "name": path,
+        "size": 0 if statistics.is_directory else statistics.length,
+        "type": "directory" if statistics.is_directory else "file",
+        "mtime": statistics.mtime_nsec / 1e9,
+        "mtime_ns": statistics.mtime_nsec,
+    }
+
+
+def _is_directory(entry: Entry | None) -> bool:
+    return entry is not None and entry["type"] == "directory"
+
+
+def _join(parent: str, name: str) -> str:
+    return f"{parent.rstrip('/')}/{name}" if parent else name
+
+
+def _above(path: str) -> set[str]:
+    """Return the paths above a path."""
+    parts = path.split("/")
+    return {"/".join(parts[:count]) for count in range(1, len(parts))}
+
+
+def _not_below(found: list[str], directories: set[str]) -> list[str]:
+    """Return those paths that do not lie below one of some directories."""
+    return [one for one in found if directories.isdisjoint(_above(one))]
+
+
+def _require_depth(maxdepth: int | None) -> None:
+    if maxdepth is not None and maxdepth < 1:
+        raise ValueError(f"maxdepth is {maxdepth}; it must be at least 1")
+
+
+def _exists_already(uri: str) -> AlreadyExistsError:
+    return AlreadyExistsError(f"{uri} exists already", path=uri)
+
+
+def _endless(uri: str) -> FailedPreconditionError:
+    return FailedPreconditionError(
+        f"{uri} leads back to a directory above it, so the tree has no end",
+        path=uri,
+        operation="get_children",
+    )
+
+
+# -- ranges ---------------------------------------------------------------------------------------
+
+
+class _Group(NamedTuple):
+    """Ranges of a file that are read together, and the part of each range, by its number."""
+
+    path: str
+    start: int | None
+    end: int | None
+    parts: list[tuple[int, slice]]
+
+
+def _merged(path: str, ranges: list[tuple[int, int, int]], gap: int) -> Iterator[_Group]:
+    """Yield the groups of sorted ranges (first byte, byte past the last, number) of a file.
+
+    `fsspec.utils.merge_offset_ranges` of older versions shortens a range that holds another one.
+    """
+    group: list[tuple[int, int, int]] = []
+    first = last = 0
+    for start, end, number in [*ranges, (_NEVER, _NEVER, 0)]:
+        if group and (start - last > gap or max(last, end) - first > _LARGEST_READ):
+            parts = [(one, slice(begin - first, stop - first)) for begin, stop, one in group]
+            yield _Group(path, first, last, parts)
+            group = []
+        first, last = (first, max(last, end)) if group else (start, end)
+        group.append((start, end, number))
+
+
+# -- transfers ------------------------------------------------------------------------------------
+
+
+class _Progress(CopyWatch):
+    """Passes the progress of a copy on to a callback of fsspec, and may end the copy."""
+
+    def __init__(self, callback: Any, check: Callable[[], object] = lambda: None) -> None:
+        self._callback = callback
+        self._check = check
+
+    def begun(self, length: int | None) -> None:
+        self._check()
+        self._callback.set_size(length)
+
+    def advance(self, n_bytes: int) -> None:
+        self._callback.relative_update(n_bytes)
+        self._check()
+
+
+class _LocalTrees(filesystem_class(_LOCAL_SCHEME)):  # type: ignore[misc]
+    """The files of this machine as the source of `put`, by the rules of our trees."""
+
+    filesystem = local("/").filesystem
+
+    def __init__(self, service: PluginService) -> None:
+        AsyncFileSystem.__init__(self, asynchronous=True)
+        self._serving = service
+
+    def _at_once(self, _batch_size: int | None = None) -> int:
+        return 1
+
+    def uri(self, path: Any) -> str:
+        return str(path)
+
+    def _described(self, path: str) -> Entry:
+        try:
+            return _entry(path, self.filesystem.stat(path))
+        except NotFoundError:
+            if not self._is_link(path):
+                raise
+            return {"name": path, "size": None, "type": "file"}  # `put` raises for a broken link
+
+
+def _write_all(target: IO[bytes], data: memoryview) -> None:
+    """Write all of a piece; a raw file may take a part at a time.
+
+    Raises:
+        BlockingIOError: A file that does not block takes no more now.
+    """
+    while data:
+        count = target.write(data)
+        if count is None and isinstance(target, io.RawIOBase):
+            raise BlockingIOError(errno.EAGAIN, "the file takes no more bytes without blocking")
+        data = data[len(data) if count is None else count :]  # some classes return nothing

@@ -1,26 +1,28 @@
 """The origin of a filesystem, in a form that another process can load.
 
-A service cannot be pickled: it holds loaded libraries. What travels is which plugin serves the
-scheme, and with which configuration; the receiving process loads it again. Within the process
-that pickled, the very same service is found again.
+A service cannot be pickled: it holds loaded libraries. A pickle has the plugin that serves the
+scheme, by distribution and version or by path, and the configuration; the receiving process loads
+it again. Within the process that pickled, the same service is found again.
 """
 
 from __future__ import annotations
 
+import os
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.errors import ClosedError, UnimplementedError
-from modular_tf.fsspec.plugin_file import PluginFile
+from modular_tf.errors import ClosedError, NotFoundError, UnimplementedError
+from modular_tf.loading.known_packages import known_packages
 from modular_tf.service.report import CONFIGURATION_SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from modular_tf.service.default import LoadedOnce
+    from modular_tf.service.plugin import Plugin
     from modular_tf.service.service import PluginService
 
 _lock = ForkLock()
@@ -31,65 +33,96 @@ _registered: dict[str, PluginService] = {}
 
 
 @dataclass(frozen=True)
-class Origin:
-    """Where a filesystem comes from, within its process.
+class PluginFile:
+    """Which library serves, for a process that may be on another machine.
 
     Attributes:
-        scheme: The scheme.
-        plugin_path: The library that serves it; None if a Python object does.
-        is_configured: Whether the configuration decides what serves it, and no object of this
-            process.
-        config: The service's configuration.
-        key: Names the service within its process and that process's forked children.
+        path: Where it is on the machine that pickled.
+        is_bundled: Whether it comes with this package; each machine's own copy serves.
+        distribution: Normalised name of the distribution that brings it, None for none.
+        version: Its version there.
     """
 
-    scheme: str
-    plugin_path: str | None
-    is_configured: bool
-    config: Any
-    key: str
+    path: str
+    is_bundled: bool
+    distribution: str | None
+    version: str | None
 
     @classmethod
-    def of(cls, service: PluginService, scheme: str) -> Origin:
-        """Return the origin of a scheme of a service."""
-        owner = service.owner(scheme)
-        owners = [record for record in service.plugins() if record.name == owner]
-        path = next((record.path for record in owners if record.path), None)
-        is_configured = service.is_fallback(scheme) or any(
-            record.source == CONFIGURATION_SOURCE for record in owners
-        )
-        return cls(scheme, path, is_configured, service.config, _key_of(service))
+    def of(cls, plugin: Plugin) -> PluginFile:
+        """Return that of a plugin in a service."""
+        # The version at the time of discovery; the distribution may have changed since.
+        version = (plugin.candidate.brought_by or "").partition(" ")[2] or None
+        return cls(plugin.path, plugin.is_bundled, plugin.candidate.distribution, version)
 
-    def portable(self, service: PluginService) -> PortableOrigin:
-        """Return what another process needs to serve the same scheme.
+    def serves_for(self, other: PluginFile) -> bool:
+        """Return whether this file may be loaded for `other`.
 
-        Args:
-            service: The service that this is the origin of.
+        It has the same name in the same version of the same distribution, or, without one, the
+        same path.
+        """
+        if self.distribution is None and not self.is_bundled:
+            return (self.path, other.is_bundled) == (other.path, False)
+        return self._key == other._key
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        version = None if self.is_bundled else self.version
+        return os.path.basename(self.path), self.is_bundled, self.distribution, version
+
+    def __str__(self) -> str:
+        """Return path, distribution and version."""
+        by = f" of {self.distribution} {self.version or ''}".rstrip() if self.distribution else ""
+        return f"{self.path}{by}"
+
+    def load_in(self, service: PluginService) -> None:
+        """Load this library in a service of this machine, or its own copy of it.
 
         Raises:
-            UnimplementedError: A Python object of this process serves the scheme.
+            NotFoundError: There is none. The message names what to install.
         """
-        if self.is_configured:
-            return PortableOrigin(self.scheme, None, self.config, self.key)
-        if self.plugin_path is None:
-            raise UnimplementedError(
-                f"the filesystem of scheme {self.scheme!r} cannot be pickled: a Python object of "
-                "this process serves it, not a plugin that another process could load",
-            )
-        name = service.schemes()[self.scheme]  # its file may be gone by now
-        plugin = PluginFile.of(service.entry(name).plugin)
-        return PortableOrigin(self.scheme, plugin, self.config, self.key)
+        if os.path.exists(self.path):
+            service.entry(self.path)
+        service.discover()
+        found = [service.entry(one.name).plugin for one in service.plugins() if one.path]
+        files = [PluginFile.of(plugin) for plugin in found]
+        same = [file.path for file in files if file.serves_for(self)]
+        if same:
+            service.load(self.path if self.path in same else same[0])
+            return
+        name = os.path.basename(self.path)
+        others = [
+            f"{file}: {plugin.reasons[0].message}" if plugin.reasons else str(file)
+            for file, plugin in zip(files, found, strict=True)
+            if os.path.basename(file.path) == name
+        ]
+        raise NotFoundError(
+            f"the filesystem was made with the plugin {self}, which this machine does not have; "
+            f"it has {'; '.join(others) or 'no plugin of that name'}. {self._remedy()}",
+            plugin=name,
+            path=self.path,
+            operation="load",
+        )
+
+    def _remedy(self) -> str:
+        if self.is_bundled:
+            return "Install the same version of modular_tf on each machine"
+        if self.distribution is None:
+            return "Put the same file on each machine, at that path"
+        known = {package.name: package.install for package in known_packages()}
+        command = known.get(self.distribution, f"pip install {self.distribution}")
+        return f"Install it there: {command}{f'=={self.version}' if self.version else ''}"
 
 
 @dataclass(frozen=True)
-class PortableOrigin:
-    """The origin of a filesystem as it travels to other processes, of other machines too.
+class Origin:
+    """The origin of a filesystem, for other processes, of other machines too.
 
     Attributes:
         scheme: The scheme.
-        plugin: The library that serves it; None where the configuration decides what does.
+        plugin: The library that serves it; None where the configuration decides.
         config: The service's configuration.
-        key: Names the service within its process and that process's forked children.
+        key: Identifies the service within its process and that process's forked children.
     """
 
     scheme: str
@@ -97,12 +130,42 @@ class PortableOrigin:
     config: Any
     key: str
 
+    @classmethod
+    def of(cls, service: PluginService, scheme: str) -> Origin:
+        """Return the origin of a scheme of a service.
+
+        Raises:
+            UnimplementedError: A Python object of this process serves the scheme.
+        """
+        owner = service.owner(scheme)
+        is_configured = service.is_fallback(scheme) or any(
+            one.name == owner and one.source == CONFIGURATION_SOURCE for one in service.plugins()
+        )
+        if is_configured:
+            return cls(scheme, None, service.config, cls.key_of(service))
+        if library_of(service, scheme) is None:
+            raise UnimplementedError(
+                f"the filesystem of scheme {scheme!r} cannot be pickled: a Python object of "
+                "this process serves it, not a plugin that another process could load",
+            )
+        name = service.schemes()[scheme]  # its file may be gone by now
+        plugin = PluginFile.of(service.entry(name).plugin)
+        return cls(scheme, plugin, service.config, cls.key_of(service))
+
+    @staticmethod
+    def key_of(service: PluginService) -> str:
+        """Return what identifies a service within its process and its forked children."""
+        with _lock:
+            key = _keys.setdefault(service, uuid.uuid4().hex)
+            _live[key] = service
+            return key
+
     def live(self) -> PluginService | None:
-        """Return the service meant, None in another process."""
+        """Return the same service; None in another process."""
         return _live.get(self.key)
 
     def service(self) -> PluginService:
-        """Return the service meant, or one of this process that loads the same plugin.
+        """Return the same service, or one of this process that loads the same plugin.
 
         Raises:
             NotFoundError: This machine does not have the plugin.
@@ -114,8 +177,14 @@ class PortableOrigin:
         return _start(self.plugin, self.config, (), self.plugin.load_in)
 
 
+def library_of(service: PluginService, scheme: str) -> str | None:
+    """Return the path of the plugin that serves a scheme; None if a Python object does."""
+    owner = service.owner(scheme)
+    return next((one.path for one in service.plugins() if one.name == owner and one.path), None)
+
+
 def service_for(scheme: str, plugin: str | None, config: Any) -> PluginService:
-    """Return the service for a filesystem that was asked for without one.
+    """Return the service of a filesystem that was made without one.
 
     Raises:
         ClosedError: The service that was registered for the scheme is closed.
@@ -153,7 +222,7 @@ def _start(
     """Return this process's own service for one plugin, or for all that discovery finds.
 
     Args:
-        plugin: Tells the services of one configuration apart.
+        plugin: Distinguishes the services of one configuration.
         config: The configuration.
         paths: What the service searches before all other places.
         load: Loads the plugin in the service.
@@ -161,17 +230,10 @@ def _start(
     from modular_tf.service.default import LoadedOnce  # noqa: PLC0415  (the native core)
     from modular_tf.service.service import PluginService  # noqa: PLC0415  (likewise)
 
-    # Who names a plugin gets its schemes, also those that the bundled plugins have otherwise.
+    # A plugin that is named gets its schemes, also those that the bundled plugins have otherwise.
     is_bundled = plugin is None or (isinstance(plugin, PluginFile) and plugin.is_bundled)
     once = LoadedOnce(
         lambda: PluginService(config=config, plugin_paths=paths, bundled=is_bundled), load
     )
     options = {} if config is None else {s: f.options for s, f in config.filesystems.items()}
     return _started.setdefault((plugin, repr((config, options))), once).get()
-
-
-def _key_of(service: PluginService) -> str:
-    with _lock:
-        key = _keys.setdefault(service, uuid.uuid4().hex)
-        _live[key] = service
-        return key

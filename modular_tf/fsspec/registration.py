@@ -4,27 +4,50 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fsspec.registry import (  # type: ignore[import-untyped]
-    _registry,
+    _registry,  # fsspec has no public way to take a protocol back
     known_implementations,
+    register_implementation,
+    registry,
 )
+from fsspec.spec import AbstractFileSystem  # type: ignore[import-untyped]
 
+from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import AlreadyExistsError, NotFoundError
 from modular_tf.events import EventLog
-from modular_tf.fsspec import protocols
-from modular_tf.fsspec.filesystem import ModularFileSystem
-from modular_tf.fsspec.own_clients import warn_of_own_clients
+from modular_tf.fsspec import origin
+from modular_tf.fsspec.filesystem import ModularFileSystem, filesystem_class
+from modular_tf.service.fsspec_clients import is_installed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from modular_tf.service.service import PluginService
 
 _log = EventLog("fsspec")
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """One implementation of a protocol, which serves unless another one is above it.
+
+    Attributes:
+        service: Our service; None for another implementation.
+        implementation: The class that fsspec uses then; None for none.
+    """
+
+    service: PluginService | None
+    implementation: type | None
+
+
+_lock = ForkLock()
+_layers: dict[str, list[_Layer]] = {}
+"""The layers of each protocol; the last one serves. Other implementations are below ours only."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +61,7 @@ class Registration:
 
     taken: tuple[str, ...]
     kept: Mapping[str, str]
-    _layers: Mapping[str, protocols.Layer]
+    _layers: Mapping[str, _Layer]
 
     def undo(self) -> None:
         """Remove this registration only; a second call does nothing.
@@ -47,7 +70,12 @@ class Registration:
         filesystems go on using their service.
         """
         for protocol, layer in self._layers.items():
-            protocols.give_back(protocol, layer)
+            with _lock:
+                layers = _layers.get(protocol, [])
+                if layer in layers:
+                    layers.remove(layer)
+                if layers and registry.get(protocol) is layer.implementation:  # not replaced since
+                    _serve(protocol)
 
 
 def register(
@@ -60,9 +88,9 @@ def register(
     """Let fsspec open the schemes of `service` by their plugins.
 
     fsspec lists many protocols that it cannot serve until another package is installed (`s3`,
-    `gs`, `az`, …). A protocol counts as somebody else's only if its implementation can really
-    be imported: with no s3fs installed, or a broken one, a plugin may have `s3` without further
-    ado. `file` stays fsspec's own unless it is named in `schemes`, with `clobber`.
+    `gs`, `az`, …). A protocol belongs to another implementation only if that can be imported: with
+    no s3fs installed, or a broken one, a plugin takes `s3`. `file` stays fsspec's own unless it is
+    named in `schemes`, with `clobber`.
 
     Registering again moves the schemes to the service that was given last; undoing that gives them
     back to the one before.
@@ -75,24 +103,29 @@ def register(
             client of their own and not by fsspec, once for each in a process.
 
     Returns:
-        What was taken and what was left to whom. A protocol that is left is not an error
-        unless it was named in `schemes`.
+        What was taken and what was left to which implementation. A protocol that is left is not an
+        error unless it was named in `schemes`.
 
     Raises:
         AlreadyExistsError: One of `schemes` is served by another implementation already.
         NotFoundError: No plugin of `service` serves one of `schemes`.
     """
-    wanted = _wanted(service, schemes)
+    # What fsspec serves by itself needs no way through this package.
+    by_fsspec = service.fallback_schemes()
+    served = [scheme for scheme in service.schemes() if scheme and scheme not in by_fsspec]
+    wanted = served if schemes is None else list(schemes)
+    if missing := [scheme for scheme in wanted if scheme not in served]:
+        raise NotFoundError(f"no plugin serves {missing}; schemes served: {sorted(served)}")
     contested = [s for s in wanted if not clobber or (schemes is None and s == "file")]
-    owners = _owners(contested)
+    owners = {scheme: owner for scheme in contested if (owner := _working_owner(scheme))}
     if schemes is not None and owners:
         raise _conflict(service, owners)
     taken = tuple(scheme for scheme in wanted if scheme not in owners)
-    layers = {scheme: protocols.layer_of(scheme, service) for scheme in taken}
+    layers = {scheme: _Layer(service, filesystem_class(scheme)) for scheme in taken}
     registration = Registration(taken, owners, layers)
     try:
         for scheme, layer in layers.items():
-            protocols.take(scheme, layer)
+            _take(scheme, layer)
         for scheme, owner in owners.items():
             _log.info("fsspec.protocol_kept", scheme=scheme, owner=owner)
         if warn:
@@ -103,27 +136,9 @@ def register(
     return registration
 
 
-def _wanted(service: PluginService, schemes: Iterable[str] | None) -> list[str]:
-    # What fsspec serves by itself needs no way through this package.
-    by_fsspec = service.fallback_schemes()
-    served = [scheme for scheme in service.schemes() if scheme and scheme not in by_fsspec]
-    if schemes is None:
-        return served
-    wanted = list(schemes)
-    missing = [scheme for scheme in wanted if scheme not in served]
-    if missing:
-        raise NotFoundError(f"no plugin serves {missing}; schemes served: {sorted(served)}")
-    return wanted
-
-
-def _owners(schemes: Iterable[str]) -> dict[str, str]:
-    found = {scheme: _working_owner(scheme) for scheme in schemes}
-    return {scheme: owner for scheme, owner in found.items() if owner is not None}
-
-
 def _working_owner(scheme: str) -> str | None:
     """Return the name of the other implementation that fsspec would use, if it can be imported."""
-    registered = _registry.get(scheme)
+    registered = registry.get(scheme)
     if registered is not None:
         ours = issubclass(registered, ModularFileSystem)
         return None if ours else f"{registered.__module__}.{registered.__qualname__}"
@@ -133,7 +148,7 @@ def _working_owner(scheme: str) -> str | None:
     name: str = known["class"]
     try:
         import_module(name.partition(":")[0] if ":" in name else name.rpartition(".")[0])
-    except Exception:  # noqa: BLE001  (a broken client may raise anything, and serves nobody)
+    except Exception:  # noqa: BLE001  (a broken client may raise anything, and cannot serve)
         return None
     return name
 
@@ -145,3 +160,101 @@ def _conflict(service: PluginService, owners: Mapping[str, str]) -> AlreadyExist
         for scheme, owner in owners.items()
     )
     return AlreadyExistsError(f"fsspec: {each}. Pass clobber=True to let the plugin serve it")
+
+
+def _take(protocol: str, layer: _Layer) -> None:
+    """Put a layer on top of a protocol."""
+    with _lock:
+        layers = _layers.setdefault(protocol, [])
+        present = registry.get(protocol)
+        if present is not layer.implementation:
+            layers.append(_Layer(None, present))
+        layers.append(layer)
+        _serve(protocol)
+
+
+def _serve(protocol: str) -> None:
+    """Make fsspec use the layer on top.
+
+    fsspec's cached instances are dropped: caches, folders and such may wrap the filesystem that the
+    protocol meant before.
+    """
+    top = _layers[protocol][-1]
+    origin.remember(protocol, top.service)
+    if top.implementation is not None:
+        register_implementation(protocol, top.implementation, clobber=True)
+    else:
+        _registry.pop(protocol, None)
+    if top.service is None:
+        _layers[protocol].pop()
+    classes: list[Any] = [AbstractFileSystem]
+    while classes:
+        classes.extend((cls := classes.pop()).__subclasses__())
+        cls.clear_instance_cache()
+
+
+# -- libraries with clients of their own ----------------------------------------------------------
+
+
+class OwnClientWarning(UserWarning):
+    """An installed library opens URIs of a scheme by itself, not by fsspec, and so not by a plugin.
+
+    `register(service, warn=False)` does without, and so does
+    `warnings.simplefilter("ignore", modular_tf.fsspec.OwnClientWarning)`.
+    """
+
+
+class _OwnClient(NamedTuple):
+    """A library with clients of its own: module, name in a sentence, their schemes, what to do."""
+
+    module: str
+    name: str
+    schemes: tuple[str, ...]
+    remedy: str
+
+
+_OWN_CLIENTS = (
+    _OwnClient(
+        "pyarrow",
+        "pyarrow, and pandas where it reads or writes parquet,",
+        ("gs", "hdfs", "s3", "viewfs"),
+        "pass filesystem=fsspec.filesystem(scheme), in pandas also storage_options={}",
+    ),
+    _OwnClient(
+        "polars",
+        "polars",
+        ("az", "gs", "http", "https", "s3"),
+        "pass an open file: fsspec.open(uri)",
+    ),
+    _OwnClient(
+        "duckdb",
+        "duckdb",
+        ("az", "gs", "http", "https", "s3"),
+        "call connection.register_filesystem(fsspec.filesystem(scheme))",
+    ),
+    _OwnClient(
+        "ray",
+        "ray.data",
+        ("gs", "hdfs", "s3", "viewfs"),
+        "pass filesystem=fsspec.filesystem(scheme)",
+    ),
+)
+_reported: set[tuple[str, str]] = set()  # module and scheme
+
+
+def warn_of_own_clients(schemes: Collection[str], stacklevel: int) -> None:
+    """Warn of each installed library that has a client of its own for some of `schemes`.
+
+    Each library and scheme is reported once in a process; none is imported.
+
+    Args:
+        schemes: The schemes that plugins now serve.
+        stacklevel: How far above this function the line is that the warnings name.
+    """
+    for client in _OWN_CLIENTS:
+        new = [s for s in client.schemes if s in schemes and (client.module, s) not in _reported]
+        if new and is_installed(client.module):
+            uris = ", ".join(f"{scheme}://" for scheme in new)
+            message = f"{client.name} opens {uris} past the plugin; to use it, {client.remedy}"
+            warnings.warn(message, OwnClientWarning, stacklevel=stacklevel + 1)
+            _reported.update((client.module, scheme) for scheme in new)

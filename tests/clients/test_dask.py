@@ -155,5 +155,5 @@ def test_a_worker_finds_the_plugin_elsewhere_or_says_what_to_install(
     assert answers["elsewhere"].startswith("b'one' ")
     assert f"{elsewhere}{os.sep}tensorflow_io" in answers["elsewhere"]
     assert answers["without"].startswith("NotFoundError ")
-    assert "libtensorflow_io_plugins.so of tensorflow-io 0.37.1 (sha256 " in answers["without"]
+    assert "libtensorflow_io_plugins.so of tensorflow-io 0.37.1, which" in answers["without"]
     assert "modular-tf fetch tensorflow-io==0.37.1" in answers["without"]

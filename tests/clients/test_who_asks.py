@@ -157,6 +157,7 @@ def of_xarray(base, **options):
 
 def of_zarr(base, **options):
     store = zarr.storage.FsspecStore.from_url(f"{base}/z.zarr", **options)
+    assert isinstance(store.fs, mtf.fsspec.ModularFileSystem)  # asynchronous, without a wrapper
     made = zarr.create_array(store, shape=(12,), chunks=(3,), dtype="f8", overwrite=True)
     made[:] = np.arange(12.0)
     return float(zarr.open_array(store, mode="r")[:].sum())

@@ -10,7 +10,7 @@ import sys
 import pytest
 from fsspec.registry import _registry
 
-from modular_tf.fsspec import ModularFileSystem, origin, own_clients, protocols
+from modular_tf.fsspec import ModularFileSystem, origin, registration
 from modular_tf.service.service import PluginService
 from tests.fixtures.children import describe
 from tests.fixtures.clients import client_libraries
@@ -56,8 +56,8 @@ def ram_path(ram):
 def untouched_registry(monkeypatch):
     """Take back what a test does to fsspec's registry, and begin with no service registered."""
     monkeypatch.setattr(origin, "_registered", {})
-    monkeypatch.setattr(protocols, "_layers", {})
-    monkeypatch.setattr(own_clients, "_told", set())
+    monkeypatch.setattr(registration, "_layers", {})
+    monkeypatch.setattr(registration, "_reported", set())
     before = dict(_registry)
     yield
     _registry.clear()

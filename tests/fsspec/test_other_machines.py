@@ -1,4 +1,4 @@
-"""A pickled filesystem finds its plugin where another machine has it, by its bytes, or says so."""
+"""A pickled filesystem finds its plugin by distribution and version, or by path, or says so."""
 
 from __future__ import annotations
 
@@ -89,31 +89,18 @@ def test_it_is_found_where_another_environment_has_it(sent, install, run_python)
     assert child.stdout.strip() == str([str(site / "my_store" / "libstore.so")])
 
 
-def test_it_is_found_under_another_name_where_plugins_are_looked_for(
-    sent, install, run_python, tmp_path
-):
-    place = tmp_path / "plugins"
-    place.mkdir()
-    (install("made") / "my_store" / "libstore.so").rename(place / "renamed.so")
-    child = run_python(READ, env={"MODULAR_TF_PLUGIN_PATH": str(place)})
-
-    assert "renamed.so" in child.stdout
-
-
-def test_a_machine_without_it_says_what_to_install(sent, run_python, library):
+def test_a_machine_without_it_says_what_to_install(sent, run_python):
     message = run_python(REFUSED).stdout
 
     assert "libstore.so of my-store 1.0" in message
-    assert hashlib.sha256(library + b"").hexdigest()[:12] in message
     assert "Install it there: pip install my-store==1.0" in message
 
 
-def test_another_version_is_named_and_not_taken(sent, install, run_python, library):
+def test_another_version_is_named_and_not_taken(sent, install, run_python):
     site = install("newer", version="2.0", more=b"newer")
     message = run_python(REFUSED, env=with_site(site)).stdout
 
     assert f"{site / 'my_store' / 'libstore.so'} of my-store 2.0" in message
-    assert hashlib.sha256(library + b"newer").hexdigest()[:12] in message
     assert "pip install my-store==1.0" in message
 
 

@@ -10,7 +10,7 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from modular_tf.fsspec import OwnClientWarning, own_clients, register
+from modular_tf.fsspec import OwnClientWarning, register, registration
 from modular_tf.service.service import PluginService
 
 pytestmark = pytest.mark.usefixtures("untouched_registry")
@@ -29,7 +29,7 @@ def installed(monkeypatch):
     """Let exactly these libraries be installed, of those that are known to have clients."""
 
     def choose(*modules):
-        monkeypatch.setattr(own_clients, "is_installed", lambda module: module in modules)
+        monkeypatch.setattr(registration, "is_installed", lambda module: module in modules)
 
     return choose
 
@@ -99,7 +99,7 @@ def test_the_libraries_are_not_imported(run_python):
     run_python(
         """
         import sys
-        from modular_tf.fsspec.own_clients import OwnClientWarning, warn_of_own_clients
+        from modular_tf.fsspec.registration import OwnClientWarning, warn_of_own_clients
         import warnings
         with warnings.catch_warnings(record=True) as caught:
             warn_of_own_clients(["s3"], stacklevel=1)

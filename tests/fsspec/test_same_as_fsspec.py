@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from modular_tf.fsspec import ModularFileSystem
-from modular_tf.fsspec.ranges import Wanted, cut_apart, merged, span
 from modular_tf.service.configuration import Config
 from modular_tf.service.service import PluginService
 
@@ -194,23 +193,3 @@ def test_a_tree_is_read_without_its_directories(both):
     assert fs.cat("top/sub", recursive=True) == {
         path: data for path, data in FILES.items() if path.startswith("top/sub/")
     }
-
-
-ends = st.tuples(st.integers(0, 500), st.integers(0, 500)).map(sorted)
-
-
-@given(st.lists(ends), st.one_of(st.none(), st.integers(0, 100)))
-def test_merged_ranges_are_cut_apart_again(wanted, gap):
-    data = bytes(range(250)) * 2
-    found = {}
-    for group in merged([Wanted(n, *one) for n, one in enumerate(wanted)], gap):
-        start, length = span(group)
-        found.update(cut_apart(group, data[start : start + length]))
-
-    assert found == {n: data[start:end] for n, (start, end) in enumerate(wanted)}
-
-
-def test_merged_ranges_have_a_longest():
-    wanted = [Wanted(n, n << 20, (n + 1) << 20) for n in range(20)]
-
-    assert [span(group)[1] >> 20 for group in merged(wanted, 0)] == [4, 4, 4, 4, 4]

@@ -1,4 +1,4 @@
-"""A file of a plugin opened for reading, as fsspec and its users expect one."""
+"""Open files of a plugin, as fsspec and its users expect them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped]
 from modular_tf.filesystem.readahead import FIRST_BLOCK, read_ahead
 from modular_tf.filesystem.scheme import is_of_this_machine
 from modular_tf.filesystem.streams import DEFAULT_BUFFER, FileReader
+from modular_tf.filesystem.writer_streams import StreamWriter
 
 if TYPE_CHECKING:
     import io
 
-    from modular_tf.filesystem.files import RandomAccessFile
+    from modular_tf.filesystem.files import RandomAccessFile, WritableFile
+    from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.fsspec.filesystem import ModularFileSystem
 
 DEFAULT_BLOCK_SIZE = 4 * 2**20
@@ -30,7 +32,7 @@ class ModularReader(FileReader):
         fs: The filesystem that opened it.
         path: The path within `fs`, without protocol.
         size: Bytes in the file when it was opened.
-        blocksize: Bytes that are fetched at once at first, as the caller said.
+        blocksize: Bytes fetched at once at first, as requested.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class ModularReader(FileReader):
         self.path = path
         self.size = size
         self.blocksize = block_size or DEFAULT_BLOCK_SIZE
-        self._asked_block_size = block_size
+        self._requested_block_size = block_size
         ahead = read_ahead(fs.filesystem, file, block_size or FIRST_BLOCK, size)
         buffer = self.blocksize if is_of_this_machine(fs.scheme) else DEFAULT_BUFFER
         super().__init__(ahead, size, max(1, min(buffer, size)))
@@ -57,16 +59,16 @@ class ModularReader(FileReader):
 
     @property
     def details(self) -> dict[str, Any]:
-        """What `fs.info` says about the file now."""
+        """The entry of the file now, by `fs.info`."""
         return self.fs.info(self.path)
 
     def info(self) -> dict[str, Any]:
-        """Return what `fs.info` says about the file now."""
+        """Return the entry of the file now, by `fs.info`."""
         return self.details
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # Not __reduce__: since Python 3.12 io's classes refuse to be pickled in this method.
-        return _reopen, (self.fs, self.path, self._asked_block_size, self.tell())
+        return _reopen, (self.fs, self.path, self._requested_block_size, self.tell())
 
 
 def _reopen(
@@ -78,7 +80,7 @@ def _reopen(
 
 
 class CachedReader(AbstractBufferedFile):  # type: ignore[misc]  # fsspec is untyped
-    """A reader behind one of fsspec's own caches, for callers that ask for one by name."""
+    """A reader behind one of fsspec's own caches, for callers that request one by name."""
 
     def __init__(
         self, fs: ModularFileSystem, path: str, file: RandomAccessFile, **kwargs: Any
@@ -94,3 +96,46 @@ class CachedReader(AbstractBufferedFile):  # type: ignore[misc]  # fsspec is unt
         if not self.closed:
             self._file.close()
         super().close()
+
+
+class ModularWriter(StreamWriter):
+    """A buffered writer with the attributes that fsspec's users expect. [creating thread]
+
+    As with other filesystems of fsspec, `flush` stores nothing in a store: libraries flush a file
+    before they discard it.
+
+    Attributes:
+        fs: The filesystem that opened it.
+        path: The path within `fs`, without protocol.
+        blocksize: Bytes that the buffer holds at most.
+    """
+
+    stores_at_flush = False
+
+    def __init__(
+        self,
+        fs: ModularFileSystem,
+        path: str,
+        filesystem: Filesystem,
+        file: WritableFile,
+        *,
+        position: int,
+        mode: str,
+        block_size: int,
+    ) -> None:
+        self.fs = fs
+        self.path = path
+        self.blocksize = block_size
+        super().__init__(filesystem, file, position, mode, block_size)
+
+    @property
+    def full_name(self) -> str:
+        """The path with its protocol."""
+        return str(self.fs.unstrip_protocol(self.path))
+
+    def close(self) -> None:
+        """Append the rest and close the plugin's file; closing twice is harmless."""
+        try:
+            super().close()
+        finally:
+            self.fs.forget_listing(self.path)

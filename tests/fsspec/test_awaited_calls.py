@@ -1,0 +1,200 @@
+"""Coroutines that use a filesystem: the same operations, in a bounded number of threads."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+
+import pytest
+
+from modular_tf.errors import InternalError, PermissionDeniedError
+from modular_tf.fsspec import ModularFileSystem
+from tests.fsspec.far_store import AT_ONCE, SCHEME, TOP, FarStore, serve
+
+NAMES = [f"{TOP}/f{number:02}" for number in range(3 * AT_ONCE)]
+
+
+@pytest.fixture
+def store():
+    store = FarStore()
+    store.files = {f"/{name.partition('/')[2]}": name.encode() for name in NAMES}
+    return store
+
+
+@pytest.fixture
+def fs(store):
+    service, _ = serve(store)
+    with service:
+        yield ModularFileSystem(SCHEME, service=service, asynchronous=True)
+
+
+async def all_of(*calls):
+    return await asyncio.gather(*calls)
+
+
+def test_calls_are_made_at_once_and_no_more_than_allowed(fs, store):
+    under_way, seen, lock = [], [], threading.Lock()
+
+    def enter(path):
+        with lock:
+            under_way.append(path)
+            seen.append(len(under_way))
+        threading.Event().wait(0.005)
+        with lock:
+            under_way.remove(path)
+
+    store.meet("read")
+    store.hooks["read"] = enter
+    found = asyncio.run(all_of(*(fs._cat_file(name, 0, 100) for name in NAMES)))
+
+    assert found == [name.encode() for name in NAMES]
+    assert store.has_met("read")
+    assert max(seen) == AT_ONCE
+
+
+def test_every_operation_is_awaited(fs, store, tmp_path):
+    async def use():
+        await fs._pipe_file(f"{TOP}/new", b"0123456789")
+        await fs._cp_file(f"{TOP}/new", f"{TOP}/copy")
+        await fs._get_file(f"{TOP}/copy", str(tmp_path / "down"))
+        await fs._put_file(str(tmp_path / "down"), f"{TOP}/up")
+        await fs._mkdir(f"{TOP}/made")
+        await fs._rmdir(f"{TOP}/made")
+        await fs._rm_file(f"{TOP}/new")
+        await fs._rm([f"{TOP}/copy"])
+        return (
+            await fs._info(f"{TOP}/up"),
+            await fs._size(f"{TOP}/up"),
+            await fs._exists(f"{TOP}/new"),
+            await fs._isdir(TOP),
+            await fs._cat_ranges([f"{TOP}/up"] * 2, [0, -2], [2, None]),
+            await fs._ls(TOP, detail=False),
+            await fs._find(TOP),
+            await fs._glob(f"{TOP}/f*"),
+            [step async for step in fs._walk(TOP)],
+        )
+
+    info, size, exists, isdir, ranges, *listed = asyncio.run(use())
+    up = [*NAMES, f"{TOP}/up"]
+    assert (info["name"], info["size"], size, exists, isdir) == (f"{TOP}/up", 10, 10, False, True)
+    assert ranges == [b"01", b"89"]
+    assert listed == [up, up, NAMES, [(TOP, [], [name.rpartition("/")[2] for name in up])]]
+    assert (fs.async_impl, fs.cat_file(f"{TOP}/up")) == (True, b"0123456789")
+
+
+def test_errors_are_raised_where_they_are_awaited(fs, store):
+    store.faults["new_random_access_file", "/f01"] = PermissionDeniedError("no")
+
+    with pytest.raises(PermissionError, match="no"):
+        asyncio.run(all_of(*(fs._cat_file(name) for name in NAMES)))
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(fs._info(f"{TOP}/missing"))
+
+
+def test_an_exit_in_a_call_does_not_end_the_event_loop(fs, store):
+    def leave(_path):
+        raise SystemExit
+
+    store.hooks["stat"] = leave
+
+    async def use():
+        with pytest.raises(InternalError, match="SystemExit"):
+            await fs._info(NAMES[0])
+        return await fs._cat_file(NAMES[0], 0, 5)
+
+    assert asyncio.run(use()) == b"store"
+
+
+def test_a_call_whose_await_was_cancelled_is_not_begun(fs, store):
+    begun, may_end = threading.Event(), threading.Event()
+
+    def enter(_path):
+        begun.set()
+        may_end.wait(60)
+
+    store.hooks["stat"] = enter
+
+    async def use():
+        loop = asyncio.get_running_loop()
+        calls = [asyncio.ensure_future(fs._info(name)) for name in NAMES]
+        await loop.run_in_executor(None, begun.wait, 60)
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+        may_end.set()
+        del store.hooks["stat"]
+        return await fs._info(NAMES[-1])
+
+    assert asyncio.run(use())["size"] == len(NAMES[-1])
+    assert store.count("stat") <= AT_ONCE + 1
+
+
+def test_calls_need_no_thread(fs, thread_starts):
+    thread_starts.fail("no thread left", "modular_tf-call", times=1)
+
+    assert asyncio.run(fs._cat_file(NAMES[0])) == NAMES[0].encode()
+    assert thread_starts.has_failed
+
+
+@pytest.mark.parametrize("uses_loop", [False, True])
+def test_a_forked_child_makes_calls_of_its_own(fs, store, uses_loop):
+    asyncio.run(all_of(*(fs._info(name) for name in NAMES)))
+    blocked, may_end = threading.Event(), threading.Event()
+
+    def block(_path):
+        blocked.set()
+        may_end.wait(60)
+
+    store.hooks["stat"] = block
+    thread = threading.Thread(target=lambda: asyncio.run(all_of(*map(fs._info, NAMES))))
+    thread.start()
+    blocked.wait(60)
+    store.hooks.clear()
+    child = os.fork()
+    if not child:
+        found = asyncio.run(fs._find(TOP)) if uses_loop else fs.find(TOP)
+        os._exit(0 if found == NAMES else 1)
+    may_end.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_an_interrupt_ends_a_program_whose_call_hangs(run_python):
+    run_python(
+        """
+        import asyncio, signal, threading
+        from modular_tf.fsspec import ModularFileSystem
+        from tests.fsspec.far_store import SCHEME, TOP, FarStore, serve
+
+        store = FarStore()
+        service, _ = serve(store)
+        fs = ModularFileSystem(SCHEME, service=service, asynchronous=True)
+        hung = threading.Event()
+
+        def hang(path):
+            hung.set()
+            threading.Event().wait()
+
+        def interrupt():
+            hung.wait()
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+        store.hooks["stat"] = hang
+        threading.Thread(target=interrupt).start()
+        try:
+            asyncio.run(fs._info(f"{TOP}/f"))
+        except KeyboardInterrupt:
+            print("interrupted")
+        """,
+        timeout=60,
+    )
+
+
+def test_an_instance_that_no_coroutine_uses_is_a_synchronous_one(fs, store):
+    one = ModularFileSystem(SCHEME, service=fs.service)
+
+    assert not one.async_impl
+    assert one == ModularFileSystem(SCHEME, service=fs.service)
+    assert one.find(TOP) == NAMES
+    assert not any(thread.name == "fsspecIO" for thread in threading.enumerate())
