@@ -15,9 +15,12 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from contextlib import suppress
+from contextlib import closing, suppress
+from itertools import chain
+from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING
 
+from modular_tf.concurrency.crew import Crew
 from modular_tf.errors import (
     AbortedError,
     DataLossError,
@@ -28,22 +31,24 @@ from modular_tf.errors import (
 from modular_tf.filesystem.files import give_up, known_length
 from modular_tf.filesystem.location import Location, Overlap, overlap
 from modular_tf.filesystem.python_errors import error_for
-from modular_tf.filesystem.readahead import LARGEST_BLOCK
 from modular_tf.filesystem.scheme import is_of_this_machine
 from modular_tf.filesystem.uri import basename, join_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
+
+    from typing_extensions import Self
 
     from modular_tf.filesystem.files import RandomAccessFile, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
 
 COPY_BLOCK = 1 << 22
-"""Bytes in memory at a time, where the source is of this machine."""
+"""Bytes of a block. A few are in memory at a time, where a long file comes from a network."""
 
 UNFINISHED = ".mtf-copy-"
 """How the names of files begin that hold a copy until it is whole."""
 
+_SHORT = 1 << 20  # bytes of a file that a store's reader has when it is opened
 _ONE_REQUEST = 1 << 17  # bytes that every plugin reads by one request, so of one version
 
 
@@ -81,20 +86,29 @@ _NOBODY = CopyWatch()
 def copy_file(source: Location, target: Location, watch: CopyWatch = _NOBODY) -> bool | None:
     """Copy one file to where no directory is known to be; an existing target file is replaced.
 
+    A store that serves both copies by itself, but for a file so short that its reader has all of it
+    when it is opened: to write that takes one request.
+
     Returns:
         Whether it was copied through this process, reported to `watch`; None where the store copied
         it. False where both may be one file, and nothing was done.
     """
-    if source.shares_store_with(target):
-        source.filesystem.copy_file(source.uri, target.uri)
-        return None
-    return copy_through(*source, *target, watch, is_landing=True)
+    fs, uri = source
+    if not source.shares_store_with(target):
+        return copy_through(fs, uri, *target, watch, is_landing=True)
+    if fs.is_object_store:
+        with fs.new_random_access_file(uri) as reader:
+            length = known_length(reader)
+            if length is not None and length < _SHORT:
+                return _copy_opened(reader, source, target, watch, COPY_BLOCK)
+    fs.copy_file(uri, target.uri)
+    return None
 
 
 def copy(source_fs: Filesystem, source: str, target_fs: Filesystem, target: str) -> None:
     """Copy a file within a filesystem or between two, replacing the target.
 
-    A target directory of another filesystem is copied into.
+    A target directory is copied into.
 
     Raises:
         FailedPreconditionError: The source is a directory.
@@ -102,7 +116,10 @@ def copy(source_fs: Filesystem, source: str, target_fs: Filesystem, target: str)
     """
     if source_fs is not target_fs:
         target = _inside_directory(target_fs, target, source)
-    copy_file(Location(source_fs, source), Location(target_fs, target))
+    if source_fs.shares_store_with(target_fs):
+        source_fs.copy_file(source, target)
+    else:
+        copy_through(source_fs, source, target_fs, target, is_landing=True)
 
 
 def copy_through(
@@ -111,7 +128,7 @@ def copy_through(
     target_fs: Filesystem,
     target: str,
     watch: CopyWatch = _NOBODY,
-    block: int | None = None,
+    block: int = COPY_BLOCK,
     *,
     is_landing: bool = False,
 ) -> bool:
@@ -125,8 +142,7 @@ def copy_through(
         target_fs: Where the target shall be.
         target: Its name.
         watch: Follows the copy.
-        block: Bytes in memory at a time; by default `COPY_BLOCK`, or what a reader of the source's
-            store reads ahead at most, of which it brings parts at once.
+        block: Bytes of a block.
         is_landing: The target is known to be no directory; it is not asked about.
 
     Returns:
@@ -140,19 +156,30 @@ def copy_through(
     with source_fs.new_random_access_file(source) as reader:
         if not is_landing:
             target = _inside_directory(target_fs, target, source)
-        if _may_be_one_file(source_fs, source, target_fs, target):
-            return False
-        contents = _Contents(source_fs, source, reader, block)
+        places = Location(source_fs, source), Location(target_fs, target)
+        return _copy_opened(reader, *places, watch, block)
+
+
+def _copy_opened(
+    reader: RandomAccessFile,
+    source: Location,
+    target: Location,
+    watch: CopyWatch,
+    block: int,
+) -> bool:
+    if _may_be_one_file(*source, *target):
+        return False
+    with _Contents(*source, reader, block) as contents:
         watch.begun(contents.length)
         # Read first: a source that cannot be read must not cost the target its content.
-        contents.read_next()
+        contents.begin()
 
         def write(writer: WritableFile) -> None:
             contents.pass_on(writer.append, watch)
 
         # The source is such a file where renaming it has come to a copy after all.
-        is_unfinished = basename(source).startswith(UNFINISHED)
-        write_whole(target_fs, target, write, watch, may_rename=not is_unfinished)
+        is_unfinished = basename(source.uri).startswith(UNFINISHED)
+        write_whole(*target, write, watch, may_rename=not is_unfinished)
     return True
 
 
@@ -160,7 +187,7 @@ def read_all(
     source: Location,
     write: Callable[[memoryview], object],
     watch: CopyWatch = _NOBODY,
-    block: int | None = None,
+    block: int = COPY_BLOCK,
 ) -> None:
     """Pass all bytes of a file on, block by block.
 
@@ -168,82 +195,115 @@ def read_all(
         source: A file.
         write: Called with each block, which is valid until it returns.
         watch: Follows the reading.
-        block: Bytes in memory at a time, as of `copy_through`.
+        block: Bytes of a block.
 
     Raises:
         AbortedError: The source changed meanwhile.
         DataLossError: The source gave fewer bytes than it said it has.
     """
-    with source.filesystem.new_random_access_file(source.uri) as reader:
-        contents = _Contents(*source, reader, block)
+    with (
+        source.filesystem.new_random_access_file(source.uri) as reader,
+        _Contents(*source, reader, block) as contents,
+    ):
         watch.begun(contents.length)
-        contents.read_next()
+        contents.begin()
         contents.pass_on(write, watch)
 
 
 class _Contents:
-    """The contents of a file, one block after the other in the same memory.
+    """The contents of a file, one block after the other.
 
     A file of this machine stays the one that was opened, and may lose its end meanwhile, as a log
     that is rotated. In an object store each request gets the version of its moment: pieces of two
     versions would be joined. There a file that is short, or whose length is not known, needs no
-    `stat`.
+    `stat`. Of a long file of a network, two threads read the next blocks while one is passed on.
     """
 
-    def __init__(
-        self, fs: Filesystem, uri: str, reader: RandomAccessFile, block: int | None
-    ) -> None:
+    def __init__(self, fs: Filesystem, uri: str, reader: RandomAccessFile, block: int) -> None:
         self._fs, self._uri, self._reader = fs, uri, reader
         self.length = length = known_length(reader)
-        if block is None:
-            block = COPY_BLOCK if is_of_this_machine(fs.scheme) else LARGEST_BLOCK
-        size = block if length is None else max(1, min(block, length))
-        self._buffer = memoryview(bytearray(size))
-        self._current = self._buffer[:0]
+        is_here = is_of_this_machine(fs.scheme)
+        self._size = block if length is None else max(1, min(block, length))
         self._done = 0
-        self._is_over = False
+        self._first = memoryview(b"")
+        is_far = length is not None and length > block and not is_here
+        self._blocks = self._read_ahead() if is_far else self._read_in_turn()
         is_long = length is not None and length > _ONE_REQUEST
         self._before = fs.stat(uri) if is_long and fs.is_object_store else None
         if self._before is not None and self._before.length != length:
             raise _changed(uri)
-        self._is_here = length is None and is_of_this_machine(fs.scheme)
+        self._is_here = length is None and is_here
         if self._is_here:
             with suppress(ModularTFError):
                 self._before = fs.stat(uri)
 
-    def read_next(self) -> None:
-        """Read the next block, which is empty past the end."""
-        if self._is_over or self._done == self.length:
-            self._current = self._buffer[:0]
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._blocks.close()  # ends the thread
+
+    def begin(self) -> None:
+        """Read the first block."""
+        self._first = next(self._blocks, self._first)
+
+    def pass_on(self, write: Callable[[memoryview], object], watch: CopyWatch) -> None:
+        """Pass on all blocks; raise if the source has changed since it was opened."""
+        if self._first:
+            for block in chain([self._first], self._blocks):
+                write(block)
+                self._done += len(block)
+                watch.advance(len(block))
+        if self._before is None or (self._is_here and self._done >= self._before.length):
             return
-        count = self._reader.readinto(self._done, self._buffer)
-        if not 0 <= count <= len(self._buffer):  # it would copy for ever, or garbage
+        # The system gives lengths of some files that cannot be read, and these do not change.
+        if self._fs.stat(self._uri) != self._before:
+            raise _changed(self._uri)
+
+    def _read_in_turn(self) -> Generator[memoryview]:
+        """Yield the blocks, in the same memory."""
+        buffer = memoryview(bytearray(self._size))
+        offset = 0
+        while offset != self.length:
+            count = self._read(offset, buffer)
+            if count:
+                yield buffer[:count]
+            if count < len(buffer):  # a short read is the end
+                return
+            offset += count
+
+    def _read_ahead(self) -> Generator[memoryview]:
+        """Yield the blocks, in a few buffers."""
+        length = self.length or 0
+        free: SimpleQueue[memoryview] = SimpleQueue()
+
+        def read(offset: int) -> tuple[memoryview, int]:
+            buffer = memoryview(bytearray(self._size)) if free.empty() else free.get()
+            return buffer, self._read(offset, buffer[: length - offset])
+
+        crew = Crew(2)
+        with closing(crew.run(read, range(0, length, self._size))) as outcomes:
+            for outcome in outcomes:
+                buffer, count = outcome.get()
+                yield buffer[:count]
+                free.put(buffer)
+
+    def _read(self, offset: int, buffer: memoryview) -> int:
+        """Fill a buffer; return the number of bytes, which are fewer only at the end."""
+        count = self._reader.readinto(offset, buffer)
+        if not 0 <= count <= len(buffer):  # it would copy for ever, or garbage
             raise InternalError(
-                f"read gave {count} bytes where {len(self._buffer)} were asked for",
-                operation="read",
+                f"read gave {count} bytes where {len(buffer)} were asked for", operation="read"
             )
-        self._done += count
-        self._is_over = count < len(self._buffer)  # a short read is the end
-        if self._is_over and self.length is not None and self._done < self.length:
+        end = offset + count
+        if count < len(buffer) and self.length is not None and end < self.length:
             raise DataLossError(
-                f"read {self._reader.uri!r}: it ended after {self._done} of {self.length} bytes;"
+                f"read {self._reader.uri!r}: it ended after {end} of {self.length} bytes;"
                 " try again",
                 path=self._reader.uri,
                 operation="read",
             )
-        self._current = self._buffer[:count]
-
-    def pass_on(self, write: Callable[[memoryview], object], watch: CopyWatch) -> None:
-        """Pass on all blocks; raise if the source has changed since it was opened."""
-        while self._current:
-            write(self._current)
-            watch.advance(len(self._current))
-            self.read_next()
-        if self._before is None or (self._is_here and self._done >= self._before.length):
-            return
-        # The system tells lengths of some files that cannot be read, and these do not change.
-        if self._fs.stat(self._uri) != self._before:
-            raise _changed(self._uri)
+        return count
 
 
 def require_all_read(file: IO[bytes], before: os.stat_result, n_read: int) -> None:

@@ -18,11 +18,10 @@ from modular_tf.errors import (
     UnavailableError,
 )
 from modular_tf.filesystem import copying, defaults
-from modular_tf.filesystem.copying import CopyWatch, copy_through
-from modular_tf.filesystem.readahead import LARGEST_BLOCK
+from modular_tf.filesystem.copying import COPY_BLOCK, CopyWatch, copy_through
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
-_LARGE = bytes(range(256)) * (LARGEST_BLOCK // 256) * 2 + b"end"
+_LARGE = bytes(range(256)) * (COPY_BLOCK // 256) * 2 + b"end"
 
 
 @pytest.fixture
@@ -263,7 +262,7 @@ def test_a_copy_that_cannot_be_closed_is_removed(store, fs):
     assert set(store.files) == {"/f"}
 
 
-@pytest.mark.parametrize("count", [-1, LARGEST_BLOCK + 1])
+@pytest.mark.parametrize("count", [-1, COPY_BLOCK + 1])
 def test_a_count_that_no_reader_can_give_ends_the_copy(count, store, fs):
     store.files["/f"] = b"x"
     open_reader = fs.new_random_access_file
