@@ -133,9 +133,6 @@ class WritableFile(_Closable):
             FailedPreconditionError: That call is one of this thread, and goes on afterwards.
         """
 
-    def keep_while_stored(self, stream: object) -> None:
-        """Keep a stream on top of it as long as a close goes on that its caller was taken from."""
-
     def discard(self) -> None:
         """Release it without asking that what was written be kept.
 
@@ -271,9 +268,12 @@ class GivenUpByException(ABC):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is not None:
-            self.give_up_in_store()
-        self.close()
+        if kind is None:
+            self.close()
+            return
+        self.give_up_in_store()
+        with suppress(ModularTFError):  # the reason is raised already
+            self.close()
 
 
 def is_failure_of(file: WritableFile, error: Exception) -> bool:

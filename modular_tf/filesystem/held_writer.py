@@ -48,7 +48,6 @@ class HeldWriter(WritableFile):
         "_file",
         "_is_ending",
         "_is_storing",
-        "_kept",
         "_old_length",
         "_process",
         "_store_held",
@@ -70,7 +69,6 @@ class HeldWriter(WritableFile):
         self._failure: ModularTFError | None = None
         self._is_ending = False
         self._storing = TimedWork()
-        self._kept: list[object] = []
         self._is_storing = False
         # Its thread closes it where it is released while it is being stored.
         self._file = _temporary_file(uri)
@@ -142,15 +140,10 @@ class HeldWriter(WritableFile):
     def __del__(self) -> None:
         self.end_unclosed()
 
-    def keep_while_stored(self, stream: object) -> None:
-        """Keep a stream on top until an interrupted close is done: its end would wait for that."""
-        self._kept.append(stream)
-
     def _release(self) -> None:
         file, self._file = self._file, None
         if file is not None and not self._is_storing:
             file.close()
-        self._kept.clear()
 
     def _open_file(self) -> FileIO:
         if self._file is None or self._is_ending:
@@ -196,7 +189,6 @@ class HeldWriter(WritableFile):
             self._is_storing = False
             if self._file is None and file is not None:
                 file.close()
-            self._kept.clear()
 
 
 def stored_by(create: Callable[[], WritableFile]) -> Callable[[FileIO, int], None]:

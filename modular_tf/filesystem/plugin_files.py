@@ -194,7 +194,6 @@ class PluginWritableFile(WritableFile):
         "_close_results",
         "_closing",
         "_filesystem",
-        "_kept",
         "_owner",
         "_writer",
         "is_torn",
@@ -208,7 +207,6 @@ class PluginWritableFile(WritableFile):
         self._owner = owner
         self._close_results: list[Any] = []
         self._closing: TimedWork | None = None
-        self._kept: list[object] = []
 
     @property
     def is_stored_by_close(self) -> bool:  # type: ignore[override]
@@ -307,12 +305,6 @@ class PluginWritableFile(WritableFile):
     def _store(self, writer: Any) -> None:
         """Close on a thread; this method holds the file, whose end would wait for the close."""
         self._close_results.extend(map(_close_writer, (writer,)))
-        self._kept.clear()
-
-    def keep_while_stored(self, stream: object) -> None:
-        """Keep a stream on top until an interrupted close is done: its end would wait for that."""
-        if self._closing is not None:
-            self._kept.append(stream)
 
     def discard(self) -> None:
         """Clean up without the plugin's close, which would keep what was written."""

@@ -10,7 +10,6 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.errors import ModularTFError, collected
 from modular_tf.filesystem.child_names import clean_names
 from modular_tf.filesystem.files import SHORT_FILE, read_on
-from modular_tf.filesystem.open_writers import OpenWriters
 from modular_tf.filesystem.plugin_files import (
     PluginReadOnlyMemoryRegion,
     PluginWritableFile,
@@ -20,6 +19,7 @@ from modular_tf.filesystem.plugin_files import (
 from modular_tf.filesystem.plugin_settings import PluginSettings
 from modular_tf.filesystem.scheme import is_of_this_machine
 from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
+from modular_tf.filesystem.writer_streams import OpenWriters
 from modular_tf.native._dlpack import stat_path
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.interruptible import Release, address_of, opened

@@ -56,6 +56,7 @@ from modular_tf.filesystem.local_files import local
 from modular_tf.filesystem.location import Location, Overlap, entered, is_link, overlap
 from modular_tf.filesystem.scheme import is_of_this_machine
 from modular_tf.filesystem.trees import remove_tree, rename
+from modular_tf.filesystem.writer_streams import TextWriter
 from modular_tf.fsspec.awaited import AwaitedCalls
 from modular_tf.fsspec.files import (
     DEFAULT_BLOCK_SIZE,
@@ -881,6 +882,14 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             if self.isdir(path):
                 raise self._is_a_directory(path) from error
             raise
+
+    def open(self, path: Any, mode: str = "rb", *args: Any, **kwargs: Any) -> Any:
+        """Open a file as fsspec does; text that is written is known to its filesystem."""
+        if "b" in mode or "r" in mode or kwargs.get("compression"):
+            return super().open(path, mode, *args, **kwargs)
+        text = {k: kwargs.pop(k) for k in ("encoding", "errors", "newline") if k in kwargs}
+        binary = super().open(path, mode.replace("t", "") + "b", *args, **kwargs)
+        return TextWriter(self.filesystem, binary, **text)
 
     def _open(
         self,

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.errors import ModularTFError, ResourceExhaustedError
+from modular_tf.errors import AbortedError, ModularTFError, ResourceExhaustedError
 from modular_tf.filesystem import plugin_files
 from modular_tf.filesystem.files import WritableFile
-from modular_tf.filesystem.writer_streams import WriterStream
 from modular_tf.service.service import PluginService
-from tests.fixtures.interrupts import Interrupt, interrupt, points
+from tests.fixtures.interrupts import interrupt, points
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,105 +45,54 @@ def test_a_file_whose_opening_is_interrupted_is_closed(opener, place):
             break
 
 
+def is_whole(file) -> bool:
+    """Close a file; return whether it was stored, rather than ended by an interrupted write."""
+    try:
+        file.close()
+    except AbortedError:
+        return False
+    finally:
+        assert file.closed
+    return True
+
+
 @pytest.mark.parametrize("buffering", [5, 1 << 16])
 @pytest.mark.parametrize("mode", ["w", "wb"])
-def test_what_is_written_on_after_an_interrupt_is_written_once(mode, buffering, place):
-    """Also where the interrupt came when the plugin had taken the bytes."""
+def test_a_stream_whose_write_was_interrupted_is_whole_or_has_ended(mode, buffering, place):
     first, second = ("abcd", "efgh") if mode == "w" else (b"abcd", b"efgh")
+    ended = 0
     for point in points():
         file = place.fs.open(place / "f", mode, buffering)
         file.write(first)
         more = interrupt(file.flush, point=point)
         assert more or place.read("f") == b"abcd"
-        assert mode == "w" or file.tell() == 4
-        file.write(second)
-        file.close()
-        assert place.read("f") == b"abcdefgh"
-        if not more:
-            assert point
-            break
-
-
-def test_what_two_interrupts_delay_is_written_once(place):
-    """The first comes when the plugin has taken the bytes, the second when they are told again."""
-    for first in points():
-        file, was_taken = _interrupted_flush(place, first)
-        file.close()
-        if was_taken:
-            break
-    for second in points():
-        file, was_taken = _interrupted_flush(place, first)
-        more = interrupt(file.flush, point=second)
-        assert was_taken
-        assert file.tell() == 4
-        file.write(b"efgh")
-        file.close()
-        assert place.read("f") == b"abcdefgh"
-        if not more:
-            assert second
-            break
-
-
-class _TakenAndInterrupted(WritableFile):
-    """Takes the first bytes, and is interrupted before it can say so."""
-
-    uri = "x://f"
-
-    def __init__(self):
-        self.content = b""
-
-    def append(self, data):
-        is_first = not self.content
-        self.content += bytes(data)
-        if is_first:
-            raise Interrupt
-
-    def appended(self):
-        return len(self.content)
-
-    tell = appended
-
-    def close(self):
-        """Nothing is open."""
-
-
-def test_a_second_interrupt_before_the_first_is_noted_writes_nothing_twice():
-    """As two signals do that come during one append."""
-    for point in points():
-        file = _TakenAndInterrupted()
-        stream = io.BufferedWriter(WriterStream(file, 0, "wb", 5), 5)
-        stream.write(b"abcd")
-        more = interrupt(stream.flush, point=point)
-        with suppress(Interrupt):  # of the append, where the other one came before it
-            stream.flush()
-        assert stream.tell() == 4
-        stream.write(b"efgh")
-        stream.close()
-        assert file.content == b"abcdefgh"
-        if not more:
-            assert point
-            break
-
-
-def _interrupted_flush(place, point):
-    """Return a file of four bytes, and whether the plugin has them in spite of the interrupt."""
-    file = place.fs.open(place / "f", "wb")
-    file.write(b"abcd")
-    interrupt(file.flush, point=point)
-    return file, bool(file.raw._told_late)
-
-
-def test_what_follows_an_interrupted_write_of_the_size_of_the_buffer_is_kept(place):
-    """From Python 3.13 on such a write passes the buffer by: it comes once or not at all."""
-    for point in points():
-        file = place.fs.open(place / "f", "wb", 4)
-        more = interrupt(lambda file=file: file.write(b"abcd") and file.flush(), point=point)
-        file.write(b"ef")
-        file.write(b"gh")
-        file.close()
-        assert place.read("f") in {b"efgh", b"abcdefgh"}
-        if not more:
+        with suppress(AbortedError):
+            file.write(second)
+        if is_whole(file):
             assert place.read("f") == b"abcdefgh"
+        else:
+            assert more
+            ended += 1
+        assert place.fs.open_count == 0
+        if not more:
+            break
+    assert ended
+
+
+@pytest.mark.parametrize("mode", ["w", "wb"])
+def test_an_interrupted_write_ends_the_with_block_by_the_interrupt(mode, place):
+    def write(file):
+        with file:
+            for _ in range(3):
+                file.write("content" if mode == "w" else b"content")
+
+    for point in points():
+        file = place.fs.open(place / "f", mode, 5)
+        more = interrupt(lambda file=file: write(file), point=point)  # raises what is no interrupt
+        with suppress(AbortedError):
+            file.close()
+        assert place.fs.open_count == 0
+        if not more:
             assert point
             break
 
@@ -152,28 +100,31 @@ def test_what_follows_an_interrupted_write_of_the_size_of_the_buffer_is_kept(pla
 @pytest.mark.parametrize("mode", ["w", "wb"])
 def test_an_interrupted_close_is_finished_by_the_next(mode, place):
     content = "content" if mode == "w" else b"content"
+    whole = 0
     for point in points():
         file = place.fs.open(place / "f", mode)
         file.write(content)
         more = interrupt(file.close, point=point)
-        file.close()
+        if is_whole(file):
+            assert place.read("f") == b"content"
+            whole += 1
         assert file.closed
         assert place.fs.open_count == 0
-        assert place.read("f") == b"content"
         if not more:
             assert point
             break
+    assert whole > 1
 
 
-def test_text_that_has_no_room_in_the_buffer_survives_an_interrupted_close(place):
+def test_text_that_has_no_room_in_the_buffer_is_not_lost_in_silence(place):
     """The buffer holds 12000 bytes, and io holds back 6000 when the file is closed."""
     for point in points():
         file = place.fs.open(place / "f", "w", 1 << 14)
         for letter in "abc":
             file.write(letter * 6000)
         more = interrupt(file.close, point=point)
-        file.close()
-        assert place.read("f") == b"".join(letter * 6000 for letter in (b"a", b"b", b"c"))
+        if is_whole(file):
+            assert place.read("f") == b"".join(letter * 6000 for letter in (b"a", b"b", b"c"))
         if not more:
             assert point
             break
@@ -199,19 +150,6 @@ def test_a_close_that_a_signal_handler_ends_with_an_exception_is_finished_by_the
 
 def _time_out(_):
     raise TimeoutError
-
-
-@pytest.mark.parametrize("buffering", [0, -1])
-def test_the_position_is_right_after_an_interrupt(buffering, place):
-    for point in points():
-        with place.fs.open(place / "f", "wb", buffering) as file:
-            more = interrupt(lambda: file.write(bytes(1 << 17)), point=point)
-            assert file.tell() in {0, 1 << 17}
-            expected = file.tell()
-        assert place.fs.get_file_size(place / "f") == expected
-        if not more:
-            assert point
-            break
 
 
 @pytest.fixture

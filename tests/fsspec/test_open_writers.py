@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-
 import pytest
 
 from modular_tf import errors
@@ -39,14 +37,6 @@ def test_text_on_top_is_written_out_first(fs, tmp_path):
 
     assert (tmp_path / "f").read_text("utf-8") == "Grüße"
     assert writer.closed
-
-
-def test_text_in_compression_on_top_is_written_out_first(fs, tmp_path):
-    writer = fs.open(tmp_path / "f.gz", "w", compression="infer")
-    writer.write("Grüße")
-    fs.service.close()
-
-    assert gzip.decompress((tmp_path / "f.gz").read_bytes()).decode() == "Grüße"
 
 
 def test_a_failure_to_write_out_is_raised_by_the_closing_service(fs, tmp_path):

@@ -123,10 +123,6 @@ class WorkaroundWriter(WritableFile):
         """Leave it to the plugin's file, whose calls may be interrupted."""
         self._file.require_uninterrupted(operation)
 
-    def keep_while_stored(self, stream: object) -> None:
-        """Leave it to the plugin's file, which is what is being closed."""
-        self._file.keep_while_stored(stream)
-
     def discard(self) -> None:
         """Clean up without the plugin's close, which would keep what was written."""
         self._touch = False
