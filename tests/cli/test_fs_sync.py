@@ -104,18 +104,6 @@ def test_a_source_that_is_wrong_deletes_nothing(mtf, source, target, fault, tmp_
     assert str(wrong) in ended.err
 
 
-def test_a_failed_copy_deletes_nothing(mtf, source, target):
-    mtf("fs", "sync", source, target)
-    (target / "more").write_text("kept")
-    (target / "a").unlink()
-    (target / "a").mkdir()
-    ended = mtf("fs", "sync", source, target, "--delete")
-
-    assert ended.code == 1
-    assert "nothing was deleted" in ended.err
-    assert (target / "more").exists()
-
-
 def test_only_what_both_have_is_asked_for_its_size(object_store, target):
     memory = object_store.memory
     memory.dirs |= {"/d"}
@@ -128,12 +116,3 @@ def test_only_what_both_have_is_asked_for_its_size(object_store, target):
     assert (target / "new").read_text() == "2"
     asked = [call[1] for call in memory.calls if call[0] == "stat"]
     assert asked == ["mem://h/d", "mem://h/d/old"]
-
-
-def test_a_source_within_the_target_is_not_deleted(mtf, source):
-    ended = mtf("fs", "sync", source / "sub", source, "--delete")
-
-    assert ended.code == 1
-    assert "--delete would delete it" in ended.err
-    assert (source / "sub" / "c").exists()
-    assert mtf("fs", "sync", source / "sub", source).code == 0

@@ -283,19 +283,6 @@ def test_a_filtered_move_onto_the_same_files_loses_none(mtf, tree, tmp_path, sch
     assert left == files  # each file holds its name
 
 
-@pytest.mark.parametrize("scheme", ["", "file://", "ram://"])
-def test_a_filtered_move_leaves_links_to_directories(mtf, tree, tmp_path, scheme):
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "kept" / "x.csv").write_text("kept")
-    (tree / "link").symlink_to(tmp_path / "kept")
-    ended = mtf("fs", "mv", tree, f"{scheme}{tmp_path}/x", "--exclude", "*.txt")
-
-    assert ended.code == 1
-    assert "is a link to a directory" in ended.err
-    assert (tree / "link" / "x.csv").read_text() == "kept"
-    assert names_below(tree) == ["sub/four.txt", "two.txt"]
-
-
 @pytest.mark.parametrize("filters", [(), ("--exclude", "*.txt")], ids=["whole", "filtered"])
 def test_a_rehearsal_moves_nothing(mtf, tree, tmp_path, filters):
     before = names_below(tree)
@@ -312,17 +299,6 @@ def test_a_rehearsal_moves_nothing(mtf, tree, tmp_path, filters):
     )
     assert names_below(tree) == before
     assert not (tmp_path / "x").exists()
-
-
-@pytest.mark.parametrize("scheme", ["", "file://"])
-def test_a_filtered_removal_does_not_follow_links_to_directories(mtf, tree, tmp_path, scheme):
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "kept" / "x.csv").write_text("kept")
-    (tree / "link").symlink_to(tmp_path / "kept")
-    mtf("fs", "rm", "-r", f"{scheme}{tree}", "--exclude", "*.txt")
-
-    assert (tmp_path / "kept" / "x.csv").exists()
-    assert not (tree / "link").is_symlink()
 
 
 # ---- what is told ----

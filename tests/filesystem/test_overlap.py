@@ -9,7 +9,6 @@ import fsspec
 import pytest
 
 from modular_tf import gfile
-from modular_tf.errors import FailedPreconditionError, InvalidArgumentError
 from modular_tf.filesystem.location import Overlap, identity, is_link, is_one_name, overlap
 from modular_tf.filesystem.python_filesystem import as_filesystem
 from modular_tf.service.service import PluginService
@@ -126,29 +125,6 @@ def test_a_link_and_what_it_leads_to_have_two_names(service: PluginService, fold
 
 
 # ---- what that keeps ----
-
-
-def test_a_link_does_not_replace_its_own_file(service: PluginService, folder: Path) -> None:
-    (folder / "to_f").symlink_to("real/src/f")
-    faces = gfile.using(service)
-
-    for target in ("real/src/f", "link/src/f"):
-        with pytest.raises(FailedPreconditionError, match="link"):
-            faces.rename("to_f", target, overwrite=True)
-    faces.rename("link/src/f", "real/src/f", overwrite=True)
-    faces.copy("to_f", "hard", overwrite=True)
-    faces.copy("hard", "link/src/f", overwrite=True)
-    assert (folder / "real" / "src" / "f").read_bytes() == b"kept"
-    assert (folder / "to_f").is_symlink()
-
-
-def test_a_directory_is_not_renamed_into_itself_by_a_link(
-    service: PluginService, folder: Path
-) -> None:
-    with pytest.raises(InvalidArgumentError, match="into itself"):
-        gfile.using(service).rename("real", "link/src/real")
-
-    assert (folder / "real" / "src" / "f").read_bytes() == b"kept"
 
 
 def test_two_schemes_of_one_filesystem_of_python_lose_no_file() -> None:

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.trees.stores import Stores, TreeStore, running_stores
 
-# Faults that are known, by test and a part of the parameters; each goes with its mend.
+# Faults that are known, by patterns of tests' names; each goes with its mend.
 KNOWN_FAULTS = (
-    ("test_of_a_name_that_is_both_neither_is_lost", "az-"),
-    ("test_the_file_of_a_name_that_is_both_is_copied", "-fsspec"),
-    ("test_a_file_with_a_slash_at_its_end_is_removed_or_reported", "s3-"),
-    ("test_a_file_with_a_slash_at_its_end_is_removed_or_reported", "az-"),
-    ("test_a_link_that_leads_nowhere_is_reported", "-fsspec"),
-    ("test_a_link_to_a_directory_is_no_directory_that_moves", "-cli mv filtered"),
-    ("test_odd_names_are_removed", "-fsspec rm maxdepth"),
-    ("test_what_could_not_be_copied_is_not_removed", "python-cli mv"),
+    "test_of_a_name_that_is_both_neither_is_lost?az-fsspec*",
+    "test_of_a_name_that_is_both_neither_is_lost?az-gfile*",
+    "test_of_a_name_that_is_both_neither_is_lost?az-Filesystem*",
+    "test_the_file_of_a_name_that_is_both_is_copied?s3-fsspec*",
+    "test_a_file_with_a_slash_at_its_end_is_removed_or_reported?s3-[!f]*",
+    "test_a_file_with_a_slash_at_its_end_is_removed_or_reported?az-[!f]*",
+    "test_a_link_that_leads_nowhere_is_reported?*-fsspec copy recursive*",
+    "test_a_link_that_leads_nowhere_is_reported?*-fsspec get*",
+    "test_a_link_to_a_directory_is_no_directory_that_moves?*-cli mv filtered*",
+    "test_odd_names_are_removed?python-fsspec rm maxdepth*",
+    "test_odd_names_are_removed?s3-fsspec rm maxdepth*",
+    "test_odd_names_are_removed?az-fsspec rm maxdepth*",
+    "test_what_could_not_be_copied_is_not_removed?python-cli mv?",
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Expect the known faults."""
     for item in items:
-        name, _, parameters = item.name.partition("[")
-        if any(name == test and part in parameters for test, part in KNOWN_FAULTS):
+        if any(fnmatch(item.name, pattern) for pattern in KNOWN_FAULTS):
             item.add_marker(pytest.mark.xfail(reason="a known fault", strict=False))
 
 

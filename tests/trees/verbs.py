@@ -22,6 +22,9 @@ WAYS: dict[str, Callable[..., Call]] = {
     "cli rm filtered": lambda scheme, place: ("cli", "rm", "-q", "-r", "--include", "*", place),
     "cli sync": lambda scheme, *places: ("cli", "sync", "-q", *places),
     "cli sync --delete": lambda scheme, *places: ("cli", "sync", "-q", "--delete", *places),
+    "cli sync --delete -n": lambda scheme, *places: (
+        "cli", "sync", "-q", "--delete", "-n", *places,
+    ),
     "cli find": lambda scheme, place: ("cli", "find", place),
     "cli du": lambda scheme, place: ("cli", "du", place),
     "cli ls -R": lambda scheme, place: ("cli", "ls", "-R", place),
@@ -30,6 +33,8 @@ WAYS: dict[str, Callable[..., Call]] = {
     "fsspec copy recursive": lambda *call: ("fsspec", "copy", *call, True, None, "raise"),
     "fsspec get": lambda *call: ("fsspec", "get", *call),
     "fsspec get recursive": lambda *call: ("fsspec", "get", *call, True),
+    "fsspec get_file": lambda *call: ("fsspec", "get_file", *call),
+    "fsspec put_file": lambda *call: ("fsspec", "put_file", *call),
     "fsspec put": lambda *call: ("fsspec", "put", *call),
     "fsspec put recursive": lambda *call: ("fsspec", "put", *call, True),
     "fsspec mv": lambda *call: ("fsspec", "mv", *call, True),
