@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from modular_tf.check.outcome import Pass
-from modular_tf.loading.known_defects import known_defects
+from modular_tf.filesystem.workarounds import import_stores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,17 +37,6 @@ def stage_of(target: Target) -> Stage:
     return cast("Stage", getattr(import_module(module), name)(target))
 
 
-_IMPORTED_LATE = (
-    "modular_tf.filesystem.workarounds.object_store",
-    "modular_tf.filesystem.workarounds.filesystem",
-    "modular_tf.filesystem.workarounds.descriptors",
-    "modular_tf.filesystem.workarounds.endpoint_check",
-    "modular_tf.filesystem.workarounds.library_check",
-    "modular_tf.filesystem.workarounds.store_lookup",
-)
-"""What opening a filesystem through the host imports when it is needed."""
-
-
 def import_stages() -> None:
     """Do once what making a stage would do again, in a process whose forks are to make them.
 
@@ -56,6 +45,4 @@ def import_stages() -> None:
     for module, _ in _STAGES.values():
         with suppress(ImportError):
             import_module(module)
-    for module in _IMPORTED_LATE:
-        import_module(module)
-    known_defects()
+    import_stores()

@@ -10,10 +10,7 @@ from modular_tf.rules import Violation
 from modular_tf.rules.mapping import ENVIRONMENT_FITS, SETTINGS_READ
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from modular_tf.loading.filesystem_tables import FilesystemTables
-    from modular_tf.loading.workarounds import Workarounds
 
 
 class OpenedFilesystem(NamedTuple):
@@ -40,44 +37,22 @@ def open_filesystem(
     """
     if bundled:
         return OpenedFilesystem(PluginFilesystem(tables, plugin), ())
-    # Imported for other people's plugins only: bundled ones have no row, and the data costs time.
+    # Imported for other people's plugins only: bundled ones have no known defects.
+    from modular_tf.filesystem import workarounds  # noqa: PLC0415
     from modular_tf.loading.guarded_functions import is_guarded  # noqa: PLC0415
-    from modular_tf.loading.known_defects import workarounds_for  # noqa: PLC0415
-    from modular_tf.loading.unread_settings import unread_setting  # noqa: PLC0415
 
-    workarounds = workarounds_for(path, tables.scheme)
-    if tables.place is not None:  # whose environment and descriptors are not this process's
-        workarounds = workarounds.in_worker(guarded)
+    store = workarounds.store_class(path, tables.scheme)
+    if store is None:
+        return OpenedFilesystem(PluginFilesystem(tables, plugin), ())
+    if tables.place is not None:  # whose environment is not this process's
         environment = dict(tables.place.worker.environment)
-        workarounds.prepare_environment(environment)  # as the worker does, which tells of changes
-        filesystem = _with_workarounds(tables, plugin, workarounds, environment)
-        return OpenedFilesystem(filesystem, ())
-    if is_guarded(path):
-        workarounds = workarounds.where_guarded()
-    changes = workarounds.prepare_environment(os.environ)
+        # As the worker does, which reports what is changed.
+        store.prepare_environment(environment, guarded=guarded)
+        return OpenedFilesystem(store(tables, plugin, environment, guarded=guarded), ())
+    guarded = is_guarded(path)
+    changes = store.prepare_environment(os.environ, guarded=guarded)
+    filesystem = store(tables, plugin, guarded=guarded)
     warnings = [Violation(ENVIRONMENT_FITS, f"{tables.scheme!r}: {change}") for change in changes]
-    if workarounds.unread_setting and (
-        unread := unread_setting(workarounds.unread_setting, os.environ)
-    ):
+    if unread := store.unread_setting(os.environ):
         warnings.append(Violation(SETTINGS_READ, f"{tables.scheme!r}: {unread}"))
-    filesystem = _with_workarounds(tables, plugin, workarounds, os.environ)
     return OpenedFilesystem(filesystem, tuple(warnings))
-
-
-def _with_workarounds(
-    tables: FilesystemTables,
-    plugin: str,
-    workarounds: Workarounds,
-    environment: Mapping[str, str],
-) -> PluginFilesystem:
-    """Return the initialised filesystem that applies these workarounds, if there are any."""
-    if not workarounds:
-        return PluginFilesystem(tables, plugin)
-    from modular_tf.filesystem.workarounds.filesystem import WorkaroundFilesystem  # noqa: PLC0415
-    from modular_tf.filesystem.workarounds.object_store import (  # noqa: PLC0415
-        ObjectStoreFilesystem,
-    )
-
-    if workarounds.lookup is None:
-        return WorkaroundFilesystem(tables, plugin, workarounds, environment)
-    return ObjectStoreFilesystem(tables, plugin, workarounds, environment)

@@ -69,6 +69,8 @@ class PluginFilesystem(PluginSettings):
         ModularTFError: `init` failed, with the plugin's own code and message.
     """
 
+    writer_type = PluginWritableFile
+
     def __init__(self, tables: FilesystemTables, plugin: str, *, share_init: bool = False) -> None:
         super().__init__(tables.scheme, plugin)
         self.tables = tables
@@ -143,7 +145,7 @@ class PluginFilesystem(PluginSettings):
         )  # fmt: skip
         if error:
             raise self._failed(error, operation, uri)
-        return PluginWritableFile(self, uri, writer, owner)
+        return self.writer_type(self, uri, writer, owner)
 
     def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
         """Return a whole file as a memory region."""

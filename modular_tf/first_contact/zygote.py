@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.discovery.sources.search_paths import package_directories
+from modular_tf.filesystem.workarounds import import_stores
 from modular_tf.first_contact.child import fork_handler_count
 from modular_tf.first_contact.journal import Journal
 from modular_tf.first_contact.limits import Limits
@@ -64,7 +65,7 @@ def _warm_up() -> None:
     loader_rules()
     # What opening a filesystem imports late, for plugins with known defects alone; and what looking
     # at a young file does.
-    import_module("modular_tf.filesystem.workarounds.object_store")
+    import_stores()
     import_module("hashlib")
     for file in (os.path.join(folder, _OWN_PLUGIN) for folder in package_directories()):
         if os.path.exists(file):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, NoReturn
 
+from modular_tf.filesystem.workarounds import import_stores
 from modular_tf.isolation.rights import rights_here
 from modular_tf.isolation.watcher import watch_over_worker
-from modular_tf.loading.known_defects import defects_of
+from modular_tf.loading.known_defects import stores_of
 from modular_tf.processes.zygote import serve_zygote
 from modular_tf.rules import loader_rules
 
@@ -27,7 +28,7 @@ def serve(**own: Any) -> NoReturn:
 def _warm_up() -> None:
     """Do once what every worker would do again."""
     loader_rules()
-    defects_of("")  # which reads the table, and compiles its globs
-    import_module("modular_tf.filesystem.workarounds.object_store")
+    stores_of("")  # which reads the table, and compiles its globs
+    import_stores()
     import_module("hashlib")
     rights_here()

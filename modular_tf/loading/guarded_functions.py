@@ -6,7 +6,7 @@ otherwise. What stands in for a function that it calls then prevents that (`stre
 
 from __future__ import annotations
 
-from modular_tf.loading import known_defects
+from modular_tf.loading.known_defects import stores_of
 from modular_tf.native.runtime_library import guarded_stream_function
 
 _guarded: set[str] = set()
@@ -19,12 +19,7 @@ def guards(library: str, *, own_scope_first: bool) -> dict[str, int]:
         library: The library's file, which is about to be mapped.
         own_scope_first: Whether it is bound to its own scope before the process's.
     """
-    schemes = {scheme for row in known_defects.defects_of(library) for scheme in row.schemes}
-    wanted = {
-        name
-        for scheme in schemes
-        for name in known_defects.workarounds_for(library, scheme).guarded_functions
-    }
+    wanted = {name for store in stores_of(library) for name in store.guarded_functions}
     found: dict[str, int] = {}
     for name in wanted:
         function = guarded_stream_function(name, own_scope_first=own_scope_first)

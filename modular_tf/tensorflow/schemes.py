@@ -7,13 +7,15 @@ schemes work here, who serves them, and what brings those that a user may miss.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.crew import results_at_once
 from modular_tf.errors import UnavailableError
-from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
-from modular_tf.loading.known_defects import workarounds_for
+from modular_tf.filesystem.workarounds import store_class
+from modular_tf.filesystem.workarounds.endpoints import Endpoints
+from modular_tf.filesystem.workarounds.store import Store
 from modular_tf.loading.storage_options import storage_options, storage_options_of
 from modular_tf.service.fsspec_clients import missed_schemes
 
@@ -68,50 +70,23 @@ def report_stores(records: Iterable[PluginRecord]) -> tuple[StoreRow, ...]:
 
 
 def _store_row(plugin: str, library: str, scheme: str) -> StoreRow:
-    workarounds = workarounds_for(library, scheme)
-    copied = (name for names in workarounds.environment_copies.values() for name in names)
-    endpoints = tuple(dict.fromkeys((*workarounds.endpoint_variables, *copied)))
-    check = EndpointCheck(replace(workarounds, endpoint_variables=endpoints), plugin)
+    known = store_class(library, scheme) or Store
+    endpoints = Endpoints(partial(known.server, environment=os.environ), plugin)
     try:
-        check.require("doctor", f"{scheme}://")
-        problem = _missing_library(workarounds.needs_library)
+        endpoints.require("doctor", f"{scheme}://")
+        problem = known.missing_library()
     except UnavailableError as error:
         problem = error.message.partition(": ")[2].removesuffix(f" (plugin {plugin})")
-    server = check.server_of(f"{scheme}://")
+    server = str(endpoints.server_of(f"{scheme}://") or "")
     is_set = {name: bool(os.environ.get(name)) for name in variables_of(library, scheme)}
-    return StoreRow(scheme, plugin, is_set, "" if server == "the store" else server, problem)
-
-
-def _missing_library(places: Iterable[str]) -> str:
-    """Return which library the plugin will not find; the linker's own search is not foretold."""
-    problems = []
-    for place in places:
-        variable = place[1:].partition("/")[0] if place.startswith("$") else ""
-        path = os.path.expandvars(place)
-        if variable and variable not in os.environ:
-            problems.append(f"{variable} is not set: set it to the folder that has {place}")
-        elif "/" in path and not os.path.exists(path):
-            problems.append(f"{path} does not exist: correct {variable or 'its folder'}")
-        elif "/" in path:
-            return ""
-    return "; ".join(problems)
+    return StoreRow(scheme, plugin, is_set, server, problem)
 
 
 def variables_of(library: str, scheme: str) -> tuple[str, ...]:
     """Return the variables that a plugin reads for a scheme, by the file name of its library."""
-    workarounds = workarounds_for(library, scheme)
-    names = (
-        *workarounds.endpoint_variables,
-        *workarounds.endpoint_switches,
-        *workarounds.credential_variables,
-        *storage_options_of(library, scheme).variables.values(),
-        *workarounds.environment_copies,
-        *(name for sources in workarounds.environment_copies.values() for name in sources),
-        *workarounds.environment_removed,
-        *filter(None, (workarounds.bounded_reads_variable,)),
-        *(place[1:].partition("/")[0] for place in workarounds.needs_library if place[0] == "$"),
-    )
-    return tuple(dict.fromkeys(names))
+    known = store_class(library, scheme)
+    options = storage_options_of(library, scheme).variables.values()
+    return tuple(dict.fromkeys((*(known.variables if known else ()), *options)))
 
 
 @dataclass(frozen=True, slots=True)

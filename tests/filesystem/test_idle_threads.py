@@ -10,7 +10,7 @@ from _thread import allocate_lock, start_new_thread
 
 import pytest
 
-from modular_tf.filesystem.idle_threads import wait_until_idle
+from modular_tf.filesystem.workarounds.s3 import wait_until_idle
 
 PATIENCE_S = 30.0
 
@@ -73,7 +73,7 @@ def test_threads_of_python_are_left_out(run_python):
     run_python(
         """
         import threading
-        from modular_tf.filesystem.idle_threads import wait_until_idle
+        from modular_tf.filesystem.workarounds.s3 import wait_until_idle
 
         may_end = threading.Event()
 
@@ -102,7 +102,7 @@ def test_the_first_thread_of_a_forked_child_is_no_plugins(run_python):
     run_python(
         """
         import os
-        from modular_tf.filesystem.idle_threads import wait_until_idle
+        from modular_tf.filesystem.workarounds.s3 import wait_until_idle
 
         pid = os.fork()
         if pid == 0:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from modular_tf.filesystem.workarounds.descriptors import LeakedDescriptors
+from modular_tf.filesystem.workarounds.azure import close_leaked
 
 
 @pytest.fixture
 def forgotten(tmp_path):
-    return LeakedDescriptors(rf"{tmp_path}/plugin_\w+")
+    return partial(close_leaked, rf"{tmp_path}/plugin_\w+")
 
 
 def _temporary(folder, prefix="plugin_", *, deleted=True):
@@ -34,8 +35,8 @@ def _is_open(descriptor):
 def test_what_is_forgotten_is_closed(forgotten, tmp_path):
     descriptors = [_temporary(tmp_path) for _ in range(3)]
 
-    forgotten.close()
-    forgotten.close()
+    forgotten()
+    forgotten()
 
     assert not any(map(_is_open, descriptors))
 
@@ -51,7 +52,7 @@ def test_all_else_stays_open(forgotten, tmp_path):
     (tmp_path / "plugin_written").unlink()
     reading, writing = os.pipe()
 
-    forgotten.close()
+    forgotten()
 
     for descriptor in [*kept, reading, writing]:
         assert _is_open(descriptor)

@@ -8,8 +8,16 @@ from tests.filesystem.ended_child import assert_ended
 
 # `begin` makes a service of its own each time; what it serves shares its init from here on.
 _SHARING = """
-import modular_tf.loading.known_defects as known
-known.workarounds_for = lambda path, scheme: known.Workarounds(share_init=True)
+from modular_tf.filesystem import workarounds
+from modular_tf.filesystem.workarounds.store import Store
+
+class Sharing(Store):
+    shares_init = True
+    def after_fork_in_child(self):
+        super().after_fork_in_child(reinitialise=anew)
+
+anew = False
+workarounds.store_class = lambda path, scheme: Sharing
 """
 
 
@@ -112,8 +120,7 @@ def test_children_share_too(anew, ledger):
     counted = ledger(
         f"""
 {_SHARING}
-needed = known.Workarounds(share_init=True, reinitialise_after_fork={anew})
-known.workarounds_for = lambda *_: needed
+anew = {anew}
 (one, one_fs), (two, two_fs) = begin(), begin()
 one_fs.new_writable_file("fixture://h/before").close()
 pid = os.fork()

@@ -15,7 +15,7 @@ from modular_tf.filesystem import plugin_files
 from modular_tf.filesystem.files import SHORT_FILE, RandomAccessFile
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.workarounds import readers
-from modular_tf.filesystem.workarounds.readers import PiecewiseReader, read_and_ask
+from modular_tf.filesystem.workarounds.readers import PiecewiseReader
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import interrupt, points
@@ -105,22 +105,26 @@ def test_a_file_of_python_is_read_whole_by_the_length_that_it_knows():
     assert asked == [(0, 3 * SHORT_FILE), "closed"]
 
 
-def test_a_file_is_asked_about_when_all_of_it_has_come():
-    asked = threading.Event()
+def test_a_read_in_pieces_ends_when_all_of_them_have_come():
+    began = threading.Event()
     served = []
 
-    class Late:
+    class Late(RandomAccessFile):
+        uri = "store://bucket/file"
+
         def readinto(self, offset, buffer):
-            if not offset:
-                asked.wait(0.2)
+            if offset:
+                began.set()
+            else:
+                began.wait(60)
             served.append(offset)
             return len(buffer)
 
-    def ask():
-        asked.set()
-        return sorted(served)
+        def close(self):
+            """Nothing is open."""
 
-    assert read_and_ask(Late(), 10, 4, ask)[1] == [0, 4, 8]
+    assert PiecewiseReader(Late(), 4, length=10).read(0, 10) == bytes(10)
+    assert sorted(served) == [0, 4, 8]
 
 
 def flags_of_memory(data: bytes) -> list[str]:
@@ -183,15 +187,7 @@ def are_present(target: memoryview) -> bool:
     return all(last_byte & 0xC0 for last_byte in entries[7::8])
 
 
-@pytest.mark.parametrize(
-    "read",
-    [
-        lambda file: read_and_ask(file, _LONG, 4 << 20, lambda: None)[0],
-        lambda file: PiecewiseReader(file, 4 << 20).read(0, _LONG),
-    ],
-    ids=["read_and_ask", "PiecewiseReader"],
-)
-def test_pages_are_brought_before_anything_has_come(monkeypatch, read):
+def test_pages_are_brought_before_anything_has_come(monkeypatch):
     file, seen = Awaited(), []
 
     def bring_pages(target):
@@ -202,7 +198,7 @@ def test_pages_are_brought_before_anything_has_come(monkeypatch, read):
 
     monkeypatch.setattr(readers, "fresh_bytes", fresh_bytes_without_pages)
     monkeypatch.setattr(readers, "bring_pages", bring_pages)
-    assert read(file) == bytes(_LONG)
+    assert PiecewiseReader(file, 4 << 20).read(0, _LONG) == bytes(_LONG)
     memory = ffi.new("char[]", 1 << 16)
     assert seen == [False, lib.mtf_bring_pages(memory, 1 << 16)]  # old kernels cannot
 

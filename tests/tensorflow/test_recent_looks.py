@@ -11,7 +11,7 @@ import json, os, sys, threading, time
 import tensorflow as tf
 import modular_tf as mtf
 import modular_tf.tensorflow as mtft
-from modular_tf.filesystem.workarounds.object_store import ObjectStoreFilesystem
+from modular_tf.filesystem.workarounds.object_store import ObjectStore
 from modular_tf.tensorflow import bridge
 from tests.fixtures.emulators import ControlledStore, ask
 
@@ -155,13 +155,13 @@ def test_a_look_during_a_change_is_not_kept(run):
 file = f"{root}/file"
 write(file, "text")
 asked, changed = threading.Event(), threading.Event()
-looked = ObjectStoreFilesystem.stat
+looked = ObjectStore.stat
 def slow(self, uri):
     found = looked(self, uri)
     asked.set()
     assert changed.wait(60)
     return found
-ObjectStoreFilesystem.stat = slow
+ObjectStore.stat = slow
 looking = threading.Thread(target=g.exists, args=[file])
 looking.start()
 assert asked.wait(60)

@@ -5,26 +5,42 @@ This file is never imported by a test; its text is put in front of the code of a
 
 from __future__ import annotations
 
-import dataclasses
 import os
 
 import modular_tf as mtf
-import modular_tf.loading.known_defects as known
 from modular_tf import errors  # noqa: F401  (for the subjects)
+from modular_tf.filesystem import workarounds
+from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+from modular_tf.filesystem.workarounds.store import Store
+from modular_tf.loading import guarded_functions
 
-_wanted_workarounds = known.workarounds_for
+_OPERATIONS = {name for name in vars(PluginFilesystem) if name[0] != "_"} - {
+    "after_fork_in_child", "close", "handle", "is_in_use", "open_count", "writer_type",
+} | {"is_file_and_directory", "is_object_store", "listing"}  # fmt: skip
+_without = set(filter(None, os.environ.get("WILD_WITHOUT", "").split(",")))
+_store_class = workarounds.store_class
 
 
-def _workarounds_without(path: str, scheme: str) -> known.Workarounds:
-    """Leave out the workarounds that the test names; all but those that keep the process alive."""
-    workarounds = _wanted_workarounds(path, scheme)
-    names = os.environ["WILD_WITHOUT"].split(",")
-    kept = {name: getattr(known.NO_WORKAROUNDS, name) for name in names}
-    return dataclasses.replace(workarounds, **kept)
+def _store_without(path: str, scheme: str) -> type[Store]:
+    """Return the class of the store without the attributes that the test names.
+
+    An operation is that of the plugin then, and all of them are named by `*`; anything else is that
+    of the base of the store's class, or empty.
+    """
+    store = _store_class(path, scheme)
+    names = _without | _OPERATIONS if "*" in _without else _without
+    replaced = {}
+    for name in names & set(dir(store)):
+        bases = (Store,) if name in _OPERATIONS else store.__mro__[1:]
+        owners = [base for base in bases if hasattr(base, name)]
+        replaced[name] = getattr(owners[0], name) if owners else type(getattr(store, name))()
+    return type(f"{store.__name__}Without", (store,), replaced)
 
 
-if os.environ.get("WILD_WITHOUT"):
-    known.workarounds_for = _workarounds_without
+if _without:
+    workarounds.store_class = _store_without
+if "guarded_functions" in _without:
+    guarded_functions.stores_of = lambda _: []
 
 service = mtf.PluginService(plugin_paths=[os.environ["WILD_PLUGIN"]], bundled=False)
 service.load(os.environ["WILD_PLUGIN"])

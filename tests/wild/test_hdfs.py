@@ -65,7 +65,7 @@ def test_hdfs_without_library(hadoop, run_subject):
         """
     store = Store("", "hdfs://namenode:9000", environment)
     run_subject(store, code, "worked_around")
-    run_subject(store, code, "raw", without="needs_library")
+    run_subject(store, code, "raw", without="require")
 
 
 @pytest.mark.parametrize("scheme", ["hdfs", "viewfs"])

@@ -1,79 +1,81 @@
-"""Every row of the table of known defects says what it must, and names a test that is there."""
+"""Every row of the table of known defects is complete, and names a test and a class that exist."""
 
 from __future__ import annotations
 
 import ast
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from modular_tf.loading.known_defects import defects_of, known_defects, workarounds_for
-from modular_tf.loading.unread_settings import unread_setting
-from modular_tf.loading.workarounds import NO_WORKAROUNDS, Workarounds, typed_workarounds
+from modular_tf.filesystem.workarounds import store_class
+from modular_tf.filesystem.workarounds.gcs import Gcs
+from modular_tf.filesystem.workarounds.s3 import S3
+from modular_tf.filesystem.workarounds.store import Store
+from modular_tf.loading.known_defects import known_stores, stores_of
 
 ROOT = Path(__file__).parents[2]
 MEASURED = set(range(1, 19))  # the list that the table began as
 IO, GCS = "libtensorflow_io_plugins.so", "libtensorflow_io_gcs_filesystem.so"
+DEFECTS = [defect for store in known_stores() for defect in store.defects]
 
 
-@pytest.mark.parametrize("row", known_defects(), ids=lambda row: row.id)
-def test_the_row_names_a_test_of_its_own_name(row):
-    path, _, function = row.test.partition("::")
-    assert function == f"test_{row.id.replace('-', '_')}"
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.id)
+def test_a_defect_names_a_test_of_its_own_name(defect):
+    path, _, function = defect.test.partition("::")
+    assert function == f"test_{defect.id.replace('-', '_')}"
     tree = ast.parse((ROOT / path).read_text())
     assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-
-
-@pytest.mark.parametrize("row", known_defects(), ids=lambda row: row.id)
-def test_the_row_says_what_the_host_does(row):
-    assert row.defect.endswith(".")
-    assert row.workaround or row.always
-    assert row.schemes
+    assert defect.defect.endswith(".")
 
 
 def test_names_are_unique_and_every_measured_defect_has_a_row():
-    names = [row.id for row in known_defects()]
+    names = [defect.id for defect in DEFECTS]
     assert len(set(names)) == len(names)
-    assert {row.sheet for row in known_defects()} - {None} == MEASURED
+    assert {defect.sheet for defect in DEFECTS} - {None} == MEASURED
 
 
-@pytest.mark.parametrize(
-    "scheme", ["az", "http", "https", "s3", "hdfs", "viewfs", "har", "oss", "gs"]
-)
-def test_the_rows_of_a_scheme_fit_together(scheme):
-    library = GCS if scheme == "gs" else IO
-    assert workarounds_for(f"/anywhere/{library}", scheme) != NO_WORKAROUNDS
-    assert defects_of(f"/anywhere/{library}.2", scheme)
+def test_every_scheme_of_a_store_has_its_class():
+    for store in known_stores():
+        for scheme in store.schemes:
+            found = store_class(f"/anywhere/{store.library.replace('*', '.2')}", scheme)
+            assert found is not None
+            assert issubclass(found, Store)
+            module = found.__module__.rpartition(".")[2]
+            assert store.implementation == f"{module}.{found.__name__}"
 
 
-def test_a_plugin_that_nobody_knows_has_no_row():
-    assert not workarounds_for("/anywhere/libother.so", "s3")
-    assert not workarounds_for(f"/anywhere/{IO}", "gs")
+def test_a_plugin_that_nobody_knows_has_no_class():
+    assert store_class("/anywhere/libother.so", "s3") is None
+    assert store_class(f"/anywhere/{IO}", "gs") is None
+    assert store_class(f"/anywhere/{IO}", "ftp") is None
+    assert stores_of(f"/anywhere/{GCS}")
 
 
-def test_every_workaround_is_used_by_a_row():
-    used = {name for row in known_defects() for name in row.workaround}
-    assert used == {field.name for field in fields(Workarounds)}
+def test_variables_are_set_and_a_change_of_what_the_user_set_is_reported():
+    environment = {
+        "GCS_STAT_CACHE_MAX_AGE": "7",
+        "GCS_READ_CACHE_BLOCK_SIZE_MB": "16",
+        "GCS_APPEND_MODE": "compose",
+    }
+
+    changed = Gcs.prepare_environment(environment, guarded=False)
+
+    assert environment == {**Gcs.defaults, **Gcs.forced, "GCS_STAT_CACHE_MAX_AGE": "7"}
+    assert changed == [
+        "GCS_READ_CACHE_BLOCK_SIZE_MB was set to '0', from '16'",
+        "GCS_APPEND_MODE was unset, from 'compose'",
+    ]
+    assert Gcs.prepare_environment(environment, guarded=False) == []
 
 
-def test_an_unknown_workaround_is_rejected():
-    with pytest.raises(ValueError, match="unknown workarounds"):
-        typed_workarounds({"disabled_operation": ["copy_file"]})
+@pytest.mark.parametrize("guarded", [True, False])
+def test_single_requests_are_for_plugins_that_they_do_not_crash(guarded):
+    environment = {"AWS_ENDPOINT_URL": "http://store"}
 
+    assert S3.prepare_environment(environment, guarded=guarded) == []
 
-def test_the_environment_is_prepared_and_changes_against_the_users_will_are_told():
-    workarounds = Workarounds(
-        environment_defaults={"A": "1", "B": "1"},
-        environment_forced={"C": "1", "D": "1"},
-        environment_removed=frozenset({"E", "F"}),
-    )
-    environment = {"B": "user", "C": "user", "D": "1", "E": "user"}
-
-    changed = workarounds.prepare_environment(environment)
-
-    assert environment == {"A": "1", "B": "user", "C": "1", "D": "1"}
-    assert changed == ["C was set to '1', from 'user'", "E was unset, from 'user'"]
+    assert environment["S3_ENDPOINT"] == "http://store"
+    assert ("S3_DISABLE_MULTI_PART_DOWNLOAD" in environment) == guarded
 
 
 @pytest.mark.parametrize(
@@ -105,13 +107,10 @@ def test_the_environment_is_prepared_and_changes_against_the_users_will_are_told
     ],
 )
 def test_an_endpoint_in_a_profile_is_told(tmp_path, config, environment, told):
-    workarounds = workarounds_for("libtensorflow_io_plugins.so", "s3")
     file = tmp_path / "config"
     if config is not None:
         file.write_text(config)
-    found = unread_setting(
-        workarounds.unread_setting, {"AWS_CONFIG_FILE": str(file), **environment}
-    )
+    found = S3.unread_setting({"AWS_CONFIG_FILE": str(file), **environment})
 
     expected = (
         f"endpoint_url of the profile {told!r} in {file} is not read by the plugin; set S3_ENDPOINT"

@@ -54,7 +54,7 @@ def test_s3_refusals_are_not_found(refusing, run_subject):
     )
     assert "refused stat in" in told
     code = "expect(fs.path_exists(uri('file')), False)"
-    run_subject(store, code, without="confirm_missing")
+    run_subject(store, code, without="_find")
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_s3_looks_twice(requests_of):
     once = requests_of("fs.stat(uri('large'))")
     for environment, expected in (
         ({}, {"GET range": 1}),
-        ({"WILD_WITHOUT": "length_by_read"}, {"HEAD": 1, "list": 1}),
+        ({"WILD_WITHOUT": "_confirmed_length"}, {"HEAD": 1, "list": 1}),
     ):
         both = requests_of(f"fs.stat(uri('large')); {opening}", **environment)
         assert _difference(once, both) == expected
@@ -242,10 +242,10 @@ def test_a_look_that_a_deletion_overtakes_is_not_remembered(distant_s3, run_subj
     run_subject(
         distant_s3,
         f"""
-        s3, path, look, note = {_FACE}, uri("large"), fs._lookup, fs._found_long.put
+        s3, path, look, note = {_FACE}, uri("large"), fs._find, fs._found_long.put
 
         def overtaken_look(*arguments, **options):
-            found, fs._lookup = look(*arguments, **options), look
+            found, fs._find = look(*arguments, **options), look
             fs.delete_file(path)
             return found
 
@@ -255,7 +255,7 @@ def test_a_look_that_a_deletion_overtakes_is_not_remembered(distant_s3, run_subj
             note(*arguments)
 
         for owner, name, overtaken in (
-            (fs, "_lookup", overtaken_look), (fs._found_long, "put", overtaken_note)
+            (fs, "_find", overtaken_look), (fs._found_long, "put", overtaken_note)
         ):
             put("large", bytes(2 << 20))
             setattr(owner, name, overtaken)

@@ -19,17 +19,17 @@ from modular_tf.errors import (
     UnavailableError,
     UnimplementedError,
 )
-from modular_tf.filesystem.files import RandomAccessFile, WritableFile
-from modular_tf.filesystem.workarounds import endpoint_check
-from modular_tf.filesystem.workarounds.bounded_reader import BoundedReader
-from modular_tf.filesystem.workarounds.descriptors import DescriptorCheck
-from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
-from modular_tf.filesystem.workarounds.library_check import LibraryCheck
-from modular_tf.filesystem.workarounds.readers import BlockReader, PiecewiseReader
-from modular_tf.filesystem.workarounds.store_lookup import depth_of, store_uri
-from modular_tf.filesystem.workarounds.whole_file import WholeFile
-from modular_tf.filesystem.workarounds.writer import WorkaroundWriter
-from modular_tf.loading.workarounds import Workarounds
+from modular_tf.filesystem.files import RandomAccessFile
+from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+from modular_tf.filesystem.workarounds import azure, endpoints
+from modular_tf.filesystem.workarounds.azure import Azure
+from modular_tf.filesystem.workarounds.endpoints import Endpoints, named_server
+from modular_tf.filesystem.workarounds.hdfs import Hdfs
+from modular_tf.filesystem.workarounds.http import Http, RangeReader, require_descriptors
+from modular_tf.filesystem.workarounds.object_store import depth_of, store_uri
+from modular_tf.filesystem.workarounds.oss import Oss
+from modular_tf.filesystem.workarounds.readers import PiecewiseReader, WholeFile
+from modular_tf.filesystem.workarounds.s3 import S3
 from modular_tf.service.service import PluginService
 
 CONTENT = bytes(range(200))
@@ -59,15 +59,13 @@ class Server(RandomAccessFile):
 
 
 def reader_of(server, told=200):
-    return BlockReader(
-        server,
-        first=16,
-        block=64,
-        checked_call=lambda call: call(),
-        size=lambda: told,
-        is_overflow=lambda error: "(23)" in error.message,
+    """Return a reader that reads 16 bytes at first, of a server that reports a length."""
+    store = SimpleNamespace(
+        checked_call=lambda _name, _uri, call: call(),
+        reported_length=lambda _uri: told,
         honours_ranges={},
     )
+    return RangeReader(store, server, first=16)
 
 
 @pytest.mark.parametrize("ranges", [True, False])
@@ -89,13 +87,14 @@ def test_a_short_file_costs_one_request(ranges):
     assert server.requests == [(0, 16)]
 
 
-def test_small_reads_are_served_from_blocks_and_large_ones_handed_on():
+def test_the_first_bytes_are_read_once():
     server = Server(ranges=True)
     reader = reader_of(server)
-    assert b"".join(reader.read(offset, 1) for offset in range(200)) == CONTENT
-    assert server.requests == [(0, 16), (1, 1), (16, 64), (80, 64), (144, 64)]
-    reader.read(0, 100)
-    assert server.requests[-1] == (0, 100)
+    assert [reader.read(0, 16), reader.read(10, 100)] == [CONTENT[:16], CONTENT[10:110]]
+    assert server.requests == [(0, 16), (1, 1), (16, 94)]
+    assert (reader.known_length(), reader.read(150, 100)) == (None, CONTENT[150:])
+    assert (reader.known_length(), reader.read(200, 9)) == (200, b"")
+    assert server.requests[3:] == [(150, 100)]
 
 
 def test_a_closed_reader_refuses():
@@ -123,7 +122,7 @@ def test_pieces_are_never_larger_than_they_may():
 
 def test_pieces_that_are_read_at_once_have_their_own_size():
     server = Server(ranges=True)
-    reader = PiecewiseReader(BoundedReader(server, 200), 64, 40)
+    reader = PiecewiseReader(server, 64, 40, length=200)
     assert [reader.read(10, 150), reader.read(0, 40)] == [CONTENT[10:160], CONTENT[:40]]
     assert sorted(server.requests) == [(0, 40), (10, 40), (50, 40), (90, 40), (130, 30)]
 
@@ -131,7 +130,7 @@ def test_pieces_that_are_read_at_once_have_their_own_size():
 @pytest.mark.parametrize("size", [30, 190, 300])
 def test_pieces_that_are_read_at_once_come_into_the_memory_of_the_caller(size):
     server, memory = Server(ranges=True), bytearray(b"." * size)
-    reader = PiecewiseReader(BoundedReader(server, 200), 64, 40)
+    reader = PiecewiseReader(server, 64, 40, length=200)
     with ThreadPoolExecutor(1) as crew:  # where no interrupt comes
         count = crew.submit(reader.readinto, 10, memory).result()
     assert memory == CONTENT[10 : 10 + size].ljust(size, b".")
@@ -159,7 +158,7 @@ def test_no_memory_of_the_caller_is_written_to_after_a_failure():
             """Nothing is open."""
 
     memory = bytearray(8)
-    reader = PiecewiseReader(BoundedReader(OneFails(), 8), 4, 4)
+    reader = PiecewiseReader(OneFails(), 4, 4, length=8)
     with ThreadPoolExecutor(1) as crew:
         reading = crew.submit(reader.readinto, 0, memory)
         failed.wait(60)
@@ -185,127 +184,108 @@ def test_a_file_that_was_read_when_it_was_opened_is_asked_nothing():
             refused()
 
 
-class Refusing(WritableFile):
-    """A file that cannot be closed."""
-
-    uri = "xx://bucket/file"
-
-    def append(self, data):
-        pass
-
-    def tell(self):
-        return 0
-
-    def close(self):
-        raise InternalError("no part was sent", plugin="plugin")
+@pytest.fixture
+def ram():
+    """The filesystem of a plugin of our own, whose tables stores are made of."""
+    with PluginService() as service:
+        service.load()
+        yield service.filesystem("ram")
 
 
-class Counting:
-    """Stands in for what a plugin forgets."""
+@pytest.fixture
+def store_of(ram, request):
+    """Return what makes a store over that plugin, whose server may refuse what closes a file."""
 
-    closed = 0
+    def make(kind, *, refuses=True):
+        class Refusing(kind):
+            asked = 0
 
-    def close(self):
-        self.closed += 1
+            def require(self, operation, uri):
+                self.asked += operation == "close"
+                if operation == "close" and refuses:
+                    raise UnavailableError("the server accepts no connection", plugin="plugin")
+
+        store = Refusing(ram.tables, "plugin")
+        PluginFilesystem.recursively_create_dir(store, "ram://b/d")
+        request.addfinalizer(store.close)
+        return store
+
+    return make
 
 
-def _writer(leaked=None, position=0, needs_bytes=True):
-    return WorkaroundWriter(
-        Refusing(),
-        position=position,
-        touch=False,
-        needs_bytes=needs_bytes,
-        leaked=leaked,
-        checked_close=lambda close: close(),
-    )
-
-
-def test_a_file_without_a_byte_is_refused_in_words():
-    writer = _writer()
+def test_a_file_without_a_byte_is_refused_in_words(store_of):
+    writer = store_of(Oss).new_writable_file("ram://b/d/f")
     writer.append(b"")
     with pytest.raises(UnimplementedError, match="plugin cannot write a file of no bytes") as told:
         writer.close()
-    assert (told.value.operation, told.value.path) == ("close", "xx://bucket/file")
+    assert (told.value.operation, told.value.path) == ("close", "ram://b/d/f")
 
 
-@pytest.mark.parametrize(
-    ("data", "position", "needs_bytes"), [(b"x", 0, True), (b"", 7, True), (b"", 0, False)]
-)
-def test_another_failure_of_close_is_told_as_it_is(data, position, needs_bytes):
-    writer = _writer(position=position, needs_bytes=needs_bytes)
+@pytest.mark.parametrize(("kind", "data"), [(Oss, b"x"), (S3, b"")])
+def test_another_failure_of_close_is_told_as_it_is(store_of, kind, data):
+    writer = store_of(kind).new_writable_file("ram://b/d/f")
     writer.append(data)
-    with pytest.raises(InternalError, match="no part was sent"):
+    with pytest.raises(UnavailableError, match="accepts no connection"):
         writer.close()
 
 
-def test_leaked_descriptors_are_closed_though_the_file_cannot_be():
-    leaked = Counting()
-    with pytest.raises(UnimplementedError):
-        _writer(leaked).close()
-    assert leaked.closed == 1
+def test_leaked_descriptors_are_closed_though_the_file_cannot_be(store_of, monkeypatch):
+    closed = []
+    monkeypatch.setattr(azure, "close_leaked", closed.append)
+    writer = store_of(Azure).new_writable_file("ram://b/d/f")
+    writer.append(b"x")
+    with pytest.raises(UnavailableError):
+        writer.close()
+    assert closed
 
 
-def test_what_a_check_kept_from_its_store_is_not_stored_later():
-    def refused(_close):
-        raise UnavailableError("the server accepts no connection")
-
-    with PluginService() as service:
-        service.load()
-        store = service.filesystem("ram")
-        file = store.new_writable_file("ram://f")
-        writer = WorkaroundWriter(
-            file, position=0, touch=False, needs_bytes=False, leaked=None, checked_close=refused
-        )
-        with pytest.raises(UnavailableError):
-            writer.close()
-        assert file.closed
+def test_what_a_check_kept_from_its_store_is_not_stored_later(store_of, ram):
+    writer = store_of(Oss).new_writable_file("ram://b/d/f")
+    writer.append(b"x")
+    with pytest.raises(UnavailableError):
+        writer.close()
+    assert writer.closed
+    writer.close()
 
 
 @pytest.mark.parametrize("end", ["close", "discard"])
-def test_a_file_that_is_closed_asks_its_server_no_more(end):
+def test_a_file_that_is_closed_asks_its_server_no_more(store_of, end):
     """Which may be gone by then; the end of its service closes what is open still."""
-    asked = []
-
-    def checked(close):
-        asked.append("server")
-        if len(asked) > 1:
-            raise UnavailableError("the server accepts no connection")
-        close()
-
-    with PluginService() as service:
-        service.load()
-        file = service.filesystem("ram").new_writable_file("ram://f")
-        writer = WorkaroundWriter(
-            file, position=0, touch=False, needs_bytes=False, leaked=None, checked_close=checked
-        )
-        getattr(writer, end)()
-        writer.close()
-    assert asked == (["server"] if end == "close" else [])
+    store = store_of(S3, refuses=False)
+    writer = store.new_writable_file("ram://b/d/f")
+    getattr(writer, end)()
+    writer.close()
+    assert store.asked == (end == "close")
 
 
 def test_descriptors_are_counted_against_the_limit():
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    DescriptorCheck(1, "plugin").require("read", "uri")
+    require_descriptors(1, "read", "uri", "plugin")
     with pytest.raises(ResourceExhaustedError, match=f"of {limit} file descriptors"):
-        DescriptorCheck(limit, "plugin").require("read", "uri")
+        require_descriptors(limit, "read", "uri", "plugin")
 
 
-def test_any_place_of_a_library_will_do(monkeypatch):
+def test_any_place_of_a_library_will_do(ram, monkeypatch):
     monkeypatch.setenv("PLACE", "/nowhere")
-    LibraryCheck(("$PLACE/libc.so.6", "libc.so.6"), "plugin").require("stat", "uri")
+    store = Hdfs(ram.tables, "plugin")
+    store.libraries = ("$PLACE/libmissing.so", "/nowhere/libmissing.so")
     monkeypatch.delenv("PLACE")
-    missing = LibraryCheck(("$PLACE/libmissing.so", "/nowhere/libmissing.so"), "plugin")
     with pytest.raises(UnavailableError, match=r"(?s)needs libmissing.so: PLACE is not set; /now"):
-        missing.require("stat", "uri")
+        store.stat("ram://f")
+    store.libraries = ("$PLACE/libc.so.6", "libc.so.6")
+    assert not store.path_exists("ram://f")
+    store.close()
+
+
+def _endpoint_in(variable, environment=os.environ):
+    return Endpoints(lambda _: named_server(environment, variable), "plugin", environment)
 
 
 def test_nothing_is_tried_where_no_server_is_known(monkeypatch):
     monkeypatch.delenv("NO_SUCH_ENDPOINT", raising=False)
-    EndpointCheck(Workarounds(endpoint_variables=("NO_SUCH_ENDPOINT",)), "p").require(
-        "stat", "xx://h/p"
-    )
-    pattern = r"http://(?P<host>[^/]+)"
-    EndpointCheck(Workarounds(endpoint_pattern=pattern), "p").require("stat", "/no/server")
+    assert _endpoint_in("NO_SUCH_ENDPOINT").server_of("xx://h/p") is None
+    _endpoint_in("NO_SUCH_ENDPOINT").require("stat", "xx://h/p")
+    _by_host({}).require("stat", "/no/server")
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "127.0.0.1:1", "http://127.0.0.1:x"])
@@ -313,10 +293,10 @@ def test_a_server_that_takes_no_connection_is_told(url, monkeypatch):
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("SOME_ENDPOINT", url)
-    check = EndpointCheck(Workarounds(endpoint_variables=("SOME_ENDPOINT",)), "plugin")
+    check = _endpoint_in("SOME_ENDPOINT")
     with pytest.raises(UnavailableError, match="accepts no connection") as raised:
         check.require("stat", "xx://bucket/file")
-    assert check.server_of("xx://bucket/file") == url.rpartition("/")[2]
+    assert str(check.server_of("xx://bucket/file")) == url.rpartition("/")[2]
     assert (raised.value.operation, raised.value.path) == ("stat", "xx://bucket/file")
 
 
@@ -346,7 +326,8 @@ def no_proxy(monkeypatch):
         monkeypatch.delenv(name)
 
 
-_BY_HOST = Workarounds(endpoint_pattern=r"(?P<scheme>https?)://(?P<host>[^/?#]+)")
+def _by_host(environment):
+    return Endpoints(lambda uri: Http.server(uri, environment), "plugin", environment)
 
 
 def test_a_dead_server_holds_up_nobody_who_asks_another(monkeypatch, no_proxy):
@@ -360,8 +341,8 @@ def test_a_dead_server_holds_up_nobody_who_asks_another(monkeypatch, no_proxy):
             raise OSError("no such host")
         return [(socket.AF_INET, ("127.0.0.1", port))]
 
-    monkeypatch.setattr(endpoint_check, "_resolve", resolve)
-    check = EndpointCheck(_BY_HOST, "plugin", {})
+    monkeypatch.setattr(endpoints, "_resolve", resolve)
+    check = _by_host({})
     refused = []
 
     def ask_the_dead():
@@ -389,9 +370,9 @@ def test_a_server_that_was_waited_for_in_vain_is_asked_once(monkeypatch, no_prox
         raise TimeoutError("no answer")
 
     clock = [100.0]
-    monkeypatch.setattr(endpoint_check, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(endpoint_check, "_resolve", resolve)
-    check = EndpointCheck(_BY_HOST, "plugin", {})
+    monkeypatch.setattr(endpoints, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(endpoints, "_resolve", resolve)
+    check = _by_host({})
     for number in range(3):
         with pytest.raises(UnavailableError, match=rf"stat 'http://dead/{number}'.*no answer"):
             check.require("stat", f"http://dead/{number}")
@@ -403,7 +384,7 @@ def test_a_server_that_was_waited_for_in_vain_is_asked_once(monkeypatch, no_prox
 
 
 def test_a_server_that_refuses_at_once_is_asked_again(no_proxy):
-    check = EndpointCheck(_BY_HOST, "plugin", {})
+    check = _by_host({})
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(UnavailableError):
@@ -414,18 +395,18 @@ def test_a_server_that_refuses_at_once_is_asked_again(no_proxy):
 
 def test_a_bracket_that_is_not_closed_is_told(no_proxy):
     url = "http://user:hush@[::1:9000/"
-    check = EndpointCheck(Workarounds(endpoint_variables=("E",)), "plugin", {"E": url})
+    check = _endpoint_in("E", {"E": url})
     with pytest.raises(UnavailableError, match="E names it: correct it"):
         check.require("stat", "xx://bucket/file")
-    assert check.server_of("xx://bucket/file") == "[::1:9000"
+    assert str(check.server_of("xx://bucket/file")) == "[::1:9000"
 
 
 _WITHOUT_DESCRIPTORS = """
     import os, resource, sys
     from modular_tf.errors import ResourceExhaustedError
-    from modular_tf.filesystem.workarounds.descriptors import DescriptorCheck, LeakedDescriptors
-    from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
-    from modular_tf.loading.workarounds import Workarounds
+    from modular_tf.filesystem.workarounds.azure import close_leaked
+    from modular_tf.filesystem.workarounds.endpoints import Endpoints, Server
+    from modular_tf.filesystem.workarounds.http import require_descriptors
 
     place = sys.argv[1]
     leaked = os.open(place, os.O_RDWR | os.O_CREAT)
@@ -438,16 +419,16 @@ _WITHOUT_DESCRIPTORS = """
     except OSError:
         pass
     checks = (
-        DescriptorCheck(1, "plugin"),
-        EndpointCheck(Workarounds(endpoint_variables=("E",)), "plugin", {"E": "http://127.0.0.1:9"}),
+        lambda *call: require_descriptors(1, *call, "plugin"),
+        Endpoints(lambda _: Server("http://127.0.0.1:9"), "plugin", {}).require,
     )
     for check in checks:
         try:
-            check.require("stat", "http://h/x")
+            check("stat", "http://h/x")
         except ResourceExhaustedError as error:
             found = str(error)
         assert "ulimit -n" in found and "http://h/x" in found
-    LeakedDescriptors(place).close()
+    close_leaked(place)
     assert os.dup(0) == leaked
 """
 

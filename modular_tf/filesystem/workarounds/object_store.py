@@ -1,90 +1,300 @@
 """Object stores that follow the rules of files and directories.
 
-An object store has names with slashes; its plugins emulate directories, each with its own gaps.
-Here the host looks first (`store_queries`), rejects what a POSIX filesystem would reject, and
-leaves to the plugin only what the plugin does correctly.
+An object store has names with slashes and no directories: a directory exists as long as it is the
+prefix of a name. Plugins emulate directories, each with its own gaps. Here the host finds out what
+exists at a path, rejects what a POSIX filesystem would reject, and leaves to the plugin only what
+the plugin does correctly.
 """
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from modular_tf.concurrency.live_objects import LiveObjects
 from modular_tf.errors import (
     AbortedError,
     AlreadyExistsError,
+    FailedPreconditionError,
     InvalidArgumentError,
     ModularTFError,
     NotFoundError,
     PermissionDeniedError,
     UnauthenticatedError,
+    collected,
 )
-from modular_tf.filesystem.child_names import FILE_AND_DIRECTORY, complete_listing, incomplete
+from modular_tf.filesystem.child_names import (
+    FILE_AND_DIRECTORY,
+    Listing,
+    incomplete,
+    store_listing,
+    warn_left_out,
+)
+from modular_tf.filesystem.copying import read_all
+from modular_tf.filesystem.files import end, give_up
 from modular_tf.filesystem.filesystem import Filesystem
-from modular_tf.filesystem.location import Overlap, overlap
-from modular_tf.filesystem.uri import basename, dirname, join_path
-from modular_tf.filesystem.workarounds.readers import empty_region, read_and_ask
-from modular_tf.filesystem.workarounds.store_lookup import DIRECTORY, depth_of, store_uri
-from modular_tf.filesystem.workarounds.store_queries import StoreQueries
-from modular_tf.filesystem.workarounds.whole_file import WholeFile
+from modular_tf.filesystem.held_writer import HeldWriter, stored_by
+from modular_tf.filesystem.jobs import Job
+from modular_tf.filesystem.location import Location, Overlap, overlap
+from modular_tf.filesystem.plugin_files import PluginWritableFile
+from modular_tf.filesystem.stat_cache import StatCache
+from modular_tf.filesystem.statistics import FileStatistics
+from modular_tf.filesystem.trees import Item, move_by_copy
+from modular_tf.filesystem.uri import basename, create_uri, join_path, parse_uri
+from modular_tf.filesystem.workarounds.readers import PiecewiseReader, WholeFile
+from modular_tf.filesystem.workarounds.store import Store, region_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
-    from modular_tf.filesystem.statistics import FileStatistics
+
+_FIRST_BLOCK = 1 << 20  # bytes of a file to read before its length is known
+_BLOCK = 1 << 23
+_FOUND_FOR_S = 60.0
+_RECENT_S = 1.0
+_RENAMES_AT_ONCE = 8
+_MAX_VERSIONS = 3  # of a file that changes while it is read
+DIRECTORY = FileStatistics(0, 0, is_directory=True)
 
 
-_TAIL = 1 << 16
-_MOST_VERSIONS = 3  # of a file that changes while it is read
+class StoreWriter(PluginWritableFile):
+    """A plugin's writer whose close, which stores the file, is checked and explained."""
+
+    __slots__ = ("__weakref__",)
+    _filesystem: ObjectStore
+
+    def close(self) -> None:
+        """Close the plugin's file; once it is closed the server is not checked again."""
+        if self.closed:
+            return
+        try:
+            self._filesystem.checked_call("close", self.uri, super().close)
+        except ModularTFError:
+            # A check may have failed before the close: a file that is reported as lost must not
+            # be stored later, over what others may have written by then.
+            give_up(self)
+            raise
 
 
-class ObjectStoreFilesystem(StoreQueries):
-    """One scheme of a plugin for an object store [any thread]
+class ObjectStore(Store):
+    """One scheme of a plugin for an object store. [any thread]
 
     Operations that take more than one request are not atomic: two processes that change the same
     directory can interfere with each other.
+
+    Attributes:
+        root_depth: How many levels of a URI's path name the store's root.
+        most_read: Most bytes to request in one read; None for any number.
+        read_at_once: Bytes of each request where a long read is made by several at once; by
+            default as many.
+        length_by_size: `get_file_size` of the plugin takes fewer requests than a look-up. Its
+            answer of 0 and its errors are not trusted.
+        needs_length: The plugin crashes on a read at or past the end, so that nothing is read of a
+            file whose length is not known.
     """
 
     is_object_store = True
+    writer_type = StoreWriter
+    root_depth: ClassVar[int] = 0
+    most_read: ClassVar[int | None] = None
+    read_at_once: ClassVar[int | None] = None
+    length_by_size: ClassVar[bool] = False
+    has_cheap_stat = True
+    needs_length = False
 
     # The host's defaults, built on the operations below: plugins match names by their prefix.
     recursively_create_dir = Filesystem.recursively_create_dir
     delete_recursively = Filesystem.delete_recursively
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._first_block = min(_FIRST_BLOCK, self.most_read or _FIRST_BLOCK)
+        # Of long files, for which a first read would be wasted: what was found, which a reader
+        # verifies, and how long they are.
+        self._found_long = StatCache[FileStatistics](_FOUND_FOR_S)
+        self._long = StatCache[int](math.inf)
+        self._unclosed: LiveObjects[WritableFile] = LiveObjects()
+
+    # -- what exists --------------------------------------------------------------------------
+
+    def _find(self, uri: str, operation: str, *, is_root: bool) -> FileStatistics | None:  # noqa: ARG002
+        """Return the statistics of a path, None if nothing exists there.
+
+        Each plugin reports that reliably by one of its operations only.
+
+        Args:
+            uri: A URI as `store_uri` returns it.
+            operation: For which operation, for messages.
+            is_root: Whether the URI names a whole bucket or container.
+        """
+        with suppress(NotFoundError):
+            return Store.stat(self, uri)
+        return None
+
+    def _find_kind(self, uri: str, operation: str, *, is_root: bool) -> FileStatistics | None:
+        """Return statistics of which only the kind need be right; None if nothing exists."""
+        return self._find(uri, operation, is_root=is_root)
+
+    def _looked_up(
+        self, find: Callable[..., FileStatistics | None], uri: str, operation: str
+    ) -> FileStatistics | None:
+        below_root = depth_of(uri) - self.root_depth
+        if below_root < 0:
+            return DIRECTORY
+        return find(store_uri(uri), operation, is_root=below_root == 0)
+
+    def _kind(self, uri: str, operation: str = "look") -> FileStatistics | None:
+        return self._looked_up(self._find_kind, uri, operation)
+
+    def _found(self, operation: str, uri: str) -> FileStatistics:
+        version = self._found_long.version
+        found = self._looked_up(self._find, uri, operation)
+        if found is None:
+            raise self._nothing(operation, uri)
+        if self._note_length(uri, found.length):
+            self._found_long.put(uri, found, version)
+        return found
+
+    def _note_length(self, uri: str, length: int) -> bool:
+        """Remember how long a file is; return whether it is long."""
+        if length < self._first_block:
+            self._long.forget(uri)
+            return False
+        self._long.put(uri, length, self._long.version)
+        return True
+
+    def _forget(self, uri: str) -> None:
+        """Forget a file that is about to change, or has changed."""
+        self._found_long.forget(uri)
+        self._long.forget(uri)
+
+    def _found_file(self, operation: str, uri: str) -> FileStatistics:
+        found = self._found(operation, uri)
+        if found.is_directory:
+            raise self._refused(operation, uri, "it is a directory")
+        return found
+
+    def _is_directory(self, operation: str, uri: str) -> bool:
+        found = self._kind(uri, operation)
+        if found is None:
+            raise self._nothing(operation, uri)
+        return found.is_directory
+
+    def _require_directory(self, operation: str, uri: str) -> None:
+        if not self._is_directory(operation, uri):
+            raise self._refused(operation, uri, "it is not a directory")
+
+    def _nothing(self, operation: str, uri: str) -> NotFoundError:
+        message = f"{operation} {uri!r}: nothing is there"
+        return NotFoundError(message, plugin=self.plugin, path=uri, operation=operation)
+
+    def _refused(self, operation: str, uri: str, why: str) -> FailedPreconditionError:
+        message = f"{operation} {uri!r}: {why}"
+        return FailedPreconditionError(message, plugin=self.plugin, path=uri, operation=operation)
+
+    def path_exists(self, uri: str) -> bool:
+        """Return whether a file or directory exists."""
+        try:
+            return self._kind(uri, "path_exists") is not None
+        except NotFoundError:
+            return False
+
+    def stat(self, uri: str) -> FileStatistics:
+        """Return length, modification time and kind of a path."""
+        return self._found("stat", uri)
+
+    def is_directory(self, uri: str) -> bool:
+        """Return whether a path is a directory."""
+        return self._is_directory("is_directory", uri)
+
+    def was_file_just_now(self, uri: str) -> bool:
+        """Return whether a file was found in the last second, and nothing changed it here since."""
+        found = self._found_long.get(uri, _RECENT_S)
+        return found is not None and not found.is_directory
+
+    def flush_caches(self) -> None:
+        """Forget what was found, and clear the caches in the plugin."""
+        self._found_long.clear()
+        self._long.clear()
+        super().flush_caches()
+
+    def get_file_size(self, uri: str) -> int:
+        """Return a file's length in bytes."""
+        return self._length("get_file_size", uri)
+
+    def _length(self, operation: str, uri: str) -> int:
+        if self.length_by_size and not uri.endswith("/"):
+            with suppress(ModularTFError):
+                if length := Store.get_file_size(self, uri):  # 0 may be that of a directory
+                    self._note_length(uri, length)
+                    return length
+        return self._found_file(operation, uri).length
+
+    def get_children(self, uri: str) -> list[str]:
+        """Return the names in a directory, without its own marker object."""
+        found = self.listing(uri, is_thorough=False)
+        warn_left_out(uri, found.left_out)
+        return found.names
+
+    def listing(
+        self,
+        uri: str,
+        *,
+        is_thorough: bool = True,
+        with_statistics: bool = False,  # noqa: ARG002  (plugins list names alone)
+    ) -> Listing:
+        """Return the names in a directory, and what else is there that no path leads to.
+
+        Plugins list no keys with a doubled slash, so these take a request of their own.
+        """
+        listed = self.listed_names(store_uri(uri))
+        if not listed:
+            self._require_directory("get_children", uri)
+        found = store_listing(filter(None, listed))
+        if is_thorough and depth_of(uri) >= self.root_depth:
+            with suppress(NotFoundError):
+                if any(self.listed_names(f"{store_uri(uri).rstrip('/')}//")):
+                    return found._replace(unnamed=("", *found.unnamed))
+        return found
+
+    def is_file_and_directory(self, uri: str) -> bool:
+        """Return whether an object has this name, and others lie below it.
+
+        Where the store may not be listed, its files are read by their names alone.
+        """
+        if depth_of(uri) <= self.root_depth:
+            return False
+        with suppress(NotFoundError, PermissionDeniedError):
+            if any(self.listed_names(f"{store_uri(uri)}/")):
+                with Store.new_random_access_file(self, store_uri(uri)) as file:
+                    self.checked_call("stat", uri, lambda: file.read(0, 1))
+                return True
+        return False
+
     # -- changes ------------------------------------------------------------------------------
 
     def create_dir(self, uri: str) -> None:
-        """Create one directory, as an empty object where the plugin creates none."""
-        is_inside = depth_of(uri) > self.workarounds.root_depth
+        """Create one directory, bucket or container."""
+        is_inside = depth_of(uri) > self.root_depth
         is_there = self._kind(uri) is not None if is_inside else self.path_exists(uri)
         if is_there:
-            raise AlreadyExistsError(
-                f"create_dir {uri!r}: it exists",
-                plugin=self.plugin,
-                path=uri,
-                operation="create_dir",
-            )
-        if is_inside and self.workarounds.directory_marker:
-            super().new_writable_file(f"{store_uri(uri)}/").close()
+            message = f"create_dir {uri!r}: it exists"
+            raise AlreadyExistsError(message, plugin=self.plugin, path=uri, operation="create_dir")
+        if is_inside:
+            self._create_directory(store_uri(uri))
         else:
-            for directory in self._to_be_created(store_uri(uri)):
-                super().create_dir(directory)
+            Store.create_dir(self, store_uri(uri))
 
-    def _to_be_created(self, uri: str) -> list[str]:
-        """Return a directory and those parents that have to be created first, highest first."""
-        directories = [uri]
-        while (
-            self.workarounds.create_parents
-            and depth_of(directories[0]) > self.workarounds.root_depth + 1
-        ):
-            directories.insert(0, dirname(directories[0]))
-        return directories
+    def _create_directory(self, uri: str) -> None:
+        """Create a directory in a bucket: an empty object whose name ends in a slash."""
+        Store.new_writable_file(self, f"{uri}/").close()
 
     def delete_file(self, uri: str) -> None:
         """Delete one file."""
-        self._no_directory("delete_file", uri, self._found_kind("delete_file", uri))
+        if self._is_directory("delete_file", uri):
+            raise self._refused("delete_file", uri, "it is a directory")
         self._delete_found(uri)
 
     def _delete_found(self, uri: str) -> None:
@@ -92,57 +302,38 @@ class ObjectStoreFilesystem(StoreQueries):
         self._forget(uri)
         try:
             with suppress(NotFoundError):
-                super().delete_file(uri)
+                Store.delete_file(self, uri)
         finally:
-            self._forget(uri)  # a look meanwhile may have found it
+            self._forget(uri)  # a look-up meanwhile may have found it
 
     def delete_dir(self, uri: str) -> None:
         """Delete one empty directory."""
         self._require_directory("delete_dir", uri)
-        if any(super().listed_names(store_uri(uri))):
+        if any(self.listed_names(store_uri(uri))):
             raise self._refused("delete_dir", uri, "it is not empty")
         # Without the slash, some plugins would delete all names that have it as their prefix.
-        super().delete_dir(f"{store_uri(uri).rstrip('/')}/")
+        Store.delete_dir(self, f"{store_uri(uri).rstrip('/')}/")
+
+    def renames_files(self) -> bool:
+        """Return False: files are copied and deleted, since plugins match names by prefix."""
+        return False
 
     def rename_file(self, source: str, target: str) -> None:
         """Move a file or a whole directory: copy everything, then delete the source."""
-        if not self.workarounds.rename_by_copy:
-            self._rename_by_plugin(source, target)
-            return
         from_uri, to_uri = store_uri(source), store_uri(target)
         found = self._found("rename_file", source)
         if from_uri == to_uri:
             return
-        if not found.is_directory:
-            self._copy(from_uri, self._file_target("rename_file", target), found.length)
-            self._delete_found(from_uri)
+        if found.is_directory:
+            self._rename_directory(from_uri, to_uri)
             return
-        self._refuse_directory_target(from_uri, to_uri)
-        if self.is_file_and_directory(from_uri):
-            raise incomplete(from_uri, [FILE_AND_DIRECTORY], self.plugin)
-        for part, statistics in list(self._tree(from_uri)):
-            landing = to_uri + part.removeprefix(from_uri)
-            if statistics.is_directory:
-                self.create_dir(landing)
-            else:
-                self._copy(part, landing, statistics.length)
-        self.delete_recursively(from_uri)
+        there = self._kind(target)
+        if there is not None and there.is_directory:
+            raise self._refused("rename_file", target, "it is a directory")
+        self._copy(from_uri, to_uri, found.length)
+        self._delete_found(from_uri)
 
-    def _rename_by_plugin(self, source: str, target: str) -> None:
-        try:
-            super().rename_file(source, target)
-        finally:
-            self._found_long.clear()  # what is renamed may be a directory
-            self._long.clear()
-
-    def _file_target(self, operation: str, target: str) -> str:
-        """Return the URI that a file is moved to; raise if a directory is there."""
-        found = self._kind(target)
-        if found is not None and found.is_directory:
-            raise self._refused(operation, target, "it is a directory")
-        return store_uri(target)
-
-    def _refuse_directory_target(self, from_uri: str, to_uri: str) -> None:
+    def _rename_directory(self, from_uri: str, to_uri: str) -> None:
         if overlap((self, from_uri), (self, to_uri)) is Overlap.HOLDS:
             raise InvalidArgumentError(
                 f"rename_file {from_uri!r}: {to_uri!r} lies within it",
@@ -152,19 +343,11 @@ class ObjectStoreFilesystem(StoreQueries):
             )
         if self._kind(to_uri) is not None:
             raise self._refused("rename_file", to_uri, "it exists")
-
-    def _tree(self, directory: str) -> Iterator[tuple[str, FileStatistics]]:
-        """Yield the files below a directory and the empty directories."""
-        names = complete_listing(self, directory).names
-        if not names:
-            yield directory, DIRECTORY
-        for name in names:
-            child = join_path(directory, name)
-            statistics = self.stat(child)
-            if statistics.is_directory:
-                yield from self._tree(child)
-            else:
-                yield child, statistics
+        if self.is_file_and_directory(from_uri):
+            raise incomplete(from_uri, [FILE_AND_DIRECTORY], self.plugin)
+        job = Job(_RENAMES_AT_ONCE)
+        move_by_copy(job, Item(Location(self, from_uri), Location(self, to_uri)))
+        job.raise_first()
 
     def copy_file(self, source: str, target: str) -> None:
         """Copy a file; if the target is a directory, copy the file into it."""
@@ -175,13 +358,19 @@ class ObjectStoreFilesystem(StoreQueries):
         self._copy(store_uri(source), store_uri(target), length)
 
     def _copy(self, source: str, target: str, length: int) -> None:
-        if not length and not self.workarounds.cannot_write_empty_file:
-            super().new_writable_file(target).close()  # most plugins refuse to copy an empty file
+        """Copy a file of known length to a name that is not that of a directory."""
+        self._forget(target)
+        if not length:
+            Store.new_writable_file(self, target).close()  # plugins refuse to copy an empty file
         elif source != target:
-            self._forget(target)
-            super().copy_file(source, target)
+            Store.copy_file(self, source, target)
 
-    # -- opening ------------------------------------------------------------------------------
+    # -- reading ------------------------------------------------------------------------------
+
+    def _open(self, uri: str, length: int | None = None, tail: bytes = b"") -> PiecewiseReader:
+        """Open a file that was or was not looked up, whose last bytes may be known."""
+        file = Store.new_random_access_file(self, uri)
+        return PiecewiseReader(file, self.most_read, self.read_at_once, length=length, tail=tail)
 
     def new_random_access_file(self, uri: str) -> RandomAccessFile:
         """Open an existing file for reading; a short one is read now, by one request."""
@@ -189,24 +378,10 @@ class ObjectStoreFilesystem(StoreQueries):
         if data := self._short_file(operation, uri):
             return WholeFile(uri, data)
         length, tail = self._confirmed_length(uri)
-        length = length or self._length(operation, uri)
-        return self._reader(uri, self._plain_reader(uri), length, tail)
+        return self._open(uri, length or self._length(operation, uri), tail)
 
-    def _confirmed_length(self, uri: str) -> tuple[int, bytes]:
-        """Return a long file's length if it is what the last look told, and its last bytes; else 0.
-
-        A read that is to go one byte behind the end gets one byte less. The last bytes are what
-        those read next whose format ends with an index, such as Parquet and Zip.
-        """
-        found = self._found_long.get(uri)
-        if found is None or not self.workarounds.length_by_read or self._needs_length():
-            return 0, b""
-        n = min(_TAIL, found.length)
-        with suppress(ModularTFError), self._plain_reader(uri) as file:
-            with self.fetch_times.measured(n):
-                tail = file.read(found.length - n, n + 1)
-            if len(tail) == n:
-                return found.length, tail
+    def _confirmed_length(self, uri: str) -> tuple[int, bytes]:  # noqa: ARG002  (for subclasses)
+        """Return a file's length, where a look-up is not needed, and its last bytes; else 0."""
         return 0, b""
 
     def read_file(self, uri: str) -> bytes:
@@ -219,19 +394,18 @@ class ObjectStoreFilesystem(StoreQueries):
 
     def _short_file(self, operation: str, uri: str) -> bytes:
         """Return the bytes of a short file; none of one that is empty, or is to be looked up."""
-        if self._needs_length() or uri.endswith("/") or self._long.get(uri):
+        if self.needs_length or uri.endswith("/") or self._long.get(uri):
             return b""
-        most = self._most_at_first
         try:
-            first = self._read_unseen(operation, uri, 0, most)
+            first = self._read_unseen(operation, uri, 0, self._first_block)
         except AbortedError:  # it changed meanwhile
             return b""
         self._note_length(uri, len(first))
-        return first if len(first) < most else b""
+        return first if len(first) < self._first_block else b""
 
     def read_range(self, uri: str, offset: int, size: int) -> bytes:
         """Return up to `size` bytes from `offset`; the file is looked up only if none come."""
-        if self._needs_length() or size <= 0:
+        if self.needs_length or size <= 0:
             return super().read_range(uri, offset, size)
         data = self._read_unseen("read_range", uri, offset, size)
         if not data:
@@ -239,87 +413,125 @@ class ObjectStoreFilesystem(StoreQueries):
         return data
 
     def _read_unseen(self, operation: str, uri: str, offset: int, size: int) -> bytes:
-        """Read a file that was not looked up; where that fails, raise what a look-up says."""
+        """Read a file that was not looked up; where that fails, raise what a look-up finds."""
         try:
-            with self._reader(uri, self._plain_reader(uri), None) as file:
-                return self._checked_call(operation, uri, lambda: file.read(offset, size))
+            with self._open(uri) as file:
+                return self.checked_call(operation, uri, lambda: file.read(offset, size))
         except (PermissionDeniedError, UnauthenticatedError):
             raise
         except ModularTFError as error:
             if isinstance(error, NotFoundError):
                 self._note_missing(error, store_uri(uri))
             if self._found_file(operation, uri).length <= offset:
-                return b""  # some stores refuse a range behind the end
+                return b""  # some stores refuse a range past the end
             raise
+
+    def _note_missing(self, error: NotFoundError, uri: str) -> None:
+        """Take note of a read that found no file."""
 
     def _long_file(self, uri: str) -> bytes:
         """Return the bytes of a file that may take several requests, all of one version of it."""
-        if self.workarounds.max_read is None and not self.workarounds.counts_before_read:
-            length = self._length("read_file", uri)
-            with self._reader(uri, self._plain_reader(uri), length) as file:
-                return file.read(0, length)
-        data, seen = self._unchanged_file(uri)
-        if data is not None:
-            return data
-        found = seen or self._found_file("read_file", uri)
-        for _ in range(_MOST_VERSIONS):
+        found: FileStatistics | None = None
+        last = self._found_long.get(uri)
+        if last is not None:
+            # It is as good as a look-up before the first request, but where a store restores an
+            # older version while the file is read, time included. So it counts for a minute only.
+            with suppress(ModularTFError):  # the file is gone by now, or shorter
+                data, found = self._version(uri, last)
+                if data is not None:
+                    return data
+        found = found or self._found_file("read_file", uri)
+        for _ in range(_MAX_VERSIONS):
             data, found = self._version(uri, found)
             if data is not None:
                 return data
         raise AbortedError(
-            f"read_file {uri!r}: it changed while it was read, {_MOST_VERSIONS} times; try again",
+            f"read_file {uri!r}: it changed while it was read, {_MAX_VERSIONS} times; try again",
             plugin=self.plugin,
             path=uri,
             operation="read_file",
         )
 
-    def _unchanged_file(self, uri: str) -> tuple[bytes | None, FileStatistics | None]:
-        """Return the bytes of a long file if it is what the last look at it told, else None.
-
-        That look is as good as one before the first request, but where a store brings the older
-        version back while the file is read, time included: when a newer one is deleted. That is why
-        it counts for a minute only. The second value is what the file is now, None if that is not
-        known.
-        """
-        found = self._found_long.get(uri)
-        if found is not None:
-            with suppress(ModularTFError):  # it is no longer there, or shorter
-                return self._version(uri, found)
-        return None, None
-
     def _version(self, uri: str, found: FileStatistics) -> tuple[bytes | None, FileStatistics]:
-        """Return the bytes of a file as it was found, None if it is another; and what it is now."""
+        """Return the bytes of the version of a file that was found, and the present statistics.
+
+        The bytes are None where there is another version by now.
+        """
         if not found.length:
             return b"", found
-        is_counted_before = self.workarounds.counts_before_read
-        one_request = self.workarounds.max_read
-        ask = partial(self._found_file, "read_file", uri)
-        if one_request is not None and found.length < one_request and not is_counted_before:
-            with self._reader(uri, self._plain_reader(uri), None) as file:
-                whole = file.read(0, found.length + 1)  # one more tells of a longer version
-            return (whole, found) if len(whole) <= found.length else (None, ask())
-        with self._plain_reader(uri) as file:
-            piece = self.workarounds.read_at_once or one_request or found.length
-            data, after = read_and_ask(file, found.length, piece, ask)
-        return data if found == after else None, after
+        if self.most_read is not None and found.length < self.most_read:
+            with self._open(uri) as file:
+                data = file.read(0, found.length + 1)  # one more shows a longer version
+            if len(data) <= found.length:
+                return data, found
+            return None, self._found_file("read_file", uri)
+        plugin_file = Store.new_random_access_file(self, uri)
+        with PiecewiseReader(
+            plugin_file, self.most_read, self.read_at_once, length=found.length
+        ) as file:
+            data = file.read(0, found.length)
+        # After all pieces: one may be served late, after a change that was not there before.
+        after = self._found_file("read_file", uri)
+        return data if found == after and len(data) == found.length else None, after
+
+    def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
+        """Return a whole file as memory, which the host reads; few plugins read it well."""
+        return region_of(uri, self.read_file(uri))
+
+    # -- writing ------------------------------------------------------------------------------
 
     def new_writable_file(self, uri: str) -> WritableFile:
         """Create a file, or empty an existing one."""
-        return super().new_writable_file(self._writable(uri))
+        return self._remembered(Store.new_writable_file(self, self._writable(uri)))
 
     def new_appendable_file(self, uri: str) -> WritableFile:
-        """Open a file for writing at its end."""
-        return super().new_appendable_file(self._writable(uri))
-
-    def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
-        """Return a whole file as memory; an empty file is rejected as in any other filesystem."""
-        if not self._found_file("new_read_only_memory_region_from_file", uri).length:
-            raise empty_region(uri)
-        return super().new_read_only_memory_region_from_file(uri)
+        """Open a file for writing at its end: it is stored again, with its old content first."""
+        if not self.path_exists(self._writable(uri)):
+            return self.new_writable_file(uri)
+        writer = self._held_writer(uri, is_torn=True)
+        read_all(Location(self, uri), writer.append, block=_BLOCK)
+        writer.begin_with_held()
+        return writer
 
     def _writable(self, uri: str) -> str:
         """Return a URI for writing; reject one that can only be a directory, without a request."""
-        if uri.endswith("/") or depth_of(uri) <= self.workarounds.root_depth:
+        if uri.endswith("/") or depth_of(uri) <= self.root_depth:
             raise self._refused("new_writable_file", uri, "a file needs a name")
         self._forget(uri)
         return uri
+
+    def _held_writer(self, uri: str, *, is_torn: bool = False) -> HeldWriter:
+        """Return a writer that stores the whole file when it is closed."""
+        create = stored_by(lambda: Store.new_writable_file(self, uri))
+        writer = HeldWriter(uri, create, is_torn=is_torn)
+        self._unclosed.add(writer)
+        return writer
+
+    def _remembered(self, writer: WritableFile) -> WritableFile:
+        """Return a writer, which `close` of the filesystem closes if nobody does before."""
+        self._unclosed.add(writer)
+        return writer
+
+    # -- lifetime -----------------------------------------------------------------------------
+
+    def _close_writers(self, failures: list[ModularTFError]) -> None:
+        super()._close_writers(failures)
+        for writer in self._unclosed.all():
+            with collected(failures):
+                end(writer)
+
+    def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
+        """Drop the parent's files; see `PluginFilesystem`."""
+        self._unclosed = LiveObjects()
+        super().after_fork_in_child(reinitialise=reinitialise)
+
+
+def store_uri(uri: str) -> str:
+    """Return a URI without trailing slashes; the URI of a root ends with one slash."""
+    scheme, host, path = parse_uri(uri)
+    return create_uri(scheme, host, path.rstrip("/") or "/")
+
+
+def depth_of(uri: str) -> int:
+    """Return how many levels a URI's path has."""
+    return len([level for level in parse_uri(uri).path.split("/") if level])
