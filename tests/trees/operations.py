@@ -264,7 +264,9 @@ def _wrong(before: World, step: Step, ok: bool, after: World, *, keyed: bool) ->
         if nothing and source and not (amount == "file" and step.way.startswith("fsspec")):
             yield f"succeeded with nothing: {source!r} is not there"
         if targets:
-            wanted: Mapping[str, str | None] = behind if follows else moved
+            wanted: Mapping[str, str | None] = behind
+            if not follows:  # a link is moved as a link, or as the file that it leads to
+                wanted = {rest: _followed(before[at], source + rest) for rest in moved}
             if not any(_has_arrived(after[to], one, wanted, moved) for one in targets):
                 yield f"did not arrive in silence: not all of {wanted} is at one of {targets}"
     elif _is_plain(before, step, source, keyed=keyed):

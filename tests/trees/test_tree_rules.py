@@ -368,6 +368,14 @@ def test_a_link_is_moved_by_itself(store, way):
     assert store.files() == {"e/link": f"{LINK}../out", "out/f": "kept", "e/x": "x"}
 
 
+@rows(ALL, ("way", [*verbs.MOVES_FILE, *verbs.COPIES_FILE]))
+def test_a_file_is_not_lost_at_the_name_of_its_directory(store, way):
+    store.fill({"t/d/x": "precious", "other": "o"})
+    run(way, store, store.uri("t/d/x"), store.uri("t/d"))
+
+    assert "precious" in store.files().values()
+
+
 # ---- keys that are no paths ----
 
 KEYS = {
