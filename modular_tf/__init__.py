@@ -37,11 +37,10 @@ if TYPE_CHECKING:
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.child_names import IncompleteListingWarning
-    from modular_tf.filesystem.configuration import Option
+    from modular_tf.filesystem.configuration import Option, Transaction
     from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
-    from modular_tf.filesystem.transactions import Transaction
     from modular_tf.headers import include_directory
     from modular_tf.isolation.worker_records import WorkerRecord
     from modular_tf.kernel.op import Op
@@ -127,7 +126,7 @@ _ORIGINS = {
     "State": "modular_tf.service.report",
     "Stream": "modular_tf.device.streams.stream",
     "Timer": "modular_tf.device.streams.timer",
-    "Transaction": "modular_tf.filesystem.transactions",
+    "Transaction": "modular_tf.filesystem.configuration",
     "TrustPolicy": "modular_tf.discovery.trust.policy",
     "Twin": "modular_tf.discovery.candidate",
     "UnifiedMemory": "modular_tf.device.memory.device_memory",

@@ -38,6 +38,8 @@ from modular_tf.redaction import redacted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from typing_extensions import Self
+
 __all__ = [
     "AbortedError",
     "AlreadyExistsError",
@@ -105,6 +107,11 @@ class ModularTFError(Exception):
         self.undeleted: tuple[int, int] | None = None
         if isinstance(self, OSError):
             _describe(self, self.default_errno, message, path)
+
+    @classmethod
+    def of(cls, operation: str, path: str, text: str, *, plugin: str | None = None) -> Self:
+        """Return the error of an operation on a path; its message begins with both."""
+        return cls(f"{operation} {path!r}: {text}", plugin=plugin, path=path, operation=operation)
 
     def __str__(self) -> str:
         return self.message

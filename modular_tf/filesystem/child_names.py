@@ -114,12 +114,7 @@ def reported_listing(fs: Filesystem, uri: str, *, with_statistics: bool = False)
 
 def incomplete(uri: str, left_out: Iterable[str], plugin: str | None = None) -> DataLossError:
     """Return the error that says what of a directory was left out."""
-    return DataLossError(
-        f"get_children {uri!r}: {'; '.join(left_out)}",
-        plugin=plugin,
-        path=uri,
-        operation="get_children",
-    )
+    return DataLossError.of("get_children", uri, f"{'; '.join(left_out)}", plugin=plugin)
 
 
 def clean_names(names: Iterable[str], *, plugin: str, uri: str) -> list[str]:
@@ -134,11 +129,11 @@ def clean_names(names: Iterable[str], *, plugin: str, uri: str) -> list[str]:
     for name in names:
         child = name.removesuffix("/")
         if not _is_name(child):
-            raise InternalError(
-                f"get_children {uri!r}: {plugin} gave the name {name!r}, which no child can have",
+            raise InternalError.of(
+                "get_children",
+                uri,
+                f"{plugin} gave the name {name!r}, which no child can have",
                 plugin=plugin,
-                path=uri,
-                operation="get_children",
             )
         cleaned.add(child)
     return sorted(cleaned)

@@ -81,11 +81,10 @@ class RangeReader(RandomAccessFile):
             with translated_errors("read", self.uri):
                 data = memoryview(fetch(offset, offset + wanted)).cast("B")
             if data.nbytes != wanted:
-                raise DataLossError(
-                    f"read {self.uri!r}: expected {wanted} bytes at {offset}, found {data.nbytes};"
-                    " open it again",
-                    path=self.uri,
-                    operation="read",
+                raise DataLossError.of(
+                    "read",
+                    self.uri,
+                    f"expected {wanted} bytes at {offset}, found {data.nbytes}; open it again",
                 )
             view[:wanted] = data
         return wanted

@@ -41,9 +41,7 @@ if TYPE_CHECKING:
 
 def wrong_kind(operation: str, uri: str, kind: str) -> FailedPreconditionError:
     """Return the error for a path that is of another kind than an operation needs."""
-    return FailedPreconditionError(
-        f"{operation} {uri!r}: it is {kind}", path=uri, operation=operation
-    )
+    return FailedPreconditionError.of(operation, uri, f"it is {kind}")
 
 
 _PIECE = 8 << 20

@@ -1,4 +1,4 @@
-"""Options of a filesystem (`TF_Filesystem_Option`), as Python values."""
+"""Options of a filesystem (`TF_Filesystem_Option`) as Python values, and its transactions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from modular_tf.native.strings import encode, read_string
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from modular_tf.filesystem.filesystem import Filesystem
 
 _INTEGER, _REAL, _BUFFER = 0, 1, 2
 OptionValue = int | float | bytes
@@ -122,3 +124,20 @@ def _tag_of(option: Option) -> int:
     if kinds == {bytes}:
         return _BUFFER
     raise TypeError(f"option {option.name!r}: values must be all numbers or all bytes: {kinds}")
+
+
+class Transaction:
+    """A plugin's transaction token, which only its own filesystem understands.
+
+    The token belongs to the plugin and ends with `end_transaction`, or with the worker process
+    in which that runs.
+
+    Attributes:
+        filesystem: Where it came from.
+    """
+
+    __slots__ = ("filesystem", "token")
+
+    def __init__(self, filesystem: Filesystem, token: Any) -> None:
+        self.filesystem = filesystem
+        self.token = token

@@ -2,7 +2,7 @@
 
 A filesystem of a C plugin, of a Python object and of fsspec are subclasses. An operation that a
 subclass does not have is what a NULL slot is to TensorFlow: some have a default built from
-others (`modular_tf.filesystem.defaults`), the rest raise `UnimplementedError`.
+others, the rest raise `UnimplementedError`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,23 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
-from modular_tf.errors import UnimplementedError
-from modular_tf.filesystem import defaults, trees
+from modular_tf.errors import (
+    FailedPreconditionError,
+    ModularTFError,
+    NotFoundError,
+    UnimplementedError,
+)
+from modular_tf.filesystem import trees
 from modular_tf.filesystem.child_names import Listing
 from modular_tf.filesystem.copying import copy_through
 from modular_tf.filesystem.files import read_rest
-from modular_tf.filesystem.location import TWO_PATH_OPERATIONS, skip_same_file
+from modular_tf.filesystem.location import (
+    TWO_PATH_OPERATIONS,
+    Overlap,
+    is_link,
+    overlap,
+    skip_same_file,
+)
 from modular_tf.filesystem.readahead import FIRST_BLOCK, FetchTimes, read_ahead
 from modular_tf.filesystem.uri import clean_path, parse_uri
 
@@ -25,15 +36,13 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from modular_tf.errors import NotFoundError
-    from modular_tf.filesystem.configuration import Option
+    from modular_tf.filesystem.configuration import Option, Transaction
     from modular_tf.filesystem.files import (
         RandomAccessFile,
         ReadOnlyMemoryRegion,
         WritableFile,
     )
     from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
-    from modular_tf.filesystem.transactions import Transaction
     from modular_tf.filesystem.writer_streams import StreamWriter, TextWriter
 
 
@@ -200,7 +209,21 @@ class Filesystem:
 
         The default refuses a directory as target (`FailedPreconditionError`).
         """
-        defaults.rename_file(self, source, target)
+        text = None
+        with suppress(ModularTFError):
+            if self.is_directory(target):
+                text = f"the target {target!r} is a directory; name the file within it"
+        if is_link(self, target) and overlap((self, source), (self, target)) is Overlap.SAME:
+            text = f"{target!r} is a link to it; remove the link first"
+        if text is not None:
+            raise FailedPreconditionError(
+                f"rename_file {source!r}: {text}",
+                plugin=self.plugin,
+                path=target,
+                operation="rename_file",
+            )
+        self.copy_file(source, target)  # not atomic: a failure after it leaves both
+        self.delete_file(source)
 
     @skip_same_file
     def copy_file(self, source: str, target: str) -> None:
@@ -245,7 +268,11 @@ class Filesystem:
 
     def get_file_size(self, uri: str) -> int:
         """Return a file's length in bytes; a directory has none (`FailedPreconditionError`)."""
-        return defaults.get_file_size(self, uri)
+        statistics = self.stat(uri)
+        if statistics.is_directory:
+            text = "it is a directory"
+            raise FailedPreconditionError.of("get_file_size", uri, text, plugin=self.plugin)
+        return statistics.length
 
     def get_children(self, uri: str) -> list[str]:
         """Return the names in a directory, sorted, without `/`.
@@ -369,7 +396,7 @@ class Filesystem:
 
     def decode_transaction_token(self, transaction: Transaction) -> str:
         """Return a description of a transaction; by default its token and its owner."""
-        return defaults.transaction_text(transaction)
+        return f"token {transaction.token!r}, owner {transaction.filesystem!r}"
 
     def get_filesystem_configuration(self) -> list[Option]:
         """Return the options that can be set; none by default (header's default)."""
@@ -377,16 +404,29 @@ class Filesystem:
 
     def set_filesystem_configuration(self, options: Iterable[Option]) -> None:
         """Set the given options; `NotFoundError` where none can be set, as by default."""
-        names = [option.name for option in options]
-        raise defaults.no_options(self, "set_filesystem_configuration", names)
+        raise self._no_options("set_filesystem_configuration", options)
 
     def get_filesystem_configuration_option(self, key: str) -> Option:
         """Return the option with a key."""
-        return defaults.configuration_option(self, key)
+        for option in self.get_filesystem_configuration():
+            if option.name == key:
+                return option
+        operation = "get_filesystem_configuration_option"
+        text = f"{operation}: {self.plugin} has no option {key!r}"
+        raise NotFoundError(text, plugin=self.plugin, operation=operation)
 
     def set_filesystem_configuration_option(self, option: Option) -> None:
         """Set the given option; `NotFoundError` where none can be set, as by default."""
-        raise defaults.no_options(self, "set_filesystem_configuration_option", [option.name])
+        raise self._no_options("set_filesystem_configuration_option", [option])
+
+    def _no_options(self, operation: str, options: Iterable[Option]) -> NotFoundError:
+        asked = ", ".join(repr(option.name) for option in options) or "none"
+        return NotFoundError(
+            f"{operation}: {self.plugin} has no options that can be set for {self.scheme!r}"
+            f" (asked for: {asked})",
+            plugin=self.plugin,
+            operation=operation,
+        )
 
     def get_filesystem_configuration_keys(self) -> list[str]:
         """Return the names of the options.

@@ -154,12 +154,12 @@ class FsspecOps(ClientOps):
             if not appends:
                 raise
             if self._has_file(path):
-                raise UnimplementedError(
-                    f"new_appendable_file {uri!r}: {type(self.fs).__name__} cannot append to a file"
+                raise UnimplementedError.of(
+                    "new_appendable_file",
+                    uri,
+                    f"{type(self.fs).__name__} cannot append to a file"
                     f" ({error}); write another file, or register an obstore store or a filesystem"
                     " of pyarrow.fs, whose files are written anew to append to them",
-                    path=uri,
-                    operation="new_appendable_file",
                 ) from error
             file = self.fs.open(path, "wb")
         return FsspecWritableFile(file, uri)

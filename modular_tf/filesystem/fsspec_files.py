@@ -87,11 +87,10 @@ class FsspecRandomAccessFile(RandomAccessFile):
             DataLossError: It is something else.
         """
         if len(data) != self._size:
-            raise DataLossError(
-                f"read {self.uri!r}: expected at most the file's {self._size} bytes, found"
-                f" {len(data)}; open it again",
-                path=self.uri,
-                operation="read",
+            raise DataLossError.of(
+                "read",
+                self.uri,
+                f"expected at most the file's {self._size} bytes, found {len(data)}; open it again",
             )
         return self._keep(data)
 

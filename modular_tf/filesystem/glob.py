@@ -33,11 +33,8 @@ def require_plain_host(fs: Filesystem, pattern: str) -> None:
         InvalidArgumentError: A glob character stands in the scheme or host.
     """
     if has_magic(parse_uri(pattern).host):
-        raise InvalidArgumentError(
-            f"get_matching_paths {pattern!r}: wildcards may stand in the path only",
-            plugin=fs.plugin,
-            path=pattern,
-            operation="get_matching_paths",
+        raise InvalidArgumentError.of(
+            "get_matching_paths", pattern, "wildcards may stand in the path only", plugin=fs.plugin
         )
 
 

@@ -218,8 +218,6 @@ def _temporary_file(uri: str) -> FileIO:
     try:
         return TemporaryFile(buffering=0)
     except OSError as error:
-        raise ResourceExhaustedError(
-            f"new_writable_file {uri!r}: no temporary file holds what is written: {error}",
-            path=uri,
-            operation="new_writable_file",
+        raise ResourceExhaustedError.of(
+            "new_writable_file", uri, f"no temporary file holds what is written: {error}"
         ) from error

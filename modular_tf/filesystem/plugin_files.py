@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.concurrency.threads import TimedWork
 from modular_tf.errors import (
     ClosedError,
@@ -15,7 +17,6 @@ from modular_tf.errors import (
 )
 from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
 from modular_tf.filesystem.scheme import is_of_this_machine
-from modular_tf.filesystem.worker_limits import with_limits
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.interruptible import Release, opened
 from modular_tf.native.status import take_error
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+    from modular_tf.loading.filesystem_tables import FilesystemTables
 
 _COUNT = ffi.typeof("int64_t *")
 _FILE_READ = ffi.typeof("mtf_file_read *")
@@ -42,6 +44,9 @@ _SMALLEST_PRIVATE_BYTES = 2
 _HUGE_PAGES_FROM = 1 << 22
 _BROUGHT_AT_ONCE = 1 << 22  # bytes of pages, after which an interrupt is seen
 _MOST_BROUGHT = 1 << 26  # which takes less time than a store to answer
+
+# As the C library says EACCES and EPERM.
+_REFUSED = re.compile("permission denied|operation not permitted", re.IGNORECASE)
 
 
 def fresh_bytes(n: int) -> tuple[bytes, memoryview]:
@@ -146,17 +151,13 @@ class PluginRandomAccessFile(RandomAccessFile):
         return self._reader
 
     def _impossible(self, offset: int, n: int) -> InvalidArgumentError:
-        return InvalidArgumentError(
-            f"read {self.uri!r}: no file has {n} bytes at {offset}", path=self.uri, operation="read"
-        )
+        return InvalidArgumentError.of("read", self.uri, f"no file has {n} bytes at {offset}")
 
     def _too_much(self, n: int) -> ResourceExhaustedError:
-        return ResourceExhaustedError(
-            f"read {self.uri!r}: no memory for {n} bytes", path=self.uri, operation="read"
-        )
+        return ResourceExhaustedError.of("read", self.uri, f"no memory for {n} bytes")
 
     def _failed(self, error: Any, operation: str) -> ModularTFError:
-        return _failed(self._filesystem, error, self.uri, operation)
+        return failed(self._filesystem, error, self.uri, operation)
 
 
 def open_reader(filesystem: PluginFilesystem, handle: Any, uri: str) -> PluginRandomAccessFile:
@@ -164,7 +165,7 @@ def open_reader(filesystem: PluginFilesystem, handle: Any, uri: str) -> PluginRa
     place = _new(_READER)
     error, reader, owner = opened(_RELEASE_READER, place, _open_reader, handle, encode(uri), place)
     if error:
-        raise _failed(filesystem, error, uri, "new_random_access_file")
+        raise failed(filesystem, error, uri, "new_random_access_file")
     return PluginRandomAccessFile(filesystem, uri, reader, owner)
 
 
@@ -181,7 +182,7 @@ def read_first(
         _read_small_file, handle, encode(uri), first, size, done, place,
     )  # fmt: skip
     if error:
-        raise _failed(filesystem, error, uri, decode(ffi.string(done.operation)))
+        raise failed(filesystem, error, uri, decode(ffi.string(done.operation)))
     if reader is None:
         return first[: done.count], None
     return first, PluginRandomAccessFile(filesystem, uri, reader, owner)
@@ -283,12 +284,12 @@ class PluginWritableFile(WritableFile):
     def require_uninterrupted(self, operation: str) -> None:
         """Refuse to a signal handler what would wait for the call that it interrupted."""
         if self._writer is not None and lib.mtf_writer_is_interrupted(self._writer):
-            raise FailedPreconditionError(
-                f"{operation} {self.uri!r}: the file is in use by a call of this thread, which a"
+            raise FailedPreconditionError.of(
+                operation,
+                self.uri,
+                "the file is in use by a call of this thread, which a"
                 " signal handler has interrupted; use it when the handler has returned",
                 plugin=self._filesystem.plugin,
-                path=self.uri,
-                operation=operation,
             )
 
     def _may_be_interrupted(self) -> bool:
@@ -327,7 +328,7 @@ class PluginWritableFile(WritableFile):
 
     def _check(self, error: Any, operation: str) -> None:
         if error:
-            raise _failed(self._filesystem, error, self.uri, operation)
+            raise failed(self._filesystem, error, self.uri, operation)
 
 
 def store_aside(aside: TimedWork, store: Callable[[], object], uri: str) -> None:
@@ -381,9 +382,34 @@ class PluginReadOnlyMemoryRegion(ReadOnlyMemoryRegion):
         self._region = None
 
 
-def _failed(filesystem: PluginFilesystem, error: Any, uri: str, operation: str) -> ModularTFError:
+def failed(
+    filesystem: PluginFilesystem, error: Any, uri: str | None, operation: str
+) -> ModularTFError:
+    """Return the exception for an error of the core, which it frees."""
     failure = take_error(error, plugin=filesystem.plugin, path=uri, operation=operation)
     return with_limits(failure, filesystem.tables)
+
+
+def with_limits(error: ModularTFError, tables: FilesystemTables) -> ModularTFError:
+    """Return an error that tells what its worker is restricted to, where that may be the cause.
+
+    A store refuses by a code of the same kind, in words of its own.
+    """
+    if tables.place is None:
+        return error
+    is_denied = error.code is Code.PERMISSION_DENIED and is_of_this_machine(tables.scheme)
+    if not is_denied and not _REFUSED.search(error.message):
+        return error
+    why = tables.place.worker.why_refused()
+    if not why or error.rule is not None:
+        return error
+    return type(error)(
+        f"{error.message}; {why}",
+        code=error.code,
+        plugin=error.plugin,
+        path=error.path,
+        operation=error.operation,
+    )
 
 
 def _bytes_of(data: Buffer, *, writable: bool) -> Any:

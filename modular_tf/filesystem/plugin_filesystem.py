@@ -7,16 +7,25 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.errors import ModularTFError, collected
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    ModularTFError,
+    collected,
+)
 from modular_tf.filesystem.child_names import clean_names
+from modular_tf.filesystem.configuration import Option, OptionsForC, Transaction, option_from_c
 from modular_tf.filesystem.files import SHORT_FILE, read_on
+from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.plugin_files import (
     PluginReadOnlyMemoryRegion,
     PluginWritableFile,
+    failed,
     open_reader,
     read_first,
+    with_limits,
 )
-from modular_tf.filesystem.plugin_settings import PluginSettings
 from modular_tf.filesystem.scheme import is_of_this_machine
 from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
 from modular_tf.filesystem.writer_streams import OpenWriters
@@ -24,18 +33,17 @@ from modular_tf.native._dlpack import stat_path
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.interruptible import Release, address_of, opened
 from modular_tf.native.plugin_names import named
-from modular_tf.native.status import check
+from modular_tf.native.status import check, failure_unless
 from modular_tf.native.strings import decode, decode_pointer, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from modular_tf.filesystem.files import (
         RandomAccessFile,
         ReadOnlyMemoryRegion,
         WritableFile,
     )
-    from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.filesystem.writer_streams import StreamWriter, TextWriter
     from modular_tf.loading.filesystem_tables import FilesystemTables
 
@@ -54,7 +62,7 @@ _NOT_FOUND, _UNIMPLEMENTED = int(Code.NOT_FOUND), int(Code.UNIMPLEMENTED)
 _GRACE_AT_EXIT_S = 0.05
 
 
-class PluginFilesystem(PluginSettings):
+class PluginFilesystem(Filesystem):
     """One scheme of a loaded plugin. [any thread]
 
     Construction calls the plugin's `init`.
@@ -74,6 +82,7 @@ class PluginFilesystem(PluginSettings):
     def __init__(self, tables: FilesystemTables, plugin: str, *, share_init: bool = False) -> None:
         super().__init__(tables.scheme, plugin)
         self.tables = tables
+        self._setting = ForkLock()  # what is kept is what the plugin was told last
         self._writers = OpenWriters()
         self._failures: list[ModularTFError] = []  # of a close that was interrupted, as are these
         self._close_results: list[Any] = []
@@ -100,13 +109,28 @@ class PluginFilesystem(PluginSettings):
         """The core's `mtf_filesystem`, as long as this object lives."""
         return self._handle
 
-    def _default_or_raise(
-        self, error: Any, operation: str, path: str, default: Callable[[], Any]
-    ) -> Any:
-        """Run the host's default for an operation that the plugin does not implement."""
-        if failure := self._failure_unless(_UNIMPLEMENTED, error, operation, path):
-            raise failure
-        return default()
+    def _failed(self, error: Any, operation: str, path: str | None = None) -> ModularTFError:
+        return failed(self, error, path, operation)
+
+    def _check(self, error: Any, operation: str, path: str | None = None) -> None:
+        if error:
+            raise failed(self, error, path, operation)
+
+    def _is_code(self, code: int, error: Any, operation: str, path: str | None = None) -> bool:
+        """Return whether a call failed by a code that is an answer, and not at all; raise others.
+
+        True for the code, False for no error.
+        """
+        if not error:
+            return False
+        failure = failure_unless(error, code, plugin=self.plugin, path=path, operation=operation)
+        if failure is not None:
+            raise with_limits(failure, self.tables)
+        return True
+
+    def _is_implemented(self, error: Any, operation: str, path: str | None = None) -> bool:
+        """Return whether the plugin has an operation that was called; raise any other failure."""
+        return not self._is_code(_UNIMPLEMENTED, error, operation, path)
 
     # -- opening ------------------------------------------------------------------------------
 
@@ -162,54 +186,46 @@ class PluginFilesystem(PluginSettings):
 
     def create_dir(self, uri: str) -> None:
         """Create one directory; its parent must exist."""
-        error = lib.mtf_create_dir(self._handle, encode(uri))
-        if error:
-            raise self._failed(error, "create_dir", uri)
+        self._check(lib.mtf_create_dir(self._handle, encode(uri)), "create_dir", uri)
 
     def recursively_create_dir(self, uri: str) -> None:
         """Create a directory and whatever parents are missing."""
         error = lib.mtf_recursively_create_dir(self._handle, encode(uri))
-        if error:
-            default = super().recursively_create_dir
-            self._default_or_raise(error, "recursively_create_dir", uri, lambda: default(uri))
+        if not self._is_implemented(error, "recursively_create_dir", uri):
+            super().recursively_create_dir(uri)
 
     def delete_file(self, uri: str) -> None:
         """Delete one file."""
-        error = lib.mtf_delete_file(self._handle, encode(uri))
-        if error:
-            raise self._failed(error, "delete_file", uri)
+        self._check(lib.mtf_delete_file(self._handle, encode(uri)), "delete_file", uri)
 
     def delete_dir(self, uri: str) -> None:
         """Delete one empty directory."""
-        error = lib.mtf_delete_dir(self._handle, encode(uri))
-        if error:
-            raise self._failed(error, "delete_dir", uri)
+        self._check(lib.mtf_delete_dir(self._handle, encode(uri)), "delete_dir", uri)
 
     def delete_recursively(self, uri: str) -> DeletedCounts:
         """Delete a directory with all that is in it."""
         files, dirs = _new("uint64_t *"), _new("uint64_t *")
         error = lib.mtf_delete_recursively(self._handle, encode(uri), files, dirs)
-        if error:
-            failure = self._failure_unless(_UNIMPLEMENTED, error, "delete_recursively", uri)
-            if failure is None:
-                return super().delete_recursively(uri)
+        try:
+            is_implemented = self._is_implemented(error, "delete_recursively", uri)
+        except ModularTFError as failure:
             failure.undeleted = DeletedCounts(int(files[0]), int(dirs[0]))
-            raise failure
+            raise
+        if not is_implemented:
+            return super().delete_recursively(uri)
         return DeletedCounts(int(files[0]), int(dirs[0]))
 
     def rename_file(self, source: str, target: str) -> None:
         """Move a file, replacing an existing target file."""
         error = lib.mtf_rename_file(self._handle, encode(source), encode(target))
-        if error:
-            default = super().rename_file
-            self._default_or_raise(error, "rename_file", source, lambda: default(source, target))
+        if not self._is_implemented(error, "rename_file", source):
+            super().rename_file(source, target)
 
     def copy_file(self, source: str, target: str) -> None:
         """Copy a file."""
         error = lib.mtf_copy_file(self._handle, encode(source), encode(target))
-        if error:
-            default = super().copy_file
-            self._default_or_raise(error, "copy_file", source, lambda: default(source, target))
+        if not self._is_implemented(error, "copy_file", source):
+            super().copy_file(source, target)
 
     def renames_files(self) -> bool:
         """Return whether the plugin has an operation for it."""
@@ -220,11 +236,7 @@ class PluginFilesystem(PluginSettings):
     def path_exists(self, uri: str) -> bool:
         """Return whether a file or directory exists."""
         error = _path_exists(self._handle, encode(uri))
-        if not error:
-            return True
-        if failure := self._failure_unless(_NOT_FOUND, error, "path_exists", uri):
-            raise failure
-        return False
+        return not error or not self._is_code(_NOT_FOUND, error, "path_exists", uri)
 
     def paths_exist(self, uris: Sequence[str]) -> list[bool]:
         """Return `path_exists` of each URI."""
@@ -236,16 +248,15 @@ class PluginFilesystem(PluginSettings):
             self._handle, _new("char *[]", encoded), len(uris), errors, every
         )
         exist = [not error for error in errors]
-        failures = [
-            self._failure_unless(_NOT_FOUND, error, "paths_exist", uri)
-            for error, uri in zip(errors, uris, strict=True)
-            if error
-        ]
+        failures: list[ModularTFError] = []
+        for error, uri in zip(errors, uris, strict=True):  # each is freed
+            with collected(failures):
+                self._is_code(_NOT_FOUND, error, "paths_exist", uri)
         check(failed, plugin=self.plugin, operation="paths_exist")
         if not every[0] and all(exist):
             return super().paths_exist(uris)  # it says that some are missing, and not which
-        for failure in filter(None, failures):
-            raise failure
+        if failures:
+            raise failures[0]
         return exist
 
     def stat(self, uri: str) -> FileStatistics:
@@ -261,23 +272,22 @@ class PluginFilesystem(PluginSettings):
             return super().is_directory(uri)
         result = _new("int *")
         error = lib.mtf_is_directory(self._handle, encode(uri), result)
-        if not error:
-            return bool(result[0])
-        failure = self._failure_unless(_UNIMPLEMENTED, error, "is_directory", uri)
-        if failure is None:
-            return super().is_directory(uri)
-        # A file may be answered by FAILED_PRECONDITION, but so may a path below a file.
-        if failure.code is Code.FAILED_PRECONDITION and self.path_exists(uri):
-            return False
-        raise failure
+        try:
+            if not self._is_implemented(error, "is_directory", uri):
+                return super().is_directory(uri)
+        except FailedPreconditionError:
+            # A file may be answered by this, but so may a path below a file.
+            if self.path_exists(uri):
+                return False
+            raise
+        return bool(result[0])
 
     def get_file_size(self, uri: str) -> int:
         """Return a file's length in bytes."""
         size = _new("int64_t *")
         error = lib.mtf_get_file_size(self._handle, encode(uri), size)
-        if error:
-            default = super().get_file_size
-            return int(self._default_or_raise(error, "get_file_size", uri, lambda: default(uri)))
+        if not self._is_implemented(error, "get_file_size", uri):
+            return super().get_file_size(uri)
         return int(size[0])
 
     def get_children(self, uri: str) -> list[str]:
@@ -287,9 +297,7 @@ class PluginFilesystem(PluginSettings):
     def listed_names(self, uri: str) -> list[str]:
         """Return the names in a directory as the plugin gives them, which may be nonsense."""
         names = _new("mtf_strings *")
-        error = lib.mtf_get_children(self._handle, encode(uri), names)
-        if error:
-            raise self._failed(error, "get_children", uri)
+        self._check(lib.mtf_get_children(self._handle, encode(uri), names), "get_children", uri)
         return _take_strings(names)
 
     def get_matching_paths(self, pattern: str) -> list[str]:
@@ -299,27 +307,16 @@ class PluginFilesystem(PluginSettings):
         require_plain_host(self, pattern)
         paths = _new("mtf_strings *")
         error = lib.mtf_get_matching_paths(self._handle, encode(pattern), paths)
-        if error:
-            default = super().get_matching_paths
-            found: list[str] = self._default_or_raise(
-                error, "get_matching_paths", pattern, lambda: default(pattern)
-            )
-            return found
+        if not self._is_implemented(error, "get_matching_paths", pattern):
+            return super().get_matching_paths(pattern)
         return sorted(set(_take_strings(paths)))
 
     def translate_name(self, uri: str) -> str:
         """Return the name by which the plugin knows the URI."""
         name = _new("char **")
-        check(
-            lib.mtf_translate_name(self._handle, encode(uri), name),
-            plugin=self.plugin,
-            path=uri,
-            operation="translate_name",
-        )
-        try:
-            return decode_pointer(name[0]) or ""
-        finally:
-            lib.mtf_string_free(name[0])
+        error = lib.mtf_translate_name(self._handle, encode(uri), name)
+        check(error, plugin=self.plugin, path=uri, operation="translate_name")
+        return _take_string(name[0])
 
     def name_in_store(self, uri: str) -> str:
         """Return the name that the plugin is given: without one of its own, by the default."""
@@ -343,6 +340,99 @@ class PluginFilesystem(PluginSettings):
     def flush_caches(self) -> None:
         """Call the plugin's own; nothing where it has none."""
         check(lib.mtf_flush_caches(self._handle), plugin=self.plugin, operation="flush_caches")
+
+    # -- transactions ---------------------------------------------------------------------------
+
+    def _transaction(self, operation: str, *uri: str) -> Transaction:
+        """Return what one of three operations starts or finds."""
+        token = _new("void **")
+        call = getattr(lib, f"mtf_{operation}")
+        self._check(call(self._handle, *map(encode, uri), token), operation, *uri)
+        return Transaction(self, token[0])
+
+    def start_transaction(self) -> Transaction:
+        """Start a transaction."""
+        return self._transaction("start_transaction")
+
+    def get_transaction_for_path(self, uri: str) -> Transaction:
+        """Return the transaction that a path is part of."""
+        return self._transaction("get_transaction_for_path", uri)
+
+    def get_or_start_transaction_for_path(self, uri: str) -> Transaction:
+        """Return the transaction that a path is part of, a new one where there is none."""
+        return self._transaction("get_or_start_transaction_for_path", uri)
+
+    def end_transaction(self, transaction: Transaction) -> None:
+        """End a transaction."""
+        token, transaction.token = self._token(transaction), None
+        self._check(lib.mtf_end_transaction(self._handle, token), "end_transaction")
+
+    def add_to_transaction(self, uri: str, transaction: Transaction) -> None:
+        """Add a path to a transaction."""
+        error = lib.mtf_add_to_transaction(self._handle, encode(uri), self._token(transaction))
+        self._check(error, "add_to_transaction", uri)
+
+    def decode_transaction_token(self, transaction: Transaction) -> str:
+        """Return a description of a transaction; by default its token and its owner."""
+        token, text = self._token(transaction), _new("char **")
+        error = lib.mtf_decode_transaction_token(self._handle, token, text)
+        self._check(error, "decode_transaction_token")
+        return _take_string(text[0])
+
+    def _token(self, transaction: Transaction) -> Any:
+        if transaction.filesystem is not self or transaction.token is None:
+            raise InvalidArgumentError(
+                f"the transaction has ended or is not of {self.scheme!r}", plugin=self.plugin
+            )
+        return transaction.token
+
+    # -- configuration ------------------------------------------------------------------------
+
+    def get_filesystem_configuration(self) -> list[Option]:
+        """Return the options that can be set; none where the plugin has none."""
+        options, count = _new("mtf_option **"), _new("int *")
+        error = lib.mtf_get_configuration(self._handle, options, count)
+        if not self._is_implemented(error, "get_filesystem_configuration"):
+            return []
+        try:
+            return [option_from_c(options[0][i], self.plugin) for i in range(count[0])]
+        finally:
+            lib.mtf_options_free(self._handle, options[0], count[0])
+
+    def set_filesystem_configuration(self, options: Iterable[Option]) -> None:
+        """Set the given options; `NotFoundError` where the plugin has none that can be set."""
+        listed = list(options)
+        given = OptionsForC(listed)
+        with self._setting:
+            error = lib.mtf_set_configuration(self._handle, given.array, given.count)
+            if not self._is_implemented(error, "set_filesystem_configuration"):
+                super().set_filesystem_configuration(listed)
+            self._keep(listed, is_single=False)
+
+    def get_filesystem_configuration_option(self, key: str) -> Option:
+        """Return the option with a key."""
+        option = _new("mtf_option **")
+        error = lib.mtf_get_configuration_option(self._handle, encode(key), option)
+        if not self._is_implemented(error, "get_filesystem_configuration_option"):
+            return super().get_filesystem_configuration_option(key)
+        try:
+            return option_from_c(option[0][0], self.plugin)
+        finally:
+            lib.mtf_options_free(self._handle, option[0], 1)
+
+    def set_filesystem_configuration_option(self, option: Option) -> None:
+        """Set the given option; `NotFoundError` where the plugin has none that can be set."""
+        given = OptionsForC([option])
+        with self._setting:
+            error = lib.mtf_set_configuration_option(self._handle, given.array)
+            if not self._is_implemented(error, "set_filesystem_configuration_option"):
+                super().set_filesystem_configuration_option(option)
+            self._keep([option], is_single=True)
+
+    def _keep(self, options: list[Option], *, is_single: bool) -> None:
+        place = self.tables.place
+        if place is not None:
+            place.worker.keep_options(place.number, options, is_single=is_single)
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -396,6 +486,14 @@ class PluginFilesystem(PluginSettings):
             plugin=self.plugin,
             operation="init",
         )
+
+
+def _take_string(text: Any) -> str:
+    """Copy a string that the core made and free it."""
+    try:
+        return decode_pointer(text) or ""
+    finally:
+        lib.mtf_string_free(text)
 
 
 def _take_strings(strings: Any) -> list[str]:

@@ -155,12 +155,11 @@ def _clean_statistics(found: dict[str, Any], *, plugin: str, uri: str) -> dict[s
     statistics = {one: found[one if one in found else f"{one}/"] for one in names}
     for name, given in statistics.items():
         if not isinstance(given, FileStatistics):
-            raise InternalError(
-                f"get_children_statistics {uri!r}: {plugin} gave no FileStatistics of {name!r},"
-                f" but {given!r:.200}",
+            raise InternalError.of(
+                "get_children_statistics",
+                uri,
+                f"{plugin} gave no FileStatistics of {name!r}, but {given!r:.200}",
                 plugin=plugin,
-                path=uri,
-                operation="get_children_statistics",
             )
     return statistics
 

@@ -240,9 +240,7 @@ def _open_binary(filesystem: Filesystem, uri: str, action: str, buffer_size: int
         writer = filesystem.new_appendable_file(uri)
     else:
         if action == "x" and filesystem.path_exists(uri):
-            raise AlreadyExistsError(
-                f"open {uri!r}: it exists", plugin=filesystem.plugin, path=uri, operation="open"
-            )
+            raise AlreadyExistsError.of("open", uri, "it exists", plugin=filesystem.plugin)
         writer = filesystem.new_writable_file(uri)
     if not buffer_size:
         return WriterStream(writer, position, f"{action}b")

@@ -146,11 +146,11 @@ class WriterStream(_Stream, io.RawIOBase):
         if self.failure is None:
             self.failure = error
             if not isinstance(error, Exception):
-                self.failure = AbortedError(
-                    f"append {self.file.uri!r}: a write was interrupted, and how much of it has"
+                self.failure = AbortedError.of(
+                    "append",
+                    self.file.uri,
+                    "a write was interrupted, and how much of it has"
                     " arrived is unknown; write the file again",
-                    path=self.file.uri,
-                    operation="append",
                 )
 
     def tell(self) -> int:

@@ -11,7 +11,7 @@ from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.errors import ModularTFError
 from modular_tf.events.delivery import delivers_at_end
-from modular_tf.filesystem.deferred import DeferredFilesystem
+from modular_tf.filesystem.registry import DeferredFilesystem
 from modular_tf.rules import Violation
 from modular_tf.rules.mapping import OFFER_UNCHANGED
 from modular_tf.rules.shortage import raise_shortage

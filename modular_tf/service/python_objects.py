@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import AlreadyExistsError
 from modular_tf.events.delivery import delivers_at_end
-from modular_tf.filesystem.deferred import DeferredFilesystem, MadeOnce
-from modular_tf.filesystem.registry import SchemeRegistration
+from modular_tf.filesystem.registry import DeferredFilesystem, MadeOnce, SchemeRegistration
 from modular_tf.rules.filesystem import scheme_configured, scheme_pinned, scheme_reserved
 from modular_tf.service.configured_filesystems import make_configured
 from modular_tf.service.outcome import Outcome, lost_schemes, state_of, without

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.errors import ModularTFError, collected
-from modular_tf.filesystem.deferred import DeferredFilesystem
-from modular_tf.filesystem.registry import SchemeRegistration
+from modular_tf.filesystem.registry import DeferredFilesystem, SchemeRegistration
 from modular_tf.rules import Violation
 from modular_tf.rules.filesystem import (
     scheme_configured,

@@ -12,7 +12,7 @@ from modular_tf.errors import (
     unexpected,
 )
 from modular_tf.events.delivery import delivers_at_end
-from modular_tf.filesystem.deferred import DeferredFilesystem
+from modular_tf.filesystem.registry import DeferredFilesystem
 from modular_tf.filesystem.scheme import scheme_of
 from modular_tf.loading.known_packages import package_for
 from modular_tf.service.configured_filesystems import foreseen_problem

@@ -8,9 +8,8 @@ from modular_tf.abi.layouts import FILESYSTEM_OPS
 from modular_tf.check.rules import all_rules
 from modular_tf.cli.plugin_tables import HOST_DEFAULTS
 from modular_tf.errors import UnimplementedError
-from modular_tf.filesystem.configuration import Option
+from modular_tf.filesystem.configuration import Option, Transaction
 from modular_tf.filesystem.filesystem import Filesystem
-from modular_tf.filesystem.transactions import Transaction
 
 
 def test_inspect_shows_what_the_bytes_say(mtf):

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.errors import NotFoundError, UnimplementedError
-from modular_tf.filesystem.configuration import Option
-from modular_tf.filesystem.transactions import Transaction
+from modular_tf.filesystem.configuration import Option, Transaction
 from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 from tests.fixtures.compiler import compile_object, link_library

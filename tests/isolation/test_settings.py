@@ -21,8 +21,7 @@ from modular_tf.errors import (
     NotFoundError,
     UnavailableError,
 )
-from modular_tf.filesystem.configuration import Option
-from modular_tf.filesystem.transactions import Transaction
+from modular_tf.filesystem.configuration import Option, Transaction
 from modular_tf.isolation.set_options import SetOptions
 from modular_tf.native.ffi import ffi
 from modular_tf.service.configuration import Config

@@ -32,7 +32,7 @@ _DEFAULTS: Mapping[str, tuple[str, ...]] = {
     "get_filesystem_configuration_option": (),
 }
 """For each slot with a default what that asks for, which may have a default in turn
-(`modular_tf.filesystem.defaults`)."""
+(`modular_tf.filesystem.filesystem`)."""
 
 
 def has_slot(tables: FilesystemTables, name: str) -> bool:

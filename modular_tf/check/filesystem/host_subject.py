@@ -20,9 +20,8 @@ from modular_tf.errors import ModularTFError, NotFoundError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from modular_tf.filesystem.configuration import Option
+    from modular_tf.filesystem.configuration import Option, Transaction
     from modular_tf.filesystem.filesystem import Filesystem
-    from modular_tf.filesystem.transactions import Transaction
     from modular_tf.loading.filesystem_tables import FilesystemTables
 
 
