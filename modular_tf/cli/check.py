@@ -1,146 +1,268 @@
-"""Check whether plugins conform to the interfaces that they implement.
-
-Each check has the id of a rule, which messages of the loader, `why` and the documentation share.
-Levels: 1 it loads, 2 it registers, 3 it works, 4 it is robust, 5 it survives random sequences and
-faults. Exit status: 0 all that was checked conforms, 1 something does not, 3 nothing was checked,
-130 it was interrupted, or ended by SIGTERM as `timeout` sends it: the report has what was known.
-"""
+"""`modular-tf check`: the conformance of plugins."""
 
 from __future__ import annotations
 
 import os
 import secrets
-from argparse import ArgumentTypeError
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from modular_tf.check.candidates import candidates_of
+from modular_tf.check.conformance import check_plugins
+from modular_tf.check.expectation import Blocked
+from modular_tf.check.limits import Limits
+from modular_tf.check.outcome import BAD
+from modular_tf.check.planning import number_of_checks
+from modular_tf.check.report.json_report import read_report
+from modular_tf.check.sanitizer_runtime import looks_for_leaks
+from modular_tf.check.settings import decided, find_settings, on_prepared_files
+from modular_tf.check.settings_file import value_of
+from modular_tf.cli.check_report import CUT_SHORT, output_is_taken, write
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import message_of, report_error, report_problems
+from modular_tf.cli.frame import argument, command
 from modular_tf.cli.interrupts import terminate_as_interrupt
+from modular_tf.cli.progress_line import ProgressLine
+from modular_tf.cli.text import printable
+from modular_tf.cli.words import FILE, FOLDER, PLUGIN, URI
 from modular_tf.errors import ConfigError
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from types import TracebackType
 
+    from typing_extensions import Self
+
+    from modular_tf.check.outcome import Outcome
+    from modular_tf.check.planning import PluginPlan
     from modular_tf.check.report.report import Report
     from modular_tf.check.settings import CheckSettings
     from modular_tf.cli.printer import Printer
+    from modular_tf.cli.words import GlobalOptions
 
 _SEED_BITS = 31
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Add the options of this verb."""
-    parser.add_argument("targets", metavar="PLUGIN", nargs="*", help="a library, or a folder")
-    parser.add_argument("--level", type=int, metavar="N", help="up to which level, 1 to 5")
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="NAME",
-        help="an id, whatever its level, or a group or glob, up to the level; may be repeated",
-    )  # fmt: skip
-    parser.add_argument(
-        "--skip", action="append", default=[], metavar="NAME", help="likewise, what to leave out"
-    )
-    parser.add_argument(
-        "--profile", metavar="NAME",
-        help="the kind of store: hierarchical, object-store, read-only, or one of the settings'",
-    )  # fmt: skip
-    parser.add_argument("--root", metavar="URI", help="where files may be made and removed")
-    parser.add_argument(
-        "--prepared", action="store_true",
-        help="the root holds what --write-files wrote; nothing is made there",
-    )  # fmt: skip
-    parser.add_argument(
-        "--write-files", metavar="FOLDER",
-        help="write the files that a store is checked on which cannot be written to; try nothing",
-    )  # fmt: skip
-    parser.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", type=_option,
-        help="one of [options] of the settings file, as TOML; may be repeated",
-    )  # fmt: skip
-    parser.add_argument(
-        "--settings", metavar="FILE",
-        help="instead of the nearest one above the libraries, or above the working directory",
-    )  # fmt: skip
-    parser.add_argument("--seed", type=int, help="repeat what an earlier run did at random")
-    parser.add_argument(
-        "--patience", type=_factor, default=1.0, metavar="X",
-        help="wait X times as long as usual before a check counts as hung",
-    )  # fmt: skip
-    parser.add_argument("--jobs", "-j", type=_count, metavar="N", help="processes at a time")
-    parser.add_argument(
-        "--replay", metavar="WORD",
-        help="perform the sequence that a report names, in this process, as for a debugger",
-    )  # fmt: skip
-    parser.add_argument("--list", action="store_true", help="list the checks, and try none")
-    _add_reports(parser)
-
-
-def _add_reports(parser: ArgumentParser) -> None:
-    """Add the options that say where the results go."""
-    parser.add_argument(
-        "--junit", metavar="FILE", help="also write JUnit XML (- is standard output)"
-    )
-    parser.add_argument(
-        "--write-json", metavar="FILE", help="also write the JSON report (- is standard output)"
-    )
-    parser.add_argument(
-        "--html", metavar="FILE",
-        help="also write a page for browsers, which says with --compare what changed (- likewise)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--badge", metavar="FILE",
-        help="also write an SVG with the verdict and the level that is reached (- likewise)",
-    )  # fmt: skip
-    parser.add_argument("--compare", metavar="FILE", help="report what changed since a JSON report")
-    parser.add_argument(
-        "--annotations", choices=("github",), help="also write lines that a CI service shows"
-    )
-
-
-def execute(options: Namespace, printer: Printer) -> Exit:
-    """Run `modular-tf check` and return its exit status."""
+def _option(text: str) -> tuple[str, Any]:
+    """Return name and value of an option of checks."""
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE")
     try:
-        settings = _settings(options)
-        if options.write_files is not None:
-            return _write_files(options.write_files, settings)
-        if options.list:
-            return _list(settings, printer)
-        if options.replay is not None:
-            from modular_tf.cli import check_replay  # noqa: PLC0415  (as rarely as it is wanted)
+        return name.strip(), value_of(value)
+    except ValueError as error:
+        message = f"{text!r}: the value is no TOML, in which a string has quotes: {error}"
+        raise click.BadParameter(message) from None
 
-            return check_replay.execute(options.replay, _targets(options), settings, printer)
-        return _check(options, settings, printer)
+
+def _factor(text: str) -> float:
+    """Return a finite number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise click.BadParameter(f"{text!r} is no number above 0")
+    return value
+
+
+@command(calls_plugins=False)
+@argument("targets", type=PLUGIN, nargs=-1, help="a library, or a folder")
+@click.option("--level", type=int, metavar="N", help="up to which level, 1 to 5")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    help="an id, whatever its level, or a group or glob, up to the level; may be repeated",
+)
+@click.option("--skip", multiple=True, metavar="NAME", help="likewise, what to leave out")
+@click.option(
+    "--profile",
+    metavar="NAME",
+    help="the kind of store: hierarchical, object-store, read-only, or one of the settings'",
+)
+@click.option("--root", type=URI, help="where files may be made and removed")
+@click.option(
+    "--prepared",
+    is_flag=True,
+    help="the root holds what --write-files wrote; nothing is made there",
+)
+@click.option(
+    "--write-files",
+    type=FOLDER,
+    help="write the files that a store is checked on which cannot be written to; try nothing",
+)
+@click.option(
+    "--option",
+    multiple=True,
+    metavar="NAME=VALUE",
+    type=_option,
+    help="one of [options] of the settings file, as TOML; may be repeated",
+)
+@click.option(
+    "--settings",
+    type=FILE,
+    help="instead of the nearest one above the libraries, or above the working directory",
+)
+@click.option("--seed", type=int, metavar="N", help="repeat what an earlier run did at random")
+@click.option(
+    "--patience",
+    type=_factor,
+    default=1.0,
+    metavar="X",
+    help="wait X times as long as usual before a check counts as hung",
+)
+@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="processes at a time")
+@click.option(
+    "--replay",
+    metavar="WORD",
+    help="perform the sequence that a report names, in this process, as for a debugger",
+)
+@click.option("--list", "is_list", is_flag=True, help="list the checks, and try none")
+@click.option("--junit", type=FILE, help="also write JUnit XML (- is standard output)")
+@click.option("--write-json", type=FILE, help="also write the JSON report (- is standard output)")
+@click.option(
+    "--html",
+    type=FILE,
+    help="also write a page for browsers, which says with --compare what changed (- likewise)",
+)
+@click.option(
+    "--badge",
+    type=FILE,
+    help="also write an SVG with the verdict and the level that is reached (- likewise)",
+)
+@click.option("--compare", type=FILE, help="report what changed since a JSON report")
+@click.option(
+    "--annotations", type=click.Choice(["github"]), help="also write lines that a CI service shows"
+)  # fmt: skip
+def check(
+    options: GlobalOptions,
+    printer: Printer,
+    *,
+    targets: tuple[str, ...],
+    write_files: str | None,
+    is_list: bool,
+    replay: str | None,
+    **values: Any,
+) -> Exit:
+    """Check whether plugins conform to the interfaces that they implement.
+
+    Each check has the id of a rule, which messages of the loader, `why` and the documentation
+    share. Levels: 1 it loads, 2 it registers, 3 it works, 4 it is robust, 5 it survives random
+    sequences and faults. Exit status: 0 all that was checked conforms, 1 something does not, 3
+    nothing was checked, 130 it was interrupted, or ended by SIGTERM as `timeout` sends it: the
+    report has what was known.
+    """
+    plugins = [*targets, *options.plugin, *options.plugin_dir]
+    try:
+        settings = _settings(plugins, values)
+        if write_files is not None:
+            from modular_tf.check.filesystem.prepared_files import write_prepared_files  # noqa: PLC0415
+
+            write_prepared_files(write_files, {**settings.profile.options, **settings.options})
+            return Exit.DONE
+        if is_list:
+            return _list(settings, printer)
+        if not plugins:
+            report_error("name a library, a folder, or a plugin that `modular-tf list` shows")
+            return Exit.USAGE
+        if replay is not None:
+            return _replay(replay, plugins, settings, printer)
+        return _check(plugins, settings, values, printer, verbose=options.verbose > 0)
     except ConfigError as error:  # what was asked for makes no sense; nothing was checked
         report_error(message_of(error))
         return Exit.USAGE
 
 
-def _write_files(folder: str, settings: CheckSettings) -> Exit:
-    from modular_tf.check.filesystem.prepared_files import write_prepared_files  # noqa: PLC0415
+def _settings(plugins: list[str], values: dict[str, Any]) -> CheckSettings:
+    """Return the settings: of the command line, and of the nearest file above the libraries.
 
-    try:
-        write_prepared_files(folder, {**settings.profile.options, **settings.options})
-    except OSError as error:
-        report_error(message_of(error))
-        return Exit.NO
-    return Exit.DONE
+    Raises:
+        ConfigError: The libraries have several such files.
+    """
+    folders = [
+        it if os.path.isdir(it) else os.path.dirname(it) for it in plugins if os.path.lexists(it)
+    ]
+    found = sorted({path for path in map(find_settings, folders) if path is not None})
+    if len(found) > 1 and not values["settings"]:
+        raise ConfigError(
+            f"what is checked has settings files of its own: {' and '.join(found)}; check each "
+            "library by itself, or name one file with --settings"
+        )
+    settings = decided(
+        os.getcwd(),
+        path=values["settings"] or next(iter(found), None),
+        profile=values["profile"],
+        level=values["level"],
+        root=values["root"],
+        options=dict(values["option"]),
+    )
+    if values["prepared"]:
+        settings = on_prepared_files(settings)
+    return replace(
+        settings,
+        only=values["only"] or settings.only,
+        skip=(*settings.skip, *values["skip"]),
+    )
 
 
-def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exit:
-    from modular_tf.check.sanitizer_runtime import looks_for_leaks  # noqa: PLC0415
-    from modular_tf.cli import check_report  # noqa: PLC0415  (for runs that come to one)
+def _list(settings: CheckSettings, printer: Printer) -> Exit:
+    from modular_tf.check.profile import profile_names  # noqa: PLC0415
+    from modular_tf.check.selection import selected  # noqa: PLC0415
 
+    checks = [
+        {
+            "id": check.id,
+            "kind": check.kind,
+            "group": check.group,
+            "level": int(check.level),
+            "severity": check.rule.severity.value,
+            "requirement": check.rule.requirement,
+            "source": check.rule.source,
+        }
+        for check in selected(settings, ("filesystem", "device", "kernel"))
+    ]
+    columns = ("id", "kind", "group", "level", "severity", "requirement")
+    printer.show("checks", checks, columns, profiles=profile_names())
+    return Exit.DONE if checks else Exit.NOTHING
+
+
+def _check(
+    plugins: list[str],
+    settings: CheckSettings,
+    values: dict[str, Any],
+    printer: Printer,
+    *,
+    verbose: bool,
+) -> Exit:
     if looks_for_leaks(os.environ):
         report_error(
             "a sanitizer will look for leaks at the end of this process, find Python's, and change "
             "the exit status; ASAN_OPTIONS=detect_leaks=0 keeps it from that"
         )
-    check_report.output_is_taken(options)  # before anything is checked, which may take long
-    before = check_report.earlier(options.compare)
-    report = _run(options, settings)
-    check_report.write(report, options, printer, before)
+    files = {name: values[name] for name in ("junit", "write_json", "html", "badge")}
+    output_is_taken(files, json=printer.json)  # before anything is checked, which may take long
+    before = None if values["compare"] is None else read_report(values["compare"])
+    candidates, problems = candidates_of(plugins)
+    report_problems(problems)
+    seed = secrets.randbits(_SEED_BITS) if values["seed"] is None else values["seed"]
+    with CheckProgress() as progress, terminate_as_interrupt():
+        report = check_plugins(
+            candidates,
+            settings,
+            seed=seed,
+            limits=Limits(patience=values["patience"], jobs=values["jobs"]),
+            tell=progress.tell,
+        )
+    write(report, files, printer, before, verbose=verbose, annotations=values["annotations"])
+    return _exit_code(report)
+
+
+def _exit_code(report: Report) -> Exit:
     if report.interrupted:
-        report_error(check_report.CUT_SHORT)
+        report_error(CUT_SHORT)
         return Exit.INTERRUPTED
     for fault in report.faults:
         report_error(f"internal error of modular-tf: {fault}")
@@ -152,137 +274,67 @@ def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exi
     return Exit.DONE if report.conforms else Exit.NO
 
 
-def _targets(options: Namespace) -> list[str]:
-    targets = [*options.targets, *options.plugin, *options.plugin_dir]
-    if not targets:
-        raise ConfigError("name a library, a folder, or a plugin that `modular-tf list` shows")
-    return targets
+class CheckProgress:
+    """Counts outcomes, and shows them on a terminal."""
 
+    def __init__(self) -> None:
+        self._done: dict[str, int] = {}
+        self._bad = 0
+        self._line = ProgressLine()
 
-def _run(options: Namespace, settings: CheckSettings) -> Report:
-    from modular_tf.check.candidates import candidates_of  # noqa: PLC0415
-    from modular_tf.check.conformance import check_plugins  # noqa: PLC0415
-    from modular_tf.check.limits import Limits  # noqa: PLC0415
-    from modular_tf.cli.check_progress import CheckProgress  # noqa: PLC0415
-
-    candidates, problems = candidates_of(_targets(options))
-    report_problems(problems)
-    seed = secrets.randbits(_SEED_BITS) if options.seed is None else options.seed
-    with CheckProgress() as progress, terminate_as_interrupt():
-        return check_plugins(
-            candidates,
-            settings,
-            seed=seed,
-            limits=Limits(patience=options.patience, jobs=options.jobs),
-            tell=progress.tell,
+    def tell(self, plan: PluginPlan, outcome: Outcome) -> None:
+        """Count one more outcome."""
+        done = self._done[plan.path] = self._done.get(plan.path, 0) + 1
+        self._bad += outcome.verdict in BAD
+        self._line.show(
+            lambda _: (
+                f"{plan.name}: {done} of {number_of_checks(plan)}, {self._bad} bad, "
+                f"last {outcome.check_id}"
+            )
         )
 
+    def __enter__(self) -> Self:
+        return self
 
-def _settings(options: Namespace) -> CheckSettings:
-    from modular_tf.check.settings import decided, on_prepared_files  # noqa: PLC0415
-
-    settings = decided(
-        os.getcwd(),
-        path=options.settings or _settings_above(options),
-        profile=options.profile,
-        level=options.level,
-        root=options.root,
-        options=dict(options.option),
-    )
-    if options.prepared:
-        settings = on_prepared_files(settings)
-    return replace(
-        settings,
-        only=tuple(options.only) or settings.only,
-        skip=(*settings.skip, *options.skip),
-    )
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._line.wipe()
 
 
-def _settings_above(options: Namespace) -> str | None:
-    """Return the nearest settings file above the libraries that are checked, None for none.
+def _replay(token: str, plugins: list[str], settings: CheckSettings, printer: Printer) -> Exit:
+    """Perform a random sequence in this process; each call is written before it is made.
 
     Raises:
-        ConfigError: They have several.
+        ConfigError: The token is none, or not one library is named.
     """
-    from modular_tf.check.settings import find_settings  # noqa: PLC0415
+    from modular_tf.check.sequences.program import Replay  # noqa: PLC0415  (rarely wanted)
+    from modular_tf.check.sequences.replaying import replay  # noqa: PLC0415
+    from modular_tf.discovery.linking.host_exports import host_exports  # noqa: PLC0415
+    from modular_tf.discovery.probe import probe  # noqa: PLC0415
 
-    targets = (*options.targets, *options.plugin, *options.plugin_dir)
-    folders = [
-        it if os.path.isdir(it) else os.path.dirname(it) for it in targets if os.path.lexists(it)
-    ]
-    found = sorted({path for path in map(find_settings, folders) if path is not None})
-    if len(found) > 1:
-        raise ConfigError(
-            f"what is checked has settings files of its own: {' and '.join(found)}; check each "
-            "library by itself, or name one file with --settings"
-        )
-    return found[0] if found else None
+    def write_call(call: str) -> None:
+        sys.stderr.write(printable(call) + "\n")
+        sys.stderr.flush()
 
-
-def _list(settings: CheckSettings, printer: Printer) -> Exit:
-    from modular_tf.check.profile import profile_names  # noqa: PLC0415
-    from modular_tf.check.selection import selected  # noqa: PLC0415
-
-    checks = selected(settings, ("filesystem", "device", "kernel"))
+    found = Replay.from_token(token)
+    candidates, _ = candidates_of(plugins)
+    if len(candidates) != 1:
+        raise ConfigError(f"--replay works on one library, found {len(candidates)}")
+    library = probe(candidates[0], host_exports())
+    try:
+        failure = replay(found, library, settings, write_call)
+    except Blocked as blocked:
+        report_error(str(blocked))
+        return Exit.NOTHING
     if printer.json:
-        printer.json_object(
-            profiles=profile_names(),
-            checks=[
-                {
-                    "id": check.id,
-                    "kind": check.kind,
-                    "group": check.group,
-                    "level": int(check.level),
-                    "severity": check.rule.severity.value,
-                    "requirement": check.rule.requirement,
-                    "source": check.rule.source,
-                }
-                for check in checks
-            ],
-        )
+        printer.json_object(failure=None if failure is None else failure.as_dict())
+    elif failure is None:
+        printer.line(f"nothing is wrong in these {len(found.program.steps)} steps")
     else:
-        headers = ("id", "kind", "group", "level", "severity", "requirement")
-        printer.table(
-            headers,
-            [
-                (c.id, c.kind, c.group, int(c.level), c.rule.severity.value, c.rule.requirement)
-                for c in checks
-            ],
-        )
-    return Exit.DONE if checks else Exit.NOTHING
-
-
-def _option(text: str) -> tuple[str, Any]:
-    """Return name and value of an option of checks, for argparse."""
-    name, separator, value = text.partition("=")
-    if not separator:
-        raise ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    from modular_tf.check.settings_file import value_of  # noqa: PLC0415  (rarely wanted)
-
-    try:
-        return name.strip(), value_of(value)
-    except ValueError as error:
-        message = f"{text!r}: the value is no TOML, in which a string has quotes: {error}"
-        raise ArgumentTypeError(message) from None
-
-
-def _count(text: str) -> int:
-    """Return a whole number from 1 on, for argparse."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise ArgumentTypeError(f"{text!r} is no whole number from 1 on")
-    return value
-
-
-def _factor(text: str) -> float:
-    """Return a finite number above 0, for argparse."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise ArgumentTypeError(f"{text!r} is no number above 0")
-    return value
+        printer.line(failure.message)
+        printer.facts({"expected": failure.expected, "found": failure.found})
+    return Exit.DONE if failure is None else Exit.NO

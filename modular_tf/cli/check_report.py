@@ -1,8 +1,10 @@
-"""Writing the report of a run of checks, in all requested forms."""
+"""The report of a run of checks, in all requested forms."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import secrets
 import sys
 from contextlib import contextmanager
@@ -12,7 +14,7 @@ from modular_tf.check.report.annotations import github_annotations
 from modular_tf.check.report.badge import badge
 from modular_tf.check.report.comparison import compare
 from modular_tf.check.report.html_page import html_page
-from modular_tf.check.report.json_report import SCHEMA_VERSION, as_json, read_report
+from modular_tf.check.report.json_report import SCHEMA_VERSION, as_json
 from modular_tf.check.report.junit import junit
 from modular_tf.check.report.text import (
     comparison_lines,
@@ -20,8 +22,7 @@ from modular_tf.check.report.text import (
     summary_line,
     total_line,
 )
-from modular_tf.cli.check_lines import CheckLines
-from modular_tf.cli.text import printable
+from modular_tf.cli.text import has_colour, printable
 from modular_tf.errors import ConfigError
 from modular_tf.service.kept.storage.output_file import (
     STANDARD_OUTPUT,
@@ -30,37 +31,43 @@ from modular_tf.service.kept.storage.output_file import (
 )
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import TextIO
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from modular_tf.check.report.report import Report
     from modular_tf.cli.printer import Printer
 
-
 CUT_SHORT = "the run was ended by a signal: the report has what was known by then"
-_FILES = ("junit", "write_json", "html", "badge")
+
+_RED, _GREEN, _YELLOW, _CYAN = "1;31", "32", "33", "36"
+_STYLES = (
+    (re.compile(r"^(?:CRASHED|EXITED|FAILED|HUNG|worse)\b"), _RED),
+    (re.compile(r"^(?:WARNED|blocked)\b"), _YELLOW),
+    (re.compile(r"^(?:better|passed)\b"), _GREEN),
+    (re.compile(r"^    [a-z ]{4,8}:(?= )"), _CYAN),
+    (re.compile(r"(?<=: )conforms(?=; )"), _GREEN),
+    (re.compile(r"(?<=: )does not conform(?=[;,] )"), _RED),
+    (re.compile(r"(?<=: )is not known to conform(?=[;,] )"), _YELLOW),
+)
+_LABEL = re.compile(r"^ {4}[a-z ]{4,8}: +")
+_COMMAND = "    again:"  # stays in one line, so that it can be copied
+_CELLS = re.compile(r"\S {3,}\S")
+_LEAST_COLUMNS = 40
+_FURTHER_IN = 4
 
 
-def earlier(path: str | None) -> Report | None:
-    """Return the report to compare with, None where none is named.
-
-    Raises:
-        ConfigError: The file is no such report.
-    """
-    return None if path is None else read_report(path)
-
-
-def output_is_taken(options: Namespace) -> bool:
+def output_is_taken(files: Mapping[str, str | None], *, json: bool) -> bool:
     """Return whether a file of the report goes to standard output.
+
+    Args:
+        files: By the names of the options, None for a form that is not wanted.
+        json: Whether the one JSON object of the command goes there.
 
     Raises:
         ConfigError: Two are to go there.
         OSError: A file is to go where none can be written.
     """
-    files = {f"--{name.replace('_', '-')}": getattr(options, name) for name in _FILES}
-    wanted = [name for name, path in files.items() if path == STANDARD_OUTPUT]
-    if options.json:
+    wanted = [f"--{name.replace('_', '-')}" for name in files if files[name] == STANDARD_OUTPUT]
+    if json:
         wanted.append("--json")
     if len(wanted) > 1:
         raise ConfigError(f"only one of {' and '.join(wanted)} can go to standard output")
@@ -69,33 +76,44 @@ def output_is_taken(options: Namespace) -> bool:
     return bool(wanted)
 
 
-def write(report: Report, options: Namespace, printer: Printer, before: Report | None) -> None:
+def write(
+    report: Report,
+    files: Mapping[str, str | None],
+    printer: Printer,
+    before: Report | None,
+    *,
+    verbose: bool,
+    annotations: str | None,
+) -> None:
     """Write a report to the files that were named, and to standard output if that is free.
 
     Args:
-        report: What the run came to.
-        options: Of the command.
+        report: The result of the run.
+        files: By the names of the options: "junit", "write_json", "html", "badge".
         printer: Of the command.
         before: The report to compare with, None for none.
+        verbose: Whether the text has all checks.
+        annotations: The CI service that shows lines of the report, None for none.
     """
-    is_taken = output_is_taken(options)
+    is_taken = output_is_taken(files, json=printer.json)
     forms: Mapping[str, Callable[[], bytes]] = {
         "junit": lambda: junit(report),
         "write_json": lambda: _json(report),
         "html": lambda: html_page(report, before),
         "badge": lambda: badge(report),
     }
-    for name in _FILES:
-        if (path := getattr(options, name)) is not None:
-            write_output(path, forms[name]())
+    for name, form in forms.items():
+        if (path := files[name]) is not None:
+            write_output(path, form())
     if printer.json:
         compared = {} if before is None else {"since": compare(before, report).as_dict()}
         printer.json_object(**as_json(report), **compared)
     elif not is_taken:
-        with _no_commands(options):
-            _write_text(report, printer, before, verbose=options.verbose > 0)
-    if options.annotations == "github":
-        _annotate(report, sys.stderr if is_taken else sys.stdout)
+        with _no_commands(is_wanted=annotations is not None):
+            _write_text(report, printer, before, verbose=verbose)
+    if annotations == "github":  # a CI service reads them on either stream
+        stream = sys.stderr if is_taken else sys.stdout
+        stream.writelines(printable(line) + "\n" for line in github_annotations(report))
 
 
 def _json(report: Report) -> bytes:
@@ -103,23 +121,10 @@ def _json(report: Report) -> bytes:
     return json.dumps(values, indent=1).encode("utf-8") + b"\n"
 
 
-def _write_text(report: Report, printer: Printer, before: Report | None, *, verbose: bool) -> None:
-    lines = CheckLines(printer)
-    for plugin in report.plugins:
-        lines.write((*plugin_lines(plugin, verbose=verbose), ""))
-    if before is not None:
-        lines.write(comparison_lines(compare(before, report)))
-    lines.write(summary_line(plugin) for plugin in report.plugins)
-    if len(report.plugins) > 1:
-        lines.write([total_line(report)])
-    if report.interrupted:
-        lines.write([CUT_SHORT])
-
-
 @contextmanager
-def _no_commands(options: Namespace) -> Iterator[None]:
+def _no_commands(*, is_wanted: bool) -> Iterator[None]:
     """Let GitHub obey no line of the text in the block: some are what a plugin has written."""
-    if options.annotations is None:
+    if not is_wanted:
         yield
         return
     token = secrets.token_hex(16)
@@ -128,6 +133,64 @@ def _no_commands(options: Namespace) -> Iterator[None]:
     sys.stdout.write(f"::{token}::\n")
 
 
-def _annotate(report: Report, stream: TextIO) -> None:
-    """Write annotations; a CI service reads them on either stream."""
-    stream.writelines(printable(line) + "\n" for line in github_annotations(report))
+def _write_text(report: Report, printer: Printer, before: Report | None, *, verbose: bool) -> None:
+    for plugin in report.plugins:
+        _write_lines(printer, (*plugin_lines(plugin, verbose=verbose), ""))
+    if before is not None:
+        _write_lines(printer, comparison_lines(compare(before, report)))
+    _write_lines(printer, (summary_line(plugin) for plugin in report.plugins))
+    if len(report.plugins) > 1:
+        _write_lines(printer, [total_line(report)])
+    if report.interrupted:
+        _write_lines(printer, [CUT_SHORT])
+
+
+def _write_lines(printer: Printer, lines: Iterable[str]) -> None:
+    """Write lines: broken at words for a terminal, with colours unless the user wants none.
+
+    Pipes and files get the lines as they are.
+    """
+    coloured_lines = has_colour(os.environ, terminal=printer.terminal)
+    if not printer.terminal and not coloured_lines:
+        for line in lines:
+            printer.line(line)
+        return
+    from shutil import get_terminal_size  # noqa: PLC0415  (for terminals only)
+
+    columns = max(get_terminal_size().columns, _LEAST_COLUMNS)
+    for line in map(printable, lines):
+        shown = broken_at_words(line, columns) if printer.terminal else [line]
+        if coloured_lines and shown:
+            shown[0] = coloured(shown[0])
+        sys.stdout.write("".join(f"{each}\n" for each in shown or [""]))
+
+
+def coloured(line: str) -> str:
+    """Return a line whose verdict or label has its colour."""
+    for pattern, style in _STYLES:
+        if pattern.search(line):
+            return pattern.sub(lambda found: f"\x1b[{style}m{found[0]}\x1b[0m", line, count=1)  # noqa: B023
+    return line
+
+
+def broken_at_words(line: str, columns: int) -> list[str]:
+    """Return a line as lines that fit, which begin below its text.
+
+    A word that does not fit stays whole, and so do commands and rows of tables: what is copied
+    from the terminal is what was written.
+    """
+    label = _LABEL.match(line)
+    begin = len(line) - len(line.lstrip()) if label is None else label.end()
+    is_row = _CELLS.search(line, begin) is not None
+    if len(line) <= columns or line.startswith(_COMMAND) or is_row:
+        return [line]
+    from textwrap import wrap  # noqa: PLC0415  (for terminals only)
+
+    return wrap(
+        line[begin:],
+        columns,
+        initial_indent=line[:begin],
+        subsequent_indent=" " * (begin or _FURTHER_IN),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

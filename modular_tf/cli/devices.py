@@ -1,20 +1,18 @@
-"""List the devices that plugins offer, or try what works on them.
-
-What a plugin does not answer within the time limit is reported as failed. `--smoke` tries each
-device in processes of its own, by checks of the conformance kit.
-"""
+"""`modular-tf devices`: the devices that plugins offer, and what works on them."""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
-from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import report_error
-from modular_tf.cli.list_plugins import reason_line
+from modular_tf.cli.frame import argument, command
+from modular_tf.cli.plugins import reason_line
 from modular_tf.cli.session import session
 from modular_tf.cli.text import size
 from modular_tf.concurrency.threads import start_thread
@@ -23,84 +21,87 @@ from modular_tf.errors import NotFoundError
 from modular_tf.service.report import State
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from modular_tf.cli.device_smoke import Tried
     from modular_tf.cli.printer import Printer
+    from modular_tf.cli.words import GlobalOptions
     from modular_tf.device.device import Device
     from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
 
-_SHOWN = (
-    "name", "platform", "priority", "plugin", "hardware_name", "vendor", "memory", "streams",
-)  # fmt: skip
 _KNOWN = ("name", "device_type", "platform", "ordinal", "priority", "plugin")
 _ASKED = (
     "hardware_name", "vendor", "pci_bus_id", "numa_node", "memory_bandwidth", "gflops",
     "memory_free", "memory_total", "streams",
 )  # fmt: skip
-_TRIED = ("name", "check", "outcome", "ms", "message")
 _SECONDS = 60.0
 _SILENCE_S = 2.0
 """How long a person is left without a message."""
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Add the options of this verb."""
-    parser.add_argument(
-        "device", nargs="?", help="only devices of this type (GPU), or the one of this name (GPU:0)"
-    )
-    parser.add_argument(
-        "--smoke", action="store_true",
-        help="try memory, copies, fills, an event, a timer and a callback on each device; "
-        "the exit code is 1 if one fails",
-    )  # fmt: skip
-    parser.add_argument(
-        "--timeout", metavar="SECONDS", type=seconds, default=_SECONDS,
-        help=f"how long a device may take for one answer (default {_SECONDS:g})",
-    )  # fmt: skip
-
-
 def seconds(text: str) -> float:
-    """Read a time limit, as argparse wants it."""
+    """Return a time limit in seconds.
+
+    Raises:
+        click.BadParameter: It is none.
+    """
     try:
         value = float(text)
     except ValueError:
         value = 0.0
     if not 0 < value <= threading.TIMEOUT_MAX:
-        raise ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+        raise click.BadParameter(f"{text!r} is no number of seconds above 0")
     return value
 
 
-def execute(options: Namespace, printer: Printer) -> Exit:
-    """Run `modular-tf devices` and return its exit status."""
-    if options.smoke:
+@command()
+@argument(
+    "wish",
+    metavar="[DEVICE]",
+    required=False,
+    help="only devices of this type (GPU), or the one of this name (GPU:0)",
+)
+@click.option(
+    "--smoke",
+    is_flag=True,
+    help="try memory, copies, fills, an event, a timer and a callback on each device; "
+    "the exit code is 1 if one fails",
+)
+@click.option(
+    "--timeout", metavar="SECONDS", type=seconds, default=_SECONDS,
+    help=f"how long a device may take for one answer (default {_SECONDS:g})",
+)  # fmt: skip
+def devices(
+    options: GlobalOptions, printer: Printer, *, wish: str | None, smoke: bool, timeout: float
+) -> Exit:
+    """List the devices that plugins offer, or try what works on them.
+
+    What a plugin does not answer within the time limit is reported as failed. `--smoke` tries each
+    device in processes of its own, by checks of the conformance kit.
+    """
+    if smoke:
         import modular_tf.cli.device_smoke  # noqa: F401, PLC0415  (fails here without the kit)
-    details = Details(options.timeout)
+    details = Details(timeout)
     with session(options) as service:
         try:
             # Printed before the service is closed: what failed may fail once more there.
-            code = _show(service, options, printer, details)
+            found = _wanted(service, wish)
+            if smoke:
+                code = _try_all(service, found, timeout, printer, details)
+            else:
+                code = _list(found, printer, details)
+            absent = _report_missing(service)
+            if not found:
+                report_error(_none_found(service, wish))
+                code = Exit.NOTHING
+            elif smoke and absent:  # their devices were not tried: this is no success
+                code = Exit.NO
         except KeyboardInterrupt:
             details.leave_if_stuck(Exit.INTERRUPTED)
             raise
         details.leave_if_stuck(code)
     return code
-
-
-def _show(service: PluginService, options: Namespace, printer: Printer, details: Details) -> Exit:
-    devices = _wanted(service, options.device)
-    if options.smoke:
-        code = _try_all(service, devices, options.timeout, printer, details)
-    else:
-        code = _list(devices, printer, details)
-    absent = _report_missing(service)
-    if not devices:
-        report_error(_none_found(service, options.device))
-        return Exit.NOTHING
-    # The devices of a plugin that has none were not tried: this is no success.
-    return Exit.NO if options.smoke and absent else code
 
 
 def _wanted(service: PluginService, wish: str | None) -> list[Device]:
@@ -183,22 +184,21 @@ def without_details(device: Device, why: str) -> dict[str, Any]:
 
 def _list(devices: Sequence[Device], printer: Printer, details: Details) -> Exit:
     found = [details.of(device) for device in devices]
-    if printer.json:
-        printer.json_object(devices=found)
-    else:
-        headers = [field.replace("_", " ") for field in _SHOWN]
-        printer.table(headers, [_row(device) for device in found])
+    columns = (
+        *("name", "platform", "priority", "plugin", "hardware name", "vendor"),
+        *(("memory", _memory), "streams"),
+    )
+    printer.show("devices", found, columns)
     for device in found:
         if device["error"]:
             report_error(device["error"].removeprefix(f"{device['name']}: "), device["name"])
     return Exit.DONE
 
 
-def _row(device: Mapping[str, Any]) -> list[object]:
+def _memory(device: dict[str, Any]) -> str | None:
     free, total = device["memory_free"], device["memory_total"]
     known = free is not None and total is not None
-    shown = {**device, "memory": f"{size(free)} of {size(total)} free" if known else None}
-    return [shown[field] for field in _SHOWN]
+    return f"{size(free)} of {size(total)} free" if known else None
 
 
 # -- trying ---------------------------------------------------------------------------------------
@@ -218,15 +218,13 @@ def _try_all(
         can_work = hasattr(device.factory, "executor")  # else it only describes itself
         plugin = service.entry(device.plugin).plugin if can_work else None
         trials.append([] if plugin is None else try_device(device, plugin, timeout))
+    pairs = list(zip(devices, trials, strict=True))
     if printer.json:
-        pairs = zip(devices, trials, strict=True)
         printer.json_object(devices=[_object(device, trial, details) for device, trial in pairs])
     else:
-        pairs = zip(devices, trials, strict=True)
-        printer.table(_TRIED, [row for device, trial in pairs for row in _rows(device, trial)])
-    failed = [
-        device.name for device, trial in zip(devices, trials, strict=True) if not _works(trial)
-    ]
+        rows = [row for device, trial in pairs for row in _rows(device, trial)]
+        printer.table(("name", "check", "outcome", "ms", "message"), rows)
+    failed = [device.name for device, trial in pairs if not _works(trial)]
     if failed:
         report_error(f"{len(failed)} of {len(devices)} devices failed: {', '.join(failed)}")
     return Exit.NO if failed else Exit.DONE

@@ -1,24 +1,4 @@
-"""Report what works here, and what TensorFlow does with the plugins that are installed.
-
-Child processes import TensorFlow and run plugins, which takes about 5 seconds, and as long again
-for each two files of `tensorflow-plugins` where the import fails. TensorFlow itself may take 2
-minutes, a plugin `first_contact_timeout_s`. Values of variables are never shown, so the output can
-be pasted into an issue.
-
-With `--json`: `modular_tf`, `python`, `system` and `libc` are versions; `tensorflow` is null, or an
-object of `version`, `path` and `problem` (why its import fails without any plugin). `files` has an
-object for each file that `import tensorflow` opens: `path`, `origin` (the directory or variable
-that TensorFlow finds it by), `outcome` ("loads", "ignored", "fails": an exception, "aborts": the
-process ends, "hangs", "ends in use", or "unknown": it was not tried), `message`, `remedy`.
-`plugins` has `plugin`, `path`, `kinds`, `schemes`, `device_types`, `kernels`, `state` and `message`
-(here), `in_tensorflow` (an outcome of tf.experimental.register_filesystem_plugin, or null),
-`in_tensorflow_message`, `remedy`. `stores` has `scheme`, `plugin`, `variables` (whether each is
-set), `server`, `problem`. `schemes` has `scheme`, `plugin` (who serves it here, or ""),
-`in_tensorflow` (whether TensorFlow has it by itself), `message`, `remedy` (the commands that bring
-it), `wanted_by` (variables that are set for a scheme that nobody serves), `fails`. Each of these
-objects has `bad`: whether it fails. `lacking` lists the schemes that TensorFlow has by
-modular_tf.tensorflow alone. `well` is true where nothing is bad; the exit status is 0 then, else 1.
-"""
+"""`modular-tf doctor`: what works here, and what TensorFlow does with the plugins."""
 
 from __future__ import annotations
 
@@ -28,24 +8,43 @@ from typing import TYPE_CHECKING
 
 import modular_tf
 from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.frame import command
 from modular_tf.cli.interrupts import terminate_as_interrupt
+from modular_tf.cli.progress_line import ProgressLine
 from modular_tf.cli.session import session
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-
     from modular_tf.cli.printer import Printer
+    from modular_tf.cli.words import GlobalOptions
     from modular_tf.tensorflow.doctor import Diagnosis, PluginRow
 
 
-def add_arguments(_: ArgumentParser) -> None:
-    """Add nothing: this verb has no options of its own."""
+@command()
+def doctor(options: GlobalOptions, printer: Printer) -> Exit:
+    """Report what works here, and what TensorFlow does with the plugins that are installed.
 
+    Child processes import TensorFlow and run plugins, which takes about 5 seconds, and as long
+    again for each two files of `tensorflow-plugins` where the import fails. TensorFlow itself may
+    take 2 minutes, a plugin `first_contact_timeout_s`. Values of variables are never shown, so the
+    output can be pasted into an issue.
 
-def execute(options: Namespace, printer: Printer) -> Exit:
-    """Run `modular-tf doctor` and return its exit status."""
-    from modular_tf.cli.progress_line import ProgressLine  # noqa: PLC0415  (help needs none of it)
-    from modular_tf.tensorflow.doctor import diagnose  # noqa: PLC0415
+    With `--json`: `modular_tf`, `python`, `system` and `libc` are versions; `tensorflow` is null,
+    or an object of `version`, `path` and `problem` (why its import fails without any plugin).
+    `files` has an object for each file that `import tensorflow` opens: `path`, `origin` (the
+    directory or variable that TensorFlow finds it by), `outcome` ("loads", "ignored", "fails": an
+    exception, "aborts": the process ends, "hangs", "ends in use", or "unknown": it was not tried),
+    `message`, `remedy`. `plugins` has `plugin`, `path`, `kinds`, `schemes`, `device_types`,
+    `kernels`, `state` and `message` (here), `in_tensorflow` (an outcome of
+    tf.experimental.register_filesystem_plugin, or null), `in_tensorflow_message`, `remedy`.
+    `stores` has `scheme`, `plugin`, `variables` (whether each is set), `server`, `problem`.
+    `schemes` has `scheme`, `plugin` (who serves it here, or ""), `in_tensorflow` (whether
+    TensorFlow has it by itself), `message`, `remedy` (the commands that bring it), `wanted_by`
+    (variables that are set for a scheme that nobody serves), `fails`. Each of these objects has
+    `bad`: whether it fails. `lacking` lists the schemes that TensorFlow has by
+    modular_tf.tensorflow alone. `well` is true where nothing is bad; the exit status is 0 then,
+    else 1.
+    """
+    from modular_tf.tensorflow.doctor import diagnose  # noqa: PLC0415  (help needs none of it)
 
     progress = ProgressLine()
 

@@ -6,7 +6,6 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.cli.arguments import PROGRAM
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.standard_streams import OutputError, give_up
 from modular_tf.cli.text import printable
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from modular_tf.rules import Violation
+
+PROGRAM = "modular-tf"
 
 EXPECTED = (ModularTFError, OSError)
 """The errors that an operation can fail with; any other is an internal error."""
@@ -69,7 +70,7 @@ class Failures:
 
     @property
     def exit_code(self) -> Exit:
-        """`Exit.NO` if anything failed, else `Exit.OK`."""
+        """`Exit.NO` if anything failed, else `Exit.DONE`."""
         return Exit.NO if self.count else Exit.DONE
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.cli.arguments import PROGRAM
 from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.failures import PROGRAM
 from modular_tf.native.load_callbacks import when_loaded
 
 if TYPE_CHECKING:

@@ -1,19 +1,24 @@
-"""Write the lock file: the hashes of all plugins that are accepted now, and of installed hooks.
-
-With --frozen, MODULAR_TF_FROZEN=1 or `frozen` under [trust] in the configuration, no other plugin
-is loaded. The file names no directories, so one that is made in an image holds in its containers.
-"""
+"""`modular-tf lock`: the hashes of the plugins and hooks that may run."""
 
 from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import click
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import report_error
+from modular_tf.cli.frame import command
 from modular_tf.cli.session import session
+from modular_tf.cli.text import counted
+from modular_tf.cli.words import FILE
+from modular_tf.discovery.file_identity import sha256_of_seen
+from modular_tf.discovery.linking.environment_libraries import environment_libraries
+from modular_tf.discovery.privileges import is_privileged
+from modular_tf.discovery.trust.lock_file import LockedFile, LockedHook, LockedPlugin, LockFile
+from modular_tf.discovery.user_directories import NO_HOME
 from modular_tf.rules.shortage import raise_shortage
 from modular_tf.service.kept.storage.output_file import (
     STANDARD_OUTPUT,
@@ -22,96 +27,83 @@ from modular_tf.service.kept.storage.output_file import (
 )
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
     from collections.abc import Iterator
 
     from modular_tf.cli.printer import Printer
+    from modular_tf.cli.words import GlobalOptions
     from modular_tf.discovery.file_identity import SeenFile
-    from modular_tf.discovery.trust.lock_file import (
-        LockedFile,
-        LockedHook,
-        LockedPlugin,
-        LockFile,
-    )
-    from modular_tf.service.configuration import Config
     from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
 
 _ACCEPTED = ("found", "loaded", "shadowed")
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Add the options of this verb."""
-    parser.add_argument(
-        "--output",
-        metavar="FILE",
-        help="the lock file, instead of modular-tf.lock beside the configuration file; - is "
-        "standard output",
-    )
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="write nothing; report what differs from the lock file, with exit code 1",
-    )
-    parser.add_argument(
-        "--load",
-        action="store_true",
-        help="load the plugins, to lock the libraries that their code opens, and to note schemes "
-        "and device types for readers of the file",
-    )
+@command()
+@click.option(
+    "--output",
+    type=FILE,
+    help="the lock file, instead of modular-tf.lock beside the configuration file; - is standard "
+    "output",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="write nothing; report what differs from the lock file, with exit code 1",
+)
+@click.option(
+    "--load", is_flag=True,
+    help="load the plugins, to lock the libraries that their code opens, and to note schemes and "
+    "device types for readers of the file",
+)  # fmt: skip
+def lock(
+    options: GlobalOptions, printer: Printer, *, output: str | None, check: bool, load: bool
+) -> Exit:
+    """Write the lock file: the hashes of all plugins that are accepted now, and of installed hooks.
 
-
-def execute(options: Namespace, printer: Printer) -> Exit:
-    """Run `modular-tf lock` and return its exit status."""
+    With --frozen, MODULAR_TF_FROZEN=1 or `frozen` under [trust] in the configuration, no other
+    plugin is loaded. The file names no directories, so one that is made in an image holds in its
+    containers.
+    """
     from modular_tf.service.configuration import lock_path  # noqa: PLC0415  (the service loads it too)
 
-    if options.output == STANDARD_OUTPUT and (options.check or options.json):
-        report_error(
-            f"--output {STANDARD_OUTPUT} writes the lock file alone: no --check, no --json"
-        )
+    if output == STANDARD_OUTPUT and (check or options.json):
+        report_error(f"--output {output} writes the lock file alone: no --check, no --json")
         return Exit.USAGE
-    with session(options, load=options.load, frozen=False) as service:
-        path = options.output or lock_path(service.config)
-        if path is not None and not options.check:
+    with session(options, load=load, frozen=False) as service:
+        path = output or lock_path(service.config)
+        if path is not None and not check:
             refuse_special(path)  # before the plugins are loaded, which may take long
-        records = [record for record in service.plugins() if _is_wanted(record, service.config)]
-        now = _lock_of(service, records, with_opened=options.load)
+        records = [
+            record
+            for record in service.plugins()
+            if record.path is not None
+            and record.state.value in _ACCEPTED
+            and service.config.why_disabled(record.name) is None
+        ]
+        now = _lock_of(service, records, with_opened=load)
     if path is None:
-        report_error(f"name the lock file with --output: {_why_no_place()}")
+        why = "this process has rights that its user lacks" if is_privileged() else NO_HOME
+        report_error(f"name the lock file with --output: {why}")
         return Exit.USAGE
-    if options.check:
-        return _check(os.path.abspath(path), now, printer, with_opened=options.load)
+    if check:
+        return _check(os.path.abspath(path), now, printer, with_opened=load)
     if not now.plugins:
         report_error("no plugin is accepted, so there is nothing to lock; see `modular-tf list`")
         return Exit.NOTHING
     write_output(path, now.text().encode("utf-8"))
-    if path != STANDARD_OUTPUT:
-        _tell(os.path.abspath(path), now, printer)
-    return Exit.DONE
-
-
-def _tell(path: str, now: LockFile, printer: Printer) -> None:
+    if path == STANDARD_OUTPUT:
+        return Exit.DONE
+    path = os.path.abspath(path)
     if printer.json:
-        plugins = [p.as_dict() for p in now.plugins.values()]
+        plugins = [plugin.as_dict() for plugin in now.plugins.values()]
         printer.json_object(lock=path, plugins=plugins, hooks=[h.as_dict() for h in now.hooks])
-    else:
-        rows = [_row(p.name, p.library) for p in now.plugins.values()]
-        rows += [_row(hook.name, hook.code) for hook in now.hooks]
-        printer.table(("name", "file", "sha256"), rows)
-        counted = "1 plugin" if len(now.plugins) == 1 else f"{len(now.plugins)} plugins"
-        printer.line(f"{counted} in {path}")
-
-
-def _why_no_place() -> str:
-    from modular_tf.discovery.privileges import is_privileged  # noqa: PLC0415
-    from modular_tf.discovery.user_directories import NO_HOME  # noqa: PLC0415
-
-    return "this process has rights that its user lacks" if is_privileged() else NO_HOME
-
-
-def _is_wanted(record: PluginRecord, config: Config) -> bool:
-    accepted = record.path is not None and record.state.value in _ACCEPTED
-    return accepted and config.why_disabled(record.name) is None
+        return Exit.DONE
+    files = [(plugin.name, plugin.library) for plugin in now.plugins.values()]
+    files += [(hook.name, hook.code) for hook in now.hooks]
+    rows = [(name, file.file, file.sha256) for name, file in files]
+    printer.table(("name", "file", "sha256"), rows)
+    printer.line(f"{counted(len(now.plugins), 'plugin')} in {path}")
+    return Exit.DONE
 
 
 def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened: bool) -> LockFile:
@@ -119,9 +111,6 @@ def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened
 
     Else that is known of some plugins and not of others, as the scan cache happens to hold.
     """
-    from modular_tf.discovery.linking.environment_libraries import environment_libraries  # noqa: PLC0415
-    from modular_tf.discovery.trust.lock_file import LockedPlugin, LockFile  # noqa: PLC0415
-
     brought = environment_libraries()
     plugins = []
     for record in records:
@@ -145,7 +134,6 @@ def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened
 def _hooks() -> Iterator[LockedHook]:
     """Yield the hooks that installed packages bring; those without code would not run either."""
     from modular_tf.discovery.trust.hook_code import code_of_hook  # noqa: PLC0415
-    from modular_tf.discovery.trust.lock_file import LockedHook  # noqa: PLC0415
     from modular_tf.service.hooks import installed_hooks  # noqa: PLC0415  (the service has loaded it)
 
     for name, value in installed_hooks(sys.path):
@@ -158,36 +146,19 @@ def _hooks() -> Iterator[LockedHook]:
 
 
 def _locked(judged: SeenFile) -> LockedFile:
-    """Return the hash of a file that was judged, not of what has taken its place since.
+    """Return the hash of a file that was judged, not of one that has replaced it since.
 
     Raises:
         OSError: It cannot be read as it was.
     """
-    from modular_tf.discovery.file_identity import sha256_of_seen  # noqa: PLC0415
-    from modular_tf.discovery.trust.lock_file import LockedFile  # noqa: PLC0415
-
     size = 0 if judged.identity is None else judged.identity.size
     return LockedFile(os.path.basename(judged.path), sha256_of_seen(judged), size)
-
-
-def _row(name: str, file: LockedFile) -> tuple[str, str, str]:
-    return name, file.file, file.sha256
 
 
 # -- comparing -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Difference:
-    """One difference between the lock file and the plugins that are found now."""
-
-    plugin: str
-    what: str
-
-
 def _check(path: str, now: LockFile, printer: Printer, *, with_opened: bool) -> Exit:
-    from modular_tf.discovery.trust.lock_file import LockFile  # noqa: PLC0415  (the service has loaded it)
-
     try:
         with open(path, "rb") as stream:
             locked = LockFile.parse(stream.read())
@@ -196,15 +167,18 @@ def _check(path: str, now: LockFile, printer: Printer, *, with_opened: bool) -> 
         return Exit.NO
     differences = list(_differences(locked, now, with_opened=with_opened))
     if printer.json:
-        found = [{"plugin": entry.plugin, "what": entry.what} for entry in differences]
+        found = [{"plugin": plugin, "what": what} for plugin, what in differences]
         printer.json_object(lock=path, differences=found)
     else:
-        for entry in differences:
-            printer.line(f"{entry.plugin}: {entry.what}")
+        for plugin, what in differences:
+            printer.line(f"{plugin}: {what}")
     return Exit.NO if differences else Exit.DONE
 
 
-def _differences(locked: LockFile, now: LockFile, *, with_opened: bool) -> Iterator[_Difference]:
+def _differences(
+    locked: LockFile, now: LockFile, *, with_opened: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield the name of a plugin or hook, and what differs, for each difference."""
     names = {plugin.name: plugin for plugin in locked.plugins.values()}
     for sha256, plugin in now.plugins.items():
         known = locked.plugins.get(sha256)
@@ -212,32 +186,32 @@ def _differences(locked: LockFile, now: LockFile, *, with_opened: bool) -> Itera
             yield from _companion_differences(known, plugin, with_opened=with_opened)
         elif plugin.name in names:
             was = names[plugin.name].library.sha256
-            yield _Difference(plugin.name, f"its sha256 is {sha256}, locked was {was}")
+            yield plugin.name, f"its sha256 is {sha256}, locked was {was}"
         else:
-            yield _Difference(plugin.name, f"new: {plugin.library.file}, sha256 {sha256}")
+            yield plugin.name, f"new: {plugin.library.file}, sha256 {sha256}"
     present = {plugin.name for plugin in now.plugins.values()}
     for sha256, plugin in locked.plugins.items():
         if sha256 not in now.plugins and plugin.name not in present:
-            yield _Difference(plugin.name, f"gone: {plugin.library.file}, sha256 {sha256}")
+            yield plugin.name, f"gone: {plugin.library.file}, sha256 {sha256}"
     known_code = {(hook.value, hook.code.sha256) for hook in locked.hooks}
     for hook in now.hooks:
         if (hook.value, hook.code.sha256) not in known_code:
-            yield _Difference(hook.name, f"new code of a hook: {hook.value}, {hook.code.sha256}")
+            yield hook.name, f"new code of a hook: {hook.value}, {hook.code.sha256}"
     for hook in locked.hooks:
         if hook.value not in {it.value for it in now.hooks}:
-            yield _Difference(hook.name, f"hook gone: {hook.value}")
+            yield hook.name, f"hook gone: {hook.value}"
 
 
 def _companion_differences(
     locked: LockedPlugin, now: LockedPlugin, *, with_opened: bool
-) -> Iterator[_Difference]:
+) -> Iterator[tuple[str, str]]:
     known = {entry.sha256 for entry in locked.companions}
     found = {entry.sha256 for entry in now.companions}
     for entry in now.companions:
         if entry.sha256 not in known:
-            yield _Difference(now.name, f"new companion: {entry.file}, sha256 {entry.sha256}")
+            yield now.name, f"new companion: {entry.file}, sha256 {entry.sha256}"
     # Without loading, what is locked and not found may be what code opens.
     names = {entry.file for entry in (locked if with_opened else now).companions}
     for entry in locked.companions:
         if entry.sha256 not in found and entry.file in names:
-            yield _Difference(now.name, f"companion gone: {entry.file}, sha256 {entry.sha256}")
+            yield now.name, f"companion gone: {entry.file}, sha256 {entry.sha256}"

@@ -1,28 +1,106 @@
-"""The entry point of the command `modular-tf`."""
+"""The entry point of the command `modular-tf`, and the table of its commands."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from modular_tf.cli import logs, standard_streams
-from modular_tf.cli.arguments import Command, parse
+import click
+
+from modular_tf import __version__
+from modular_tf.cli import standard_streams
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import EXPECTED, message_of, report_error
+from modular_tf.cli.failures import EXPECTED, PROGRAM, message_of, report_error
+from modular_tf.cli.frame import Group, Verb
 from modular_tf.cli.interrupts import leave_on_second_interrupt
-from modular_tf.cli.measuring import measured
-from modular_tf.cli.printer import Printer
 from modular_tf.cli.standard_streams import OutputError
+from modular_tf.cli.words import GlobalOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _CHECK = "modular_tf.check"
 """The conformance kit; all other commands work without it."""
 
-_ASKED_BY_SHELL = "_ARGCOMPLETE"
+_ASKED_BY_SHELL = "_MODULAR_TF_COMPLETE"
 """The variable by which a shell asks how a command line may go on, instead of running it."""
+
+_FS = {
+    "ls": Verb("list directories", "fs.listing:ls"),
+    "find": Verb("list whole trees", "fs.listing:find"),
+    "glob": Verb("list what matches patterns", "fs.listing:glob"),
+    "du": Verb("show how much directories hold", "fs.listing:du"),
+    "stat": Verb("show size, kind and modification time", "fs.listing:stat"),
+    "cat": Verb("write files to standard output", "fs.reading:cat"),
+    "head": Verb("write the first lines of files", "fs.reading:head"),
+    "tail": Verb("write the last lines of files", "fs.reading:tail"),
+    "cp": Verb("copy, also between schemes and local paths", "fs.transfer:cp"),
+    "mv": Verb("move or rename", "fs.transfer:mv"),
+    "rm": Verb("remove", "fs.transfer:rm"),
+    "sync": Verb("make a directory like another one", "fs.transfer:sync"),
+    "mkdir": Verb("make directories", "fs.transfer:mkdir"),
+}
+
+_QUARANTINE = {
+    "list": Verb("list the quarantined plugins", "quarantine:list_quarantined"),
+    "retry": Verb("release plugins from quarantine and try them again", "quarantine:retry"),
+    "clear": Verb("release plugins from quarantine", "quarantine:clear"),
+}
+
+VERBS: Mapping[str, Verb] = {
+    "list": Verb("list plugins, and why one is not loaded", "plugins:list_plugins"),
+    "devices": Verb("list devices", "devices:devices"),
+    "schemes": Verb("list filesystem schemes and their plugins", "plugins:schemes"),
+    "kernels": Verb("list the kernels of plugins", "kernels:kernels"),
+    "ops": Verb("list operations, or show one", "kernels:ops"),
+    "run": Verb("compute an operation on files of numpy", "kernels:run"),
+    "paths": Verb("list where plugins are searched for", "plugins:paths"),
+    "inspect": Verb("show what is in a plugin", "inspection:inspect"),
+    "check": Verb("check whether a plugin conforms to its interface", "check:check"),
+    "new": Verb("write the project of a new plugin", "new:new"),
+    "headers": Verb("print the path of the C headers for plugins", "plugins:headers"),
+    "fetch": Verb("get the plugins of a published package", "fetch:fetch"),
+    "why": Verb("explain why a name is served or not", "why:why"),
+    "doctor": Verb("report what works here, and what TensorFlow will do with it", "doctor:doctor"),
+    "workers": Verb("list the worker processes of the running applications", "plugins:workers"),
+    "watch": Verb("follow plugin files that come, change and go", "watch:watch"),
+    "lock": Verb("write which plugins may load when frozen, or check", "lock:lock"),
+    "quarantine": Verb("work with quarantined plugins", family=_QUARANTINE),
+    "completion": Verb("print what completes command lines in a shell", "completion:completion"),
+    "fs": Verb("work with files of any scheme", family=_FS),
+}
+
+_FIRST_STEPS = f"""\
+first steps:
+  {PROGRAM} list                 which plugins there are, and why one is not loaded
+  {PROGRAM} paths                where to put a plugin
+  {PROGRAM} --plugin x.so list   the same with a library of yours
+  {PROGRAM} fs ls ram://         work with files of a scheme that is served
+  {PROGRAM} check x.so           check a library of yours
+  {PROGRAM} completion --help    complete command lines by the tab key
+"""
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+    if value and not ctx.resilient_parsing:
+        sys.stdout.write(f"{PROGRAM} {__version__}\n")
+        ctx.exit()
+
+
+PROGRAM_COMMAND = Group(
+    PROGRAM,
+    VERBS,
+    help="Find, load and use TensorFlow's filesystem and device plugins.",
+    epilog=_FIRST_STEPS,
+    params=[
+        click.Option(
+            ["--version"], is_flag=True, is_eager=True, expose_value=False,
+            callback=_show_version, help="show the version",
+        )
+    ],
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)  # fmt: skip
 
 
 def run(words: Sequence[str] | None = None) -> int:
@@ -31,13 +109,14 @@ def run(words: Sequence[str] | None = None) -> int:
     Args:
         words: The arguments after the program's name. Default: this process's own.
     """
-    if words is None and _ASKED_BY_SHELL in os.environ:
-        from modular_tf.cli.completion.answers import answer_shell  # noqa: PLC0415  (for shells only)
-
-        return answer_shell()
     try:
         standard_streams.prepare()
-        code = _run(sys.argv[1:] if words is None else words, is_own=words is None)
+        if words is None and _ASKED_BY_SHELL in os.environ:
+            from modular_tf.cli.completion import answer_shell  # noqa: PLC0415  (for shells only)
+
+            code: int = answer_shell(PROGRAM_COMMAND)
+        else:
+            code = _run(sys.argv[1:] if words is None else words, is_own=words is None)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of the output has closed it
         standard_streams.give_up(sys.stdout)
@@ -53,16 +132,19 @@ def run(words: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str], *, is_own: bool) -> int:
     """Run a command, in a process of its own or one that does more."""
-    try:
-        command = parse(words)
-    except SystemExit as leaving:
-        return int(leaving.code or 0)
-    except ModuleNotFoundError as error:
-        return _unexpected(error, traceback_wanted=False)
+    options = GlobalOptions()
     try:
         if is_own:
             leave_on_second_interrupt()
-        return _execute(command)
+        with PROGRAM_COMMAND.make_context(PROGRAM, list(words), obj=options) as context:
+            code: int = PROGRAM_COMMAND.invoke(context)
+            return code
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except click.UsageError as error:
+        where = PROGRAM if error.ctx is None else error.ctx.command_path
+        report_error(f"{error.format_message().rstrip('.')} (see `{where} --help`)")
+        return Exit.USAGE
     except (BrokenPipeError, OutputError):
         raise
     except EXPECTED as error:
@@ -70,28 +152,16 @@ def _run(words: Sequence[str], *, is_own: bool) -> int:
         report_error(message_of(error), None if filename is None else os.fsdecode(filename))
         return Exit.NO
     except Exception as error:  # noqa: BLE001  (the last line of defence)
-        return _unexpected(error, traceback_wanted=command.options.verbose > 0)
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith(_CHECK):
+            report_error(
+                f"this needs the conformance kit, the package {_CHECK}, which is not installed; "
+                "`pip install --force-reinstall modular_tf` brings it"
+            )
+            return Exit.NO
+        if options.verbose:
+            from traceback import print_exception  # noqa: PLC0415  (costs start-up time)
 
-
-def _execute(command: Command) -> int:
-    options = command.options
-    logs.set_up(options.log, options.verbose)
-    with measured(options):
-        result: int = command.module.execute(options, Printer(json=options.json))
-    return result
-
-
-def _unexpected(error: Exception, *, traceback_wanted: bool) -> Exit:
-    if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith(_CHECK):
-        report_error(
-            f"this needs the conformance kit, the package {_CHECK}, which is not installed; "
-            "`pip install --force-reinstall modular_tf` brings it"
-        )
-        return Exit.NO
-    if traceback_wanted:
-        from traceback import print_exception  # noqa: PLC0415  (costs start-up time)
-
-        print_exception(error)
-    hint = "" if traceback_wanted else " (run again with -v for the traceback)"
-    report_error(f"internal error of modular-tf: {type(error).__name__}: {error}{hint}")
-    return Exit.OUR_FAULT
+            print_exception(error)
+        hint = "" if options.verbose else " (run again with -v for the traceback)"
+        report_error(f"internal error of modular-tf: {type(error).__name__}: {error}{hint}")
+        return Exit.OUR_FAULT

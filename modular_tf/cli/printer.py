@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.text import printable, raw, without_controls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    Column = str | tuple[str, Callable[[Any], object]]
 
 SCHEMA_VERSION = 1
 
@@ -39,9 +42,31 @@ class Printer:
 
         sys.stdout.write(dumps({"schema_version": SCHEMA_VERSION, **values}) + "\n")
 
+    def show(
+        self, name: str, records: Sequence[Any], columns: Iterable[Column], **more: Any
+    ) -> None:
+        """Write records, as a list in the one JSON object or as a table.
+
+        Args:
+            name: The name of the list in the JSON object.
+            records: Objects as JSON has them.
+            columns: Headings of the table, with the function that returns a record's cell; a
+                heading alone is the name of a field.
+            more: Further values of the JSON object.
+        """
+        if self.json:
+            self.json_object(**{name: records}, **more)
+            return
+        cells = [
+            (column, itemgetter(column.replace(" ", "_"))) if isinstance(column, str) else column
+            for column in columns
+        ]
+        rows = [[find(record) for _, find in cells] for record in records]
+        self.table([heading for heading, _ in cells], rows)
+
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Write rows: aligned under headers for a person, separated by tabs for a pipe."""
-        cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+        cells = [[_text(cell) for cell in row] for row in rows]
         if not self.terminal:
             for row in cells:
                 self.row(row)
@@ -50,7 +75,8 @@ class Printer:
 
     def facts(self, facts: Mapping[str, object]) -> None:
         """Write names and values, one a line."""
-        rows = [(name, value) for name, value in facts.items() if value not in (None, "")]
+        rows = [(name, _text(value)) for name, value in facts.items()]
+        rows = [(name, value) for name, value in rows if value]
         if not self.terminal:
             self.table(("", ""), rows)
             return
@@ -76,6 +102,12 @@ class Printer:
     def _write_line(text: str) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(raw(text) + b"\n")
+
+
+def _text(cell: object) -> str:
+    if isinstance(cell, list | tuple):
+        return ", ".join(map(str, cell))
+    return "" if cell is None else str(cell)
 
 
 def _show(headers: Sequence[str], rows: list[list[str]]) -> None:

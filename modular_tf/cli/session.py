@@ -1,33 +1,37 @@
-"""The service that one command works with."""
+"""The service that one command works with, its log, and the measuring of its calls."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import os
+import sys
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.failures import report_problems
 from modular_tf.discovery.privileges import is_privileged
+from modular_tf.events.event_log import CRITICAL, ROOT, EventLog
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Iterator
 
-    from modular_tf.service.configuration import Config
+    from modular_tf.cli.words import GlobalOptions
     from modular_tf.service.service import PluginService
+
+LOG_VARIABLE = "MODULAR_TF_LOG"
 
 
 @contextmanager
 def session(
-    options: Namespace,
+    options: GlobalOptions | Any,
     *,
     load: bool | None = True,
     frozen: bool | None = None,
     runs_plugins: bool = True,
 ) -> Iterator[PluginService]:
-    """Run the way for one command: discover, and with `load` load and register as well.
+    """Run the service for one command: discover, and with `load` load and register as well.
 
-    What went wrong while searching is told on standard error.
+    What went wrong while searching is reported on standard error.
 
     Args:
         options: The global options.
@@ -37,11 +41,18 @@ def session(
         runs_plugins: Whether code of plugins may run in this process; where it may not, they are
             tried in child processes whatever the configuration says, and mapped by nobody.
     """
+    from modular_tf.service.configuration import load_config  # noqa: PLC0415  (not for help)
     from modular_tf.service.service import PluginService  # noqa: PLC0415  (loads the native core)
 
-    config = _config(frozen=frozen if frozen is not None else options.frozen or None)
+    config = load_config(privileged=is_privileged())
+    if frozen is not None or options.frozen:
+        is_frozen = options.frozen if frozen is None else frozen
+        config = replace(config, trust=replace(config.trust, frozen=is_frozen))
+    if not runs_plugins:
+        tries = "new" if config.first_contact == "never" else config.first_contact
+        config = replace(config, first_contact=tries, load="lazy")
     with PluginService(
-        config=config if runs_plugins else _running_nothing(config),
+        config=config,
         plugin_paths=tuple(options.plugin),
         plugin_dirs=tuple(options.plugin_dir),
         bundled=options.bundled,
@@ -52,17 +63,51 @@ def session(
         yield service
 
 
-def _config(*, frozen: bool | None) -> Config:
-    """Return the user's configuration, with another word on freezing if there is one."""
-    from modular_tf.service.configuration import load_config  # noqa: PLC0415  (the service loads it too)
+def set_up_log(output: str | None, verbosity: int) -> None:
+    """Configure the log of a command on standard error, if it was requested.
 
-    config = load_config(privileged=is_privileged())
-    if frozen is None:
-        return config
-    return replace(config, trust=replace(config.trust, frozen=frozen))
+    Args:
+        output: "pretty", "json" or "off", None where the command line names none.
+        verbosity: How often `-v` was given: once for outcomes, from twice on every step too.
+    """
+    from_environment = output is None and verbosity == 0
+    if from_environment and not os.environ.get(LOG_VARIABLE):
+        # What a user must know is in the result, and a log costs time.
+        if "logging" in sys.modules:
+            sys.modules["logging"].getLogger(ROOT).setLevel(CRITICAL)
+        else:
+            EventLog.default_level = CRITICAL
+        return
+    from modular_tf.service.log_output import configure_logging, follow_environment  # noqa: PLC0415  (likewise)
+
+    if from_environment:
+        follow_environment()
+    else:
+        configure_logging(output or "pretty", level="debug" if verbosity > 1 else "info")
 
 
-def _running_nothing(config: Config) -> Config:
-    """Return a configuration by which new plugins run in child processes only."""
-    tries = "new" if config.first_contact == "never" else config.first_contact
-    return replace(config, first_contact=tries, load="lazy")
+@contextmanager
+def measured(options: GlobalOptions) -> Iterator[None]:
+    """Measure the calls into plugins in the block for `--trace` and `--statistics`.
+
+    Statistics are written when the block has ended, also by a failure.
+
+    Raises:
+        OSError: One of the files cannot be written.
+    """
+    with ExitStack() as ends:
+        if options.trace is not None:
+            from modular_tf.service.tracing import trace  # noqa: PLC0415  (few commands need it)
+
+            ends.enter_context(trace(options.trace))
+        if options.statistics is not None:
+            from modular_tf.native.measured_calls import CountedCalls  # noqa: PLC0415  (likewise)
+            from modular_tf.service.kept.storage.output_file import refuse_special, write_output  # noqa: PLC0415
+            from modular_tf.service.statistics import statistics_of  # noqa: PLC0415
+
+            path = options.statistics
+            refuse_special(path)  # before the work is done
+            counted = CountedCalls()
+            ends.callback(lambda: write_output(path, statistics_of().prometheus().encode()))
+            ends.callback(counted.close)
+        yield

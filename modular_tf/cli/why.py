@@ -1,7 +1,4 @@
-"""Explain a plugin, file, scheme, device, package, operation or rule.
-
-Of a name: why it serves, or does not. Of a rule (FS-013): what it requires, and what to do.
-"""
+"""`modular-tf why`: the explanation of a name, or of a rule."""
 
 from __future__ import annotations
 
@@ -11,37 +8,38 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.frame import argument, command
 from modular_tf.cli.session import session
+from modular_tf.cli.words import EXPLAINED
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-
     from modular_tf.cli.printer import Printer
+    from modular_tf.cli.words import GlobalOptions
     from modular_tf.service.why import Explanation
 
 _RULE_ID = re.compile(r"(FS|KN|LD|SE)-\d+", re.IGNORECASE)
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Add the options of this verb."""
-    parser.add_argument(
-        "name",
-        metavar="NAME",
-        help="a plugin, a file or directory, a scheme or URI (ram or ram://x), a device type or a"
-        " device (GPU or GPU:0), an installed package, an operation (MatMul), or a rule (FS-013)",
-    )
+@command()
+@argument(
+    "name",
+    type=EXPLAINED,
+    help="a plugin, a file or directory, a scheme or URI (ram or ram://x), a device type or a"
+    " device (GPU or GPU:0), an installed package, an operation (MatMul), or a rule (FS-013)",
+)
+def why(options: GlobalOptions, printer: Printer, *, name: str) -> Exit:
+    """Explain a plugin, file, scheme, device, package, operation or rule.
 
-
-def execute(options: Namespace, printer: Printer) -> Exit:
-    """Run `modular-tf why` and return its exit status."""
+    Of a name: why it serves, or does not. Of a rule (FS-013): what it requires, and what to do.
+    """
     more: dict[str, Any] = {}
-    if _RULE_ID.fullmatch(options.name) and not os.path.exists(options.name):
-        explanation, more = _rule_page(options.name.upper())
+    if _RULE_ID.fullmatch(name) and not os.path.exists(name):
+        explanation, more = _rule_page(name.upper())
     else:
         with session(options) as service:
-            if os.path.isfile(options.name):
-                service.load(options.name)
-            explanation = service.why(options.name)
+            if os.path.isfile(name):
+                service.load(name)
+            explanation = service.why(name)
     if printer.json:
         printer.json_object(**explanation.as_dict(), **more)
     else:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
+import inspect
 from typing import TYPE_CHECKING
 
-from modular_tf.cli import arguments
-from modular_tf.cli.examples import examples_text
-from modular_tf.cli.verbs import VERBS
+import click
+
+from modular_tf.cli.frame import GLOBAL_OPTIONS, Argument, examples_text
+from modular_tf.cli.main import PROGRAM_COMMAND, VERBS
 from site_pages.markdown import code, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from modular_tf.cli.verbs import Verb
+    from modular_tf.cli.frame import Verb
 
 _HEAD = """\
 # Commands
@@ -25,62 +26,53 @@ statuses](exit-statuses.md) are the same for all commands.
 
 def page() -> str:
     """Return the page on every command."""
-    commands = dict(_commands(arguments.PROGRAM, VERBS))
-    rows = [(f"[`{name}`](#{_anchor(name)})", verb.help) for name, verb in commands.items()]
+    root = click.Context(PROGRAM_COMMAND, info_name=PROGRAM_COMMAND.name)
+    commands = dict(_commands(root, VERBS))
+    rows = [
+        (f"[`{ctx.command_path}`](#{_anchor(ctx)})", verb.help) for ctx, verb in commands.items()
+    ]
     parts = [_HEAD, table(("command", "what it does"), rows)]
-    parts += ["## Global options\n", _options(_global_parser())]
-    parts += [_section(name, verb) for name, verb in commands.items()]
+    parts += ["## Global options\n", _arguments(root, GLOBAL_OPTIONS)]
+    parts += [_section(ctx) for ctx in commands]
     return "\n".join(parts)
 
 
-def _commands(program: str, verbs: Mapping[str, Verb]) -> Iterator[tuple[str, Verb]]:
+def _commands(
+    parent: click.Context, verbs: Mapping[str, Verb]
+) -> Iterator[tuple[click.Context, Verb]]:
+    """Yield each command that is no group, as the context in which it would run."""
     for name, verb in verbs.items():
+        command = parent.command.get_command(parent, name)  # type: ignore[attr-defined]
+        context = click.Context(command, info_name=name, parent=parent)
         if verb.family is None:
-            yield f"{program} {name}", verb
+            yield context, verb
         else:
-            yield from _commands(f"{program} {name}", verb.family)
+            yield from _commands(context, verb.family)
 
 
-def _anchor(name: str) -> str:
-    return name.replace(" ", "-")
+def _anchor(context: click.Context) -> str:
+    return context.command_path.replace(" ", "-")
 
 
-def _global_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=arguments.PROGRAM, add_help=False)
-    arguments.add_global_options(parser)
-    return parser
-
-
-def _section(name: str, verb: Verb) -> str:
-    parser = arguments.own_parser(name, verb)
-    usage = parser.format_usage().removeprefix("usage: ").strip()
+def _section(context: click.Context) -> str:
+    name, command = context.command_path, context.command
+    usage = " ".join([name, *command.collect_usage_pieces(context)])
     return "\n".join(
         [
-            f"## {name} {{#{_anchor(name)}}}\n",
-            f"{(parser.description or verb.help).strip()}\n",
+            f"## {name} {{#{_anchor(context)}}}\n",
+            f"{inspect.cleandoc(command.help or '')}\n",
             f"```text\n{usage}\n```\n",
-            _options(parser),
+            _arguments(context, command.params),
             f"```text\n{examples_text(name)}\n```\n",
         ]
     )
 
 
-def _options(parser: argparse.ArgumentParser) -> str:
-    rows = [(_names(action), _help(action)) for action in _actions(parser)]
+def _arguments(context: click.Context, params: Iterable[click.Parameter]) -> str:
+    rows = []
+    for each in params:
+        if record := each.get_help_record(context):
+            names, meaning = record
+            is_one = isinstance(each, Argument)
+            rows.append((", ".join(map(code, [names] if is_one else names.split(", "))), meaning))
     return table(("argument", "meaning"), rows) if rows else ""
-
-
-def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    return [action for action in parser._actions if "--help" not in action.option_strings]  # noqa: SLF001  (argparse has no other way)
-
-
-def _help(action: argparse.Action) -> str:
-    chosen = f" One of {', '.join(map(code, action.choices))}." if action.choices else ""
-    return f"{(action.help or '').replace('%%', '%')}{chosen}"
-
-
-def _names(action: argparse.Action) -> str:
-    value = "" if action.nargs == 0 else f" {action.metavar or action.dest.upper()}"
-    if not action.option_strings:
-        return code(action.metavar or action.dest)
-    return ", ".join(code(f"{option}{value}") for option in action.option_strings)

@@ -6,9 +6,9 @@ import json
 
 # What costs tens of milliseconds, or opens files and sockets.
 HEAVY = {
-    "_cffi_backend", "argparse", "ctypes", "fsspec", "importlib_metadata", "numpy", "pandas",
-    "pathlib", "platformdirs", "pluggy", "pyarrow", "rich", "socket", "structlog", "subprocess",
-    "tensorflow",
+    "_cffi_backend", "argparse", "click", "ctypes", "fsspec", "importlib_metadata", "numpy",
+    "pandas", "pathlib", "platformdirs", "pluggy", "pyarrow", "rich", "socket", "structlog",
+    "subprocess", "tensorflow",
 }  # fmt: skip
 
 # What a start needs for what is new to it, or for an application that listens.

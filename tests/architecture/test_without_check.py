@@ -128,7 +128,7 @@ def test_rules_of_the_host_are_explained_and_those_of_the_kit_are_missing(run_ho
 
 
 def test_another_missing_module_is_a_fault_of_ours(run_host):
-    code = 'import sys; sys.modules["modular_tf.cli.schemes"] = None\n' + dedent(COMMAND)
+    code = 'import sys; sys.modules["modular_tf.cli.plugins"] = None\n' + dedent(COMMAND)
     child = run_host(code, "schemes", status=70)
 
-    assert "modular_tf.cli.schemes" in child.stderr
+    assert "modular_tf.cli.plugins" in child.stderr

@@ -1,11 +1,29 @@
-"""Which verb and which options a command line means, and what wrong usage says."""
+"""Which command and which options a command line means, and what wrong usage says."""
 
 from __future__ import annotations
 
 import pytest
 
-from modular_tf.cli.arguments import parse
-from modular_tf.cli.verbs import VERBS
+from modular_tf.cli import plugins
+from modular_tf.cli.main import VERBS, run
+
+
+@pytest.fixture
+def options_of(monkeypatch):
+    """Run a command line of `schemes`, and return the global options that the command gets."""
+    seen = []
+
+    def note(options, _):
+        seen.append(options)
+        return 0
+
+    monkeypatch.setattr(plugins.schemes, "callback", note)
+
+    def options(words):
+        assert run(words) == 0
+        return seen.pop()
+
+    return options
 
 
 @pytest.mark.parametrize(
@@ -17,8 +35,8 @@ from modular_tf.cli.verbs import VERBS
     ],
     ids=["before", "after", "both"],
 )
-def test_global_options_stand_on_either_side_of_the_verb(words):
-    options = parse(words).options
+def test_global_options_stand_on_either_side_of_the_verb(words, options_of):
+    options = options_of(words)
 
     assert options.plugin == ["a", "b"]
     assert options.json
@@ -26,19 +44,19 @@ def test_global_options_stand_on_either_side_of_the_verb(words):
     assert not options.bundled
 
 
-def test_global_options_stand_between_the_words_of_a_family_too():
-    options = parse(["-v", "fs", "--json", "ls", "-v", "/tmp"]).options
+def test_global_options_stand_between_the_words_of_a_family_too(mtf, tmp_path):
+    (tmp_path / "file").touch()
+    ended = mtf("-v", "fs", "--json", "ls", "-v", tmp_path)
 
-    assert options.verbose == 2
-    assert options.json
-    assert options.uris == ["/tmp"]
+    assert ended.object["listings"][0]["uri"] == str(tmp_path)
+    assert "plugin.probe" in ended.err or "debug" in ended.err
 
 
-def test_nothing_given_means_the_defaults():
-    options = parse(["list"]).options
+def test_nothing_given_means_the_defaults(options_of):
+    options = options_of(["schemes"])
 
     assert (options.plugin, options.plugin_dir, options.bundled) == ([], [], True)
-    assert (options.json, options.verbose, options.load) == (False, 0, True)
+    assert (options.json, options.verbose) == (False, 0)
 
 
 ALL_VERBS = [
@@ -50,10 +68,8 @@ ALL_VERBS = [
 
 @pytest.mark.parametrize("words", ALL_VERBS, ids=" ".join)
 def test_every_verb_has_help(words, capsys):
-    with pytest.raises(SystemExit) as leaving:
-        parse([*words, "--help"])
+    assert run([*words, "--help"]) == 0
 
-    assert leaving.value.code == 0
     text = capsys.readouterr().out
     assert f"modular-tf {' '.join(words)}" in text
     assert "--plugin PATH" in text
@@ -67,24 +83,23 @@ def test_every_verb_has_help(words, capsys):
         (["zzz"], "there are: list, devices"),
         (["fs"], "commands:\n  ls "),
         (["fs", "gob"], "did you mean 'glob'?"),
-        (["list", "--load"], "unrecognized arguments: --load"),
-        (["fs", "cp", "a"], "required: TARGET"),
-        (["--plugin"], "expected one argument"),
+        (["list", "--load"], "No such option"),
+        (["fs", "cp", "a"], "Missing argument"),
+        (["--plugin"], "Option '--plugin' requires an argument"),
+        (["list", "--log", "x"], "(see `modular-tf list --help`)"),
     ],
     ids=lambda value: " ".join(value) or "nothing" if isinstance(value, list) else "",
 )
 def test_wrong_usage_ends_with_2_and_says_what_is_wrong(words, said, capsys):
-    with pytest.raises(SystemExit) as leaving:
-        parse(words)
+    assert run(words) == 2
 
-    assert leaving.value.code == 2
-    assert said in capsys.readouterr().err
+    ended = capsys.readouterr()
+    assert ended.out == ""
+    assert said in ended.err
 
 
 def test_the_version_is_the_packages(capsys):
     from modular_tf import __version__
 
-    with pytest.raises(SystemExit):
-        parse(["--version"])
-
+    assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"modular-tf {__version__}\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from argparse import Namespace
 from dataclasses import replace
 
 import pytest
@@ -21,8 +20,8 @@ def written(capfd):
 
     def write(annotations):
         files = dict.fromkeys(("junit", "write_json", "html", "badge"))
-        options = Namespace(**files, json=False, verbose=0, annotations=annotations)
-        check_report.write(report(SAID), options, Printer(json=False), None)
+        forms = {"verbose": False, "annotations": annotations}
+        check_report.write(report(SAID), files, Printer(json=False), None, **forms)
         return [line.strip() for line in capfd.readouterr().out.splitlines()]
 
     return write

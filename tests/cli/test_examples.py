@@ -6,9 +6,9 @@ import shlex
 
 import pytest
 
-from modular_tf.cli.arguments import parse
-from modular_tf.cli.examples import examples
-from modular_tf.cli.verbs import VERBS
+from modular_tf.cli.frame import examples
+from modular_tf.cli.main import PROGRAM_COMMAND, VERBS, run
+from modular_tf.cli.words import GlobalOptions
 
 COMMANDS = [
     " ".join([name, *inner])
@@ -35,8 +35,7 @@ def test_all_commands_have_examples():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_shows_them_in_80_columns(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit):
-        parse([*command.split(), "--help"])
+    assert run([*command.split(), "--help"]) == 0
     text = capsys.readouterr().out
 
     for words, purpose in EXAMPLES[command].items():
@@ -46,12 +45,14 @@ def test_help_shows_them_in_80_columns(command, capsys, monkeypatch):
 
 @pytest.mark.parametrize(("command", "example"), ALL_EXAMPLES)
 def test_they_are_command_lines(command, example):
-    assert parse(words_of(example)).module.__name__ == _module(command.split())
-
-
-def _module(names):
-    verb = VERBS[names[0]]
-    return (verb.family[names[1]] if verb.family else verb).module
+    parser, context = PROGRAM_COMMAND, None
+    name, words, options = "modular-tf", words_of(example), GlobalOptions()
+    for expected in [*command.split(), None]:
+        context = parser.make_context(name, words, parent=context, obj=options)
+        if expected is not None:
+            rest = [*context._protected_args, *context.args]
+            name, parser, words = parser.resolve_command(context, rest)
+            assert name == expected
 
 
 @pytest.fixture
@@ -76,7 +77,6 @@ def test_those_of_files_work(example, here, mtf):
 
 
 def test_a_family_says_what_it_is_for(capsys):
-    with pytest.raises(SystemExit):
-        parse(["fs", "--help"])
+    assert run(["fs", "--help"]) == 0
 
     assert "Work with files of any scheme." in capsys.readouterr().out

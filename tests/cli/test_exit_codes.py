@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-
 import pytest
 
 from modular_tf import errors
-from modular_tf.cli import main
-from modular_tf.cli.arguments import Command
-
-
-class Verb:
-    """A verb that does what a test wants."""
-
-    def __init__(self, action):
-        self._action = action
-
-    def execute(self, options, printer):
-        return self._action()
+from modular_tf.cli import main, plugins, session
 
 
 @pytest.fixture
@@ -26,11 +13,8 @@ def run(monkeypatch):
     """Run an action as a verb, with `verbose` -v given."""
 
     def run(action, verbose=0):
-        options = argparse.Namespace(
-            verbose=verbose, json=False, log=None, trace=None, statistics=None
-        )
-        monkeypatch.setattr(main, "parse", lambda _: Command(Verb(action), options))
-        return main.run([])
+        monkeypatch.setattr(plugins.schemes, "callback", lambda *_: action())
+        return main.run(["schemes", *["-v"] * verbose])
 
     return run
 
@@ -65,7 +49,7 @@ def test_our_own_fault_is_70_and_short(run, capsys):
 
 
 def test_our_own_fault_has_a_traceback_when_asked_for(run, capsys, monkeypatch):
-    monkeypatch.setattr(main.logs, "set_up", lambda *_: None)
+    monkeypatch.setattr(session, "set_up_log", lambda *_: None)
 
     assert run(raising(ZeroDivisionError("oops")), verbose=1) == 70
     assert "Traceback" in capsys.readouterr().err

@@ -6,7 +6,7 @@ import pytest
 
 from modular_tf.abi.layouts import FILESYSTEM_OPS
 from modular_tf.check.rules import all_rules
-from modular_tf.cli.plugin_tables import HOST_DEFAULTS
+from modular_tf.cli.inspection import HOST_DEFAULTS
 from modular_tf.errors import UnimplementedError
 from modular_tf.filesystem.configuration import Option, Transaction
 from modular_tf.filesystem.filesystem import Filesystem

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tracemalloc
-from argparse import Namespace
 
 import pytest
 
@@ -176,7 +175,7 @@ def service():
 def copy(service, source, target):
     """Copy; return what was copied to where, and how many failures there were."""
     copied = []
-    work = Work(Namespace(quiet=True, jobs=1), service, [source.uri, target.uri])
+    work = Work(service, [source.uri, target.uri], jobs=1)
     Copying(work, copied.append).run([Item(source, target)])
     return [(item.source.uri, item.target.uri) for item in copied], len(work.failures)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from argparse import Namespace
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
@@ -31,7 +30,7 @@ def tree(tmp_path):
 
 
 def expand(service, uri):
-    return Work(Namespace(), service, [uri]).expand(uri)
+    return Work(service, [uri]).expand(uri)
 
 
 def uris(locations):
@@ -85,7 +84,7 @@ def test_a_warning_of_a_client_is_no_failure_and_is_not_lost(service):
     client = _Remarking(global_store=False, skip_instance_cache=True)
     client.pipe_file("/d/a.txt", b"x")
     service.register_filesystem("remarking", client)
-    work = Work(Namespace(), service, [])
+    work = Work(service, [])
     with pytest.warns(FutureWarning, match="a remark"):
         found = work.expand("remarking:///d/*.txt")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import threading
-from argparse import Namespace
 from contextlib import nullcontext
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from modular_tf.cli.fs import reading
 from modular_tf.cli.fs.reading import bytes_between, first_lines, head, last_lines, tail
 from modular_tf.cli.printer import Printer
+from modular_tf.cli.words import GlobalOptions
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
@@ -171,8 +171,8 @@ def test_parts_of_files_in_a_store_are_read_at_once_and_written_in_order(verb, m
     with PluginService() as service:
         service.register_filesystem("mem", filesystem_of(store))
         monkeypatch.setattr(reading, "session", lambda _: nullcontext(service))
-        options = Namespace(uris=uris, lines=10, bytes=None)
-        assert verb.execute(options, Printer(json=False)) == 0
+        given = {"uris": uris, "lines": 10, "n_bytes": None}
+        assert verb.callback(GlobalOptions(), Printer(json=False), **given) == 0
 
     headed = [f"==> {uri} <==\n{number}\n" for number, uri in enumerate(uris)]
     assert capfd.readouterr().out == "\n".join(headed)

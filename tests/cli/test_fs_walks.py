@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from argparse import Namespace
 
 import pytest
 
@@ -152,7 +151,7 @@ def walked(store, **options):
     """Return what a walk comes to, and how many failures there were."""
     with PluginService() as service:
         service.register_filesystem("mem", filesystem_of(store))
-        work = Work(Namespace(), service, ["mem://host/b"])
+        work = Work(service, ["mem://host/b"])
         walk = Walk(work, **options)
         roots = walk.roots([Location(service.filesystem("mem"), "mem://host/b")])
         found = [
@@ -205,7 +204,7 @@ def test_a_plugin_that_lists_no_buckets_is_told(capsys):
     store = MemoryStore()
     with PluginService() as service:
         service.register_filesystem("mem", filesystem_of(store))
-        work = Work(Namespace(), service, ["mem://"])
+        work = Work(service, ["mem://"])
         buckets = Location(service.filesystem("mem"), "mem://")
         assert Walk(work).roots([buckets]) == []
         store.files["/b"] = b""

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from modular_tf.abi.data_types import by_name
+from modular_tf.cli import kernels as kernel_commands
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.kernels import ops, run_op
 from modular_tf.kernel.op_definition import OpDefinition
 from modular_tf.kernel.registration import KernelRegistration
 from modular_tf.kernel.registry import KernelRegistry, PluginKernels
@@ -133,7 +133,7 @@ def test_an_operation_under_another_name_is_listed_with_that():
     unknown = KernelRegistration("Nameless", "CPU", plugin="vendor")
     registry.enter(PluginKernels("vendor", (kernel, unknown), (OpDefinition("Own"),)))
 
-    listed = {op["name"]: op for op in ops._listed(registry, with_all=False)}
+    listed = {op["name"]: op for op in kernel_commands._listed(registry, with_all=False)}
 
     assert set(listed) == {"MatMul", "_ITEXMatMul", "Nameless", "Own"}
     assert (listed["MatMul"]["kernels"], listed["MatMul"]["aliases"]) == (1, ["_ITEXMatMul"])
@@ -249,7 +249,7 @@ def test_bfloat16_goes_through_files(matrices):
 
     np.save("half.npy", np.array([1.5, -2], ml_dtypes.bfloat16))
 
-    read = run_op.read_array("half.npy")
+    read = kernel_commands.read_array("half.npy")
 
     assert read.dtype == ml_dtypes.bfloat16
     assert read.tolist() == [1.5, -2.0]
@@ -335,8 +335,8 @@ def test_what_fails_is_no_with_a_reason(with_kernels, matrices, words, said, tmp
 def test_an_input_that_is_a_list_is_given_by_name_for_each_tensor():
     concat = standard_ops().get("ConcatV2")
 
-    assert run_op._inputs(["values=1", "values=2", "axis=0"], concat)[0] == [[1, 2], 0]
-    assert run_op._inputs(["1", "0"], concat)[0] == [[1], 0]
+    assert kernel_commands._inputs(["values=1", "values=2", "axis=0"], concat)[0] == [[1, 2], 0]
+    assert kernel_commands._inputs(["1", "0"], concat)[0] == [[1], 0]
 
 
 @pytest.mark.parametrize(
@@ -344,13 +344,13 @@ def test_an_input_that_is_a_list_is_given_by_name_for_each_tensor():
     [("[1,2]", "int32"), ("[1.5]", "float32"), ("[true]", "bool"), ("[3000000000]", "int64")],
 )
 def test_lists_of_numbers_have_the_types_of_tensorflow(words, dtype):
-    assert run_op._value(words).dtype == dtype
+    assert kernel_commands._value(words).dtype == dtype
 
 
 def test_a_tensor_among_the_attributes_is_read_from_a_file(matrices):
     const = standard_ops().get("Const")
 
-    read = run_op._attributes('{"value": "@a.npy", "dtype": "float"}', const)
+    read = kernel_commands._attributes('{"value": "@a.npy", "dtype": "float"}', const)
 
     np.testing.assert_array_equal(read["value"], matrices[0])
     assert read["dtype"] == "float"
@@ -360,9 +360,9 @@ def test_files_are_written_by_name_and_in_order_and_none_is_left_out(tmp_path, m
     monkeypatch.chdir(tmp_path)
     arrays = {"output[0]": np.ones(1), "output[1]": np.zeros(1)}
     words = ["a.npy", "output[0]=b.npy", "c.npy"]
-    files = run_op._output_files(words, standard_ops().get("Split"))
+    files = kernel_commands._output_files(words, standard_ops().get("Split"))
 
-    written, left = run_op._write(arrays, files)
+    written, left = kernel_commands._write(arrays, files)
 
     assert written == {"output[1]": "a.npy", "output[0]": "b.npy"}
     assert left == ["c.npy"]
@@ -370,7 +370,7 @@ def test_files_are_written_by_name_and_in_order_and_none_is_left_out(tmp_path, m
 
 
 def test_run_without_numpy_names_the_extra(mtf, monkeypatch):
-    monkeypatch.setattr(run_op, "find_spec", lambda name: None)
+    monkeypatch.setattr(kernel_commands, "find_spec", lambda name: None)
     ended = mtf("run", "MatMul")
 
     assert ended.code == Exit.NO

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from modular_tf.cli.list_plugins import show_plugins
+from modular_tf.cli.plugins import show_plugins
 from tests.cli.test_printer import on_terminal
 
 

@@ -65,4 +65,4 @@ def test_an_unknown_form_is_wrong_usage(mtf):
     ended = mtf("list", "--log", "xml")
 
     assert ended.code == 2
-    assert "invalid choice: 'xml'" in ended.err
+    assert "'xml' is not one of" in ended.err

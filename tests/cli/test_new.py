@@ -48,8 +48,8 @@ def test_or_where_it_is_wanted_under_the_names_that_are_wanted(mtf, somewhere):
         (("device", "npu2"), "'NPU2' cannot be a device type"),
         (("filesystem", "ram"), "'ram' is taken already"),
         (("filesystem", "store", "--type", "STORE"), "give --scheme"),
-        (("kernel", "mine"), "invalid choice: 'kernel'"),
-        (("device",), "required: NAME"),
+        (("kernel", "mine"), "'kernel' is not one of"),
+        (("device",), "Missing argument 'NAME'"),
     ],
 )
 def test_a_mistake_is_explained(mtf, somewhere, words, said):

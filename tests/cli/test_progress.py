@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from modular_tf.check.outcome import Verdict
-from modular_tf.cli import check_progress, progress_line, transfer_progress
+from modular_tf.cli import check, progress_line, transfer_progress
 from modular_tf.cli.transfer_progress import TransferProgress, phase
 from modular_tf.filesystem import jobs
 from modular_tf.filesystem.jobs import Totals
@@ -123,7 +123,7 @@ def test_checks_are_counted_per_plugin(clock, monkeypatch):
     outcomes = [SimpleNamespace(verdict=v, check_id=i) for v, i in (PASSED, FAILED)]
     monkeypatch.setattr(sys, "stderr", stream)
 
-    with check_progress.CheckProgress() as sign:
+    with check.CheckProgress() as sign:
         for outcome in outcomes:
             clock.now += 1
             sign.tell(plan, outcome)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from argparse import ArgumentTypeError
 
+import click
 import pytest
 
 from modular_tf.cli.devices import seconds
@@ -31,7 +31,7 @@ def test_a_size_has_the_largest_unit_that_it_fills(n_bytes, told):
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e300", "x", ""])
 def test_a_time_limit_is_a_number_of_seconds_above_0(text):
-    with pytest.raises(ArgumentTypeError, match="no number of seconds above 0"):
+    with pytest.raises(click.BadParameter, match="no number of seconds above 0"):
         seconds(text)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-
 import pytest
 
 from modular_tf.cli.fs.work import Work
@@ -24,7 +22,7 @@ class ObjectStore:
 
     def work(self, jobs: int = 1) -> Work:
         """Return the work of a verb, without progress and summary."""
-        return Work(Namespace(quiet=True, jobs=jobs), self.service, ["mem://h"])
+        return Work(self.service, ["mem://h"], jobs=jobs)
 
     def location(self, uri: object) -> Location:
         """Return the location of a URI."""

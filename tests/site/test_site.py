@@ -17,7 +17,7 @@ from modular_tf.check.options import OPTIONS
 from modular_tf.check.rules import all_rules
 from modular_tf.check.settings import KEYS as CHECK_KEYS
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.verbs import VERBS
+from modular_tf.cli.main import VERBS
 from modular_tf.events.catalogue import EVENTS
 from modular_tf.headers import include_directory
 from modular_tf.service.configuration import Config

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.fs.options import add_human_readable, add_uris, byte_count, count, verb
+from modular_tf.cli.frame import argument, command
+from modular_tf.cli.fs.options import byte_count, count, human_readable_option, uris_argument
 from modular_tf.cli.fs.work import Work
 from modular_tf.cli.session import session
 from modular_tf.cli.text import counted, size, when
+from modular_tf.cli.words import PATTERN, URI
 from modular_tf.filesystem.trees import Facts, Walk
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
     from collections.abc import Iterable, Iterator
 
     from modular_tf.cli.printer import Printer
+    from modular_tf.cli.words import GlobalOptions
     from modular_tf.filesystem.trees import Entry
 
 _SIZE_COLUMNS = 12
@@ -57,24 +61,27 @@ def _row(entry: Entry, name: str, *, human: bool) -> tuple[str, ...]:
 # -- ls and stat ------------------------------------------------------------------------------
 
 
-def _ls_arguments(parser: ArgumentParser) -> None:
-    add_uris(parser, "directory or file")
-    parser.add_argument("-l", dest="long", action="store_true", help="with kind, size and time")
-    add_human_readable(parser, "with -l: ")
-    parser.add_argument(
-        "-R", "--recursive", action="store_true", help="also list the directories that are found"
-    )
-
-
-@verb(_ls_arguments)
-def ls(options: Namespace, printer: Printer) -> Exit:
+@command()
+@uris_argument("directory or file")
+@click.option("-l", "long", is_flag=True, help="with kind, size and time")
+@human_readable_option("with -l: ")
+@click.option("-R", "--recursive", is_flag=True, help="also list the directories that are found")
+def ls(
+    options: GlobalOptions,
+    printer: Printer,
+    *,
+    uris: tuple[str, ...],
+    long: bool,
+    human_readable: bool,
+    recursive: bool,
+) -> Exit:
     """List what is in directories; a file is listed by itself."""
     with session(options) as service:
-        work = Work(options, service, options.uris)
-        kinds = Facts.KIND if options.recursive else Facts.NONE
-        facts = Facts.STATISTICS if options.long or printer.json else kinds
-        walk = Walk(work, depth=None if options.recursive else 1, facts=facts)
-        roots = walk.roots(work.expand_all(options.uris))
+        work = Work(service, uris)
+        kinds = Facts.KIND if recursive else Facts.NONE
+        facts = Facts.STATISTICS if long or printer.json else kinds
+        walk = Walk(work, depth=None if recursive else 1, facts=facts)
+        roots = walk.roots(work.expand_all(uris))
         if printer.json:
             listings = []
             for entry in walk.through(roots):
@@ -85,25 +92,34 @@ def ls(options: Namespace, printer: Printer) -> Exit:
                     listings.append({"uri": entry.location.uri, "entries": found})
             printer.json_object(listings=listings)
         else:
-            has_headings = options.recursive or max(len(options.uris), len(roots)) > 1
-            _show_listings(walk, roots, options, printer, has_headings=has_headings)
+            has_headings = recursive or max(len(uris), len(roots)) > 1
+            human = human_readable if long else None
+            _show_listings(walk, roots, printer, human=human, has_headings=has_headings)
     return work.exit_code
 
 
 def _show_listings(
-    walk: Walk, roots: list[Entry], options: Namespace, printer: Printer, *, has_headings: bool
+    walk: Walk, roots: list[Entry], printer: Printer, *, human: bool | None, has_headings: bool
 ) -> None:
-    """Show the files that were named, then the directories; a person gets a total of sizes."""
+    """Show the files that were named, then the directories; a person gets a total of sizes.
+
+    Args:
+        walk: The walk.
+        roots: Where it begins.
+        printer: Of the command.
+        human: Whether sizes have units; None for names alone.
+        has_headings: Whether directories have headings.
+    """
     n_files = n_directories = n_bytes = 0
 
     def show(entries: list[Entry], names: list[str]) -> None:
         nonlocal n_files, n_directories, n_bytes
-        if not options.long:
+        if human is None:
             for name in names:
                 printer.line(name)
             return
         pairs = zip(entries, names, strict=True)
-        rows = [_row(one, name, human=options.human_readable) for one, name in pairs]
+        rows = [_row(one, name, human=human) for one, name in pairs]
         printer.table(("type", "size", "changed", "name"), rows)
         n_directories += sum(one.is_directory for one in entries)
         n_files += sum(not one.is_directory for one in entries)
@@ -122,26 +138,25 @@ def _show_listings(
             printer.line(f"{entry.location.uri}:")
         is_first = False
         show(entry.children, [child.location.name for child in entry.children])
-    if options.long and printer.terminal:
+    if human is not None and printer.terminal:
         directories = "1 directory" if n_directories == 1 else f"{n_directories} directories"
         printer.line(f"total: {counted(n_files, 'file')}, {directories}, {size(n_bytes)}")
 
 
-def _stat_arguments(parser: ArgumentParser) -> None:
-    add_uris(parser, "file or directory")
-    add_human_readable(parser)
-
-
-@verb(_stat_arguments)
-def stat(options: Namespace, printer: Printer) -> Exit:
+@command()
+@uris_argument("file or directory")
+@human_readable_option()
+def stat(
+    options: GlobalOptions, printer: Printer, *, uris: tuple[str, ...], human_readable: bool
+) -> Exit:
     """Show kind, size and modification time."""
     with session(options) as service:
-        work = Work(options, service, options.uris)
-        roots = Walk(work, depth=0).roots(work.expand_all(options.uris))
+        work = Work(service, uris)
+        roots = Walk(work, depth=0).roots(work.expand_all(uris))
     if printer.json:
         printer.json_object(files=[_as_object(root) for root in roots])
     else:
-        rows = [_row(root, root.location.uri, human=options.human_readable) for root in roots]
+        rows = [_row(root, root.location.uri, human=human_readable) for root in roots]
         printer.table(("type", "size", "changed", "uri"), rows)
     return work.exit_code
 
@@ -149,33 +164,36 @@ def stat(options: Namespace, printer: Printer) -> Exit:
 # -- du ---------------------------------------------------------------------------------------
 
 
-def _du_arguments(parser: ArgumentParser) -> None:
-    add_uris(parser, "directory or file")
-    add_human_readable(parser)
-    parser.add_argument("-s", "--summarize", action="store_true", help="only the total of each URI")
-    parser.add_argument(
-        "--max-depth", type=count, metavar="N", help="only directories up to N levels down"
-    )
-
-
-@verb(_du_arguments)
-def du(options: Namespace, printer: Printer) -> Exit:
+@command()
+@uris_argument("directory or file")
+@human_readable_option()
+@click.option("-s", "--summarize", is_flag=True, help="only the total of each URI")
+@click.option("--max-depth", type=count, metavar="N", help="only directories up to N levels down")
+def du(
+    options: GlobalOptions,
+    printer: Printer,
+    *,
+    uris: tuple[str, ...],
+    human_readable: bool,
+    summarize: bool,
+    max_depth: int | None,
+) -> Exit:
     """Show how many bytes the files in directories have, and in those below, as `du` does.
 
     A directory comes after what it holds, so the last line of each tree is its total.
     """
-    deepest = 0 if options.summarize else options.max_depth
+    deepest = 0 if summarize else max_depth
     usages = []
     with session(options) as service:
-        work = Work(options, service, options.uris)
+        work = Work(service, uris)
         walk = Walk(work)
-        for usage in _usages(walk.through(walk.roots(work.expand_all(options.uris)))):
+        for usage in _usages(walk.through(walk.roots(work.expand_all(uris)))):
             if deepest is not None and usage.depth > deepest:
                 continue
             if printer.json:
                 usages.append({"uri": usage.uri, "size": usage.size, "files": usage.files})
                 continue
-            amount = _shown_size(usage.size, human=options.human_readable)
+            amount = _shown_size(usage.size, human=human_readable)
             printer.row((amount.rjust(_SIZE_COLUMNS) if printer.terminal else amount, usage.uri))
     if printer.json:
         printer.json_object(usages=usages)
@@ -220,30 +238,49 @@ def _usages(entries: Iterable[Entry]) -> Iterator[_Usage]:
 # -- find and glob ----------------------------------------------------------------------------
 
 
-def _find_arguments(parser: ArgumentParser) -> None:
-    add_uris(parser, "where to begin")
-    parser.add_argument("--name", metavar="PATTERN", default="*", help="only names that match")
-    parser.add_argument("--type", choices=_KINDS, help="only files (f) or directories (d)")
-    parser.add_argument(
-        "--min-size", type=byte_count, metavar="SIZE", help="only files of at least this size"
-    )
-    parser.add_argument(
-        "--max-size", type=byte_count, metavar="SIZE", help="only files of at most this size"
-    )
-    parser.add_argument("--newer", metavar="URI", help="only what changed after this one did")
-    parser.add_argument("--max-depth", type=count, metavar="N", help="no more than N levels down")
+class _Conditions(NamedTuple):
+    """The conditions of `find`; None for those that are not given.
+
+    Attributes:
+        name: A pattern of the name.
+        kind: "f" or "d".
+        min_size: The least number of bytes of a file.
+        max_size: The largest one.
+        newer: The URI that was changed before.
+        max_depth: How many levels down.
+    """
+
+    name: str
+    kind: str | None
+    min_size: int | None
+    max_size: int | None
+    newer: str | None
+    max_depth: int | None
 
 
-@verb(_find_arguments)
-def find(options: Namespace, printer: Printer) -> Exit:
+@command()
+@uris_argument("where to begin")
+@click.option("--name", metavar="PATTERN", default="*", help="only names that match")
+@click.option(
+    "--type", "kind", type=click.Choice([*_KINDS]), help="only files (f) or directories (d)"
+)
+@click.option(
+    "--min-size", type=byte_count, metavar="SIZE", help="only files of at least this size"
+)
+@click.option("--max-size", type=byte_count, metavar="SIZE", help="only files of at most this size")
+@click.option("--newer", type=URI, help="only what changed after this one did")
+@click.option("--max-depth", type=count, metavar="N", help="no more than N levels down")
+def find(
+    options: GlobalOptions, printer: Printer, *, uris: tuple[str, ...], **conditions: Any
+) -> Exit:
     """List everything in whole trees, each directory before what it holds.
 
     All conditions that are given must hold. Sizes may have units: 64K, 10M, 1.5G.
     """
     found = []
     with session(options) as service:
-        work = Work(options, service, options.uris)
-        for entry in _search(work, options, with_kinds=printer.json):
+        work = Work(service, uris)
+        for entry in _search(work, uris, _Conditions(**conditions), with_kinds=printer.json):
             found.append({"uri": entry.location.uri, "type": _kind(entry)})
             if not printer.json:
                 printer.line(entry.location.uri)
@@ -252,24 +289,26 @@ def find(options: Namespace, printer: Printer) -> Exit:
     return work.exit_code or (Exit.DONE if found else Exit.NOTHING)
 
 
-def _search(work: Work, options: Namespace, *, with_kinds: bool) -> Iterator[Entry]:
-    least, most, after = options.min_size, options.max_size, None
-    if options.newer is not None:
-        with work.about(options.newer):
-            after = work.location(options.newer).stat().mtime_nsec
+def _search(
+    work: Work, uris: Iterable[str], wanted: _Conditions, *, with_kinds: bool
+) -> Iterator[Entry]:
+    least, most, after = wanted.min_size, wanted.max_size, None
+    if wanted.newer is not None:
+        with work.about(wanted.newer):
+            after = work.location(wanted.newer).stat().mtime_nsec
         if work.failures:
             return
     facts = Facts.KIND
-    if not (options.newer is least is most is None):
+    if (wanted.newer, least, most) != (None, None, None):
         facts = Facts.STATISTICS
-    elif options.max_depth == 1 and options.type is None and not with_kinds:
+    elif wanted.max_depth == 1 and wanted.kind is None and not with_kinds:
         facts = Facts.NONE
-    walk = Walk(work, depth=options.max_depth, facts=facts)
-    for entry in walk.through(walk.roots(work.expand_all(options.uris))):
+    walk = Walk(work, depth=wanted.max_depth, facts=facts)
+    for entry in walk.through(walk.roots(work.expand_all(uris))):
         is_file = entry.facts is not None and not entry.is_directory
         if (
-            fnmatchcase(entry.location.name, options.name)
-            and _KINDS.get(options.type) in {None, _kind(entry)}
+            fnmatchcase(entry.location.name, wanted.name)
+            and (wanted.kind is None or _KINDS[wanted.kind] == _kind(entry))
             and (least is None or (is_file and entry.size >= least))
             and (most is None or (is_file and entry.size <= most))
             and (after is None or (entry.facts is not None and entry.facts.mtime_nsec > after))
@@ -277,19 +316,16 @@ def _search(work: Work, options: Namespace, *, with_kinds: bool) -> Iterator[Ent
             yield entry
 
 
-def _glob_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "patterns", metavar="PATTERN", nargs="+", help="a URI or path with wildcards; quote it"
-    )
-
-
-@verb(_glob_arguments)
-def glob(options: Namespace, printer: Printer) -> Exit:
+@command()
+@argument(
+    "patterns", type=PATTERN, nargs=-1, required=True, help="a URI or path with wildcards; quote it"
+)
+def glob(options: GlobalOptions, printer: Printer, *, patterns: tuple[str, ...]) -> Exit:
     """List what matches patterns: `*`, `?` and `[…]` within one level of a path."""
     matches: list[str] = []
     with session(options) as service:
-        work = Work(options, service, options.patterns)
-        for pattern in options.patterns:
+        work = Work(service, patterns)
+        for pattern in patterns:
             with work.about(pattern):
                 matches += work.matching(pattern)
     if printer.json:

@@ -2,103 +2,61 @@
 
 from __future__ import annotations
 
-import argparse
+import inspect
 import re
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from modular_tf.cli.frame import Command, argument
+from modular_tf.cli.words import URI
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Sequence
-
-    from modular_tf.cli.exit_codes import Exit
-    from modular_tf.cli.printer import Printer
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
 _POWERS = " KMGT"
 _RANGE = re.compile(r"(\d*)-(\d*)", re.ASCII)
 _MOST_JOBS = 256
-
-FILTERS_HELP = (
+_FILTERS = (
     "All files are taken at first, and the last of --include and --exclude that matches a file"
     " decides. GLOB is compared with the path below the source, and * matches / too:"
     " --exclude '*' --include '*.csv' takes CSV files only."
 )
-"""What the help of a verb says about its filters."""
 
 
-class FileVerb:
-    """A verb: its help is the docstring of the function that runs it.
+def uris_argument(what: str) -> Callable[[Any], Any]:
+    """Let the verb take one or more URIs or local paths."""
+    meaning = f"{what}: a URI or a local path"
+    return argument("uris", type=URI, nargs=-1, required=True, help=meaning)
 
-    Args:
-        add_arguments: Adds the options of the verb.
-        execute: Runs it and returns its exit status.
+
+def human_readable_option(condition: str = "") -> Callable[[Any], Any]:
+    """Let the verb show sizes with units."""
+    meaning = f"{condition}sizes as 1.5 KiB or 23 MiB"
+    return click.option("-h", "--human-readable", is_flag=True, help=meaning)
+
+
+class Rules(NamedTuple):
+    """The rules of work on many files.
+
+    Attributes:
+        dry_run: Whether nothing is changed, and reported what would be.
+        jobs: How many files are worked on at once, None for what the configuration says.
+        quiet: Whether no progress and no summary is shown.
+        filters: Pairs of whether files that match are taken, and the pattern.
     """
 
-    def __init__(
-        self,
-        add_arguments: Callable[[ArgumentParser], None],
-        execute: Callable[[Namespace, Printer], Exit],
-    ) -> None:
-        self.__doc__ = execute.__doc__
-        self.__name__ = f"{execute.__module__}:{execute.__name__}"
-        self.add_arguments = add_arguments
-        self.execute = execute
+    dry_run: bool
+    jobs: int | None
+    quiet: bool
+    filters: tuple[tuple[bool, str], ...]
 
-
-def verb(
-    add_arguments: Callable[[ArgumentParser], None],
-) -> Callable[[Callable[[Namespace, Printer], Exit]], FileVerb]:
-    """Make a verb of a function, given the function that adds its options."""
-    return lambda execute: FileVerb(add_arguments, execute)
-
-
-def add_uris(parser: ArgumentParser, what: str) -> None:
-    """Let the verb take one or more URIs or local paths."""
-    parser.add_argument("uris", metavar="URI", nargs="+", help=f"{what}: a URI or a local path")
-
-
-def add_human_readable(parser: ArgumentParser, condition: str = "") -> None:
-    """Let the verb show sizes with units."""
-    parser.add_argument(
-        "-h", "--human-readable", action="store_true",
-        help=f"{condition}sizes as 1.5 KiB or 23 MiB",
-    )  # fmt: skip
-
-
-def add_transfer_options(parser: ArgumentParser, dry_run: str) -> None:
-    """Let the verb rehearse, take a number of threads, be quiet, and have filters."""
-    parser.add_argument("-n", "--dry-run", action="store_true", help=dry_run)
-    parser.add_argument(
-        "-j", dest="jobs", metavar="N", type=_jobs, default=None,
-        help="work on N files at once; by default as many as `calls_at_once` of the configuration"
-        " says (16), and 1 where all is on this machine",
-    )  # fmt: skip
-    parser.add_argument(
-        "-q", "--quiet", action="store_true", help="show no progress and no summary"
-    )
-    parser.set_defaults(filters=())
-    group = parser.add_argument_group("filters", FILTERS_HELP)
-    for option, what in (("--include", "take"), ("--exclude", "leave out")):
-        group.add_argument(
-            option, metavar="GLOB", action=_AddFilter, dest="filters",
-            help=f"{what} files that match",
-        )  # fmt: skip
-
-
-class _AddFilter(argparse.Action):
-    """Keeps `--include` and `--exclude` in one list, since their order matters."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,  # noqa: ARG002  (argparse's signature)
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        """Add a filter."""
-        filters = getattr(namespace, "filters", ())
-        namespace.filters = (*filters, (option_string == "--include", values))
+    @property
+    def take(self) -> Callable[[str], bool] | None:
+        """Whether a file is taken, by its path below the source; None without filters."""
+        return selection(self.filters)
 
 
 def selection(filters: Sequence[tuple[bool, str]]) -> Callable[[str], bool] | None:
@@ -117,9 +75,48 @@ def selection(filters: Sequence[tuple[bool, str]]) -> Callable[[str], bool] | No
     return takes if filters else None
 
 
+class ManyFilesCommand(Command):
+    """A verb that works on many files: it has the options of `Rules`, and gets them as `rules`.
+
+    Args:
+        dry_run: The meaning of `--dry-run`.
+        help: As for click; what filters do is added.
+        values: As for click.
+    """
+
+    def __init__(self, *, dry_run: str, help: str, **values: Any) -> None:  # noqa: A002
+        super().__init__(help=f"{inspect.cleandoc(help)}\n\n{_FILTERS}", **values)
+        self.params += [
+            click.Option(["-n", "--dry-run"], is_flag=True, help=dry_run),
+            click.Option(
+                ["-j", "jobs"], metavar="N", type=_jobs,
+                help="work on N files at once; by default as many as `calls_at_once` of the"
+                " configuration says (16), and 1 where all is on this machine",
+            ),
+            click.Option(["-q", "--quiet"], is_flag=True, help="show no progress and no summary"),
+            click.Option(
+                ["--include"], metavar="GLOB", multiple=True, help="take files that match"
+            ),
+            click.Option(
+                ["--exclude"], metavar="GLOB", multiple=True, help="leave out files that match"
+            ),
+        ]  # fmt: skip
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; filters stay in the order of the command line, which decides."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        rest = super().parse_args(ctx, args)
+        given = {name: iter(ctx.params.pop(name)) for name in ("include", "exclude")}
+        names = [str(param.name) for param in order if param.name in given]
+        filters = tuple((name == "include", next(given[name])) for name in names)
+        own = {name: ctx.params.pop(name) for name in ("dry_run", "jobs", "quiet")}
+        ctx.params["rules"] = Rules(**own, filters=filters)
+        return rest
+
+
 def _jobs(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= _MOST_JOBS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {_MOST_JOBS}")
+        raise click.BadParameter(f"{text!r} is not a number from 1 to {_MOST_JOBS}")
     return int(text)
 
 
@@ -127,10 +124,10 @@ def count(text: str) -> int:
     """Return a number that is not negative.
 
     Raises:
-        argparse.ArgumentTypeError: It is none.
+        click.BadParameter: It is none.
     """
     if not (text.isascii() and text.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 10")
+        raise click.BadParameter(f"{text!r} is not a number such as 10")
     return int(text)
 
 
@@ -138,11 +135,11 @@ def byte_count(text: str) -> int:
     """Return a number of bytes from text such as 100, 64K or 1.5GiB; units are powers of 1024.
 
     Raises:
-        argparse.ArgumentTypeError: It is none.
+        click.BadParameter: It is none.
     """
     match = _SIZE.fullmatch(text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 100, 64K or 1.5GiB")
+        raise click.BadParameter(f"{text!r} is not a size such as 100, 64K or 1.5GiB")
     number, unit = match.groups()
     power = _POWERS.index(unit.upper() or " ")
     return int(number) * 1024**power if number.isdecimal() else int(float(number) * 1024**power)
@@ -156,7 +153,7 @@ def byte_range(text: str) -> tuple[int, int | None]:
         position past the last byte, None for the end of the file.
 
     Raises:
-        argparse.ArgumentTypeError: It is none.
+        click.BadParameter: It is none.
     """
     match = _RANGE.fullmatch(text)
     first, last = match.groups() if match else ("", "")
@@ -166,7 +163,7 @@ def byte_range(text: str) -> tuple[int, int | None]:
         return int(first), None
     if last and not first and int(last):
         return -int(last), None
-    raise argparse.ArgumentTypeError(
+    raise click.BadParameter(
         f"{text!r} is not a range: 0-99 is the first 100 bytes, 100- what follows them, -50 the"
         " last 50"
     )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import report_error
-from modular_tf.cli.fs.options import add_uris, byte_count, byte_range, count, verb
+from modular_tf.cli.frame import command
+from modular_tf.cli.fs.options import byte_count, byte_range, count, uris_argument
 from modular_tf.cli.fs.work import Work
 from modular_tf.cli.session import session
 from modular_tf.concurrency.crew import Crew
@@ -15,10 +18,10 @@ from modular_tf.errors import DataLossError
 from modular_tf.filesystem.files import known_length
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from modular_tf.cli.printer import Printer
+    from modular_tf.cli.words import GlobalOptions
     from modular_tf.filesystem.files import RandomAccessFile
     from modular_tf.filesystem.location import Location
 
@@ -106,7 +109,9 @@ def _length_of(location: Location, file: RandomAccessFile) -> int:
 # -- writing them -----------------------------------------------------------------------------
 
 
-def _write_parts(options: Namespace, printer: Printer, part: Part, *, headings: bool) -> Exit:
+def _write_parts(
+    options: GlobalOptions, printer: Printer, uris: Sequence[str], part: Part, *, headings: bool
+) -> Exit:
     """Write the part of each file that `part` yields, with `headings` where there are several.
 
     The parts of files that come next are read while one is written.
@@ -115,9 +120,9 @@ def _write_parts(options: Namespace, printer: Printer, part: Part, *, headings: 
         report_error("this writes the bytes of files; --json cannot go with it")
         return Exit.USAGE
     with session(options) as service:
-        work = Work(options, service, options.uris)
-        locations = work.expand_all(options.uris)
-        headings = headings and max(len(options.uris), len(locations)) > 1
+        work = Work(service, uris)
+        locations = work.expand_all(uris)
+        headings = headings and max(len(uris), len(locations)) > 1
         is_first = True
         for outcome in Crew(work.at_once).run(lambda one: _begin(one, part), locations):
             with work.about(outcome.item.uri):
@@ -158,60 +163,83 @@ def _begin(
 # -- the verbs --------------------------------------------------------------------------------
 
 
-def _cat_arguments(parser: ArgumentParser) -> None:
-    add_uris(parser, "file")
-    parser.add_argument(
-        "-r", "--range", type=byte_range, metavar="RANGE", default=(0, None),
-        help="only these bytes of each file: 0-99 the first 100, 100- what follows, "
-        "-50 the last 50",
-    )  # fmt: skip
-
-
-@verb(_cat_arguments)
-def cat(options: Namespace, printer: Printer) -> Exit:
+@command()
+@uris_argument("file")
+@click.option(
+    "-r", "--range", "wanted", type=byte_range, metavar="RANGE", default="0-",
+    help="only these bytes of each file: 0-99 the first 100, 100- what follows, -50 the last 50",
+)  # fmt: skip
+def cat(
+    options: GlobalOptions,
+    printer: Printer,
+    *,
+    uris: tuple[str, ...],
+    wanted: tuple[int, int | None],
+) -> Exit:
     """Write files to standard output, byte for byte, or a range of their bytes."""
-    start, end = options.range
+    start, end = wanted
 
     def part(location: Location, file: RandomAccessFile) -> Iterator[memoryview]:
         begin = start if start >= 0 else max(0, _length_of(location, file) + start)
         return bytes_between(file, begin, end)
 
-    return _write_parts(options, printer, part, headings=False)
+    return _write_parts(options, printer, uris, part, headings=False)
 
 
-def _add_amount(parser: ArgumentParser, which: str) -> None:
-    add_uris(parser, "file")
-    amounts = parser.add_mutually_exclusive_group()
-    amounts.add_argument(
-        "-n", "--lines", type=count, metavar="N", default=10,
-        help=f"the {which} N lines; 10 by default",
-    )  # fmt: skip
-    amounts.add_argument(
-        "-c", "--bytes", type=byte_count, metavar="N",
+def _amount_options(which: str) -> Callable[[Any], Any]:
+    """Let the verb take a number of lines or of bytes, of which one may be given."""
+    lines = click.option(
+        "-n", "--lines", type=count, metavar="N", help=f"the {which} N lines; 10 by default"
+    )
+    n_bytes = click.option(
+        "-c", "--bytes", "n_bytes", type=byte_count, metavar="N",
         help=f"the {which} N bytes; N may have a unit, as in 64K",
     )  # fmt: skip
+    return lambda function: uris_argument("file")(lines(n_bytes(function)))
 
 
-@verb(lambda parser: _add_amount(parser, "first"))
-def head(options: Namespace, printer: Printer) -> Exit:
+def _n_lines(lines: int | None, n_bytes: int | None) -> int:
+    if lines is not None and n_bytes is not None:
+        raise click.UsageError("-n and -c exclude each other", click.get_current_context())
+    return 10 if lines is None else lines
+
+
+@command()
+@_amount_options("first")
+def head(
+    options: GlobalOptions,
+    printer: Printer,
+    *,
+    uris: tuple[str, ...],
+    lines: int | None,
+    n_bytes: int | None,
+) -> Exit:
     """Write the first lines or bytes of files to standard output; only these are read."""
+    n_lines = _n_lines(lines, n_bytes)
 
     def part(_: Location, file: RandomAccessFile) -> Iterator[bytes | memoryview]:
-        if options.bytes is not None:
-            return bytes_between(file, 0, options.bytes)
-        return first_lines(file, options.lines)
+        return first_lines(file, n_lines) if n_bytes is None else bytes_between(file, 0, n_bytes)
 
-    return _write_parts(options, printer, part, headings=True)
+    return _write_parts(options, printer, uris, part, headings=True)
 
 
-@verb(lambda parser: _add_amount(parser, "last"))
-def tail(options: Namespace, printer: Printer) -> Exit:
+@command()
+@_amount_options("last")
+def tail(
+    options: GlobalOptions,
+    printer: Printer,
+    *,
+    uris: tuple[str, ...],
+    lines: int | None,
+    n_bytes: int | None,
+) -> Exit:
     """Write the last lines or bytes of files to standard output; only these are read."""
+    n_lines = _n_lines(lines, n_bytes)
 
     def part(location: Location, file: RandomAccessFile) -> Iterator[bytes | memoryview]:
         length = _length_of(location, file)
-        if options.bytes is not None:
-            return bytes_between(file, max(0, length - options.bytes), length)
-        return last_lines(file, options.lines, length)
+        if n_bytes is not None:
+            return bytes_between(file, max(0, length - n_bytes), length)
+        return last_lines(file, n_lines, length)
 
-    return _write_parts(options, printer, part, headings=True)
+    return _write_parts(options, printer, uris, part, headings=True)

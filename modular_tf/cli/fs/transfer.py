@@ -8,22 +8,27 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+import click
+
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import report_error
-from modular_tf.cli.fs.options import add_transfer_options, add_uris, selection, verb
+from modular_tf.cli.frame import argument, command
+from modular_tf.cli.fs.options import ManyFilesCommand, uris_argument
 from modular_tf.cli.fs.work import Work
 from modular_tf.cli.session import session
+from modular_tf.cli.words import SOURCE, TARGET
 from modular_tf.errors import FailedPreconditionError
 from modular_tf.filesystem.copying import COPY_BLOCK, read_all, require_all_read, write_whole
 from modular_tf.filesystem.location import Location, Overlap, is_one_name, overlap
 from modular_tf.filesystem.trees import Copying, Item, Removal, move_all
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
     from io import BufferedReader
 
+    from modular_tf.cli.fs.options import Rules
     from modular_tf.cli.printer import Printer
+    from modular_tf.cli.words import GlobalOptions
     from modular_tf.filesystem.files import WritableFile
     from modular_tf.filesystem.statistics import FileStatistics
 
@@ -36,10 +41,10 @@ _SECOND_NS = 10**9  # the resolution of the times that stores keep
 class _Done:
     """What a verb has done or would do: lines of a rehearsal, or entries of the JSON object."""
 
-    def __init__(self, options: Namespace, printer: Printer) -> None:
-        self._is_rehearsal = options.dry_run
+    def __init__(self, rules: Rules, printer: Printer, *lists: str) -> None:
+        self._is_rehearsal = rules.dry_run
         self._printer = printer
-        self.lists: dict[str, list[Any]] = {}
+        self.lists: dict[str, list[Any]] = {name: [] for name in lists}
 
     def pair(self, word: str, key: str, item: Item) -> None:
         """Note a copy or a move. [any thread]"""
@@ -64,24 +69,22 @@ class _Done:
         return work.exit_code
 
 
-def _add_sources_and_target(parser: ArgumentParser) -> None:
-    add_uris(parser, "source")
-    parser.add_argument("target", metavar="TARGET", help="a URI or path; a directory for several")
+_target_argument = argument("target", type=TARGET, help="a URI or path; a directory for several")
 
 
-def _landings(work: Work, options: Namespace) -> list[Item]:
+def _landings(work: Work, uris: Sequence[str], to: str) -> list[Item]:
     """Return what arrives where: inside the target, if that is a directory.
 
     What is in a source whose name ends in `.` or `..` arrives in the target itself, as with `cp`. A
     source that is named twice arrives once. Where two sources have one name, of which only one
     would remain, or there are several and no directory, nothing arrives.
     """
-    sources = work.expand_all(options.uris)
+    sources = work.expand_all(uris)
     items: dict[str, Item] = {}
-    with work.about(options.target):
-        target = work.location(options.target)
+    with work.about(to):
+        target = work.location(to)
         is_directory = target.is_directory()
-        if max(len(options.uris), len(sources)) > 1 and not is_directory:
+        if max(len(uris), len(sources)) > 1 and not is_directory:
             raise FailedPreconditionError("is not a directory, and there are several sources")
         for source in sources:
             is_named = is_directory and source.name not in ("", ".", "..")
@@ -99,47 +102,51 @@ def _landings(work: Work, options: Namespace) -> list[Item]:
 # -- cp ---------------------------------------------------------------------------------------
 
 
-def _cp_arguments(parser: ArgumentParser) -> None:
-    _add_sources_and_target(parser)
-    parser.add_argument("-r", dest="recursive", action="store_true", help="copy directories")
-    add_transfer_options(parser, "copy nothing, and report what would be copied")
-
-
-@verb(_cp_arguments)
-def cp(options: Namespace, printer: Printer) -> Exit:
+@command(ManyFilesCommand, dry_run="copy nothing, and report what would be copied")
+@uris_argument("source")
+@_target_argument
+@click.option("-r", "recursive", is_flag=True, help="copy directories")
+def cp(
+    options: GlobalOptions,
+    printer: Printer,
+    *,
+    uris: tuple[str, ...],
+    target: str,
+    recursive: bool,
+    rules: Rules,
+) -> Exit:
     """Copy files, and with -r directories, between any two schemes and local paths.
 
     `-` as a source is standard input, and as the target standard output.
     """
-    is_in, is_out = STANDARD in options.uris, options.target == STANDARD
+    is_in, is_out = STANDARD in uris, target == STANDARD
     if is_in or is_out:
         wrong = ""
-        if is_in and (is_out or len(options.uris) > 1):
+        if is_in and (is_out or len(uris) > 1):
             wrong = "standard input (-) goes to one target, and is the only source"
-        elif options.recursive or options.dry_run or options.filters:
+        elif recursive or rules.dry_run or rules.filters:
             wrong = "- is one stream of bytes: -r, -n and filters cannot go with it"
         elif is_out and printer.json:
             wrong = "the bytes go to standard output; --json cannot go with it"
         if wrong:
             report_error(wrong)
             return Exit.USAGE
-        options.jobs = 1  # one stream of bytes has one order
-    done = _Done(options, printer)
-    done.lists["copied"] = []
+        rules = rules._replace(jobs=1)  # one stream of bytes has one order
+    done = _Done(rules, printer, "copied")
     with session(options) as service:
-        work = Work(options, service, [*options.uris, options.target])
+        work = Work(service, [*uris, target], jobs=rules.jobs, quiet=rules.quiet)
         if is_out:
-            copy_out(work, options.uris)
+            copy_out(work, uris)
         elif is_in:
-            copy_in(work, options.target)
+            copy_in(work, target)
         else:
             Copying(
                 work,
                 lambda item: done.pair("copy", "copied", item),
-                recursive=options.recursive,
-                take=selection(options.filters),
-                dry_run=options.dry_run,
-            ).run(_landings(work, options))
+                recursive=recursive,
+                take=rules.take,
+                dry_run=rules.dry_run,
+            ).run(_landings(work, uris, target))
     return done.end(work, "copied")
 
 
@@ -194,112 +201,117 @@ def copy_in(work: Work, target: str) -> None:
 # -- mv and rm --------------------------------------------------------------------------------
 
 
-def _mv_arguments(parser: ArgumentParser) -> None:
-    _add_sources_and_target(parser)
-    add_transfer_options(parser, "move nothing, and report what would be moved")
-
-
-@verb(_mv_arguments)
-def mv(options: Namespace, printer: Printer) -> Exit:
+@command(ManyFilesCommand, dry_run="move nothing, and report what would be moved")
+@uris_argument("source")
+@_target_argument
+def mv(
+    options: GlobalOptions, printer: Printer, *, uris: tuple[str, ...], target: str, rules: Rules
+) -> Exit:
     """Move or rename files and directories, also between schemes and local paths.
 
     With --include or --exclude only files that are taken are moved, and directories stay.
     """
-    done = _Done(options, printer)
-    done.lists["moved"] = []
+    done = _Done(rules, printer, "moved")
     with session(options) as service:
-        work = Work(options, service, [*options.uris, options.target])
+        work = Work(service, [*uris, target], jobs=rules.jobs, quiet=rules.quiet)
         move_all(
             work,
-            _landings(work, options),
+            _landings(work, uris, target),
             lambda item: done.pair("move", "moved", item),
-            take=selection(options.filters),
-            dry_run=options.dry_run,
+            take=rules.take,
+            dry_run=rules.dry_run,
         )
     return done.end(work, "moved")
 
 
-def _rm_arguments(parser: ArgumentParser) -> None:
-    add_uris(parser, "what to remove")
-    parser.add_argument("-r", dest="recursive", action="store_true", help="remove directories")
-    add_transfer_options(parser, "remove nothing, and report which files would be removed")
-
-
-@verb(_rm_arguments)
-def rm(options: Namespace, printer: Printer) -> Exit:
+@command(ManyFilesCommand, dry_run="remove nothing, and report which files would be removed")
+@uris_argument("what to remove")
+@click.option("-r", "recursive", is_flag=True, help="remove directories")
+def rm(
+    options: GlobalOptions,
+    printer: Printer,
+    *,
+    uris: tuple[str, ...],
+    recursive: bool,
+    rules: Rules,
+) -> Exit:
     """Remove files, and with -r directories and all that is in them.
 
     With --include or --exclude only files that are taken are removed, and no directories.
     """
-    done = _Done(options, printer)
-    done.lists["removed"] = []
+    done = _Done(rules, printer, "removed")
 
     def note(item: Item) -> None:
-        if options.dry_run or not item.path:
+        if rules.dry_run or not item.path:
             done.one("remove", "removed", item)
 
     with session(options) as service:
-        work = Work(options, service, options.uris)
+        work = Work(service, uris, jobs=rules.jobs, quiet=rules.quiet)
         Removal(
             work,
             note,
-            recursive=options.recursive,
-            take=selection(options.filters),
-            dry_run=options.dry_run,
-        ).run(map(Item.at, work.expand_all(options.uris)))
+            recursive=recursive,
+            take=rules.take,
+            dry_run=rules.dry_run,
+        ).run(map(Item.at, work.expand_all(uris)))
     return done.end(work, "removed")
 
 
 # -- sync -------------------------------------------------------------------------------------
 
 
-def _sync_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", help="a directory: a URI or a local path")
-    parser.add_argument("target", metavar="TARGET", help="what it shall be like; may be missing")
-    parser.add_argument(
-        "--delete", action="store_true",
-        help="also delete what only the target has; what filters leave out stays",
-    )  # fmt: skip
-    parser.add_argument("--size-only", action="store_true", help="take files of one size for equal")
-    add_transfer_options(parser, "change nothing, and report what would be copied and deleted")
-
-
-@verb(_sync_arguments)
-def sync(options: Namespace, printer: Printer) -> Exit:
+@command(ManyFilesCommand, dry_run="change nothing, and report what would be copied and deleted")
+@argument("source", type=SOURCE, help="a directory: a URI or a local path")
+@argument("target", type=TARGET, help="what it shall be like; may be missing")
+@click.option(
+    "--delete",
+    is_flag=True,
+    help="also delete what only the target has; what filters leave out stays",
+)
+@click.option("--size-only", is_flag=True, help="take files of one size for equal")  # fmt: skip
+def sync(
+    options: GlobalOptions,
+    printer: Printer,
+    *,
+    source: str,
+    target: str,
+    delete: bool,
+    size_only: bool,
+    rules: Rules,
+) -> Exit:
     """Copy what a directory has and another one lacks, or has in another size or older.
 
     Times are those that the two stores report; a file that both have in one size is copied if the
     source is newer by a second or more, or never with --size-only. Nothing is deleted without
     --delete, nor where anything failed, or the source is missing or empty.
     """
-    done = _Done(options, printer)
-    done.lists = {"copied": [], "deleted": []}
+    done = _Done(rules, printer, "copied", "deleted")
 
-    def is_equal(source: FileStatistics, target: FileStatistics) -> bool:
-        if target.is_directory or target.length != source.length:
+    def is_equal(old: FileStatistics, new: FileStatistics) -> bool:
+        if new.is_directory or new.length != old.length:
             return False
-        is_timed = target.mtime_nsec > 0 and source.mtime_nsec > 0 and not options.size_only
-        return not is_timed or source.mtime_nsec // _SECOND_NS <= target.mtime_nsec // _SECOND_NS
+        is_timed = new.mtime_nsec > 0 and old.mtime_nsec > 0 and not size_only
+        return not is_timed or old.mtime_nsec // _SECOND_NS <= new.mtime_nsec // _SECOND_NS
 
     with session(options) as service:
-        work = Work(options, service, [options.source, options.target])
-        with work.about(options.source):
-            source, target = work.location(options.source), work.location(options.target)
-            if options.delete and overlap(target, source) is Overlap.HOLDS:
+        work = Work(service, [source, target], jobs=rules.jobs, quiet=rules.quiet)
+        with work.about(source):
+            root = Item(work.location(source), work.location(target))
+            if delete and overlap(root.target, root.source) is Overlap.HOLDS:
                 raise FailedPreconditionError(
-                    f"{target.uri} holds it, and --delete would delete it; choose another target"
+                    f"{target} holds it, and --delete would delete it; choose another target"
                 )
             copying = Copying(
                 work,
                 lambda item: done.pair("copy", "copied", item),
-                take=selection(options.filters),
-                dry_run=options.dry_run,
+                take=rules.take,
+                dry_run=rules.dry_run,
                 is_equal=is_equal,
-                is_mirror=options.delete,
+                is_mirror=delete,
             )
-            copying.run([Item(source, target)])
-            if options.delete:
-                _delete_surplus(work, copying, Item(source, target), done)
+            copying.run([root])
+            if delete:
+                _delete_surplus(work, copying, root, done)
     return done.end(work, "copied")
 
 
@@ -332,23 +344,19 @@ def _delete_surplus(work: Work, copying: Copying, root: Item, done: _Done) -> No
 # -- mkdir ------------------------------------------------------------------------------------
 
 
-def _mkdir_arguments(parser: ArgumentParser) -> None:
-    add_uris(parser, "directory to make")
-    parser.add_argument(
-        "-p", dest="parents", action="store_true", help="with those above it; it may exist already"
-    )
-
-
-@verb(_mkdir_arguments)
-def mkdir(options: Namespace, printer: Printer) -> Exit:
+@command()
+@uris_argument("directory to make")
+@click.option("-p", "parents", is_flag=True, help="with those above it; it may exist already")
+def mkdir(
+    options: GlobalOptions, printer: Printer, *, uris: tuple[str, ...], parents: bool
+) -> Exit:
     """Create one or more directories."""
     made = []
     with session(options) as service:
-        work = Work(options, service, options.uris)
-        for uri in options.uris:
+        work = Work(service, uris)
+        for uri in uris:
             with work.about(uri):
                 filesystem = work.location(uri).filesystem
-                parents = options.parents
                 (filesystem.recursively_create_dir if parents else filesystem.create_dir)(uri)
                 made.append(uri)
     if printer.json:

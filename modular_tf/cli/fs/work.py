@@ -20,7 +20,6 @@ from modular_tf.filesystem.location import Location
 from modular_tf.filesystem.scheme import is_of_this_machine, scheme_of
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Callable, Iterable, Iterator
 
     from modular_tf.service.service import PluginService
@@ -30,15 +29,23 @@ class Work(Job):
     """A job whose failures are lines on standard error. [main thread; its steps: any thread]
 
     Args:
-        options: Of the verb.
-        service: Says how many calls may be made at once, where the options do not.
+        service: Says how many calls may be made at once, where `jobs` is None.
         uris: What the verb works on.
+        jobs: How many files are worked on at once.
+        quiet: Whether no progress and no summary is shown.
     """
 
-    def __init__(self, options: Namespace, service: PluginService, uris: Iterable[str]) -> None:
-        at_once = getattr(options, "jobs", None) or service.calls_at_once(*map(scheme_of, uris))
+    def __init__(
+        self,
+        service: PluginService,
+        uris: Iterable[str],
+        *,
+        jobs: int | None = None,
+        quiet: bool = True,
+    ) -> None:
+        at_once = jobs or service.calls_at_once(*map(scheme_of, uris))
         self._service = service
-        self._quiet = getattr(options, "quiet", True)
+        self._quiet = quiet
         super().__init__(at_once, while_waiting=lambda: self._progress.show())  # noqa: PLW0108  (made below)
         self._progress = TransferProgress(self.totals, is_wanted=not self._quiet)
 

@@ -1,1 +1,0 @@
-"""Completion of command lines in shells, by argcomplete, an extra."""

@@ -1,0 +1,249 @@
+"""`modular-tf inspect`: what is in a plugin's file and, once it is loaded, in its tables."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from modular_tf.abi.layouts import FILESYSTEM_OPS
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.frame import argument, command
+from modular_tf.cli.plugins import reason_line
+from modular_tf.cli.session import session
+from modular_tf.cli.words import PLUGIN
+from modular_tf.discovery.linking.symbol_families import family_of, readable_name
+
+if TYPE_CHECKING:
+    from modular_tf.abi.layouts import Layout
+    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.discovery.probe import Probe
+    from modular_tf.service.plugin_entry import PluginEntry
+    from modular_tf.service.service import PluginService
+
+HOST_DEFAULTS = frozenset(
+    (
+        "recursively_create_dir",
+        "delete_recursively",
+        "rename_file",
+        "copy_file",
+        "paths_exist",
+        "is_directory",
+        "get_file_size",
+        "get_matching_paths",
+        "translate_name",
+        "flush_caches",
+        "decode_transaction_token",
+        "get_filesystem_configuration",
+        "set_filesystem_configuration",
+        "set_filesystem_configuration_option",
+        "get_filesystem_configuration_option",
+        "get_filesystem_configuration_keys",
+    )
+)
+"""The operations that the host does itself where a filesystem leaves them out."""
+
+_SHOWN_SYMBOLS = 12
+
+
+@command()
+@argument("wanted", type=PLUGIN, help="a name from `list`, or a path")
+@click.option("--no-load", is_flag=True, help="only search; run no plugin's code")
+def inspect(options: GlobalOptions, printer: Printer, *, wanted: str, no_load: bool) -> Exit:
+    """Show what is in a plugin: what its bytes say, and what its loaded tables and kernels are."""
+    with session(options, load=False) as service:
+        entry = service.entry(wanted)
+        if not no_load:
+            service.load(entry.plugin.name)
+        record = entry.plugin.record()
+        description = {
+            **record.as_dict(),
+            "reasons": [reason.as_dict() for reason in record.reasons],
+            "warnings": [warning.as_dict() for warning in record.warnings],
+            "probe": _facts(entry.probe),
+            "tables": _tables(entry),
+            **_kernels(service, entry),
+        }
+    if printer.json:
+        printer.json_object(plugin=description)
+    else:
+        _show(description, printer)
+    return Exit.DONE
+
+
+def _facts(probe: Probe) -> dict[str, Any]:
+    """Return what the bytes of a plugin say; undefined symbols by who could define them."""
+    candidate, elf = probe.candidate, probe.elf
+    undefined: dict[str, list[str]] = {}
+    for symbol in sorted(elf.undefined if elf else ()):
+        undefined.setdefault(family_of(symbol).name.lower(), []).append(symbol.name)
+    fields = (
+        *("machine", "bits", "byte_order", "size", "soname", "needed", "rpath", "runpath"),
+        *("init_symbols", "glibc_floor", "binds_now", "runs_code_on_load"),
+    )
+    return {
+        "real_path": candidate.real_path,
+        "origin": candidate.origin,
+        "distribution": candidate.distribution,
+        "twins": [
+            {"path": twin.path, "source": str(twin.source), "origin": twin.origin}
+            for twin in candidate.twins
+        ],
+        "loadable": probe.loadable,
+        "elf": None if elf is None else {name: getattr(elf, name) for name in fields},
+        "libraries": [
+            {"name": found.name, "path": found.path, "companion": found.is_companion}
+            for found in probe.libraries
+        ],
+        "undefined": undefined,
+        "missing_symbols": [
+            {"name": lost.name, "readable": lost.readable, "needed_by": lost.needed_by}
+            for lost in probe.missing_symbols
+        ],
+    }
+
+
+def _tables(entry: PluginEntry) -> list[dict[str, Any]]:
+    """Return the tables of functions of a loaded plugin, slot by slot."""
+    found = [
+        _table(
+            {"scheme": scheme.scheme},
+            table.kind,
+            table.size,
+            table.layout,
+            {field.name: table.slots.get(field.name, 0) for field in table.layout.slots},
+        )
+        for scheme in (entry.tables.values() if entry.library else ())
+        for table in scheme.tables.values()
+    ]
+    if entry.library is None or entry.platform is None:
+        return found
+    platform = {"platform": entry.platform.platform}
+    return found + [
+        _table(
+            platform,
+            table.layout.name,
+            table.size,
+            table.layout,
+            {field.name: table.value(field.name) for field in table.layout.slots},
+        )
+        for table in entry.platform.tables.given
+    ]
+
+
+def _table(
+    served: dict[str, str], struct: str, size: int, layout: Layout, addresses: dict[str, int]
+) -> dict[str, Any]:
+    from modular_tf.native.library import address_owner  # noqa: PLC0415  (loads the native core)
+
+    slots = []
+    for field in layout.slots:
+        address = addresses[field.name]
+        owner = address_owner(address) if address else None
+        has_default = struct == FILESYSTEM_OPS.name and field.name in HOST_DEFAULTS
+        slots.append(
+            {
+                "slot": field.name,
+                "offset": field.offset,
+                "is": "present" if address else "default" if has_default else "absent",
+                "symbol": owner.symbol if owner else None,
+                "symbol_offset": owner.offset if owner else None,
+                "library": owner.path if owner else None,
+            }
+        )
+    dialect = layout.dialect.value if layout.dialect else None
+    return {**served, "struct": struct, "size": size, "dialect": dialect, "slots": slots}
+
+
+def _kernels(service: PluginService, entry: PluginEntry) -> dict[str, Any]:
+    """Return the kernels and definitions of operations of a loaded plugin."""
+    plugin = entry.plugin.record()
+    if entry.library is None or not (plugin.kernels or plugin.ops):
+        return {"registered_kernels": [], "op_definitions": []}
+    from modular_tf.cli.kernels import definition_as_dict, kernel_as_dict  # noqa: PLC0415  (few have any)
+
+    definitions = service.kernel_registry.plugin_definitions(plugin.name)
+    kernels = service.kernels(plugin=plugin.name)
+    return {
+        "registered_kernels": [kernel_as_dict(each) for each in kernels],
+        "op_definitions": [definition_as_dict(each) for each in definitions],
+    }
+
+
+def _show(plugin: dict[str, Any], printer: Printer) -> None:
+    probe = plugin["probe"]
+    elf = probe["elf"] or {}
+    printer.facts(
+        {
+            "name": plugin["name"],
+            "path": plugin["path"],
+            "state": plugin["state"],
+            "kinds": plugin["kinds"],
+            "schemes": [scheme or "(local paths)" for scheme in plugin["schemes"]],
+            "device types": plugin["device_types"],
+            "kernels": plugin["kernels"] or None,
+            "operations": plugin["ops"] or None,
+            "real path": probe["real_path"] if probe["real_path"] != plugin["path"] else None,
+            "found by": probe["origin"],
+            "distribution": probe["distribution"],
+            "also at": [twin["path"] for twin in probe["twins"]],
+            "machine": f"{elf['machine']}, {elf['bits']} bit" if elf else "unreadable",
+            "soname": elf.get("soname"),
+            "needs": elf.get("needed"),
+            "needs glibc": elf.get("glibc_floor"),
+            "entry points": elf.get("init_symbols"),
+            "loaded with it": [found["path"] for found in probe["libraries"]],
+            **{
+                f"from {family.replace('_', ' ')}": _shortened(names)
+                for family, names in probe["undefined"].items()
+            },
+            "missing": [lost["readable"] for lost in probe["missing_symbols"]],
+        }
+    )
+    for heading in ("reasons", "warnings"):
+        for reason in plugin[heading]:
+            printer.row((heading[:-1], reason_line(reason)))
+    for table in plugin["tables"]:
+        serves = table.get("platform") or f"{table.get('scheme')}://"
+        struct = f"{table['struct']}, {table['size']} bytes ({table['dialect'] or 'any'})"
+        printer.line()
+        printer.line(f"{serves} {struct}")
+        printer.show(
+            "slots",
+            table["slots"],
+            (
+                *("slot", "offset", "is", ("function", _function)),
+                (
+                    "of another library",
+                    lambda slot: slot["library"] if slot["library"] != plugin["path"] else None,
+                ),
+            ),
+        )
+    if plugin["registered_kernels"]:
+        from modular_tf.cli.kernels import KERNEL_COLUMNS  # noqa: PLC0415  (few have any)
+
+        printer.line()
+        printer.show("kernels", plugin["registered_kernels"], KERNEL_COLUMNS)
+    if plugin["op_definitions"]:
+        printer.line()
+        signatures = ("operation", lambda each: each["signature"])
+        printer.show("operations", plugin["op_definitions"], [signatures])
+
+
+def _shortened(symbols: list[str]) -> str:
+    """Return the first names and how many follow; `--json` has them all."""
+    names = list(dict.fromkeys(map(readable_name, symbols)))
+    more = len(names) - _SHOWN_SYMBOLS
+    return ", ".join(names[:_SHOWN_SYMBOLS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _function(slot: dict[str, Any]) -> str:
+    """Return symbol + offset, or library + offset where the function has no exported symbol."""
+    if slot["library"] is None:
+        return ""
+    name, offset = slot["symbol"], slot["symbol_offset"]
+    if name is None:
+        return f"{os.path.basename(slot['library'])}+{offset:#x}"
+    return f"{readable_name(name)}+{offset:#x}" if offset else readable_name(name)

@@ -1,1 +1,0 @@
-"""The verbs that work with kernels and operations: `modular-tf kernels`, `ops` and `run`."""

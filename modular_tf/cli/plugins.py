@@ -1,0 +1,312 @@
+"""The commands that list what there is: plugins, schemes, places, worker processes, headers."""
+
+from __future__ import annotations
+
+import os
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.failures import report_error, report_problems
+from modular_tf.cli.frame import command
+from modular_tf.cli.session import session
+from modular_tf.cli.text import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.service.report import PluginRecord
+
+_MIB = 1 << 20
+
+
+# -- plugins --------------------------------------------------------------------------------------
+
+
+@command()
+@click.option("--no-load", is_flag=True, help="only search; run no plugin's code")
+def list_plugins(options: GlobalOptions, printer: Printer, *, no_load: bool) -> Exit:
+    """List every plugin that was found, its state, and why it is not loaded."""
+    with session(options, load=None) as service:
+        report = service.discover() if no_load else service.load()
+        fallback = service.fallback_schemes()
+    plugins = [plugin_object(record) for record in report.plugins]
+    if printer.json:
+        printer.json_object(plugins=plugins, **({"fallback": fallback} if fallback else {}))
+    else:
+        show_plugins(plugins, printer, with_warnings=options.verbose > 0)
+        _show_fallback(fallback, printer)
+    report_problems(report.problems)
+    if not plugins:
+        report_error("no plugins were found; `modular-tf paths` shows where they are searched")
+    return Exit.DONE if plugins else Exit.NOTHING
+
+
+def plugin_object(record: PluginRecord) -> dict[str, Any]:
+    """Return a record as a JSON object, with the reason why it is not loaded."""
+    reasons = [reason.as_dict() for reason in record.reasons]
+    if record.state.value == "found" and not reasons:
+        message = "nothing has loaded it yet"
+        reasons = [{"stage": "load", "rule": None, "message": message, "remedy": None}]
+    return {
+        **record.as_dict(),
+        "reason": reasons[0] if reasons else None,
+        "reasons": reasons,
+        "warnings": [warning.as_dict() for warning in record.warnings],
+    }
+
+
+def show_plugins(plugins: list[dict[str, Any]], printer: Printer, *, with_warnings: bool) -> None:
+    """Show plugins as a table; to a person, why one does not serve stands below it."""
+    columns = ("name", "state", "kinds", ("serves", _serves), ("source", _source))
+    if not printer.terminal:
+        reasons = ("reason", lambda plugin: " ".join(map(reason_line, plugin["reasons"])))
+        warned = ("warnings", lambda plugin: " ".join(map(reason_line, plugin["warnings"])))
+        printer.show("plugins", plugins, (*columns, "path", reasons, warned))
+        return
+    printer.show("plugins", plugins, columns)
+    for plugin in plugins:
+        warnings = plugin["warnings"] if with_warnings else []
+        if plugin["reasons"] or warnings:
+            printer.line()
+            printer.line(f"{plugin['name']} ({plugin['path']})")
+        for reason in plugin["reasons"]:
+            printer.line(f"  {plugin['state']}: {reason_line(reason)}")
+        for warning in warnings:
+            printer.line(f"  warning: {reason_line(warning)}")
+    n_warnings = sum(len(plugin["warnings"]) for plugin in plugins)
+    if n_warnings and not with_warnings:
+        printer.line()
+        printer.line(f"{counted(n_warnings, 'warning')}; `modular-tf list -v` shows more")
+
+
+def _serves(plugin: dict[str, Any]) -> list[str]:
+    schemes = [f"{scheme}://" if scheme else "local paths" for scheme in plugin["schemes"]]
+    kernels = [counted(plugin["kernels"], "kernel")] if plugin.get("kernels") else []
+    return [*schemes, *plugin["device_types"], *kernels]
+
+
+def _source(plugin: dict[str, Any]) -> str:
+    """Return what found a plugin, and its package's version, with a name if that is another."""
+    name, _, version = (plugin["distribution"] or "").partition(" ")
+    release = "" if not name else version if name == plugin["name"] else f"({name} {version})"
+    return f"{plugin['source']} {release}".rstrip()
+
+
+def reason_line(reason: dict[str, Any] | None) -> str:
+    """Return a reason in one line: message, rule, remedy."""
+    if not reason:
+        return ""
+    rule = f" [{reason['rule']}]" if reason["rule"] else ""
+    remedy = f" {reason['remedy']}" if reason["remedy"] else ""
+    return " ".join(f"{reason['message']}{rule}{remedy}".split())
+
+
+# -- schemes --------------------------------------------------------------------------------------
+
+
+@command()
+def schemes(options: GlobalOptions, printer: Printer) -> Exit:
+    """List the schemes of filesystems and the plugin that serves each."""
+    with session(options) as service:
+        served = sorted(service.schemes().items())
+        fallback = service.fallback_schemes()
+    records = [
+        {"scheme": scheme, "plugin": plugin}
+        | ({"fallback": fallback[scheme]} if scheme in fallback else {})
+        for scheme, plugin in served
+    ]
+    shown = ("scheme", lambda record: record["scheme"] or "(local paths)")
+    printer.show("schemes", records, (shown, "plugin"))
+    _show_fallback(fallback, printer)
+    if not served:
+        report_error("no plugin serves a scheme; `modular-tf list` shows what was found")
+    return Exit.DONE if served else Exit.NOTHING
+
+
+def _show_fallback(fallback: Mapping[str, str], printer: Printer) -> None:
+    """Show to a person which schemes fsspec's clients serve, and why."""
+    if fallback and printer.terminal:
+        printer.line()
+        for sentence in fallback.values():
+            printer.line(sentence)
+
+
+# -- places ---------------------------------------------------------------------------------------
+
+
+@command()
+def paths(options: GlobalOptions, printer: Printer) -> Exit:
+    """List every place where plugins are searched for, in order of precedence, and what was there.
+
+    Then every setting, and whether a variable, the configuration file or the default decided it;
+    and the functions that installed packages have for hooks, in the order in which they are called.
+    """
+    from modular_tf.discovery.privileges import is_privileged  # noqa: PLC0415  (not for help)
+    from modular_tf.discovery.trust.policy import default_lock_path  # noqa: PLC0415
+    from modular_tf.discovery.user_directories import (  # noqa: PLC0415
+        cache_directory,
+        ignored_variables,
+        state_directory,
+    )
+    from modular_tf.rules.kept_state import STORAGE_TRUSTED  # noqa: PLC0415
+    from modular_tf.service.configuration import config_path  # noqa: PLC0415
+    from modular_tf.service.kept.storage.trusted_directory import why_untrusted  # noqa: PLC0415
+
+    with session(options, load=False) as service:
+        report = service.report()
+        used = service.config.path
+        settings = _settings(service.config, os.environ)
+    path = used or config_path(os.environ)
+    privileged = is_privileged()
+    places = {
+        "cache": cache_directory(os.environ, privileged=privileged),
+        "state": state_directory(os.environ, privileged=privileged),
+        "lock": default_lock_path(path),
+    }
+    kept = [(name, places[name]) for name in ("cache", "state")]
+    reasons = {name: why_untrusted(place) for name, place in kept if place}
+    unused = {name: why for name, why in reasons.items() if why}
+    searched = [{**place._asdict(), "source": str(place.source)} for place in report.searched]
+    hooks = [function.as_dict() for function in report.hooks]
+    failures = [failure.as_dict() for failure in report.hook_failures]
+    printer.show(
+        "paths",
+        searched,
+        ("source", ("found", _found), "path", ("named by", itemgetter("origin"))),
+        config={"path": path, "used": used is not None},
+        settings=settings,
+        own_places=places,
+        unused_places=unused,
+        ignored_variables=[variable._asdict() for variable in ignored_variables(os.environ)],
+        hooks=hooks,
+        hook_failures=failures,
+    )
+    if not printer.terminal:
+        return Exit.DONE
+    printer.line()
+    printer.line(f"configuration: {path or 'nowhere'}{'' if used else ' (not there)'}")
+    printer.line()
+    values = ("value", lambda setting: str(setting["value"]))
+    named, decided = ("setting", itemgetter("key")), ("decided by", itemgetter("origin"))
+    printer.show("settings", settings, (named, values, decided))
+    printer.line()
+    notes = {name: f" (not used: {why} [{STORAGE_TRUSTED}])" for name, why in unused.items()}
+    printer.facts({name: f"{at or 'nowhere'}{notes.get(name, '')}" for name, at in places.items()})
+    if hooks:
+        printer.line()
+        printer.show("hooks", hooks, ("hook", "implementation", ("called", _call_order)))
+    if failures:
+        printer.line()
+        printer.show("failures", failures, [("failed hooks", itemgetter("message"))])
+    return Exit.DONE
+
+
+def _found(place: dict[str, Any]) -> str:
+    if place["ignored"]:
+        return f"ignored: {place['ignored']}"
+    if not place["exists"]:
+        return "not there"
+    return f"{place['hits']} {'library' if place['hits'] == 1 else 'libraries'}"
+
+
+def _call_order(function: dict[str, Any]) -> list[str]:
+    return [*filter(None, (function["order"], "wrapper" if function["wrapper"] else None))]
+
+
+def _settings(config: Any, environment: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return key, value and origin (variables, the file's path or "default") of each setting."""
+    from modular_tf.service.configuration import (  # noqa: PLC0415  (the service has loaded it)
+        CONFIG_VARIABLE,
+        Config,
+        load_config,
+    )
+    from modular_tf.service.configuration_keys import KEYS, variables_of  # noqa: PLC0415
+
+    of_file = (CONFIG_VARIABLE, "XDG_CONFIG_HOME", "HOME")
+    kept = {name: environment[name] for name in of_file if name in environment}
+    by_file, default = Config() if config.path is None else load_config(kept), Config()
+    settings = []
+    for key in sorted({name.partition(".")[0] for name in KEYS}):
+        value = getattr(config, key)
+        if value != getattr(by_file, key):
+            variables = [variable for variable in variables_of(key) if environment.get(variable)]
+            origin = ", ".join(variables) or "argument"
+        else:
+            origin = "default" if value == getattr(default, key) else config.origin
+        settings.append({"key": key, "value": _plain(value), "origin": origin})
+    return settings
+
+
+def _plain(value: Any) -> Any:
+    """Return the value of a setting as JSON has it."""
+    from dataclasses import asdict, is_dataclass  # noqa: PLC0415  (only here)
+
+    from modular_tf.service.configured_filesystems import ConfiguredFilesystem  # noqa: PLC0415
+
+    if isinstance(value, ConfiguredFilesystem):
+        return value.shown()
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    if hasattr(value, "items"):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return [_plain(entry) for entry in value] if isinstance(value, tuple | list) else value
+
+
+# -- worker processes, headers --------------------------------------------------------------------
+
+
+@command()
+def workers(_: GlobalOptions, printer: Printer) -> Exit:
+    """List the worker processes of plugins in the running applications of this user."""
+    from modular_tf.isolation.told_workers import applications  # noqa: PLC0415  (the native core)
+
+    found = applications()
+    if printer.json:
+        printer.json_object(
+            applications=[
+                {**one._asdict(), "workers": [worker._asdict() for worker in one.workers]}
+                for one in found
+            ]
+        )
+    else:
+        records = [
+            {**worker._asdict(), "application": f"{one.pid} {one.program}".strip()}
+            for one in found
+            for worker in one.workers
+        ]
+        printer.show(
+            "workers",
+            records,
+            (
+                *("application", "plugin", "instance", ("pid", lambda w: w["pid"] or "")),
+                ("memory", lambda w: f"{w['memory_bytes'] / _MIB:.1f} MiB" if w["pid"] else ""),
+                *("calls", "in flight", "restarts", "last fault"),
+            ),
+        )
+    if not found:
+        report_error("no application of this user has a plugin in a worker process (`isolation`)")
+    return Exit.DONE if found else Exit.NOTHING
+
+
+@command(calls_plugins=False)
+@click.option("--include", is_flag=True, help="write this directory, for -I (the default)")
+@click.option("--cmake", is_flag=True, help="write this directory, for -Dmodular_tf_DIR")
+def headers(_: GlobalOptions, printer: Printer, *, include: bool, cmake: bool) -> Exit:
+    """Return where the C headers for plugin authors lie.
+
+    For a compiler: -I"$(modular-tf headers)". For CMake:
+    -Dmodular_tf_DIR="$(modular-tf headers --cmake)".
+    """
+    from modular_tf.headers import cmake_directory, include_directory  # noqa: PLC0415  (not for others)
+
+    directories = {"include": include_directory(), "cmake": cmake_directory()}
+    if printer.json:
+        printer.json_object(**directories)
+    else:
+        printer.line(directories["cmake" if cmake and not include else "include"])
+    return Exit.DONE

@@ -1,0 +1,147 @@
+"""The commands on plugins in quarantine, which took a process down."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.failures import Failures, report_error
+from modular_tf.cli.frame import argument, command
+from modular_tf.cli.plugins import reason_line
+from modular_tf.cli.words import QUARANTINED
+from modular_tf.processes.signal_names import signal_name
+from modular_tf.service.kept.load_marks import LoadMarks
+from modular_tf.service.kept.notes import read_notes, take_in
+from modular_tf.service.kept.quarantine import QuarantineStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.service.kept.quarantine import Entry
+    from modular_tf.service.report import PluginRecord
+
+_GOOD_STATES = ("loaded", "shadowed", "disabled")
+_NAMES = "a plugin's name, its path, or six or more digits of its SHA-256"
+
+
+def _open_store() -> QuarantineStore:
+    """Return the user's quarantine, with what took down processes before this one."""
+    store = QuarantineStore.of_process()
+    take_in(store, read_notes(LoadMarks.of_process()))
+    return store
+
+
+def _entries_named(store: QuarantineStore, names: Iterable[str], failures: Failures) -> list[Entry]:
+    """Return the entries that names, paths or first digits of SHA-256 mean, each once."""
+    found: dict[str, Entry] = {}
+    for name in names:
+        meant = store.named(name)
+        found |= {entry.sha256: entry for entry in meant}
+        if not meant:
+            failures.add("nothing in quarantine has that name, path or SHA-256", name)
+    return list(found.values())
+
+
+@command(calls_plugins=False)
+def list_quarantined(options: GlobalOptions, printer: Printer) -> Exit:
+    """List the quarantined plugins: what each did, when, and what changed on the host since."""
+    store = _open_store()
+    entries = store.entries()
+    if printer.json:
+        printer.json_object(
+            quarantine=[
+                {**each.as_dict(), "changes": store.changes_since(each)} for each in entries
+            ]
+        )
+    else:
+        rows = [
+            (
+                entry.name,
+                entry.incident.violation.rule_id,
+                "" if entry.incident.signal is None else signal_name(entry.incident.signal),
+                entry.incident.last_call,
+                _when(entry.time),
+                entry.path,
+            )
+            for entry in entries
+        ]
+        printer.table(("name", "rule", "signal", "last call", "when", "path"), rows)
+        for entry in entries if printer.terminal or options.verbose else ():
+            violation = entry.incident.violation
+            printer.line()
+            printer.line(f"{entry.name} ({entry.path})")
+            printer.line(f"  {violation.message} [{violation.rule_id}]")
+            printer.line(f"  {violation.remedy}")
+            for change in store.changes_since(entry):
+                printer.line(
+                    f"  changed since, so that it is tried again when it is found: {change}"
+                )
+            if options.verbose:
+                printer.line(f"  SHA-256 {entry.sha256}")
+                for frame in entry.incident.backtrace:
+                    printer.line(f"    {frame}")
+    if not entries:
+        report_error("nothing is in quarantine")
+    return Exit.DONE if entries else Exit.NOTHING
+
+
+def _when(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "seconds")
+    except (ValueError, OverflowError, OSError):  # the file may contain anything
+        return "at no time"
+
+
+@command()
+@argument("names", type=QUARANTINED, nargs=-1, required=True, help=_NAMES)
+def retry(_: GlobalOptions, printer: Printer, names: tuple[str, ...]) -> Exit:
+    """Release plugins from the quarantine and try each again in a process of its own."""
+    store = _open_store()
+    failures = Failures()
+    records: list[dict[str, Any]] = []
+    for entry in _entries_named(store, names, failures):
+        store.release(entry.sha256)
+        with failures.about(entry.path):
+            records.append(_try_again(entry.path).as_dict())
+    reason = ("reason", lambda record: reason_line(record["reason"]))
+    printer.show("plugins", records, ("name", "state", "path", reason))
+    for record in records:
+        if record["state"] not in _GOOD_STATES:
+            failures.add(f"is {record['state']}", record["path"] or record["name"])
+    return failures.exit_code
+
+
+def _try_again(path: str) -> PluginRecord:
+    """Return the record of a plugin that is probed, tried and loaded again.
+
+    Raises:
+        NotFoundError: The file is not there any more.
+    """
+    from modular_tf.discovery.privileges import is_privileged  # noqa: PLC0415
+    from modular_tf.service.configuration import load_config  # noqa: PLC0415  (not needed for help)
+    from modular_tf.service.service import PluginService  # noqa: PLC0415
+
+    config = load_config(privileged=is_privileged())
+    # It is mapped here too, at once: what the first process survives may end the second.
+    config = replace(config, first_contact="always", load="eager")
+    with PluginService(config=config, plugin_paths=(path,), bundled=False) as service:
+        service.load(path)
+        return next(record for record in service.plugins() if record.path == path)
+
+
+@command(calls_plugins=False)
+@argument("names", type=QUARANTINED, nargs=-1, help=f"{_NAMES}; by default all")
+def clear(_: GlobalOptions, printer: Printer, names: tuple[str, ...]) -> Exit:
+    """Release plugins from quarantine; the next process that finds them tries them."""
+    store = _open_store()
+    failures = Failures()
+    entries = _entries_named(store, names, failures) if names else store.entries()
+    for entry in entries:
+        store.release(entry.sha256)
+    released = [entry.as_dict() for entry in entries]
+    printer.show("cleared", released, (("cleared", lambda entry: entry["name"]), "path"))
+    return failures.exit_code

@@ -1,0 +1,224 @@
+"""The words of a command line: the global options' values, and candidates for what is being typed.
+
+A shell waits for candidates, and a plugin's call may take minutes where a store does not answer, so
+another process finds the names that need plugins. A process that is loading a plugin must not be
+ended, so it goes on by itself; what it learns of plugins is stored for the next time.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    _TextType = click.ParamType[str]
+else:
+    _TextType = click.ParamType
+
+_WAIT_S = 2.0  # that a person waits for names from a store or of plugins
+_LONGEST_S = 30  # that a store is listed for in the background, when nobody waits any more
+_MOST_STATS = 64  # names of a store that are inspected, to mark directories with a slash
+_PIECE = 2**16
+
+
+@dataclass
+class GlobalOptions:
+    """The values of the global options, wherever they stand on the command line.
+
+    Attributes:
+        plugin: Libraries and folders to search as well.
+        plugin_dir: Drop-in directories to search as well.
+        bundled: Whether the plugins of the package take part.
+        frozen: Whether plugins need to be in the lock file.
+        json: Whether the result is one JSON object.
+        verbose: How often `-v` was given.
+        log: How to log, None for what the environment says.
+        trace: The file for each call into a plugin, None for none.
+        statistics: The file for counts and times of calls, None for none.
+    """
+
+    plugin: list[str] = field(default_factory=list)
+    plugin_dir: list[str] = field(default_factory=list)
+    bundled: bool = True
+    frozen: bool = False
+    json: bool = False
+    verbose: int = 0
+    log: str | None = None
+    trace: str | None = None
+    statistics: str | None = None
+
+
+class Word(_TextType):
+    """The type of a value that is kept as it is written, with candidates for shells.
+
+    Args:
+        name: The value's name in the help.
+        candidates: Returns what begins with a text, for a command with these global options.
+    """
+
+    def __init__(
+        self, name: str, candidates: Callable[[GlobalOptions, str], Iterable[str]]
+    ) -> None:
+        self.name = name
+        self._candidates = candidates
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Return the value's name in the help."""
+        del param, ctx
+        return self.name
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the candidates; bytes and controls that a terminal does not show are left out."""
+        del param
+        found = {one for one in self._candidates(ctx.obj, incomplete) if one.startswith(incomplete)}
+        return [CompletionItem(one) for one in sorted(found) if one.isprintable()]
+
+
+def _parted(prefix: str) -> tuple[str, str]:
+    """Return the directory of a path or URI that is being typed, and the begin of a name in it."""
+    slash = prefix.rfind("/") + 1
+    return prefix[:slash], prefix[slash:]
+
+
+def _fits(name: str, begun: str) -> bool:
+    """Return whether a name begins like this; a hidden one must, as in shells, with its dot."""
+    return name.startswith(begun) and (begun != "" or not name.startswith("."))
+
+
+def _files(_: GlobalOptions, prefix: str) -> list[str]:
+    folder, begun = _parted(prefix)
+    try:
+        with os.scandir(os.path.expanduser(folder) or ".") as entries:
+            shown = [entry for entry in entries if _fits(entry.name, begun)]
+            return [f"{folder}{one.name}{'/' if one.is_dir() else ''}" for one in shown]
+    except OSError:
+        return []
+
+
+def _directories(options: GlobalOptions, prefix: str) -> list[str]:
+    return [name for name in _files(options, prefix) if name.endswith("/")]
+
+
+def _uris(options: GlobalOptions, prefix: str) -> list[str]:
+    """Return URIs of files and directories, and schemes; local paths as well."""
+    from modular_tf.cli.session import session  # noqa: PLC0415  (loads the native core)
+    from modular_tf.filesystem.scheme import scheme_of  # noqa: PLC0415
+
+    def schemes() -> list[str]:
+        with session(options) as service:
+            return [f"{scheme}://" for scheme in service.schemes() if scheme]
+
+    if scheme_of(prefix):
+        return _found_in_time(lambda: _in_store(options, prefix))
+    is_begun = "/" not in prefix or prefix.endswith(":/")
+    return [*_files(options, prefix), *(_found_in_time(schemes) if is_begun else ())]
+
+
+def _in_store(options: GlobalOptions, prefix: str) -> list[str]:
+    import signal  # noqa: PLC0415  (for stores only)
+
+    from modular_tf.cli.session import session  # noqa: PLC0415
+    from modular_tf.concurrency.crew import Crew  # noqa: PLC0415
+    from modular_tf.filesystem.scheme import scheme_of  # noqa: PLC0415
+
+    folder, begun = _parted(prefix)
+    with session(options) as service:
+        filesystem = service.filesystem_for(folder)
+        filesystem.translate_name(folder)  # has the library mapped
+        # Only now may the system end this process when a store does not answer: one that ends
+        # while a plugin is being loaded puts that plugin under suspicion.
+        signal.alarm(_LONGEST_S)
+        names = filesystem.listing(folder, is_thorough=False).names
+        found = [folder + name for name in names if _fits(name, begun)]
+        inspected = found if len(found) <= _MOST_STATS else []
+        crew = Crew(service.calls_at_once(scheme_of(prefix)))
+        outcomes = crew.run(filesystem.is_directory, inspected)
+        directories = {outcome.item for outcome in outcomes if outcome.result}
+        return [f"{uri}/" if uri in directories else uri for uri in found]
+
+
+def _plugins(options: GlobalOptions, prefix: str) -> list[str]:
+    """Return the names of plugins, and files."""
+    return [*_names(options, load=False), *_files(options, prefix)]
+
+
+def _explained(options: GlobalOptions, prefix: str) -> list[str]:
+    """Return what `why` explains."""
+    return [*_names(options, load=True), *(_files(options, prefix) if prefix else ())]
+
+
+def _names(options: GlobalOptions, *, load: bool) -> list[str]:
+    """Return the names of plugins, and where they are loaded the schemes."""
+    from modular_tf.cli.session import session  # noqa: PLC0415  (loads the native core)
+
+    def names() -> list[str]:
+        with session(options, load=load) as service:
+            schemes = filter(None, service.schemes()) if load else ()
+            return [*(record.name for record in service.plugins()), *schemes]
+
+    return _found_in_time(names)
+
+
+def _operations(_: GlobalOptions, __: str) -> Iterable[str]:
+    from modular_tf.kernel.standard_ops import standard_ops  # noqa: PLC0415  (for some verbs only)
+
+    return standard_ops()
+
+
+def _quarantined(_: GlobalOptions, __: str) -> list[str]:
+    from modular_tf.service.kept.quarantine import QuarantineStore  # noqa: PLC0415  (likewise)
+
+    return [entry.name for entry in QuarantineStore.of_process().entries()]
+
+
+def _found_in_time(find: Callable[[], Iterable[str]]) -> list[str]:
+    """Return the names that a function finds in a child process; none if it fails or takes long."""
+    import select  # noqa: PLC0415  (for shells only)
+    import time  # noqa: PLC0415
+
+    reader, writer = os.pipe()
+    if not os.fork():
+        try:
+            os.close(reader)
+            os.setsid()
+            null = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1, 2):  # the shell waits until all who hold them have ended
+                os.dup2(null, stream)
+            answer = b"".join(os.fsencode(name) + b"\0" for name in find())
+            with os.fdopen(writer, "wb") as output:
+                output.write(answer)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    received, end = b"", time.monotonic() + _WAIT_S
+    try:
+        while select.select([reader], [], [], max(0.0, end - time.monotonic()))[0]:
+            piece = os.read(reader, _PIECE)
+            if not piece:
+                return [os.fsdecode(name) for name in received.split(b"\0")[:-1]]
+            received += piece
+    finally:
+        os.close(reader)
+    return []
+
+
+FILE = Word("FILE", _files)
+PATH = Word("PATH", _files)
+DIR = Word("DIR", _directories)
+FOLDER = Word("FOLDER", _directories)
+URI = Word("URI", _uris)
+SOURCE = Word("SOURCE", _uris)
+TARGET = Word("TARGET", _uris)
+PATTERN = Word("PATTERN", _uris)
+PLUGIN = Word("PLUGIN", _plugins)
+OPERATION = Word("OP", _operations)
+QUARANTINED = Word("NAME", _quarantined)
+EXPLAINED = Word("NAME", _explained)
