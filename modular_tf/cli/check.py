@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,13 +32,8 @@ from modular_tf.cli.words import FILE, FOLDER, PLUGIN, URI
 from modular_tf.errors import ConfigError
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from typing_extensions import Self
-
     from modular_tf.check.outcome import Outcome
     from modular_tf.check.planning import PluginPlan
-    from modular_tf.check.report.report import Report
     from modular_tf.check.settings import CheckSettings
     from modular_tf.cli.printer import Printer
     from modular_tf.cli.words import GlobalOptions
@@ -257,10 +253,6 @@ def _check(
             tell=progress.tell,
         )
     write(report, files, printer, before, verbose=verbose, annotations=values["annotations"])
-    return _exit_code(report)
-
-
-def _exit_code(report: Report) -> Exit:
     if report.interrupted:
         report_error(CUT_SHORT)
         return Exit.INTERRUPTED
@@ -274,35 +266,20 @@ def _exit_code(report: Report) -> Exit:
     return Exit.DONE if report.conforms else Exit.NO
 
 
-class CheckProgress:
+class CheckProgress(ProgressLine):
     """Counts outcomes, and shows them on a terminal."""
 
     def __init__(self) -> None:
-        self._done: dict[str, int] = {}
+        super().__init__()
+        self._done: Counter[str] = Counter()
         self._bad = 0
-        self._line = ProgressLine()
 
     def tell(self, plan: PluginPlan, outcome: Outcome) -> None:
         """Count one more outcome."""
-        done = self._done[plan.path] = self._done.get(plan.path, 0) + 1
+        self._done[plan.path] += 1
         self._bad += outcome.verdict in BAD
-        self._line.show(
-            lambda _: (
-                f"{plan.name}: {done} of {number_of_checks(plan)}, {self._bad} bad, "
-                f"last {outcome.check_id}"
-            )
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._line.wipe()
+        done, bad = f"{self._done[plan.path]} of {number_of_checks(plan)}", f"{self._bad} bad"
+        self.show(lambda _: f"{plan.name}: {done}, {bad}, last {outcome.check_id}")
 
 
 def _replay(token: str, plugins: list[str], settings: CheckSettings, printer: Printer) -> Exit:

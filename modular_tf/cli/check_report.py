@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from modular_tf.check.report.annotations import github_annotations
@@ -31,7 +30,7 @@ from modular_tf.service.kept.storage.output_file import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from modular_tf.check.report.report import Report
     from modular_tf.cli.printer import Printer
@@ -96,53 +95,39 @@ def write(
         annotations: The CI service that shows lines of the report, None for none.
     """
     is_taken = output_is_taken(files, json=printer.json)
+    values = {"schema_version": SCHEMA_VERSION, **as_json(report)}
     forms: Mapping[str, Callable[[], bytes]] = {
         "junit": lambda: junit(report),
-        "write_json": lambda: _json(report),
+        "write_json": lambda: json.dumps(values, indent=1).encode() + b"\n",
         "html": lambda: html_page(report, before),
         "badge": lambda: badge(report),
     }
     for name, form in forms.items():
         if (path := files[name]) is not None:
             write_output(path, form())
+    changes = None if before is None else compare(before, report)
     if printer.json:
-        compared = {} if before is None else {"since": compare(before, report).as_dict()}
-        printer.json_object(**as_json(report), **compared)
+        since = {} if changes is None else {"since": changes.as_dict()}
+        printer.json_object(**as_json(report), **since)
     elif not is_taken:
-        with _no_commands(is_wanted=annotations is not None):
-            _write_text(report, printer, before, verbose=verbose)
+        # GitHub obeys no line of the text: some are what a plugin has written.
+        token = secrets.token_hex(16) if annotations else None
+        if token is not None:
+            sys.stdout.write(f"::stop-commands::{token}\n")
+        for plugin in report.plugins:
+            _write_lines(printer, (*plugin_lines(plugin, verbose=verbose), ""))
+        if changes is not None:
+            _write_lines(printer, comparison_lines(changes))
+        _write_lines(printer, map(summary_line, report.plugins))
+        if len(report.plugins) > 1:
+            _write_lines(printer, [total_line(report)])
+        if report.interrupted:
+            _write_lines(printer, [CUT_SHORT])
+        if token is not None:
+            sys.stdout.write(f"::{token}::\n")
     if annotations == "github":  # a CI service reads them on either stream
         stream = sys.stderr if is_taken else sys.stdout
         stream.writelines(printable(line) + "\n" for line in github_annotations(report))
-
-
-def _json(report: Report) -> bytes:
-    values = {"schema_version": SCHEMA_VERSION, **as_json(report)}
-    return json.dumps(values, indent=1).encode("utf-8") + b"\n"
-
-
-@contextmanager
-def _no_commands(*, is_wanted: bool) -> Iterator[None]:
-    """Let GitHub obey no line of the text in the block: some are what a plugin has written."""
-    if not is_wanted:
-        yield
-        return
-    token = secrets.token_hex(16)
-    sys.stdout.write(f"::stop-commands::{token}\n")
-    yield
-    sys.stdout.write(f"::{token}::\n")
-
-
-def _write_text(report: Report, printer: Printer, before: Report | None, *, verbose: bool) -> None:
-    for plugin in report.plugins:
-        _write_lines(printer, (*plugin_lines(plugin, verbose=verbose), ""))
-    if before is not None:
-        _write_lines(printer, comparison_lines(compare(before, report)))
-    _write_lines(printer, (summary_line(plugin) for plugin in report.plugins))
-    if len(report.plugins) > 1:
-        _write_lines(printer, [total_line(report)])
-    if report.interrupted:
-        _write_lines(printer, [CUT_SHORT])
 
 
 def _write_lines(printer: Printer, lines: Iterable[str]) -> None:

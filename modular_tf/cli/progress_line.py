@@ -12,13 +12,15 @@ from modular_tf.cli.text import printable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from typing_extensions import Self
+
 _PATIENCE = 0.5  # seconds before the first sign; what is short stays silent
 _PACE = 0.1  # seconds between signs
 _TO_AN_EMPTY_LINE = "\r\x1b[K"
 
 
 class ProgressLine:
-    """One line that is overwritten, and cleared at the end.
+    """One line that is overwritten, and cleared at the end of a `with` block or by `wipe`.
 
     Args:
         patience_s: Seconds before it first appears.
@@ -47,6 +49,12 @@ class ProgressLine:
         if self._shown:
             self._shown = False
             self._write("")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self.wipe()
 
     def _write(self, text: str) -> None:
         sys.stderr.write(_TO_AN_EMPTY_LINE + text)
