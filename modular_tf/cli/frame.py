@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from click.core import augment_usage_errors
 from click.shell_completion import CompletionItem
 
 from modular_tf.cli.exit_codes import Exit
@@ -162,7 +163,7 @@ class Command(_Framed):
         if not self._calls_plugins and (options.trace or options.statistics):
             ctx.fail("--trace and --statistics: this command calls no plugin in its process")
         set_up_log(options.log, options.verbose)
-        with measured(options):
+        with measured(options), augment_usage_errors(ctx):
             return self.callback(options, Printer(json=options.json), **ctx.params)  # type: ignore[misc]  # commands have one
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

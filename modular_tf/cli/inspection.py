@@ -225,7 +225,7 @@ def _show(plugin: dict[str, Any], printer: Printer) -> None:
         from modular_tf.cli.kernels import KERNEL_COLUMNS  # noqa: PLC0415  (few have any)
 
         printer.line()
-        printer.show("kernels", plugin["registered_kernels"], KERNEL_COLUMNS)
+        printer.show("kernels", plugin["registered_kernels"], KERNEL_COLUMNS[:-1])
     if plugin["op_definitions"]:
         printer.line()
         signatures = ("operation", lambda each: each["signature"])

@@ -38,7 +38,7 @@ def _constraints(kernel: dict[str, Any]) -> list[str]:
 
 
 KERNEL_COLUMNS = (
-    "op", "device type", ("constraints", _constraints), "host args", "priority", "label",
+    "op", "device type", ("constraints", _constraints), "host args", "priority", "label", "plugin",
 )  # fmt: skip
 """The columns of a kernel's JSON object in tables."""
 
@@ -133,7 +133,7 @@ def kernels(
             for name in names
             for kernel in service.kernels(name, device_type, owner)
         ]
-    printer.show("kernels", found, (*KERNEL_COLUMNS, "plugin"))
+    printer.show("kernels", found, KERNEL_COLUMNS)
     if found:
         return Exit.DONE
     if op:
@@ -262,16 +262,12 @@ def _show_operation(
         printer.table(("attribute", "type", "default", "given by"), rows)
     printer.line()
     if found:
-        printer.show("kernels", found, (*KERNEL_COLUMNS, "plugin", "devices"))
+        printer.show("kernels", found, (*KERNEL_COLUMNS, "devices"))
     else:
         printer.line("no plugin has a kernel of it")
 
 
 # -- running one ----------------------------------------------------------------------------------
-
-
-class _UsageError(Exception):
-    """Arguments do not fit the operation; the message names them and what would fit."""
 
 
 @command()
@@ -331,13 +327,9 @@ def run(
     with session(options) as service:
         owner: Any = service if device is None else service.device(device)
         found = owner.op(op, label)
-        try:
-            files = _output_files(outputs, found.definition)
-            inputs, named = _inputs(words, found.definition)
-            given = named | _attributes(attrs, found.definition)
-        except _UsageError as error:
-            report_error(str(error))
-            return Exit.USAGE
+        files = _output_files(outputs, found.definition)
+        inputs, named = _inputs(words, found.definition)
+        given = named | _attributes(attrs, found.definition)
         try:
             if explain:
                 return _explain(found, inputs, given, printer)
@@ -354,7 +346,7 @@ def _explain(op: Op, inputs: list[Any], attrs: dict[str, Any], printer: Printer)
         for each in op.explain(*inputs, **attrs)
     ]
     chosen = ("selected", lambda each: "yes" if each["selected"] else "no")
-    columns = (chosen, "reason", *KERNEL_COLUMNS, "plugin")
+    columns = (chosen, "reason", *KERNEL_COLUMNS)
     printer.show("candidates", found, columns, op=op.name)
     if not found:
         report_error(f"no plugin has a kernel of {op.name}")
@@ -373,8 +365,10 @@ def _run(
     result, outputs = op.run(inputs, attrs), op.definition.outputs
     arrays: dict[str, Any] = {}
     for arg, group in zip(outputs, result if len(outputs) > 1 else [result], strict=False):
-        found = {f"{arg.name}[{n}]": one for n, one in enumerate(group)} if arg.is_list else {}
-        arrays |= found or {arg.name: group}
+        if arg.is_list:
+            arrays |= {f"{arg.name}[{n}]": one for n, one in enumerate(group)}
+        else:
+            arrays[arg.name] = group
     for name, array in arrays.items():
         if not hasattr(array, "to_numpy"):
             raise TypeError(f"output {name!r} has strings, which only Python can be given")
@@ -391,10 +385,11 @@ def _run(
         }
         for name, array in arrays.items()
     ]
-    shapes = ("shape", lambda one: f"({', '.join(map(str, one['shape']))})")
-    values_column = ("values", lambda one: _summary_text(one["summary"]))
-    name_column = ("output", lambda one: one["name"])
-    columns = (name_column, "dtype", shapes, "device", values_column, "file")
+    columns = (
+        *(("output", lambda one: one["name"]), "dtype"),
+        *(("shape", lambda one: f"({', '.join(map(str, one['shape']))})"), "device"),
+        *(("values", lambda one: _summary_text(one["summary"])), "file"),
+    )
     printer.show("outputs", shown, columns, op=op.name)
     for path in left:
         report_error(f"not written: the outputs are {', '.join(arrays) or 'none'}", path)
@@ -412,7 +407,7 @@ def _inputs(words: Iterable[str], definition: OpDefinition) -> tuple[list[Any], 
         definition: The operation.
 
     Raises:
-        _UsageError: A word is no value.
+        click.UsageError: A word is no value.
         InvalidArgumentError: There are too many inputs, or too few (KN-043).
         OSError: A file cannot be read.
     """
@@ -448,11 +443,11 @@ def _value(text: str) -> Any:
         literal = json.loads(text)
         array = np.asarray(literal)
     except ValueError as error:
-        raise _UsageError(
+        raise click.UsageError(
             f"--input {text}: expected @FILE.npy or JSON, such as 1.5 or [[1,2],[3,4]]: {error}"
         ) from None
     if array.dtype.kind == "O":
-        raise _UsageError(f"--input {text}: expected numbers or strings in the JSON")
+        raise click.UsageError(f"--input {text}: expected numbers or strings in the JSON")
     if not isinstance(literal, list):
         return literal
     # As TensorFlow takes numbers of Python.
@@ -487,15 +482,15 @@ def _attributes(text: str, definition: OpDefinition) -> dict[str, Any]:
     """Return the attributes in a JSON object, with tensors read from their files.
 
     Raises:
-        _UsageError: It is no object.
+        click.UsageError: It is no object.
         OSError: A file cannot be read.
     """
     try:
         given = json.loads(text)
     except ValueError as error:
-        raise _UsageError(f"--attrs {text}: expected a JSON object: {error}") from None
+        raise click.UsageError(f"--attrs {text}: expected a JSON object: {error}") from None
     if not isinstance(given, dict):
-        raise _UsageError(f"--attrs {text}: expected a JSON object, such as {{}}")
+        raise click.UsageError(f"--attrs {text}: expected a JSON object, such as {{}}")
     tensors = {attr.name for attr in definition.attrs if attr.kind == "tensor"}
     return {
         name: _value(value) if name in tensors and str(value).startswith("@") else value
@@ -510,7 +505,7 @@ def _output_files(words: Iterable[str], definition: OpDefinition) -> list[tuple[
     """Return the files for outputs, each with the name of its output, None for the next one.
 
     Raises:
-        _UsageError: There are more than outputs, or one is no file.
+        click.UsageError: There are more than outputs, or one is no file.
         OSError: A file could not be written.
     """
     from modular_tf.service.kept.storage.output_file import (  # noqa: PLC0415  (not for help)
@@ -524,10 +519,10 @@ def _output_files(words: Iterable[str], definition: OpDefinition) -> list[tuple[
         name, _, path = word.partition("=")
         files.append((name, path) if name.partition("[")[0] in names and path else (None, word))
     if len(files) > len(names) and not any(arg.is_list for arg in definition.outputs):
-        raise _UsageError(f"{definition.name} has {len(names)} outputs, not {len(files)}")
+        raise click.UsageError(f"{definition.name} has {len(names)} outputs, not {len(files)}")
     for _, path in files:
         if path == STANDARD_OUTPUT:
-            raise _UsageError("name a file with --output; standard output has what is shown")
+            raise click.UsageError("name a file with --output; standard output has what is shown")
         refuse_special(path)
     return files
 
