@@ -26,7 +26,7 @@ from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import message_of, report_error, report_problems
 from modular_tf.cli.frame import argument, command
 from modular_tf.cli.interrupts import terminate_as_interrupt
-from modular_tf.cli.progress_line import ProgressLine
+from modular_tf.cli.progress import ProgressLine
 from modular_tf.cli.text import printable
 from modular_tf.cli.words import FILE, FOLDER, PLUGIN, URI
 from modular_tf.errors import ConfigError

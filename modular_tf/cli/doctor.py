@@ -10,7 +10,7 @@ import modular_tf
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.frame import command
 from modular_tf.cli.interrupts import terminate_as_interrupt
-from modular_tf.cli.progress_line import ProgressLine
+from modular_tf.cli.progress import ProgressLine
 from modular_tf.cli.session import session
 
 if TYPE_CHECKING:

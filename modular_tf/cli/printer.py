@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 
+_STYLES = {
+    "loaded": "green",
+    "works": "green",
+    "rejected": "red",
+    "failed": "red",
+    "quarantined": "red",
+    "disabled": "yellow",
+    "shadowed": "yellow",
+    "not tried": "yellow",
+}
+
 
 class Printer:
     """Writes the results of one command.
@@ -111,12 +122,21 @@ def _text(cell: object) -> str:
 
 
 def _show(headers: Sequence[str], rows: list[list[str]]) -> None:
+    """Write a table to a terminal: by rich, which folds long cells and colours states."""
     try:
-        from modular_tf.cli.rich_table import show  # noqa: PLC0415  (an extra, and slow to load)
+        from rich.console import Console  # noqa: PLC0415  (an extra, and slow to load)
+        from rich.table import Table  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
     except ImportError:
         sys.stdout.write("".join(f"{line}\n" for line in aligned(headers, rows)))
-    else:
-        show(headers, rows)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for header in headers:
+        table.add_column(header.upper(), overflow="fold")
+    for row in rows:
+        # Text, not str: a plugin's name is not markup.
+        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+    Console(highlight=False).print(table)
 
 
 def aligned(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -31,7 +31,6 @@ def on_terminal(action):
 @pytest.fixture
 def without_rich(monkeypatch):
     monkeypatch.setitem(sys.modules, "rich", None)
-    monkeypatch.delitem(sys.modules, "modular_tf.cli.rich_table", raising=False)
     for name in [name for name in sys.modules if name.startswith("rich.")]:
         monkeypatch.setitem(sys.modules, name, None)
 

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from modular_tf.check.outcome import Verdict
-from modular_tf.cli import check, progress_line, transfer_progress
-from modular_tf.cli.transfer_progress import TransferProgress, phase
+from modular_tf.cli import check
+from modular_tf.cli import progress as progress_module
+from modular_tf.cli.progress import TransferProgress, phase
 from modular_tf.filesystem import jobs
 from modular_tf.filesystem.jobs import Totals
 
@@ -35,14 +36,13 @@ def clock(monkeypatch):
             return self.now
 
     clock = Clock()
-    monkeypatch.setattr(progress_line, "time", clock)
+    monkeypatch.setattr(progress_module, "time", clock)
     return clock
 
 
 @pytest.fixture
 def totals(clock, monkeypatch):
     monkeypatch.setattr(jobs, "time", clock)
-    monkeypatch.setattr(transfer_progress, "time", clock)
     return Totals()
 
 
@@ -50,7 +50,7 @@ def shown(clock, totals, stream, monkeypatch, steps):
     """Advance by a megabyte at each of these times, of four in all; return what appears."""
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", stream)
-        patch.setitem(sys.modules, "modular_tf.cli.rich_progress", None)
+        patch.setitem(sys.modules, "rich.progress", None)
         progress = TransferProgress(totals, is_wanted=True)
         totals.find(1)
         totals.begin(4 * 2**20)
