@@ -415,7 +415,7 @@ class Copying(_TreeWork):
         """Make the directory and add its entries."""
         if not self.recursive:
             raise FailedPreconditionError("is a directory; copy it with -r", path=item.uri)
-        if self.is_move and item.path and is_link(*item.source):
+        if self.is_move and (item.path or self.moves_files) and is_link(*item.source):
             raise FailedPreconditionError("is a link to a directory, which a move leaves")
         above, root = self._entered(item), item.root or item
         if overlap(item.source, item.target) is Overlap.SAME:

@@ -19,7 +19,6 @@ KNOWN_FAULTS = (
     "test_a_file_with_a_slash_at_its_end_is_removed_or_reported?az-[!f]*",
     "test_a_link_that_leads_nowhere_is_reported?*-fsspec copy recursive*",
     "test_a_link_that_leads_nowhere_is_reported?*-fsspec get*",
-    "test_a_link_to_a_directory_is_no_directory_that_moves?*-cli mv filtered*",
     "test_odd_names_are_removed?python-fsspec rm maxdepth*",
     "test_odd_names_are_removed?s3-fsspec rm maxdepth*",
     "test_odd_names_are_removed?az-fsspec rm maxdepth*",
