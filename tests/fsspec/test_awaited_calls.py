@@ -176,14 +176,15 @@ def test_an_interrupt_ends_a_program_whose_call_hangs(run_python):
             hung.set()
             threading.Event().wait()
 
-        def interrupt():
-            hung.wait()
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        async def use():
+            call = asyncio.ensure_future(fs._info(f"{TOP}/f"))
+            await asyncio.get_running_loop().run_in_executor(None, hung.wait)
+            signal.raise_signal(signal.SIGINT)
+            await call
 
         store.hooks["stat"] = hang
-        threading.Thread(target=interrupt).start()
         try:
-            asyncio.run(fs._info(f"{TOP}/f"))
+            asyncio.run(use())
         except KeyboardInterrupt:
             print("interrupted")
         """,
