@@ -144,7 +144,7 @@ class _Framed(click.Command):
 
 
 class Command(_Framed):
-    """One command.
+    """A command, whose help ends with examples.
 
     Args:
         calls_plugins: Whether it may call plugins in its own process.

@@ -10,9 +10,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from modular_tf.native.ffi import ffi, lib
-from modular_tf.native.strings import decode, encode
-
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9.]+)://([^/]*)(.*)", re.DOTALL)
 
 
@@ -41,6 +38,10 @@ def clean_path(path: str) -> str:
     Slashes collapse, `.` goes, `..` is resolved (it stops at the root, and stays in front of a
     relative path), a trailing slash goes; an empty result is ".".
     """
+    # Help and names need no native core.
+    from modular_tf.native.ffi import ffi, lib  # noqa: PLC0415
+    from modular_tf.native.strings import decode, encode  # noqa: PLC0415
+
     encoded = encode(path)
     out = ffi.new("char[]", len(encoded) + 2)
     length = lib.mtf_clean_path(encoded, out)
