@@ -5,26 +5,25 @@ fsspec itself is not imported here: the caller who passes a filesystem has impor
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from datetime import datetime, timezone
 from glob import has_magic
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
-from modular_tf.errors import UnimplementedError
-from modular_tf.filesystem.client_ops import Child, ClientOps, wrong_kind
-from modular_tf.filesystem.fsspec_files import (
-    FsspecRandomAccessFile,
-    FsspecWritableFile,
-    is_of_fsspec,
-)
-from modular_tf.filesystem.fsspec_names import FsspecNames, is_directory_url, is_url, plain_path
+from modular_tf.errors import ClosedError, DataLossError, ModularTFError, UnimplementedError
+from modular_tf.filesystem.client_ops import Child, ClientOps, ClientWriter, wrong_kind
+from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.filesystem.python_errors import translated_errors
 from modular_tf.filesystem.statistics import FileStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    from modular_tf.filesystem.files import RandomAccessFile, WritableFile
+    from typing_extensions import Buffer
+
+    from modular_tf.filesystem.files import WritableFile
 
 _CHANGED = ("mtime", "LastModified", "Last-Modified", "last_modified", "modified", "updated")
 """The names under which implementations tell the modification time, each in a type of its own."""
@@ -41,9 +40,9 @@ class FsspecOps(ClientOps):
     def __init__(self, fs: Any) -> None:
         super().__init__(fs)
         self._names = FsspecNames(fs)
-        protocols = (fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol
+        self._protocols = [fs.protocol] if isinstance(fs.protocol, str) else [*fs.protocol]
         # Web servers may send the whole file whatever part they are asked for.
-        self.is_distant = bool(getattr(fs, "async_impl", False)) and "http" not in protocols
+        self.is_distant = bool(getattr(fs, "async_impl", False)) and "http" not in self._protocols
         self._uncached_info, self._uncached_ls = _uncached(fs.info), _uncached(fs.ls)
 
     def translate_name(self, uri: str) -> str:
@@ -52,8 +51,7 @@ class FsspecOps(ClientOps):
 
     def disk_path(self, uri: str) -> str | None:
         """Return the path on this machine's disk that a URI names; None where it names none."""
-        protocols = (self.fs.protocol,) if isinstance(self.fs.protocol, str) else self.fs.protocol
-        return self.translate_name(uri) if "file" in protocols else None
+        return self.translate_name(uri) if "file" in self._protocols else None
 
     # -- questions ----------------------------------------------------------------------------
 
@@ -277,3 +275,290 @@ def _parsed(when: str) -> datetime:
 
         return parsedate_to_datetime(when)
     return datetime.fromisoformat(when.replace("Z", "+00:00"))
+
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
+_OF_THE_PAGE = ("?", "#")
+"""How links begin that lead to the listing itself, in another order."""
+
+
+class FsspecNames:
+    """The names of a scheme's files in an fsspec filesystem. [any thread]
+
+    A URI whose scheme is a protocol of the filesystem means what it means to fsspec. Of any other
+    URI, what follows `scheme://` is the path. Where paths are whole URLs, as over HTTP, a URI of
+    another scheme may hold the URL (`web://https://host/file`), or else stands for one of the
+    filesystem's first protocol (`web://host/file`).
+    """
+
+    def __init__(self, fs: Any) -> None:
+        self._fs = fs
+        self._protocols = _protocols(fs)
+        self._serves_all = "generic" in self._protocols
+        self._are_unstripped = "data" in self._protocols  # its `info` takes nothing else
+        kept = [one for one in self._protocols if one == "data" or _keeps_urls(fs, one)]
+        self.are_urls = self._serves_all or bool(kept)
+        if kept:
+            self._protocols = kept
+
+    def path_of(self, uri: str) -> str:
+        """Return the path for a URI."""
+        url = self._url_of(uri)
+        if self._are_unstripped:
+            return url
+        return str(self._fs._strip_protocol(url))  # noqa: SLF001  (the only way fsspec has)
+
+    def _url_of(self, uri: str) -> str:
+        """Return the part of a URI that fsspec can read."""
+        match = _URL.fullmatch(uri)
+        scheme, rest = match.groups() if match else ("", uri)
+        if not self.are_urls:
+            return uri if scheme in self._protocols else rest
+        if _URL.match(rest):
+            return rest
+        if self._serves_all or scheme in self._protocols:
+            return uri
+        return f"{self._protocols[0]}://{rest}"
+
+    def children(self, path: str, listed: Iterable[str]) -> list[str]:
+        """Return the names in a directory from the paths that fsspec lists."""
+        # Some stores list the directory's own marker along with what is in it.
+        found = {one.rstrip("/") for one in listed} - {path.rstrip("/"), plain_path(path)}
+        names = {_name_below(path.rstrip("/") + "/", one) for one in found}
+        if self.are_urls:
+            names = {name for name in names if name and not name.startswith(_OF_THE_PAGE)}
+        return sorted(names)
+
+    def kinds(
+        self, path: str, entries: Iterable[dict[str, Any]]
+    ) -> dict[tuple[str, bool], dict[str, Any]]:
+        """Return the entries of a directory by name and whether it is the name of a directory.
+
+        An object of a store may be both. A page may link to a directory with and without a slash.
+        """
+        return {
+            (name, entry["type"] == "directory" and not is_url(entry["name"])): entry
+            for entry in entries
+            for name in self.children(path, [entry["name"]])
+        }
+
+    def has_doubled_slash(
+        self, path: str, entries: Iterable[dict[str, Any]], *, asks: bool = True
+    ) -> bool:
+        """Return whether a directory holds keys with a doubled slash, as `d//key` in `d`.
+
+        A listing shows a directory with the name of the listed one then. Some clients show that for
+        the directory's own marker too; of those that can find by a prefix the store is asked.
+
+        Args:
+            path: The directory.
+            entries: What fsspec lists there.
+            asks: Whether the store may be asked.
+        """
+        directory = plain_path(path)
+        shown = {entry["name"] for entry in entries if entry["type"] == "directory"}
+        if not directory:
+            return False
+        if f"{directory}/" in shown or directory not in shown:
+            return f"{directory}/" in shown
+        from inspect import signature  # noqa: PLC0415  (takes long, and is rarely needed)
+
+        client = self._fs
+        while "prefix" not in signature(client.find).parameters:
+            client = getattr(client, "fs", None)  # one that a wrapper hands everything on to
+            if not hasattr(client, "find"):  # none, or a client of another library
+                return True
+        return asks and bool(self._fs.find(directory, prefix="/"))
+
+
+def is_url(name: str) -> bool:
+    """Return whether a name in a listing is a whole URL, as those of a page's links are."""
+    return _URL.match(name) is not None
+
+
+def plain_path(path: str) -> str:
+    """Return a path as listings show it, where some clients take URLs and list plain paths."""
+    match = _URL.match(path)
+    return (match[2] if match else path).rstrip("/")
+
+
+def is_directory_url(url: object) -> bool:
+    """Return whether a URL is that of a directory: it ends in a slash, or behind its host."""
+    match = _URL.match(url) if isinstance(url, str) else None
+    return match is not None and (match[2].endswith("/") or "/" not in match[2])
+
+
+def _name_below(directory: str, path: str) -> str:
+    """Return the child of `directory` on the way to `path`; pages link to more than children."""
+    if path.startswith(directory):
+        return path[len(directory) :].partition("/")[0]
+    return path.rpartition("/")[2]
+
+
+def _protocols(fs: Any) -> list[str]:
+    """Return a filesystem's protocols, those that it passes on first."""
+    own = [fs.protocol] if isinstance(fs.protocol, str) else [*fs.protocol]
+    # What fsspec's caches store is named as in the filesystem behind them.
+    behind = getattr(fs, "fs", None) if hasattr(fs, "target_protocol") else None
+    return own if behind is None else [*_protocols(behind), *own]
+
+
+def _keeps_urls(fs: Any, protocol: str) -> bool:
+    """Return whether the filesystem's paths are whole URLs of a protocol."""
+    with suppress(Exception):  # some read more out of a URL than this one has
+        url = f"{protocol}://host/name"
+        return bool(fs._strip_protocol(url) == url)  # noqa: SLF001  (the only way fsspec has)
+    return False
+
+
+# Servers of these have each part of a file as soon as it is sent, in the place of the old file.
+_SENDING_AT_ONCE = {"fsspec.implementations.ftp", "fsspec.implementations.webhdfs"}
+
+
+def is_of_fsspec(candidate: object, name: str) -> bool:
+    """Return whether an object is of a class of `fsspec.spec`, which need not be imported."""
+    return any(
+        cls.__name__ == name and cls.__module__ == "fsspec.spec" for cls in type(candidate).__mro__
+    )
+
+
+class FsspecRandomAccessFile(RandomAccessFile):
+    """A file read by ranges, which fsspec allows any number of threads to do.
+
+    Some HTTP servers tell no size, or answer with the whole file whatever range they are asked for.
+    Such a file is read once and kept in memory until it is closed.
+
+    Args:
+        fs: fsspec's filesystem.
+        path: The path within it.
+        uri: The URI it was opened as.
+        size: Bytes in the file, None where fsspec does not know.
+    """
+
+    __slots__ = ("_closed", "_fs", "_path", "_size", "_whole")
+
+    def __init__(self, fs: Any, path: str, uri: str, size: int | None) -> None:
+        self.uri = uri
+        self._fs = fs
+        self._path = path
+        self._size = size
+        self._whole: bytes | None = None
+        self._closed = False
+
+    def read(self, offset: int, n: int) -> bytes:
+        """Return up to `n` bytes from `offset`; fewer only where the file ends."""
+        if self._closed:
+            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
+        if self._size is None:
+            self._whole = self._fetch()
+            self._size = len(self._whole)
+        # A store asked for a range behind the end answers with an error of its own.
+        end = min(offset + n, self._size or 0)
+        if end <= offset:
+            return b""
+        whole = self._whole
+        if whole is None:
+            data = self._fetch(start=offset, end=end)
+            if len(data) <= end - offset:
+                return data
+            if len(data) != self._size:  # else the store gave the whole file
+                text = f"expected at most the file's {self._size} bytes, found {len(data)}"
+                raise DataLossError.of("read", self.uri, f"{text}; open it again")
+            whole = self._whole = data
+        return whole[offset:end]
+
+    def known_length(self) -> int | None:
+        """Return the length in bytes that fsspec told when it was opened; None if it did not."""
+        return self._size
+
+    def _fetch(self, **limits: int) -> bytes:
+        # For a read from the start fsspec's wrapper of pyarrow opens a stream, which has no tell.
+        modules = {cls.__module__ for cls in type(self._fs).__mro__}
+        is_wrapper = "fsspec.implementations.arrow" in modules
+        options = {"seekable": True} if limits and is_wrapper else {}
+        with translated_errors("read", self.uri):
+            return bytes(self._fs.cat_file(self._path, **limits, **options))
+
+    def readinto(self, offset: int, buffer: Buffer) -> int:
+        """Fill `buffer` from `offset`; fsspec hands out copies, so this costs one."""
+        with memoryview(buffer) as whole, whole.cast("B") as view:
+            data = self.read(offset, view.nbytes)
+            view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Reject further reads; fsspec itself holds nothing open."""
+        self._closed = True
+        self._whole = None
+
+
+class FsspecWritableFile(ClientWriter):
+    """A file that fsspec opened for writing.
+
+    Most clients of stores derive their files from fsspec's `AbstractBufferedFile`, and store them
+    when they are closed, or collected. Of others nobody knows: these are closed where they are
+    given up.
+    """
+
+    __slots__ = ("__weakref__", "is_stored_by_close", "is_torn")
+
+    def __init__(self, file: Any, uri: str) -> None:
+        super().__init__(file, uri)
+        self.is_torn = False
+        self.is_stored_by_close = _is_stored_by_close(file)
+
+    def append(self, data: Buffer) -> None:
+        """Add all of `data`."""
+        try:
+            file = self._open_file()
+            with translated_errors("append", self.uri), memoryview(data) as view:
+                # A client may send it after its `write` has returned, and the caller changes or
+                # frees it.
+                file.write(data if isinstance(data, bytes) else bytes(view))
+        except BaseException:
+            with suppress(TypeError), memoryview(data):  # else it is no bytes: none are missing
+                self._tear()
+            raise
+
+    def _tear(self) -> None:
+        """Have its end discard the client's file, which its own end would store."""
+        file = self._file
+        if self.is_stored_by_close and file is not None and not self.is_torn:
+            # No `__del__`: the collector may end the client's file before this one.
+            finalize(self, _give_up, file, self.uri)
+            self.is_torn = True
+
+    def discard(self) -> None:
+        """Have its client store nothing, where it would store the file when it is closed."""
+        file = self._file
+        if not self.is_stored_by_close:
+            self.close()
+        elif file is not None:
+            self._file = None
+            _discard(file, self.uri)
+
+
+def _is_stored_by_close(file: Any) -> bool:
+    """Return whether a client sends nothing, or nothing that others see, before its file's end."""
+    sends_at_once = {cls.__module__ for cls in type(file).__mro__} & _SENDING_AT_ONCE
+    return is_of_fsspec(file, "AbstractBufferedFile") and not sends_at_once
+
+
+def _discard(file: Any, uri: str) -> None:
+    """Have a client store nothing of a file that is open."""
+    if file.closed:
+        return
+    try:
+        # Before it has begun to send there is nothing to discard, and some would remove the old
+        # file.
+        if getattr(file, "offset", None) is not None:
+            with translated_errors("discard", uri):
+                file.discard()
+    finally:
+        file.closed = True  # else its end would store it
+
+
+def _give_up(file: Any, uri: str) -> None:
+    """Discard a file that nobody closed, whose error is raised already."""
+    with suppress(ModularTFError):
+        _discard(file, uri)

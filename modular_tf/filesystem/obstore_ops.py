@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from modular_tf.errors import FailedPreconditionError, InvalidArgumentError
 from modular_tf.filesystem.child_names import FILE_AND_DIRECTORY, incomplete
-from modular_tf.filesystem.client_files import RangeReader, put_when_closed
-from modular_tf.filesystem.client_ops import DIRECTORY, Child, ClientOps, wrong_kind
+from modular_tf.filesystem.client_ops import (
+    DIRECTORY,
+    Child,
+    ClientOps,
+    RangeReader,
+    put_when_closed,
+    wrong_kind,
+)
 from modular_tf.filesystem.python_errors import translated_errors
 from modular_tf.filesystem.statistics import FileStatistics
 from modular_tf.filesystem.uri import clean_path, parse_uri

@@ -6,8 +6,15 @@ import errno
 import os
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.filesystem.client_files import ClientWriter, RangeReader, put_when_closed
-from modular_tf.filesystem.client_ops import DIRECTORY, Child, ClientOps, wrong_kind
+from modular_tf.filesystem.client_ops import (
+    DIRECTORY,
+    Child,
+    ClientOps,
+    ClientWriter,
+    RangeReader,
+    put_when_closed,
+    wrong_kind,
+)
 from modular_tf.filesystem.python_errors import translated_errors
 from modular_tf.filesystem.statistics import FileStatistics
 from modular_tf.filesystem.uri import clean_path, parse_uri

@@ -103,7 +103,7 @@ def test_an_append_that_finds_no_memory_is_our_error_and_stores_nothing(fs, stor
 
     file = fs.new_writable_file("kept://f")
     file.append(b"first")
-    monkeypatch.setattr("modular_tf.filesystem.fsspec_files.bytes", NoMemory, raising=False)
+    monkeypatch.setattr("modular_tf.filesystem.fsspec_bridge.bytes", NoMemory, raising=False)
     with pytest.raises(errors.ResourceExhaustedError):
         file.append(bytearray(b"second"))
     del file

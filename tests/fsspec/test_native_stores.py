@@ -13,7 +13,7 @@ import pyarrow.fs
 import pytest
 
 from modular_tf import errors
-from modular_tf.filesystem import client_files, held_writer
+from modular_tf.filesystem import client_ops, held_writer
 from modular_tf.service.service import PluginService
 from tests.emulators.conversation import ask
 from tests.fixtures.clients import S3_CLIENTS, client_libraries, with_places
@@ -130,7 +130,7 @@ def test_what_cannot_be_put_leaves_the_old_file_and_says_why(mine, client, s3_st
 def test_a_file_that_cannot_be_collected_on_disk_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     with pytest.raises(errors.ResourceExhaustedError, match=r"'mine://f'.*temporary file"):
-        client_files.put_when_closed("mine://f", lambda *_: None)
+        client_ops.put_when_closed("mine://f", lambda *_: None)
 
 
 def test_a_store_that_fails_has_all_of_a_file_or_what_was_there(
@@ -169,7 +169,7 @@ def test_a_file_whose_old_content_does_not_all_come_is_not_stored():
 
     for fill, error in ((broken, ConnectionResetError), (cut, errors.DataLossError)):
         with pytest.raises(error):
-            client_files.put_when_closed("mine://f", lambda *given: puts.append(given), fill)
+            client_ops.put_when_closed("mine://f", lambda *given: puts.append(given), fill)
         gc.collect()
     assert puts == []
 
