@@ -543,9 +543,11 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         A link that leads back to a directory above it is yielded with the directories, but not
         walked through. With `refresh`, directories in the listings cache are listed too.
         """
-        with suppress(FailedPreconditionError):
+        try:
             above = entered((self.filesystem, self.uri(path)), above)
-            yield from super().walk(path, maxdepth, topdown, on_error, above=above, **kwargs)
+        except FailedPreconditionError:
+            return
+        yield from super().walk(path, maxdepth, topdown, on_error, above=above, **kwargs)
 
     def find(
         self,
@@ -661,7 +663,9 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         """
         pattern: str = self._strip_protocol(path)
         if "**" in pattern or not has_magic(pattern) or not withdirs:
-            return super().glob(path, maxdepth=maxdepth, detail=detail, withdirs=withdirs, **kwargs)
+            if not withdirs:  # older versions of fsspec do not take it
+                kwargs["withdirs"] = False
+            return super().glob(path, maxdepth=maxdepth, detail=detail, **kwargs)
         only_directories = str(path).endswith("/")
         on_error = kwargs.get("on_error", "omit")
         found = self._matching(pattern, on_error, with_kinds=detail or only_directories)
@@ -1011,13 +1015,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
     ) -> None:
         """Remove files, and with `recursive` whole directories; many at once.
 
-        Of a link only the link is removed, never its target.
-
-        Args:
-            path: A path, a pattern, or a list of them.
-            recursive: Remove directories with all that is in them.
-            maxdepth: How many levels to go down; None for all.
-            batch_size: How many calls are made at once at most; -1 for as many as configured.
+        Of a link only the link is removed, never its target. A directory with entries deeper than
+        `maxdepth` cannot be removed.
 
         Raises:
             IsADirectoryError: A directory is to be removed and `recursive` is False.
@@ -1036,22 +1035,19 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         for directory in sorted(directories.intersection(found), reverse=True):
             if is_by_levels:
                 self.rmdir(directory)
-            else:
-                self._remove_tree(directory, self._at_once(batch_size))
-
-    def _remove_tree(self, path: str, at_once: int) -> None:
-        uri = self.uri(path)
-        try:
-            left = remove_tree(self.filesystem, uri, at_once)
-        finally:
-            self.forget_listings()
-        if any(left):
-            raise FailedPreconditionError(
-                f"{uri}: {left.undeleted_files} files and {left.undeleted_dirs} directories "
-                "could not be removed",
-                path=uri,
-                operation="delete_recursively",
-            )
+                continue
+            uri = self.uri(directory)
+            try:
+                left = remove_tree(self.filesystem, uri, self._at_once(batch_size))
+            finally:
+                self.forget_listings()
+            if any(left):
+                raise FailedPreconditionError(
+                    f"{uri}: {left.undeleted_files} files and {left.undeleted_dirs} directories "
+                    "could not be removed",
+                    path=uri,
+                    operation="delete_recursively",
+                )
 
     def _making_parents(self, path: str, action: Callable[[], Any]) -> Any:
         """Call `action`; if the directory is missing, create it and call again (`auto_mkdir`)."""
@@ -1329,36 +1325,31 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             source, target = self._strip_protocol(path1), self._strip_protocol(path2)
             if str(path2).endswith("/") or self.isdir(target):  # it takes the source in
                 target = _join(target, source.rpartition("/")[2])
-            if not self.isdir(source):
-                self._rename(source, target)
-            elif Overlap.SAME not in {self._overlap(source, target), self._overlap(source, path2)}:
+            if self.isdir(source):
+                if Overlap.SAME in {self._overlap(source, target), self._overlap(source, path2)}:
+                    return
                 self._refuse_inside(source, target)
-                fs, at_once = self.filesystem, self._at_once()
-                places = Location(fs, self.uri(source)), Location(fs, self.uri(target))
-                self._making_parents(target, lambda: rename(*places, at_once))
+            place = Location(self.filesystem, self.uri(source))
+            new_place = Location(self.filesystem, self.uri(target))
+            self._making_parents(target, partial(rename, place, new_place, self._at_once()))
         finally:
             self.forget_listings()
 
     def _move_many(self, path1: Any, path2: Any, *, recursive: bool, maxdepth: int | None) -> None:
         """Copy what fsspec's rules make of the arguments, then remove exactly that."""
-        found = [
-            (source, target, _is_directory(entry))
-            for source, target, entry in self._pairs(
-                path1, path2, recursive, maxdepth, follow_links=False
-            )
-        ]
-        known = {source for source, _, is_directory in found if is_directory}
-        found = [(one, self._strip_protocol(to), kind) for one, to, kind in found if to is not None]
-        self._refuse_losses([one[:2] for one in found])
+        found = self._pairs(path1, path2, recursive, maxdepth, follow_links=False)
+        known = {source for source, _, entry in found if _is_directory(entry)}
+        pairs = [(one, self._strip_protocol(to)) for one, to, _ in found if to is not None]
+        self._refuse_losses(pairs)
         for source in filter(self._is_link, sorted(known)):
             raise FailedPreconditionError(
                 f"{self.uri(source)} is a link to a directory; move it by itself",
                 path=self.uri(source),
                 operation="rename_file",
             )
-        found = [one for one in found if self._overlap(*one[:2]) is not Overlap.SAME]
-        files = [one[:2] for one in found if not one[2]]
-        directories = [one[:2] for one in found if one[2]]
+        pairs = [pair for pair in pairs if self._overlap(*pair) is not Overlap.SAME]
+        files = [pair for pair in pairs if pair[0] not in known]
+        directories = [pair for pair in pairs if pair[0] in known]
         for source, target in directories:
             self._refuse_inside(source, target)
         for _, target in directories:
@@ -1407,11 +1398,6 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
                 path=self.uri(source),
                 operation="rename_file",
             )
-
-    def _rename(self, source: str, target: str) -> None:
-        self._making_parents(
-            target, lambda: self.filesystem.rename_file(self.uri(source), self.uri(target))
-        )
 
     # -- the operations that coroutines await -------------------------------------------------
 
