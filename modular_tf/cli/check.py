@@ -23,11 +23,10 @@ from modular_tf.check.settings import decided, find_settings, on_prepared_files
 from modular_tf.check.settings_file import value_of
 from modular_tf.cli.check_report import CUT_SHORT, output_is_taken, write
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import message_of, report_error, report_problems
 from modular_tf.cli.frame import argument, command
-from modular_tf.cli.interrupts import terminate_as_interrupt
+from modular_tf.cli.output import message_of, printable, report_error, report_problems
+from modular_tf.cli.process import terminate_as_interrupt
 from modular_tf.cli.progress import ProgressLine
-from modular_tf.cli.text import printable
 from modular_tf.cli.words import FILE, FOLDER, PLUGIN, URI
 from modular_tf.errors import ConfigError
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from modular_tf.check.outcome import Outcome
     from modular_tf.check.planning import PluginPlan
     from modular_tf.check.settings import CheckSettings
-    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.output import Printer
     from modular_tf.cli.words import GlobalOptions
 
 _SEED_BITS = 31

@@ -21,7 +21,7 @@ from modular_tf.check.report.text import (
     summary_line,
     total_line,
 )
-from modular_tf.cli.text import has_colour, printable
+from modular_tf.cli.output import has_colour, printable
 from modular_tf.errors import ConfigError
 from modular_tf.service.kept.storage.output_file import (
     STANDARD_OUTPUT,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from modular_tf.check.report.report import Report
-    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.output import Printer
 
 CUT_SHORT = "the run was ended by a signal: the report has what was known by then"
 

@@ -11,12 +11,12 @@ import click
 from click.shell_completion import ShellComplete, split_arg_string
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import PROGRAM
 from modular_tf.cli.frame import argument, command
+from modular_tf.cli.process import PROGRAM
 from modular_tf.cli.words import GlobalOptions
 
 if TYPE_CHECKING:
-    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.output import Printer
 
 VARIABLE = "_MODULAR_TF_COMPLETE"
 """The variable by which a shell asks how the command line in COMP_LINE may go on."""

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import report_error
 from modular_tf.cli.frame import argument, command
+from modular_tf.cli.output import report_error, size
 from modular_tf.cli.plugins import reason_line
 from modular_tf.cli.session import session
-from modular_tf.cli.text import size
 from modular_tf.concurrency.threads import start_thread
 from modular_tf.discovery.candidate import Source
 from modular_tf.errors import NotFoundError
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modular_tf.cli.device_smoke import Tried
-    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.output import Printer
     from modular_tf.cli.words import GlobalOptions
     from modular_tf.device.device import Device
     from modular_tf.service.report import PluginRecord

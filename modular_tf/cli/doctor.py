@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import modular_tf
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.frame import command
-from modular_tf.cli.interrupts import terminate_as_interrupt
+from modular_tf.cli.process import terminate_as_interrupt
 from modular_tf.cli.progress import ProgressLine
 from modular_tf.cli.session import session
 
 if TYPE_CHECKING:
-    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.output import Printer
     from modular_tf.cli.words import GlobalOptions
     from modular_tf.tensorflow.doctor import Diagnosis, PluginRow
 

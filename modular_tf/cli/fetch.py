@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import report_error
 from modular_tf.cli.frame import argument, command
-from modular_tf.cli.interrupts import terminate_as_interrupt
+from modular_tf.cli.output import report_error
 from modular_tf.cli.plugins import plugin_object, show_plugins
+from modular_tf.cli.process import terminate_as_interrupt
 from modular_tf.cli.session import session
 from modular_tf.cli.words import DIR, FILE
 from modular_tf.loading.known_packages import known_packages
 from modular_tf.service.report import State
 
 if TYPE_CHECKING:
-    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.output import Printer
     from modular_tf.cli.words import GlobalOptions
     from modular_tf.service.fetching import FetchedWheel
     from modular_tf.service.report import PluginRecord

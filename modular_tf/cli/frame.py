@@ -15,7 +15,7 @@ from click.core import augment_usage_errors
 from click.shell_completion import CompletionItem
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.printer import Printer
+from modular_tf.cli.output import Printer
 from modular_tf.cli.words import DIR, FILE, PATH
 
 if TYPE_CHECKING:

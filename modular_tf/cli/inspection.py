@@ -17,7 +17,7 @@ from modular_tf.discovery.linking.symbol_families import family_of, readable_nam
 
 if TYPE_CHECKING:
     from modular_tf.abi.layouts import Layout
-    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.output import Printer
     from modular_tf.cli.words import GlobalOptions
     from modular_tf.discovery.probe import Probe
     from modular_tf.service.plugin_entry import PluginEntry

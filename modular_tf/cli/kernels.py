@@ -12,8 +12,8 @@ import click
 
 from modular_tf.abi.data_types import DataType
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import report_error
 from modular_tf.cli.frame import argument, command
+from modular_tf.cli.output import report_error
 from modular_tf.cli.session import session
 from modular_tf.cli.words import OPERATION, PLUGIN
 from modular_tf.kernel.aliases import aliases_of, computed_by
@@ -23,7 +23,7 @@ from modular_tf.kernel.selection import device_types_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.output import Printer
     from modular_tf.cli.words import GlobalOptions
     from modular_tf.kernel.op import Op
     from modular_tf.kernel.op_definition import ArgDefinition, OpDefinition

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import report_error
 from modular_tf.cli.frame import command
+from modular_tf.cli.output import counted, report_error
 from modular_tf.cli.session import session
-from modular_tf.cli.text import counted
 from modular_tf.cli.words import FILE
 from modular_tf.discovery.file_identity import sha256_of_seen
 from modular_tf.discovery.linking.environment_libraries import environment_libraries
@@ -29,7 +28,7 @@ from modular_tf.service.kept.storage.output_file import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.output import Printer
     from modular_tf.cli.words import GlobalOptions
     from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.service.report import PluginRecord

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modular_tf import __version__
-from modular_tf.cli import standard_streams
+from modular_tf.cli import process
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import EXPECTED, PROGRAM, message_of, report_error
 from modular_tf.cli.frame import Group, Verb
-from modular_tf.cli.interrupts import leave_on_second_interrupt
-from modular_tf.cli.standard_streams import OutputError
+from modular_tf.cli.output import EXPECTED, message_of, report_error
+from modular_tf.cli.process import PROGRAM, OutputError, leave_on_second_interrupt
 from modular_tf.cli.words import GlobalOptions
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ VERBS: Mapping[str, Verb] = {
     "new": Verb("write the project of a new plugin", "new:new"),
     "headers": Verb("print the path of the C headers for plugins", "plugins:headers"),
     "fetch": Verb("get the plugins of a published package", "fetch:fetch"),
-    "why": Verb("explain why a name is served or not", "why:why"),
+    "why": Verb("explain why a name is served or not", "plugins:why"),
     "doctor": Verb("report what works here, and what TensorFlow will do with it", "doctor:doctor"),
     "workers": Verb("list the worker processes of the running applications", "plugins:workers"),
     "watch": Verb("follow plugin files that come, change and go", "watch:watch"),
@@ -110,7 +109,7 @@ def run(words: Sequence[str] | None = None) -> int:
         words: The arguments after the program's name. Default: this process's own.
     """
     try:
-        standard_streams.prepare()
+        process.prepare()
         if words is None and _ASKED_BY_SHELL in os.environ:
             from modular_tf.cli.completion import answer_shell  # noqa: PLC0415  (for shells only)
 
@@ -119,10 +118,10 @@ def run(words: Sequence[str] | None = None) -> int:
             code = _run(sys.argv[1:] if words is None else words, is_own=words is None)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of the output has closed it
-        standard_streams.give_up(sys.stdout)
+        process.give_up(sys.stdout)
         return Exit.DONE
     except OutputError as error:
-        standard_streams.give_up(sys.stdout)
+        process.give_up(sys.stdout)
         report_error(message_of(error), "standard output")
         return Exit.NO
     except KeyboardInterrupt:

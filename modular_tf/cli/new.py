@@ -11,13 +11,13 @@ import click
 from modular_tf.check.project_template.names import KINDS, project_names
 from modular_tf.check.project_template.project import write_project
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import message_of, report_error
 from modular_tf.cli.frame import argument, command
+from modular_tf.cli.output import message_of, report_error
 from modular_tf.cli.words import DIR
 from modular_tf.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.output import Printer
     from modular_tf.cli.words import GlobalOptions
 
 

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from modular_tf.cli.text import counted, printable, size
+from modular_tf.cli.output import counted, printable, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable

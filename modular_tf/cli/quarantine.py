@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import Failures, report_error
 from modular_tf.cli.frame import argument, command
+from modular_tf.cli.output import EXPECTED, message_of, report_error
 from modular_tf.cli.plugins import reason_line
 from modular_tf.cli.words import QUARANTINED
 from modular_tf.processes.signal_names import signal_name
@@ -19,7 +19,7 @@ from modular_tf.service.kept.quarantine import QuarantineStore
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.output import Printer
     from modular_tf.cli.words import GlobalOptions
     from modular_tf.service.kept.quarantine import Entry
     from modular_tf.service.report import PluginRecord
@@ -35,15 +35,17 @@ def _open_store() -> QuarantineStore:
     return store
 
 
-def _entries_named(store: QuarantineStore, names: Iterable[str], failures: Failures) -> list[Entry]:
-    """Return the entries that names, paths or first digits of SHA-256 mean, each once."""
+def _entries_named(store: QuarantineStore, names: Iterable[str]) -> tuple[list[Entry], bool]:
+    """Return the entries that names, paths or first digits of SHA-256 mean, and whether all do."""
     found: dict[str, Entry] = {}
+    all_known = True
     for name in names:
         meant = store.named(name)
         found |= {entry.sha256: entry for entry in meant}
         if not meant:
-            failures.add("nothing in quarantine has that name, path or SHA-256", name)
-    return list(found.values())
+            all_known = False
+            report_error("nothing in quarantine has that name, path or SHA-256", name)
+    return list(found.values()), all_known
 
 
 @command(calls_plugins=False)
@@ -101,18 +103,22 @@ def _when(seconds: float) -> str:
 def retry(_: GlobalOptions, printer: Printer, names: tuple[str, ...]) -> Exit:
     """Release plugins from the quarantine and try each again in a process of its own."""
     store = _open_store()
-    failures = Failures()
+    entries, is_well = _entries_named(store, names)
     records: list[dict[str, Any]] = []
-    for entry in _entries_named(store, names, failures):
+    for entry in entries:
         store.release(entry.sha256)
-        with failures.about(entry.path):
+        try:
             records.append(_try_again(entry.path).as_dict())
+        except EXPECTED as error:
+            is_well = False
+            report_error(message_of(error, entry.path), entry.path)
     reason = ("reason", lambda record: reason_line(record["reason"]))
     printer.show("plugins", records, ("name", "state", "path", reason))
     for record in records:
         if record["state"] not in _GOOD_STATES:
-            failures.add(f"is {record['state']}", record["path"] or record["name"])
-    return failures.exit_code
+            is_well = False
+            report_error(f"is {record['state']}", record["path"] or record["name"])
+    return Exit.DONE if is_well else Exit.NO
 
 
 def _try_again(path: str) -> PluginRecord:
@@ -138,10 +144,9 @@ def _try_again(path: str) -> PluginRecord:
 def clear(_: GlobalOptions, printer: Printer, names: tuple[str, ...]) -> Exit:
     """Release plugins from quarantine; the next process that finds them tries them."""
     store = _open_store()
-    failures = Failures()
-    entries = _entries_named(store, names, failures) if names else store.entries()
+    entries, all_known = _entries_named(store, names) if names else (store.entries(), True)
     for entry in entries:
         store.release(entry.sha256)
     released = [entry.as_dict() for entry in entries]
     printer.show("cleared", released, (("cleared", lambda entry: entry["name"]), "path"))
-    return failures.exit_code
+    return Exit.DONE if all_known else Exit.NO

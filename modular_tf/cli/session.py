@@ -6,9 +6,9 @@ import os
 import sys
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from modular_tf.cli.failures import report_problems
+from modular_tf.cli.output import report_problems
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.events.event_log import CRITICAL, ROOT, EventLog
 
@@ -23,7 +23,7 @@ LOG_VARIABLE = "MODULAR_TF_LOG"
 
 @contextmanager
 def session(
-    options: GlobalOptions | Any,
+    options: GlobalOptions,
     *,
     load: bool | None = True,
     frozen: bool | None = None,

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import click
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import report_error
 from modular_tf.cli.frame import command
-from modular_tf.cli.interrupts import keep_leaving
+from modular_tf.cli.output import report_error
 from modular_tf.cli.plugins import reason_line
+from modular_tf.cli.process import keep_leaving
 from modular_tf.cli.session import session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.output import Printer
     from modular_tf.cli.words import GlobalOptions
     from modular_tf.service.report import PluginChange
 

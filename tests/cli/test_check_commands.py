@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from modular_tf.cli import check_report
-from modular_tf.cli.printer import Printer
+from modular_tf.cli.output import Printer
 from tests.check.report.outcomes import CRASH, CRASHED, report
 
 SAID = replace(CRASHED, incident=replace(CRASH, said="about to fall\n::add-mask::mine\n"))

@@ -12,7 +12,7 @@ import pytest
 
 from modular_tf.cli.check_report import broken_at_words, coloured
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.text import has_colour
+from modular_tf.cli.output import has_colour
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
 _COLUMNS = 60

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from modular_tf.cli import devices
-from modular_tf.cli.printer import Printer
+from modular_tf.cli.output import Printer
 from modular_tf.service.service import PluginService
 
 CHECKS = ["allocate", "copy", "copy_within", "fill", "event", "timer", "callback"]

@@ -11,7 +11,7 @@ import pytest
 
 from modular_tf.cli.fs import reading
 from modular_tf.cli.fs.reading import bytes_between, first_lines, head, last_lines, tail
-from modular_tf.cli.printer import Printer
+from modular_tf.cli.output import Printer
 from modular_tf.cli.words import GlobalOptions
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.service.service import PluginService

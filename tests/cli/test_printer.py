@@ -9,8 +9,8 @@ from contextlib import redirect_stdout
 
 import pytest
 
-from modular_tf.cli import text
-from modular_tf.cli.printer import Printer, aligned
+from modular_tf.cli import output as text
+from modular_tf.cli.output import Printer, aligned
 
 
 class Terminal(io.TextIOWrapper):

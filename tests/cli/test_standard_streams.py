@@ -11,8 +11,8 @@ import pytest
 
 _CODE = """
 import sys
-from modular_tf.cli import standard_streams
-standard_streams.prepare()
+from modular_tf.cli import process
+process.prepare()
 print(sys.stdout.line_buffering)
 """
 

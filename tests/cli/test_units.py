@@ -8,7 +8,7 @@ import click
 import pytest
 
 from modular_tf.cli.devices import seconds
-from modular_tf.cli.text import size
+from modular_tf.cli.output import size
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,15 @@ from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.frame import argument, command
 from modular_tf.cli.fs.options import byte_count, count, human_readable_option, uris_argument
 from modular_tf.cli.fs.work import Work
+from modular_tf.cli.output import counted, size, when
 from modular_tf.cli.session import session
-from modular_tf.cli.text import counted, size, when
 from modular_tf.cli.words import PATTERN, URI
 from modular_tf.filesystem.trees import Facts, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.output import Printer
     from modular_tf.cli.words import GlobalOptions
     from modular_tf.filesystem.trees import Entry
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import report_error
 from modular_tf.cli.frame import command
 from modular_tf.cli.fs.options import byte_count, byte_range, count, uris_argument
 from modular_tf.cli.fs.work import Work
+from modular_tf.cli.output import report_error
 from modular_tf.cli.session import session
 from modular_tf.concurrency.crew import Crew
 from modular_tf.errors import DataLossError
@@ -20,7 +20,7 @@ from modular_tf.filesystem.files import known_length
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.output import Printer
     from modular_tf.cli.words import GlobalOptions
     from modular_tf.filesystem.files import RandomAccessFile
     from modular_tf.filesystem.location import Location

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import click
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import report_error
 from modular_tf.cli.frame import argument, command
 from modular_tf.cli.fs.options import ManyFilesCommand, uris_argument
 from modular_tf.cli.fs.work import Work
+from modular_tf.cli.output import report_error
 from modular_tf.cli.session import session
 from modular_tf.cli.words import SOURCE, TARGET
 from modular_tf.errors import FailedPreconditionError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from io import BufferedReader
 
     from modular_tf.cli.fs.options import Rules
-    from modular_tf.cli.printer import Printer
+    from modular_tf.cli.output import Printer
     from modular_tf.cli.words import GlobalOptions
     from modular_tf.filesystem.files import WritableFile
     from modular_tf.filesystem.statistics import FileStatistics

@@ -8,11 +8,9 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import EXPECTED, message_of, report_error
-from modular_tf.cli.interrupts import leave, terminate_as_interrupt
+from modular_tf.cli.output import EXPECTED, counted, message_of, report_error, size
+from modular_tf.cli.process import OutputError, leave, terminate_as_interrupt
 from modular_tf.cli.progress import TransferProgress
-from modular_tf.cli.standard_streams import OutputError
-from modular_tf.cli.text import counted, size
 from modular_tf.errors import ModularTFError, NotFoundError, UnimplementedError
 from modular_tf.filesystem.child_names import IncompleteListingWarning
 from modular_tf.filesystem.jobs import Job

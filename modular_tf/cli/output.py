@@ -1,20 +1,37 @@
-"""Results on standard output: a table for people, tabs for pipes, one object for programs."""
+"""What a command writes: results on standard output, failures on standard error.
+
+Results are a table for people, tabs for pipes, one JSON object for programs. Text that came from
+plugins and stores is made fit for a terminal.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
+from functools import cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.cli.text import printable, raw, without_controls
+from modular_tf.cli.process import PROGRAM, give_up
+from modular_tf.errors import ModularTFError
+from modular_tf.redaction import redacted
+from modular_tf.rules import written_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from modular_tf.rules import Violation
 
     Column = str | tuple[str, Callable[[Any], object]]
 
 SCHEMA_VERSION = 1
 
+EXPECTED = (ModularTFError, OSError)
+"""The errors that an operation can fail with; any other is an internal error."""
+
+_BYTES = {code: f"\\x{code - 0xDC00:02x}" for code in range(0xDC80, 0xDD00)}  # surrogateescape
+_WITHOUT_COLOUR = ("dumb", "unknown")
 _STYLES = {
     "loaded": "green",
     "works": "green",
@@ -25,6 +42,86 @@ _STYLES = {
     "shadowed": "yellow",
     "not tried": "yellow",
 }
+
+
+# -- text -----------------------------------------------------------------------------------------
+
+
+def printable(text: str) -> str:
+    """Return `text` with control characters and broken bytes written out.
+
+    A file name may hold escape sequences; a terminal must not obey them.
+    """
+    return text if text.isprintable() else written_out(text).translate(_BYTES)
+
+
+@cache
+def _controls() -> dict[int, str]:
+    """Return how control characters are written out, by their codes."""
+    # Those that end a field or line, or that a terminal obeys; URIs of oss:// have the first ones.
+    codes = (0, *range(0x07, 0x20), *range(0x7F, 0xA0))
+    return {code: chr(code).encode("unicode_escape").decode("ascii") for code in codes}
+
+
+def without_controls(text: str) -> str:
+    """Return `text` with control characters written out, so that a name stays one field.
+
+    Bytes that are no text stay what they are: programs find the file by them.
+    """
+    return text.translate(_controls())
+
+
+def raw(text: str) -> bytes:
+    """Return the bytes that a name stands for, undecodable ones as they were.
+
+    Text for which the encoding of file names has no bytes is written out.
+    """
+    try:
+        return os.fsencode(text)
+    except UnicodeEncodeError:
+        return printable(text).encode(sys.getfilesystemencoding(), "backslashreplace")
+
+
+def when(mtime_nsec: int) -> str:
+    """Return a modification time in local time, "-" where a plugin does not know it."""
+    if mtime_nsec <= 0:
+        return "-"
+    from datetime import datetime  # noqa: PLC0415  (for listings of files only)
+
+    local = datetime.fromtimestamp(mtime_nsec / 1e9).astimezone()
+    return local.isoformat(sep=" ", timespec="seconds")
+
+
+def size(n_bytes: float) -> str:
+    """Return a number of bytes in a unit that is easy to read."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if n_bytes < 1024:  # noqa: PLR2004
+            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1024
+    return f"{n_bytes:.1f} TiB"
+
+
+def counted(count: int, what: str) -> str:
+    """Return a number of things, as "1 kernel" or "2 kernels"."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def has_colour(environment: Mapping[str, str], *, terminal: bool) -> bool:
+    """Return whether to write colours.
+
+    Args:
+        environment: NO_COLOR refuses them, FORCE_COLOR asks for them (in a pipe too), and TERM may
+            name a terminal that has none; NO_COLOR counts most, TERM least.
+        terminal: Whether a terminal shows what is written.
+    """
+    if environment.get("NO_COLOR"):
+        return False
+    if forced := environment.get("FORCE_COLOR"):
+        return forced != "0"
+    return terminal and environment.get("TERM", "dumb") not in _WITHOUT_COLOUR
+
+
+# -- results --------------------------------------------------------------------------------------
 
 
 class Printer:
@@ -147,3 +244,36 @@ def aligned(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in table
     ]
+
+
+# -- failures -------------------------------------------------------------------------------------
+
+
+def report_error(message: str, subject: str | None = None) -> None:
+    """Write `modular-tf: subject: message`, where standard error takes it."""
+    with suppress(OSError):  # the end of the command tells of it
+        sys.stdout.flush()
+    about = "" if subject is None else f"{subject}: "
+    try:
+        sys.stderr.write(printable(redacted(f"{PROGRAM}: {about}{message}")) + "\n")
+    except OSError:
+        give_up(sys.stderr)
+
+
+def message_of(error: BaseException, subject: str | None = None) -> str:
+    """Return an error's message without the subject that it begins with."""
+    said = error.strerror if isinstance(error, OSError) else None
+    text = (said or str(error)).strip() or type(error).__name__
+    if subject is None:
+        return text
+    # Messages name operation and path themselves; a line that begins with the path need not.
+    operation = error.operation if isinstance(error, ModularTFError) else None
+    for repeated in (f"{operation} {subject!r}: ", f"{subject}; ", f"{subject}: "):
+        text = text.removeprefix(repeated)
+    return text
+
+
+def report_problems(problems: Iterable[Violation]) -> None:
+    """Write one line for each problem: what, by which rule, and what to do."""
+    for problem in problems:
+        report_error(" ".join(f"{problem.message} [{problem.rule}] {problem.remedy}".split()))

@@ -1,0 +1,142 @@
+"""The process of a command: its standard streams, and what Ctrl-C and SIGTERM do to it.
+
+Standard streams are usable also if the caller has closed them. The first Ctrl-C interrupts, the
+second one ends the process at once: Python handles signals between two of its own steps, which a
+call of a plugin that does not return keeps it from, so the second signal is for a handler in the
+native core.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TextIO
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.native.load_callbacks import when_loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer, Iterator  # type: ignore[attr-defined,unused-ignore]
+
+PROGRAM = "modular-tf"
+
+_OUTPUT = 1
+_STANDARD_ERROR = 2
+_ACCESS = {0: os.O_WRONLY, _OUTPUT: os.O_RDONLY, _STANDARD_ERROR: os.O_WRONLY}
+"""What stands in for a closed stream: input and output then fail, as they should."""
+
+
+class OutputError(OSError):
+    """Standard output cannot be written to any more."""
+
+
+class _Output(io.FileIO):
+    """Standard output, whose failures are told from those of other files."""
+
+    def write(self, data: Buffer, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(error.errno, error.strerror) from None
+
+
+def prepare() -> None:
+    """Make the standard streams usable; a stream that replaced Python's own is left alone.
+
+    A descriptor that the caller has closed is opened, or the next file would get its number, and
+    with it all that a plugin prints.
+    """
+    for descriptor, access in _ACCESS.items():
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.dup2(os.open(os.devnull, access), descriptor)
+            os.set_inheritable(descriptor, True)  # noqa: FBT003
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = _checked_output(sys.__stdout__)
+    if sys.stderr is None:
+        sys.stderr = open(  # type: ignore[unreachable,unused-ignore]  # noqa: SIM115
+            _STANDARD_ERROR, "w", errors="backslashreplace", closefd=False, encoding="utf-8"
+        )
+
+
+def _checked_output(original: TextIO | None) -> TextIO:
+    raw = _Output(_OUTPUT, "w", closefd=False)
+    encoding, errors = (
+        ("utf-8", "strict") if original is None else (original.encoding, original.errors)
+    )
+    by_line = raw.isatty() or getattr(original, "write_through", False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding=encoding, errors=errors, line_buffering=by_line
+    )
+
+
+def give_up(stream: TextIO) -> None:
+    """Drop a stream's buffer, which Python would write again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+# -- interrupts -----------------------------------------------------------------------------------
+
+_wanted = False
+
+
+def leave_on_second_interrupt() -> None:
+    """Make the second interrupt end the process, as soon as the native core is loaded.
+
+    For a process that is the command's own.
+    """
+    global _wanted  # noqa: PLW0603  (a process has one way to handle a signal)
+    _wanted = True
+    when_loaded(keep_leaving)
+
+
+def keep_leaving() -> None:
+    """Install the handler again, if it was installed, after handlers were replaced."""
+    if _wanted:
+        from modular_tf.native.ffi import lib  # noqa: PLC0415  (help needs no native core)
+
+        lib.mtf_leave_on_second_interrupt(PROGRAM.encode(), Exit.INTERRUPTED)
+
+
+def leave() -> None:
+    """End the process now, without waiting for calls of plugins that other threads make.
+
+    Does nothing where the process is not the command's own: its user may interrupt one thing and go
+    on with another.
+    """
+    if _wanted:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(Exit.INTERRUPTED)  # what else runs at the end would wait, or take the plugin away
+
+
+@contextmanager
+def terminate_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM, which `timeout` and services send, end the block as Ctrl-C does.
+
+    The second one ends the process. In other threads than the main one signals stay as they are.
+
+    Raises:
+        KeyboardInterrupt: In the block, where the signal comes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
