@@ -9,7 +9,7 @@ from modular_tf.check.catalogue import all_checks
 from modular_tf.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from modular_tf.check.check import Check
     from modular_tf.check.settings import CheckSettings
@@ -17,6 +17,18 @@ if TYPE_CHECKING:
 
 OF_ANY_KIND = "library"
 """The kind of the checks of files and of loading, which concern plugins of every kind."""
+
+DEVICE_OPERATIONS: Mapping[str, str] = {
+    "SE-135": "allocate",
+    "SE-205": "copy",
+    "SE-204": "copy_within",
+    "SE-223": "fill",
+    "SE-226": "fill",
+    "SE-253": "event",
+    "SE-273": "timer",
+    "SE-279": "callback",
+}
+"""The checks that try whether a device works at all, with the operation that each is about."""
 
 
 def selected(settings: CheckSettings, kinds: Iterable[str]) -> list[Check]:

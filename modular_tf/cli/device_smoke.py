@@ -11,29 +11,17 @@ from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import BAD, Pass, Verdict
 from modular_tf.check.planning import PluginPlan
 from modular_tf.check.run import run_checks
+from modular_tf.check.selection import DEVICE_OPERATIONS
 from modular_tf.check.target import Target
 from modular_tf.discovery.linking.system_libraries import is_of_system
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from modular_tf.check.outcome import Outcome
     from modular_tf.device.device import Device
     from modular_tf.service.plugin import Plugin
 
-_CHECKS: Mapping[str, str] = {
-    "SE-135": "allocate",
-    "SE-205": "copy",
-    "SE-204": "copy_within",
-    "SE-223": "fill",
-    "SE-226": "fill",
-    "SE-253": "event",
-    "SE-273": "timer",
-    "SE-279": "callback",
-}
-"""The operation that each check tries."""
 _USUAL_S = 30.0
-"""How long each of these checks may take by default."""
+"""How long each of the checks may take by default."""
 _FAILED = BAD | {Verdict.BLOCKED}
 _NOT_TRIED = "the device has not come back from an earlier check"
 
@@ -78,7 +66,8 @@ def try_device(device: Device, plugin: Plugin, seconds: float) -> list[Tried]:
         companions=plugin.facts.companions,
         absent=plugin.facts.absent,
     )
-    plan = PluginPlan(plugin.path, device.plugin, ("device",), None, ((target, tuple(_CHECKS)),), 0)
+    steps = ((target, tuple(DEVICE_OPERATIONS)),)
+    plan = PluginPlan(plugin.path, device.plugin, ("device",), None, steps, seed=0)
     tried: dict[str, Tried] = {}
 
     def add(outcome: Outcome) -> None:
@@ -95,12 +84,12 @@ def try_device(device: Device, plugin: Plugin, seconds: float) -> list[Tried]:
     else:
         for fault in run.faults:
             raise fault
-    names = dict.fromkeys(_CHECKS.values())
+    names = dict.fromkeys(DEVICE_OPERATIONS.values())
     return [tried.get(name) or Tried(name, None, 0.0, _NOT_TRIED) for name in names]
 
 
 def _tried(outcome: Outcome, device: Device) -> Tried:
-    check, verdict = _CHECKS[outcome.check_id], outcome.verdict
+    check, verdict = DEVICE_OPERATIONS[outcome.check_id], outcome.verdict
     works = None if verdict is Verdict.SKIPPED else verdict not in _FAILED
     message = f"{outcome.message}: {outcome.found}" if outcome.found else outcome.message
     if outcome.incident is not None:

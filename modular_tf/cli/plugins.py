@@ -147,7 +147,7 @@ def _show_fallback(fallback: Mapping[str, str], printer: Printer) -> None:
     "name",
     type=EXPLAINED,
     help="a plugin, a file or directory, a scheme or URI (ram or ram://x), a device type or a"
-    " device (GPU or GPU:0), an installed package, an operation (MatMul), or a rule (FS-013)",
+    " device (GPU or GPU:0), an installed package, an operation (MatMul), or the id of a rule",
 )
 def why(options: GlobalOptions, printer: Printer, *, name: str) -> Exit:
     """Explain a plugin, file, scheme, device, package, operation or rule.
