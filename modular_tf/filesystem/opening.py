@@ -48,10 +48,9 @@ def open_filesystem(
         environment = dict(tables.place.worker.environment)
         # As the worker does, which reports what is changed.
         store.prepare_environment(environment, guarded=guarded)
-        return OpenedFilesystem(store(tables, plugin, environment, guarded=guarded), ())
-    guarded = is_guarded(path)
-    changes = store.prepare_environment(os.environ, guarded=guarded)
-    filesystem = store(tables, plugin, guarded=guarded)
+        return OpenedFilesystem(store(tables, plugin, environment), ())
+    changes = store.prepare_environment(os.environ, guarded=is_guarded(path))
+    filesystem = store(tables, plugin)
     warnings = [Violation(ENVIRONMENT_FITS, f"{tables.scheme!r}: {change}") for change in changes]
     if unread := store.unread_setting(os.environ):
         warnings.append(Violation(SETTINGS_READ, f"{tables.scheme!r}: {unread}"))

@@ -1,6 +1,7 @@
-"""The known defects of published plugins, and the classes that work around them.
+"""Which parts of published plugins have known defects, and the classes that work around them.
 
-The code that reads `known_defects.toml` names no vendor.
+The code that reads `known_defects.toml` names no vendor; its rows on defects are for people and for
+the tests that they name.
 """
 
 from __future__ import annotations
@@ -18,26 +19,6 @@ else:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownDefect:
-    """One defect.
-
-    Attributes:
-        id: Its name.
-        defect: What happens without a workaround.
-        always: What the host does for every plugin that handles the defect; "" where the class of
-            the store does.
-        sheet: The number in the measured list of defects, None if it was found later.
-        test: Node id of the test that shows that the defect is worked around.
-    """
-
-    id: str
-    defect: str
-    test: str
-    always: str = ""
-    sheet: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class KnownStore:
     """A part of a plugin that has known defects.
 
@@ -46,14 +27,12 @@ class KnownStore:
         schemes: The schemes of the plugin that it is about.
         implementation: Module and class in `modular_tf.filesystem.workarounds`, with a dot between.
         guarded_functions: Functions of the C++ library that the plugin is not bound to.
-        defects: Its defects.
     """
 
     library: str
     schemes: frozenset[str]
     implementation: str
     guarded_functions: frozenset[str]
-    defects: tuple[KnownDefect, ...]
 
 
 @cache
@@ -66,7 +45,6 @@ def known_stores() -> tuple[KnownStore, ...]:
             schemes=frozenset(row["schemes"]),
             implementation=row["implementation"],
             guarded_functions=frozenset(row.get("guarded_functions", ())),
-            defects=tuple(KnownDefect(**defect) for defect in row["defect"]),
         )
         for row in tomllib.loads(text)["store"]
     )

@@ -25,7 +25,7 @@ from modular_tf.filesystem.workarounds import azure, endpoints
 from modular_tf.filesystem.workarounds.azure import Azure
 from modular_tf.filesystem.workarounds.endpoints import Endpoints, named_server
 from modular_tf.filesystem.workarounds.hdfs import Hdfs
-from modular_tf.filesystem.workarounds.http import Http, RangeReader, require_descriptors
+from modular_tf.filesystem.workarounds.http import Http, HttpFile, require_descriptors
 from modular_tf.filesystem.workarounds.object_store import depth_of, store_uri
 from modular_tf.filesystem.workarounds.oss import Oss
 from modular_tf.filesystem.workarounds.readers import PiecewiseReader, WholeFile
@@ -58,22 +58,17 @@ class Server(RandomAccessFile):
         self.closed = True
 
 
-def reader_of(server, told=200):
-    """Return a reader that reads 16 bytes at first, of a server that reports a length."""
-    store = SimpleNamespace(
-        checked_call=lambda _name, _uri, call: call(),
-        reported_length=lambda _uri: told,
-        honours_ranges={},
-    )
-    return RangeReader(store, server, first=16)
+def reader_of(server):
+    """Return a reader that reads 16 bytes at first."""
+    store = SimpleNamespace(checked_call=lambda _name, _uri, call: call(), honours_ranges={})
+    return HttpFile(store, server, first=16)
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-@pytest.mark.parametrize("told", [len(CONTENT), 0])
 @pytest.mark.parametrize(("offset", "n"), [(0, 5), (10, 20), (30, 170), (150, 100), (500, 3)])
-def test_any_piece_is_right(ranges, told, offset, n):
+def test_any_piece_is_right(ranges, offset, n):
     server = Server(ranges=ranges)
-    with reader_of(server, told) as reader:
+    with reader_of(server) as reader:
         for _ in range(2):
             assert reader.read(offset, n) == CONTENT[offset : offset + n]
     assert server.closed
@@ -179,9 +174,8 @@ def test_a_file_that_was_read_when_it_was_opened_is_asked_nothing():
         for offset, n in ((-1, 1), (0, -1)):
             with pytest.raises(InvalidArgumentError, match="no file has"):
                 file.read(offset, n)
-    for refused in (lambda: file.read(0, 1), file.known_length):
-        with pytest.raises(ClosedError):
-            refused()
+    with pytest.raises(ClosedError):
+        file.read(0, 1)
 
 
 @pytest.fixture

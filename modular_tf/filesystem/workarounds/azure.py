@@ -160,11 +160,7 @@ class CountedReader(RandomAccessFile):
     The plugin asks for the length, then for the bytes, and returns the number that the length
     promised. Where the file changes in between, the end of the memory is left as it was, or the
     bytes are cut off. So the last byte is given a value before: if it has that value afterwards,
-    and where a read ends at the end of the file, the length is asked for again. [any thread]
-
-    Args:
-        file: The plugin's file.
-        length: Returns the file's length in bytes now.
+    and where a read ends at the end of the file, `length` is called for that of now. [any thread]
     """
 
     __slots__ = ("_file", "_length")
@@ -214,11 +210,8 @@ _closing_leaked = ForkLock()
 def close_leaked(files: str) -> None:
     """Close the descriptors of deleted temporary files that are open now. [any thread]
 
-    Only a descriptor that is open for reading and writing, as `mkstemp` opens it, counts: to write
-    to such a file, the plugin opens it again for writing only.
-
-    Args:
-        files: A regular expression that matches the whole paths of these files and of no others.
+    `files` is a regular expression for their whole paths. Only a descriptor that is open for
+    reading and writing counts, as `mkstemp` opens it: to write, the plugin opens the file again.
     """
     deleted = re.compile(rf"(?:{files}) \(deleted\)")
     with _closing_leaked:

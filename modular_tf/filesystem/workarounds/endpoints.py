@@ -61,13 +61,7 @@ class Server(NamedTuple):
 def named_server(
     environment: Mapping[str, str], *variables: str, assumes_tls: bool = False
 ) -> Server | None:
-    """Return the server that the first variable with a value names, None for no such variable.
-
-    Args:
-        environment: The variables that the plugin sees.
-        *variables: Those that may name the server.
-        assumes_tls: Whether the plugin speaks TLS where the value has no scheme.
-    """
+    """Return the server that the first variable with a value names, None for no such variable."""
     for variable in variables:
         if value := environment.get(variable):
             if "://" in value:
@@ -145,17 +139,7 @@ class Endpoints:
         ) from problem
 
     def suspect(self, code: Code, operation: str, uri: str, seconds: float) -> None:
-        """Check the server again after a failure that a dead server may have caused.
-
-        Args:
-            code: The plugin's status.
-            operation: The operation that failed.
-            uri: Its URI.
-            seconds: How long it took to fail.
-
-        Raises:
-            UnavailableError: The server accepts no connection any more.
-        """
+        """Check the server again after a failure that a dead one may have caused, as `require`."""
         if code is Code.NOT_FOUND and seconds < _SUSPICIOUS_S:
             return
         server = self.server_of(uri)
@@ -193,33 +177,32 @@ class Endpoints:
         parts = urlsplit(server.url)
         if _is_behind_proxy(parts.scheme, parts.netloc, self._environment):
             return
-        addresses = _resolve(*server.address())
+        host, port = server.address()
+        addresses = _resolve(host, port)
         if server.is_default:
             return
         end = max(end, time.monotonic() + _TIMEOUT_S / 4)
-        for number, address in enumerate(addresses):
-            try:
-                left = max(0.1, end - time.monotonic()) / (len(addresses) - number)
-                _connect(server, address, left)
-            except OSError:
-                if number + 1 == len(addresses):
-                    raise
-            else:
-                return
+        for number, (family, address) in enumerate(addresses):
+            with socket.socket(family, socket.SOCK_STREAM) as connection:
+                left = max(0.1, end - time.monotonic())
+                connection.settimeout(left / (len(addresses) - number))
+                try:
+                    connection.connect(address)
+                    if server.assumes_tls:
+                        _shake_hands(connection, host)
+                except OSError:
+                    if number + 1 == len(addresses):
+                        raise
+                else:
+                    return
 
 
-def _connect(server: Server, address: _Address, timeout: float) -> None:
-    begin = time.monotonic()
-    family, place = address
-    with socket.socket(family, socket.SOCK_STREAM) as connection:
-        connection.settimeout(timeout)
-        connection.connect(place)
-        if server.assumes_tls:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE  # the plugin verifies; this checks for TLS alone
-            connection.settimeout(max(timeout / 4, timeout - (time.monotonic() - begin)))
-            context.wrap_socket(connection, server_hostname=server.address()[0]).close()
+def _shake_hands(connection: socket.socket, host: str) -> None:
+    """Begin TLS on a connection, and end it; certificates are the plugin's to verify."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.wrap_socket(connection, server_hostname=host).close()
 
 
 def _explanation(server: Server, error: Exception) -> str:

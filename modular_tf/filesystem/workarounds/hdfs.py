@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 from modular_tf.errors import NotFoundError, UnavailableError
 from modular_tf.filesystem.workarounds.store import Store
 from modular_tf.native.library import Library
-
-if TYPE_CHECKING:
-    from typing import ClassVar
 
 
 class Hdfs(Store):
@@ -50,13 +47,8 @@ class Hdfs(Store):
             else:
                 self._has_library = True
                 return
-        raise UnavailableError(
-            f"{operation} {uri!r}: {self.plugin} needs {os.path.basename(self.libraries[0])}:"
-            f" {'; '.join(reasons)}",
-            plugin=self.plugin,
-            path=uri,
-            operation=operation,
-        )
+        needed = f"{self.plugin} needs {os.path.basename(self.libraries[0])}: {'; '.join(reasons)}"
+        raise self._error(UnavailableError, operation, uri, needed)
 
     @classmethod
     def missing_library(cls) -> str:

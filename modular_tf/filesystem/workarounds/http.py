@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _FIRST_READ = 1 << 20
 _BLOCK = 1 << 23
-_MAX_UNKNOWN_LENGTH = 1 << 32
+_GROWTH, _MAX_LENGTH = 4, 1 << 32  # of reads from a server that ignores ranges
 _STATISTICS_FOR_S = 5.0
 _FREE_DESCRIPTORS = 64  # that a call may lose
 _DESCRIPTORS = Path("/proc/self/fd")
@@ -49,7 +49,7 @@ class Http(Store):
 
     Every question about a file fetches all of it, and every request leaks three file descriptors:
     so statistics are kept for some seconds, reads are long, and calls are refused before none is
-    left. What is missing opens. A server may ignore ranges; see `RangeReader`.
+    left. What is missing opens. A server may ignore ranges; see `HttpFile`.
     """
 
     not_found_message = r"\b404\b|\(3\): "
@@ -100,16 +100,9 @@ class Http(Store):
         self._statistics.put(uri, found, version)
         return found
 
-    def reported_length(self, uri: str) -> int:
-        """Return the length that the plugin reports, 0 where it does not know it."""
-        try:
-            return Store.stat(self, uri).length
-        except InvalidArgumentError:
-            return 0
-
     def new_random_access_file(self, uri: str) -> RandomAccessFile:
         """Open an existing file for reading, in blocks."""
-        file = RangeReader(self, Store.new_random_access_file(self, uri))
+        file = HttpFile(self, Store.new_random_access_file(self, uri))
         return file if file.known_length() is not None else _Blocks(file, None, _BLOCK, _BLOCK)
 
     def read_file(self, uri: str) -> bytes:
@@ -117,7 +110,7 @@ class Http(Store):
         return b"".join(self._blocks(uri))
 
     def _blocks(self, uri: str) -> Iterator[bytes]:
-        with RangeReader(self, Store.new_random_access_file(self, uri)) as file:
+        with HttpFile(self, Store.new_random_access_file(self, uri)) as file:
             offset = 0
             while offset != file.known_length() and (block := file.read(offset, _BLOCK)):
                 yield block
@@ -144,18 +137,13 @@ class _OverflowError(Exception):
     """A server sent more bytes than were requested."""
 
 
-class RangeReader(RandomAccessFile):
+class HttpFile(RandomAccessFile):
     """Reads a file from a server that may ignore ranges. [any thread]; one read at a time
 
     The first bytes are read when the file is opened, which detects a missing file. If there are
     fewer than were requested, they are the whole file. Else, one byte is requested from inside the
     file, once per host: a server that sends the whole file instead makes the plugin fail, and its
     files are then read whole.
-
-    Args:
-        store: The filesystem.
-        file: The plugin's file.
-        first: Bytes to read now.
     """
 
     __slots__ = ("_end", "_file", "_held", "_lock", "_store")
@@ -171,7 +159,7 @@ class RangeReader(RandomAccessFile):
         try:
             self._held = self._read(0, first)
         except _OverflowError:
-            self._hold_all(more_than=first)
+            self._hold_all(first)
 
     def known_length(self) -> int | None:
         """Return the length of the file, None until a read has come to its end."""
@@ -186,7 +174,7 @@ class RangeReader(RandomAccessFile):
             if done == len(target) or not is_more:
                 return done
             if not self._is_range_honoured():
-                self._hold_all(more_than=1)
+                self._hold_all(_FIRST_READ)
                 return self._copy_held(offset, target)
             rest = target[done:]
             read = partial(self._file.readinto, offset + done, rest)
@@ -222,23 +210,20 @@ class RangeReader(RandomAccessFile):
                 honours[host] = False
         return honours[host]
 
-    def _hold_all(self, more_than: int) -> None:
-        """Read and keep the whole file, which is known to have more than some bytes."""
-        reported = self._store.reported_length(self.uri)
-        data = self._read(0, reported) if reported > more_than else self._read_grown(more_than)
-        self._held = data
-        self._end = len(data)
+    def _hold_all(self, n: int) -> None:
+        """Read and keep the whole file, which has more than `n` bytes, by reads that grow.
 
-    def _read_grown(self, n: int) -> bytes:
-        """Return the whole file by doubling the read, for a server that reports no length."""
-        while (n := 2 * n) <= _MAX_UNKNOWN_LENGTH:
+        The plugin would fetch all of it to report its length.
+        """
+        while (n := _GROWTH * n) <= _MAX_LENGTH:
             with suppress(_OverflowError):
-                data = self._read(0, n)
-                if len(data) < n:
-                    return data
+                self._held = self._read(0, n)
+                if len(self._held) < n:
+                    self._end = len(self._held)
+                    return
         raise ResourceExhaustedError(
-            f"read {self.uri!r}: the server neither honours ranges nor reports the file's length,"
-            f" which is {_MAX_UNKNOWN_LENGTH} bytes at least",
+            f"read {self.uri!r}: the server does not honour ranges, and the file has more than"
+            f" {_MAX_LENGTH} bytes",
             path=self.uri,
             operation="read",
         )

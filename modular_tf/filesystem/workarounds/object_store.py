@@ -46,8 +46,6 @@ from modular_tf.filesystem.workarounds.readers import PiecewiseReader, WholeFile
 from modular_tf.filesystem.workarounds.store import Store, region_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
 
 _FIRST_BLOCK = 1 << 20  # bytes of a file to read before its length is known
@@ -91,8 +89,6 @@ class ObjectStore(Store):
             default as many.
         length_by_size: `get_file_size` of the plugin takes fewer requests than a look-up. Its
             answer of 0 and its errors are not trusted.
-        needs_length: The plugin crashes on a read at or past the end, so that nothing is read of a
-            file whose length is not known.
     """
 
     is_object_store = True
@@ -102,7 +98,6 @@ class ObjectStore(Store):
     read_at_once: ClassVar[int | None] = None
     length_by_size: ClassVar[bool] = False
     has_cheap_stat = True
-    needs_length = False
 
     # The host's defaults, built on the operations below: plugins match names by their prefix.
     recursively_create_dir = Filesystem.recursively_create_dir
@@ -122,37 +117,32 @@ class ObjectStore(Store):
     def _find(self, uri: str, operation: str, *, is_root: bool) -> FileStatistics | None:  # noqa: ARG002
         """Return the statistics of a path, None if nothing exists there.
 
-        Each plugin reports that reliably by one of its operations only.
-
-        Args:
-            uri: A URI as `store_uri` returns it.
-            operation: For which operation, for messages.
-            is_root: Whether the URI names a whole bucket or container.
+        Each plugin reports that reliably by one of its operations only. The URI is that of
+        `store_uri`; a root is a whole bucket or container; messages name the operation.
         """
         with suppress(NotFoundError):
             return Store.stat(self, uri)
         return None
 
     def _find_kind(self, uri: str, operation: str, *, is_root: bool) -> FileStatistics | None:
-        """Return statistics of which only the kind need be right; None if nothing exists."""
         return self._find(uri, operation, is_root=is_root)
 
-    def _looked_up(
-        self, find: Callable[..., FileStatistics | None], uri: str, operation: str
-    ) -> FileStatistics | None:
+    def _kind(self, uri: str, operation: str = "look") -> FileStatistics | None:
+        """Return statistics of which only the kind need be right; None if nothing exists."""
         below_root = depth_of(uri) - self.root_depth
         if below_root < 0:
             return DIRECTORY
-        return find(store_uri(uri), operation, is_root=below_root == 0)
-
-    def _kind(self, uri: str, operation: str = "look") -> FileStatistics | None:
-        return self._looked_up(self._find_kind, uri, operation)
+        return self._find_kind(store_uri(uri), operation, is_root=below_root == 0)
 
     def _found(self, operation: str, uri: str) -> FileStatistics:
+        """Return the statistics of what exists, and remember those of a long file."""
+        below_root = depth_of(uri) - self.root_depth
+        if below_root < 0:
+            return DIRECTORY
         version = self._found_long.version
-        found = self._looked_up(self._find, uri, operation)
+        found = self._find(store_uri(uri), operation, is_root=below_root == 0)
         if found is None:
-            raise self._nothing(operation, uri)
+            raise self._error(NotFoundError, operation, uri, "nothing is there")
         if self._note_length(uri, found.length):
             self._found_long.put(uri, found, version)
         return found
@@ -179,20 +169,15 @@ class ObjectStore(Store):
     def _is_directory(self, operation: str, uri: str) -> bool:
         found = self._kind(uri, operation)
         if found is None:
-            raise self._nothing(operation, uri)
+            raise self._error(NotFoundError, operation, uri, "nothing is there")
         return found.is_directory
 
     def _require_directory(self, operation: str, uri: str) -> None:
         if not self._is_directory(operation, uri):
             raise self._refused(operation, uri, "it is not a directory")
 
-    def _nothing(self, operation: str, uri: str) -> NotFoundError:
-        message = f"{operation} {uri!r}: nothing is there"
-        return NotFoundError(message, plugin=self.plugin, path=uri, operation=operation)
-
-    def _refused(self, operation: str, uri: str, why: str) -> FailedPreconditionError:
-        message = f"{operation} {uri!r}: {why}"
-        return FailedPreconditionError(message, plugin=self.plugin, path=uri, operation=operation)
+    def _refused(self, operation: str, uri: str, why: str) -> ModularTFError:
+        return self._error(FailedPreconditionError, operation, uri, why)
 
     def path_exists(self, uri: str) -> bool:
         """Return whether a file or directory exists."""
@@ -280,8 +265,7 @@ class ObjectStore(Store):
         is_inside = depth_of(uri) > self.root_depth
         is_there = self._kind(uri) is not None if is_inside else self.path_exists(uri)
         if is_there:
-            message = f"create_dir {uri!r}: it exists"
-            raise AlreadyExistsError(message, plugin=self.plugin, path=uri, operation="create_dir")
+            raise self._error(AlreadyExistsError, "create_dir", uri, "it exists")
         if is_inside:
             self._create_directory(store_uri(uri))
         else:
@@ -289,7 +273,7 @@ class ObjectStore(Store):
 
     def _create_directory(self, uri: str) -> None:
         """Create a directory in a bucket: an empty object whose name ends in a slash."""
-        Store.new_writable_file(self, f"{uri}/").close()
+        self._created(f"{uri}/").close()
 
     def delete_file(self, uri: str) -> None:
         """Delete one file."""
@@ -335,12 +319,8 @@ class ObjectStore(Store):
 
     def _rename_directory(self, from_uri: str, to_uri: str) -> None:
         if overlap((self, from_uri), (self, to_uri)) is Overlap.HOLDS:
-            raise InvalidArgumentError(
-                f"rename_file {from_uri!r}: {to_uri!r} lies within it",
-                plugin=self.plugin,
-                path=from_uri,
-                operation="rename_file",
-            )
+            within = f"{to_uri!r} lies within it"
+            raise self._error(InvalidArgumentError, "rename_file", from_uri, within)
         if self._kind(to_uri) is not None:
             raise self._refused("rename_file", to_uri, "it exists")
         if self.is_file_and_directory(from_uri):
@@ -361,7 +341,7 @@ class ObjectStore(Store):
         """Copy a file of known length to a name that is not that of a directory."""
         self._forget(target)
         if not length:
-            Store.new_writable_file(self, target).close()  # plugins refuse to copy an empty file
+            self._created(target).close()  # plugins refuse to copy an empty file
         elif source != target:
             Store.copy_file(self, source, target)
 
@@ -394,7 +374,7 @@ class ObjectStore(Store):
 
     def _short_file(self, operation: str, uri: str) -> bytes:
         """Return the bytes of a short file; none of one that is empty, or is to be looked up."""
-        if self.needs_length or uri.endswith("/") or self._long.get(uri):
+        if uri.endswith("/") or self._long.get(uri):
             return b""
         try:
             first = self._read_unseen(operation, uri, 0, self._first_block)
@@ -405,7 +385,7 @@ class ObjectStore(Store):
 
     def read_range(self, uri: str, offset: int, size: int) -> bytes:
         """Return up to `size` bytes from `offset`; the file is looked up only if none come."""
-        if self.needs_length or size <= 0:
+        if size <= 0:
             return super().read_range(uri, offset, size)
         data = self._read_unseen("read_range", uri, offset, size)
         if not data:
@@ -445,12 +425,8 @@ class ObjectStore(Store):
             data, found = self._version(uri, found)
             if data is not None:
                 return data
-        raise AbortedError(
-            f"read_file {uri!r}: it changed while it was read, {_MAX_VERSIONS} times; try again",
-            plugin=self.plugin,
-            path=uri,
-            operation="read_file",
-        )
+        changed = f"it changed while it was read, {_MAX_VERSIONS} times; try again"
+        raise self._error(AbortedError, "read_file", uri, changed)
 
     def _version(self, uri: str, found: FileStatistics) -> tuple[bytes | None, FileStatistics]:
         """Return the bytes of the version of a file that was found, and the present statistics.
@@ -482,7 +458,11 @@ class ObjectStore(Store):
 
     def new_writable_file(self, uri: str) -> WritableFile:
         """Create a file, or empty an existing one."""
-        return self._remembered(Store.new_writable_file(self, self._writable(uri)))
+        return self._remembered(self._created(self._writable(uri)))
+
+    def _created(self, uri: str) -> WritableFile:
+        """Return the plugin's writer of a new file."""
+        return Store.new_writable_file(self, uri)
 
     def new_appendable_file(self, uri: str) -> WritableFile:
         """Open a file for writing at its end: it is stored again, with its old content first."""
@@ -502,8 +482,7 @@ class ObjectStore(Store):
 
     def _held_writer(self, uri: str, *, is_torn: bool = False) -> HeldWriter:
         """Return a writer that stores the whole file when it is closed."""
-        create = stored_by(lambda: Store.new_writable_file(self, uri))
-        writer = HeldWriter(uri, create, is_torn=is_torn)
+        writer = HeldWriter(uri, stored_by(lambda: self._created(uri)), is_torn=is_torn)
         self._unclosed.add(writer)
         return writer
 

@@ -8,7 +8,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.crew import Crew
-from modular_tf.errors import ClosedError, InvalidArgumentError
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.filesystem.client_files import RangeReader
 from modular_tf.filesystem.files import RandomAccessFile, known_length
 from modular_tf.filesystem.plugin_files import bring_pages, fresh_bytes, prefer_huge_pages
 
@@ -151,45 +152,19 @@ def _keep_freed_memory(piece: int) -> None:
         bytes(2 * piece)
 
 
-class WholeFile(RandomAccessFile):
-    """A short file that was read whole when it was opened. [any thread]
+class WholeFile(RangeReader):
+    """A short file that was read whole when it was opened. [any thread]"""
 
-    Args:
-        uri: The URI it was opened as.
-        data: Its bytes.
-    """
-
-    __slots__ = ("_data",)
+    __slots__ = ()
     holds_bytes = True
 
     def __init__(self, uri: str, data: bytes) -> None:
-        self.uri = uri
-        self._data: bytes | None = data
-
-    def known_length(self) -> int:
-        """Return the length that the file had when it was opened."""
-        return len(self._open_data())
+        whole = memoryview(data)
+        super().__init__(uri, len(data), lambda start, end: whole[start:end])
 
     def read(self, offset: int, n: int) -> bytes:
         """Return up to `n` bytes from `offset`; fewer only where the file ends."""
         if offset < 0 or n < 0:
-            raise InvalidArgumentError(
-                f"read {self.uri!r}: no file has {n} bytes at {offset}", path=self.uri
-            )
-        return self._open_data()[offset : offset + n]
-
-    def readinto(self, offset: int, buffer: Buffer) -> int:
-        """Fill `buffer` from `offset`; return the number of bytes read."""
-        target = memoryview(buffer).cast("B")
-        data = self.read(offset, len(target))
-        target[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        """Release the bytes."""
-        self._data = None
-
-    def _open_data(self) -> bytes:
-        if self._data is None:
-            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
-        return self._data
+            message = f"read {self.uri!r}: no file has {n} bytes at {offset}"
+            raise InvalidArgumentError(message, path=self.uri, operation="read")
+        return super().read(offset, n)

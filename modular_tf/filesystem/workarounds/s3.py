@@ -6,13 +6,14 @@ import os
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from modular_tf.errors import ModularTFError, NotFoundError
+from modular_tf.filesystem.files import give_up
 from modular_tf.filesystem.stat_cache import StatCache
 from modular_tf.filesystem.uri import dirname
 from modular_tf.filesystem.workarounds.endpoints import Server, named_server
-from modular_tf.filesystem.workarounds.object_store import ObjectStore, StoreWriter
+from modular_tf.filesystem.workarounds.object_store import ObjectStore
 from modular_tf.filesystem.workarounds.store import Store
 
 if TYPE_CHECKING:
@@ -21,41 +22,12 @@ if TYPE_CHECKING:
 
     from modular_tf.filesystem.files import WritableFile
     from modular_tf.filesystem.statistics import FileStatistics
-    from modular_tf.loading.filesystem_tables import FilesystemTables
 
 _SINGLE_REQUESTS = "S3_DISABLE_MULTI_PART_DOWNLOAD"
 _OTHER_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _TAIL = 1 << 16
 _READABLE_FOR_S = 60.0
 _MAX_WAIT_FOR_THREADS_S = 1.0
-
-
-class S3Writer(StoreWriter):
-    """The plugin creates no file that is closed without an append, so that one is made."""
-
-    __slots__ = ()
-
-    def flush(self) -> None:
-        """Call the plugin's flush, once there is something to flush."""
-        if self.appended() != 0:
-            super().flush()
-
-    def sync(self) -> None:
-        """Call the plugin's sync."""
-        self._create()
-        super().sync()
-
-    def close(self) -> None:
-        """Close the plugin's file."""
-        if not self.closed:
-            try:
-                self._create()
-            finally:
-                super().close()
-
-    def _create(self) -> None:
-        if self.appended() == 0:
-            self.append(b"")
 
 
 class S3(ObjectStore):
@@ -67,12 +39,11 @@ class S3(ObjectStore):
     so that long reads are made by several requests at once.
 
     With S3_DISABLE_MULTI_PART_DOWNLOAD a read is one request; else the plugin asks for the length
-    first, at each read. A plugin that was bound to the guarded functions gets the variable; for
-    another, a read at or past the end is a crash with it.
+    first, at each read. It is set for a plugin that was bound to the guarded functions, and unset
+    for another, which would crash by a read at or past the end.
     """
 
     shares_init = True  # cleanup of one filesystem shuts the SDK down for all of the process
-    writer_type = S3Writer
     most_read = 8 << 20
     read_at_once = 4 << 20
     credential_variables = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -98,33 +69,23 @@ class S3(ObjectStore):
         ),
     }
 
-    def __init__(
-        self,
-        tables: FilesystemTables,
-        plugin: str,
-        environment: Mapping[str, str] = os.environ,
-        *,
-        guarded: bool = False,
-    ) -> None:
-        super().__init__(tables, plugin, environment, guarded=guarded)
-        self._is_guarded = guarded
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self._readable = StatCache[bool](_READABLE_FOR_S)  # directories with readable files
-
-    @property
-    def needs_length(self) -> bool:  # type: ignore[override]
-        """Whether a read at or past the end would crash."""
-        return not self._is_guarded and _SINGLE_REQUESTS in self._environment
 
     @classmethod
     def prepare_environment(
         cls, environment: MutableMapping[str, str], *, guarded: bool
     ) -> list[str]:
         """Set the variable for single requests, and the endpoint that other programs use."""
+        changed = []
         if guarded:
             environment.setdefault(_SINGLE_REQUESTS, "1")
+        elif value := environment.pop(_SINGLE_REQUESTS, None):
+            changed.append(f"{_SINGLE_REQUESTS} was unset, from {value!r}")
         if given := [environment[name] for name in _OTHER_ENDPOINTS if environment.get(name)]:
             environment.setdefault("S3_ENDPOINT", given[0])
-        return []
+        return changed
 
     @classmethod
     def unread_setting(cls, environment: Mapping[str, str]) -> str:
@@ -175,7 +136,7 @@ class S3(ObjectStore):
         A directory is there if a listing says so, which the store may refuse. Nothing is asked
         twice in a directory whose files may be read.
         """
-        if self.needs_length or self._readable.get(dirname(uri)):
+        if self._readable.get(dirname(uri)):
             return
         try:
             with Store.new_random_access_file(self, uri) as file:
@@ -204,7 +165,7 @@ class S3(ObjectStore):
         with an index, such as Parquet and Zip, read the last bytes next.
         """
         found = self._found_long.get(uri)
-        if found is None or self.needs_length:
+        if found is None:
             return 0, b""
         n = min(_TAIL, found.length)
         with suppress(ModularTFError), Store.new_random_access_file(self, uri) as file:
@@ -214,10 +175,18 @@ class S3(ObjectStore):
                 return found.length, tail
         return 0, b""
 
+    def _created(self, uri: str) -> WritableFile:
+        """Return a writer of a new file, which the plugin creates only after an append."""
+        writer = super()._created(uri)
+        try:
+            writer.append(b"")
+        except BaseException:
+            give_up(writer)
+            raise
+        return writer
+
     def new_appendable_file(self, uri: str) -> WritableFile:
-        """Open a file for writing at its end, which the plugin reads first."""
-        if self.needs_length:
-            return super().new_appendable_file(uri)
+        """Open a file for writing at its end; the plugin stores all of it."""
         return self._remembered(Store.new_appendable_file(self, self._writable(uri)))
 
     # -- lifetime -----------------------------------------------------------------------------
@@ -259,11 +228,8 @@ _PAUSE_S = 0.002  # a thread that did not run at all during the pause is waiting
 def wait_until_idle(patience_s: float) -> bool:
     """Wait until each thread that Python has not started has ended or sleeps. [any thread]
 
-    Args:
-        patience_s: How long to wait at most, since other threads may be busy all the time.
-
-    Returns:
-        Whether all are idle; False also where the system does not say.
+    Other threads may be busy all the time, hence the limit. Return whether all are idle; False also
+    where the system does not say.
     """
     end = time.monotonic() + patience_s
     try:

@@ -55,8 +55,6 @@ class Store(PluginFilesystem):
         tables: The accepted tables.
         plugin: The plugin's name.
         environment: The variables that the plugin sees; by default those of this process.
-        guarded: Whether the plugin was bound to all `guarded_functions` of its row in
-            `known_defects.toml`.
 
     Attributes:
         shares_init: The filesystems of several services share the result of one init, and the last
@@ -85,8 +83,6 @@ class Store(PluginFilesystem):
         tables: FilesystemTables,
         plugin: str,
         environment: Mapping[str, str] = os.environ,
-        *,
-        guarded: bool = False,  # noqa: ARG002  (for subclasses)
     ) -> None:
         super().__init__(tables, plugin, share_init=self.shares_init)
         self.is_in_worker = tables.place is not None
@@ -105,12 +101,8 @@ class Store(PluginFilesystem):
     ) -> list[str]:
         """Change variables that the plugin reads, before its first call.
 
-        Args:
-            environment: The variables.
-            guarded: As for the constructor.
-
-        Returns:
-            One sentence for each variable that the user had set and whose value was changed.
+        Return one sentence for each variable that the user had set and that was changed. `guarded`
+        tells that the plugin was bound to all `guarded_functions` of `known_defects.toml`.
         """
         return []
 
@@ -193,6 +185,12 @@ class Store(PluginFilesystem):
             path=uri,
             operation=operation,
         )
+
+    def _error(
+        self, kind: type[ModularTFError], operation: str, uri: str, why: str
+    ) -> ModularTFError:
+        message = f"{operation} {uri!r}: {why}"
+        return kind(message, plugin=self.plugin, path=uri, operation=operation)
 
     create_dir = _checked(PluginFilesystem.create_dir)
     recursively_create_dir = _checked(PluginFilesystem.recursively_create_dir)
