@@ -29,6 +29,7 @@ from modular_tf.filesystem.child_names import (
     warn_left_out,
 )
 from modular_tf.filesystem.files import (
+    ClientMemoryRegion,
     RandomAccessFile,
     ReadOnlyMemoryRegion,
     WritableFile,
@@ -464,78 +465,6 @@ def _listing_of(children: list[Child]) -> Listing:
         if child.name in reached and child.statistics is not None
     }
     return found._replace(statistics=statistics)
-
-
-class ClientMemoryRegion(ReadOnlyMemoryRegion):
-    """A whole file, read once."""
-
-    __slots__ = ("_data",)
-
-    def __init__(self, data: bytes, uri: str) -> None:
-        self.uri = uri
-        self._data: bytes | None = data
-
-    def view(self) -> memoryview:
-        """Return the bytes, read-only; they live as long as the view."""
-        return memoryview(self._open_data())
-
-    def __len__(self) -> int:
-        return len(self._open_data())
-
-    def close(self) -> None:
-        """Release the memory as soon as no view is left."""
-        self._data = None
-
-    def _open_data(self) -> bytes:
-        if self._data is None:
-            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
-        return self._data
-
-
-class RangeReader(RandomAccessFile):
-    """A file of known length that is read by ranges. [any thread]
-
-    Args:
-        uri: The URI it was opened as.
-        size: Bytes in the file.
-        fetch: Returns the bytes from an offset up to another one, which is within the file.
-    """
-
-    __slots__ = ("_fetch", "_size")
-
-    def __init__(self, uri: str, size: int, fetch: Callable[[int, int], Buffer]) -> None:
-        self.uri = uri
-        self._size = size
-        self._fetch: Callable[[int, int], Buffer] | None = fetch
-
-    def known_length(self) -> int:
-        """Return the length in bytes that the client gave when it was opened."""
-        return self._size
-
-    def readinto(self, offset: int, buffer: Buffer) -> int:
-        """Fill `buffer` from `offset`; the client hands out copies, so this costs one."""
-        fetch = self._fetch
-        if fetch is None:
-            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
-        with memoryview(buffer) as whole, whole.cast("B") as view:
-            # A store asked for a range behind the end answers with an error of its own.
-            wanted = min(view.nbytes, self._size - offset)
-            if wanted <= 0:
-                return 0
-            with translated_errors("read", self.uri):
-                data = memoryview(fetch(offset, offset + wanted)).cast("B")
-            if data.nbytes != wanted:
-                raise DataLossError.of(
-                    "read",
-                    self.uri,
-                    f"expected {wanted} bytes at {offset}, found {data.nbytes}; open it again",
-                )
-            view[:wanted] = data
-        return wanted
-
-    def close(self) -> None:
-        """Reject further reads, and release the client's file."""
-        self._fetch = None
 
 
 class ClientWriter(WritableFile):

@@ -14,10 +14,10 @@ from modular_tf.filesystem.client_ops import (
     DIRECTORY,
     Child,
     ClientOps,
-    RangeReader,
     put_when_closed,
     wrong_kind,
 )
+from modular_tf.filesystem.files import RangeReader
 from modular_tf.filesystem.python_errors import translated_errors
 from modular_tf.filesystem.statistics import FileStatistics
 from modular_tf.filesystem.uri import clean_path, parse_uri

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.crew import Crew
 from modular_tf.errors import InvalidArgumentError
-from modular_tf.filesystem.client_ops import RangeReader
-from modular_tf.filesystem.files import RandomAccessFile, known_length
+from modular_tf.filesystem.files import RandomAccessFile, RangeReader, known_length
 from modular_tf.filesystem.plugin_files import bring_pages, fresh_bytes, prefer_huge_pages
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from modular_tf.errors import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
-from modular_tf.filesystem.client_ops import ClientMemoryRegion
+from modular_tf.filesystem.files import ClientMemoryRegion
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.filesystem.uri import parse_uri
