@@ -31,13 +31,14 @@ class ReaderStream(io.RawIOBase):
             returns it, for a file that may grow, which is called when the file does not know it.
     """
 
+    mode = "rb"
+
     def __init__(self, file: RandomAccessFile, length: int | Callable[[], int]) -> None:
         super().__init__()
         self._file = file
         self._length = length
         self._end = length if isinstance(length, int) else None
         self._position = 0
-        self.mode = "rb"
 
     @property
     def name(self) -> str:

@@ -9,8 +9,9 @@ TensorFlow reopens it and, in mode "w", empties it.
 from __future__ import annotations
 
 import operator
+import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from modular_tf.errors import (
     ClosedError,
@@ -28,7 +29,6 @@ from modular_tf.filesystem.files import (
     is_stored_by_close,
 )
 from modular_tf.filesystem.streams import buffered, reset
-from modular_tf.gfile.path_arguments import PathArgument, as_uri
 from modular_tf.service.default import default_service
 
 if TYPE_CHECKING:
@@ -41,10 +41,28 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.gfile.functions import ServesFilesystems
 
+PathArgument: TypeAlias = "str | bytes | bytearray | os.PathLike[str] | os.PathLike[bytes]"
+"""Anything that names a file: a URI, a plain path, or an object that has one."""
+
 _READING = frozenset(("r", "r+", "a+", "w+"))
 _WRITING = frozenset(("a", "w", "r+", "a+", "w+"))
 _MODES = _READING | _WRITING
 _BUFFER = 64 << 10
+
+
+def as_uri(path: object) -> str:
+    """Return `path` as text, with surrogateescape for bytes that are not UTF-8.
+
+    Raises:
+        TypeError: It is none of the types of `PathArgument`.
+    """
+    if isinstance(path, str):
+        return path
+    if isinstance(path, (bytes, bytearray)):
+        return path.decode("utf-8", "surrogateescape")
+    if isinstance(path, os.PathLike):
+        return as_uri(os.fspath(path))
+    raise TypeError(f"a path is text, bytes or a path object; found {path!r}")
 
 
 class GFile(GivenUpByException):

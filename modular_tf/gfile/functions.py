@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Protocol
+import posixpath
+from typing import TYPE_CHECKING, Any, Protocol
 
 from modular_tf.concurrency.crew import results_at_once
 from modular_tf.errors import (
@@ -20,8 +21,7 @@ from modular_tf.filesystem.child_names import reported_listing
 from modular_tf.filesystem.location import Location, entered
 from modular_tf.filesystem.scheme import scheme_of
 from modular_tf.filesystem.trees import remove_tree, rename
-from modular_tf.gfile.file import GFile
-from modular_tf.gfile.path_arguments import PathArgument, as_uri, join
+from modular_tf.gfile.file import GFile, PathArgument, as_uri
 from modular_tf.service.default import default_service
 
 if TYPE_CHECKING:
@@ -31,6 +31,20 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.filesystem.location import Identity
     from modular_tf.filesystem.statistics import FileStatistics
+
+
+def join(path: Any, *paths: Any) -> Any:
+    """Join parts of a path, as `os.path.join` does; of a URI, always by `/`.
+
+    An absolute part on the right replaces what stands before it, host and scheme included
+    (TensorFlow's rule).
+
+    Returns:
+        Text, or bytes if the parts are bytes.
+    """
+    if "://" in as_uri(path)[1:]:
+        return posixpath.join(path, *paths)
+    return os.path.join(path, *paths)  # pathlib would fold the slashes of a URI
 
 
 class ServesFilesystems(Protocol):
