@@ -191,11 +191,7 @@ class CountedReader(RandomAccessFile):
         if is_end or (count and target[-1:] == untouched):
             end, length = offset + count, self._length()
             if length < end or (is_end and length != end):
-                raise AbortedError(
-                    f"read {self.uri!r}: it changed while it was read; try again",
-                    path=self.uri,
-                    operation="read",
-                )
+                raise AbortedError.of("read", self.uri, "it changed while it was read; try again")
         return count
 
     def close(self) -> None:

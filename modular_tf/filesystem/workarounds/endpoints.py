@@ -131,12 +131,8 @@ class Endpoints:
                 f"{server} cannot be checked: {problem}; close files, or raise the limit"
                 " (ulimit -n)"
             )
-        raise kind(
-            f"{operation} {uri!r}: {explanation} (plugin {self._plugin})",
-            plugin=self._plugin,
-            path=uri,
-            operation=operation,
-        ) from problem
+        explanation = f"{explanation} (plugin {self._plugin})"
+        raise kind.of(operation, uri, explanation, plugin=self._plugin) from problem
 
     def suspect(self, code: Code, operation: str, uri: str, seconds: float) -> None:
         """Check the server again after a failure that a dead one may have caused, as `require`."""

@@ -48,7 +48,7 @@ class Hdfs(Store):
                 self._has_library = True
                 return
         needed = f"{self.plugin} needs {os.path.basename(self.libraries[0])}: {'; '.join(reasons)}"
-        raise self._error(UnavailableError, operation, uri, needed)
+        raise UnavailableError.of(operation, uri, needed, plugin=self.plugin)
 
     @classmethod
     def missing_library(cls) -> str:

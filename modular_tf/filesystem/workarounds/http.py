@@ -221,12 +221,10 @@ class HttpFile(RandomAccessFile):
                 if len(self._held) < n:
                     self._end = len(self._held)
                     return
-        raise ResourceExhaustedError(
-            f"read {self.uri!r}: the server does not honour ranges, and the file has more than"
-            f" {_MAX_LENGTH} bytes",
-            path=self.uri,
-            operation="read",
+        endless = (
+            f"the server does not honour ranges, and the file has more than {_MAX_LENGTH} bytes"
         )
+        raise ResourceExhaustedError.of("read", self.uri, endless)
 
     def close(self) -> None:
         """Close the plugin's file."""
@@ -249,10 +247,6 @@ def require_descriptors(free: int, operation: str, uri: str, plugin: str) -> Non
         used = limit
     if limit in {-1, resource.RLIM_INFINITY} or used + free <= limit:
         return
-    raise ResourceExhaustedError(
-        f"{operation} {uri!r}: {used} of {limit} file descriptors are open, and {plugin} loses"
-        " some at every call; raise the limit (ulimit -n) or do this in another process",
-        plugin=plugin,
-        path=uri,
-        operation=operation,
-    )
+    lost = f"{used} of {limit} file descriptors are open, and {plugin} loses some at every call"
+    remedy = "raise the limit (ulimit -n) or do this in another process"
+    raise ResourceExhaustedError.of(operation, uri, f"{lost}; {remedy}", plugin=plugin)

@@ -142,7 +142,7 @@ class ObjectStore(Store):
         version = self._found_long.version
         found = self._find(store_uri(uri), operation, is_root=below_root == 0)
         if found is None:
-            raise self._error(NotFoundError, operation, uri, "nothing is there")
+            raise NotFoundError.of(operation, uri, "nothing is there", plugin=self.plugin)
         if self._note_length(uri, found.length):
             self._found_long.put(uri, found, version)
         return found
@@ -169,15 +169,15 @@ class ObjectStore(Store):
     def _is_directory(self, operation: str, uri: str) -> bool:
         found = self._kind(uri, operation)
         if found is None:
-            raise self._error(NotFoundError, operation, uri, "nothing is there")
+            raise NotFoundError.of(operation, uri, "nothing is there", plugin=self.plugin)
         return found.is_directory
 
     def _require_directory(self, operation: str, uri: str) -> None:
         if not self._is_directory(operation, uri):
             raise self._refused(operation, uri, "it is not a directory")
 
-    def _refused(self, operation: str, uri: str, why: str) -> ModularTFError:
-        return self._error(FailedPreconditionError, operation, uri, why)
+    def _refused(self, operation: str, uri: str, why: str) -> FailedPreconditionError:
+        return FailedPreconditionError.of(operation, uri, why, plugin=self.plugin)
 
     def path_exists(self, uri: str) -> bool:
         """Return whether a file or directory exists."""
@@ -265,7 +265,7 @@ class ObjectStore(Store):
         is_inside = depth_of(uri) > self.root_depth
         is_there = self._kind(uri) is not None if is_inside else self.path_exists(uri)
         if is_there:
-            raise self._error(AlreadyExistsError, "create_dir", uri, "it exists")
+            raise AlreadyExistsError.of("create_dir", uri, "it exists", plugin=self.plugin)
         if is_inside:
             self._create_directory(store_uri(uri))
         else:
@@ -320,7 +320,7 @@ class ObjectStore(Store):
     def _rename_directory(self, from_uri: str, to_uri: str) -> None:
         if overlap((self, from_uri), (self, to_uri)) is Overlap.HOLDS:
             within = f"{to_uri!r} lies within it"
-            raise self._error(InvalidArgumentError, "rename_file", from_uri, within)
+            raise InvalidArgumentError.of("rename_file", from_uri, within, plugin=self.plugin)
         if self._kind(to_uri) is not None:
             raise self._refused("rename_file", to_uri, "it exists")
         if self.is_file_and_directory(from_uri):
@@ -426,7 +426,7 @@ class ObjectStore(Store):
             if data is not None:
                 return data
         changed = f"it changed while it was read, {_MAX_VERSIONS} times; try again"
-        raise self._error(AbortedError, "read_file", uri, changed)
+        raise AbortedError.of("read_file", uri, changed, plugin=self.plugin)
 
     def _version(self, uri: str, found: FileStatistics) -> tuple[bytes | None, FileStatistics]:
         """Return the bytes of the version of a file that was found, and the present statistics.

@@ -41,13 +41,9 @@ class OssWriter(StoreWriter):
         except ModularTFError as error:
             if not is_empty:
                 raise
-            raise UnimplementedError(
-                f"close {self.uri!r}: {error.plugin} cannot write a file of no bytes, and left what"
-                " was there; write at least one",
-                plugin=error.plugin,
-                path=self.uri,
-                operation="close",
-            ) from error
+            why = "cannot write a file of no bytes, and left what was there; write at least one"
+            message = f"{error.plugin} {why}"
+            raise UnimplementedError.of("close", self.uri, message, plugin=error.plugin) from error
 
 
 class Oss(ObjectStore):

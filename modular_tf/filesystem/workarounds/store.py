@@ -186,12 +186,6 @@ class Store(PluginFilesystem):
             operation=operation,
         )
 
-    def _error(
-        self, kind: type[ModularTFError], operation: str, uri: str, why: str
-    ) -> ModularTFError:
-        message = f"{operation} {uri!r}: {why}"
-        return kind(message, plugin=self.plugin, path=uri, operation=operation)
-
     create_dir = _checked(PluginFilesystem.create_dir)
     recursively_create_dir = _checked(PluginFilesystem.recursively_create_dir)
     delete_file = _checked(PluginFilesystem.delete_file)
@@ -217,6 +211,6 @@ class Store(PluginFilesystem):
 def region_of(uri: str, data: bytes) -> ReadOnlyMemoryRegion:
     """Return the bytes of a file as a memory region; an empty file is rejected as elsewhere."""
     if not data:
-        message = f"new_read_only_memory_region_from_file {uri!r}: the file is empty"
-        raise InvalidArgumentError(message, path=uri)
+        operation = "new_read_only_memory_region_from_file"
+        raise InvalidArgumentError.of(operation, uri, "the file is empty")
     return ClientMemoryRegion(data, uri)
