@@ -24,6 +24,7 @@ from modular_tf.concurrency.crew import Crew
 from modular_tf.errors import (
     AbortedError,
     DataLossError,
+    FailedPreconditionError,
     InternalError,
     ModularTFError,
     NotFoundError,
@@ -101,7 +102,12 @@ def copy_file(source: Location, target: Location, watch: CopyWatch = _NOBODY) ->
             length = known_length(reader)
             if length is not None and length < _SHORT:
                 return _copy_opened(reader, source, target, watch, COPY_BLOCK)
-    fs.copy_file(uri, target.uri)
+            try:
+                fs.copy_file(uri, target.uri)
+            except FailedPreconditionError:  # its name is that of a directory too
+                return _copy_opened(reader, source, target, watch, COPY_BLOCK)
+    else:
+        fs.copy_file(uri, target.uri)
     return None
 
 

@@ -383,8 +383,7 @@ class Copying(_TreeWork):
         if shows_itself and is_taken and not is_compared:
             return None
         facts = item.source.stat()
-        is_read = fs.is_object_store and not item.source.shares_store_with(item.target)
-        if facts.is_directory and is_read and not self.recursive:
+        if facts.is_directory and fs.is_object_store and not self.recursive:
             return None if fs.is_file_and_directory(item.uri) else facts
         return facts
 

@@ -17,8 +17,9 @@ from modular_tf.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from modular_tf.filesystem import copying, defaults
+from modular_tf.filesystem import copying
 from modular_tf.filesystem.copying import COPY_BLOCK, CopyWatch, copy_through
+from modular_tf.filesystem.filesystem import Filesystem
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
 _LARGE = bytes(range(256)) * (COPY_BLOCK // 256) * 2 + b"end"
@@ -237,7 +238,7 @@ def test_an_empty_target_stays_empty_and_the_same_file(store, renaming):
 
 def test_a_rename_that_is_a_copy_after_all_ends(store, renaming):
     store.files.update({"/f": b"new", "/g": b"old"})
-    renaming.rename_file = lambda source, target: defaults.rename_file(renaming, source, target)
+    renaming.rename_file = lambda source, target: Filesystem.rename_file(renaming, source, target)
     renaming.copy_file("mem://h/f", "mem://h/g")
 
     assert store.files == {"/f": b"new", "/g": b"new"}

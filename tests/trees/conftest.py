@@ -15,8 +15,6 @@ KNOWN_FAULTS = (
     "test_of_a_name_that_is_both_neither_is_lost?az-gfile*",
     "test_of_a_name_that_is_both_neither_is_lost?az-Filesystem*",
     "test_the_file_of_a_name_that_is_both_is_copied?s3-fsspec*",
-    "test_a_file_with_a_slash_at_its_end_is_removed_or_reported?s3-[!f]*",
-    "test_a_file_with_a_slash_at_its_end_is_removed_or_reported?az-[!f]*",
     "test_a_link_that_leads_nowhere_is_reported?*-fsspec copy recursive*",
     "test_a_link_that_leads_nowhere_is_reported?*-fsspec get*",
     "test_odd_names_are_removed?python-fsspec rm maxdepth*",

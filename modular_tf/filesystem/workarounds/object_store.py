@@ -286,7 +286,7 @@ class ObjectStore(Store):
         self._forget(uri)
         try:
             with suppress(NotFoundError):
-                Store.delete_file(self, uri)
+                Store.delete_file(self, store_uri(uri))
         finally:
             self._forget(uri)  # a look-up meanwhile may have found it
 
@@ -326,7 +326,10 @@ class ObjectStore(Store):
         if self.is_file_and_directory(from_uri):
             raise incomplete(from_uri, [FILE_AND_DIRECTORY], self.plugin)
         job = Job(_RENAMES_AT_ONCE)
-        move_by_copy(job, Item(Location(self, from_uri), Location(self, to_uri)))
+        item = Item(Location(self, from_uri), Location(self, to_uri))
+        # What has no path is found before anything is copied.
+        if move_by_copy(job, item, dry_run=True):
+            move_by_copy(job, item)
         job.raise_first()
 
     def copy_file(self, source: str, target: str) -> None:
