@@ -1349,6 +1349,9 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             )
         pairs = [pair for pair in pairs if self._overlap(*pair) is not Overlap.SAME]
         files = [pair for pair in pairs if pair[0] not in known]
+        for source, target in files:
+            if self._overlap(source, target) is Overlap.WITHIN:  # it would take it in, onto itself
+                raise self._is_a_directory(target)
         directories = [pair for pair in pairs if pair[0] in known]
         for source, target in directories:
             self._refuse_inside(source, target)
