@@ -33,12 +33,17 @@ def runtime_path() -> Path:
         path = Path(folder, "lib", SONAME)
         if path.is_file():
             return path
-    from modular_tf.native import _core  # noqa: PLC0415  (its folder is where CMake installs)
-
-    path = Path(_core.__file__).parent / "lib" / SONAME
+    path = Path(core_path()).parent / "lib" / SONAME  # where CMake installs
     if not path.is_file():
         raise FileNotFoundError(f"{SONAME} is missing from the installation: {path}")
     return path
+
+
+def core_path() -> str:
+    """Return the file of the compiled core, which is in this process already."""
+    from modular_tf.native import _core  # noqa: PLC0415  (maps it)
+
+    return str(_core.__file__)
 
 
 def load_runtime() -> Library:

@@ -26,11 +26,12 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.elf import ElfFile, SymbolName
 from modular_tf.discovery.search import discover
 from modular_tf.discovery.sources.named_paths import TF_LIBRARY_PATH_VARIABLE
 from modular_tf.discovery.sources.search_paths import SearchPaths
 from modular_tf.discovery.sources.tensorflow_plugins import DIRECTORY_NAME
-from modular_tf.errors import UnavailableError
+from modular_tf.errors import ElfError, UnavailableError
 from modular_tf.isolation.rights import rights_here
 from modular_tf.native.preloading import preloaded, with_preloaded
 from modular_tf.processes.ending import ChildEnding
@@ -410,7 +411,7 @@ class _TensorFlow:
                 "watched": [os.path.abspath(file.path) for file in key],
                 "shown": [os.path.abspath(file.path) for file in key if not file.is_named],
                 "places": places,
-                "functions": [*_FUNCTIONS, _FILESYSTEMS],
+                "most_s": round(_IMPORT_LIMIT_S + 3 * limit_s * (1 + len(key))),
                 "register": list(register),
                 "limit_s": max(1, round(limit_s)),
             }
@@ -467,7 +468,7 @@ class _ImportTrial:
         version: Of TensorFlow, once the import has ended well.
         schemes: Those that TensorFlow serves.
         searched: The places where TensorFlow looked for plugins.
-        mapped: Of each file that the import has mapped, the functions that TensorFlow calls.
+        mapped: The files that the import has mapped.
         registered: Of each plugin that was registered, exit status, exception and output.
         failure: The exception that ended the import; "" for none.
         was_used: Whether the devices were counted after the import.
@@ -478,7 +479,7 @@ class _ImportTrial:
         self.version = self.failure = ""
         self.schemes: tuple[str, ...] = ()
         self.searched: set[str] = set()
-        self.mapped: dict[str, list[str]] = {}
+        self.mapped: set[str] = set()
         self.registered: dict[str, tuple[int, str, str]] = {}
         self.was_used = False
         self._job = {**job, "mark": uuid.uuid4().hex}
@@ -546,11 +547,9 @@ class _ImportTrial:
                 plugins = len(self._job["watched"])
             case {"failed": message}:
                 self.failure = message
-            case {"imported": version, "schemes": schemes}:
-                self.version, self.schemes = version, tuple(schemes)
+            case {"imported": version, "schemes": schemes, "mapped": mapped}:
+                self.version, self.schemes, self.mapped = version, tuple(schemes), set(mapped)
                 plugins = len(self._job["watched"])
-            case {"mapped": path, "functions": functions}:
-                self.mapped[path] = functions
             case {"registered": path, "message": message, "status": status, "output": output}:
                 self.registered[path] = status, message, output
             case {"used": True}:
@@ -577,12 +576,15 @@ class _ImportTrial:
             else:
                 outcome = Outcome.ENDS_IN_USE if self.version else Outcome.ABORTS
             return outcome, self.ending
-        functions = self.mapped.get(os.path.abspath(file.path))
-        if functions is None:
+        if os.path.abspath(file.path) not in self.mapped:
             return Outcome.IGNORED, _NO_LIBRARY_NAME
-        if not set(_FUNCTIONS).isdisjoint(functions):
+        names = (*_FUNCTIONS, _FILESYSTEMS)
+        defined = set[str]()
+        with suppress(ElfError), ElfFile(file.path) as elf:  # it may be gone by now
+            defined = {name for name in names if elf.find(SymbolName(name)) is not None}
+        if not defined.isdisjoint(_FUNCTIONS):
             return Outcome.LOADS, ""
-        if _FILESYSTEMS in functions:
+        if defined:
             auto = "`import modular_tf.tensorflow.auto` registers them"
             return Outcome.IGNORED, f"it brings filesystems only; {auto}"
         return Outcome.IGNORED, "it is no plugin: its constructors run, and nothing else"

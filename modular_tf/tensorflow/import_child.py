@@ -6,9 +6,8 @@ with the job's mark; the rest of it is a JSON object with one of these fields:
 
 - `searched`: TensorFlow looks for plugins in this directory, so TensorFlow itself is imported;
 - `failed`: the exception that ended the import;
-- `imported`: the version, once the import has ended, with `schemes`, which TensorFlow serves;
-- `mapped`: a file of a plugin that the import has mapped, with `functions`, those of the functions
-  which TensorFlow calls that it defines;
+- `imported`: the version, once the import has ended, with `schemes`, which TensorFlow serves, and
+  `mapped`, the files of plugins that the import has mapped;
 - `used`: true, once the devices have been counted;
 - `registering`: a plugin that `register_filesystem_plugin` is about to be called with, in a fork;
 - `registered`: that plugin, with `message`, the exception; `status`, the exit status of the fork;
@@ -19,14 +18,12 @@ import sys
 
 sys.path[:] = sys.argv[2:]
 
-import ctypes  # noqa: E402
 import json  # noqa: E402
 import os  # noqa: E402
 import signal  # noqa: E402
 import tempfile  # noqa: E402
 from typing import Any  # noqa: E402
 
-_PR_SET_PDEATHSIG = 1
 _JOB = json.loads(sys.argv[1])
 _SHOWN = frozenset(_JOB["shown"])
 _PLACES = frozenset(_JOB["places"])
@@ -60,14 +57,11 @@ def _text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _report_mapped() -> None:
-    for path in _JOB["watched"]:
-        try:
-            library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
-        except OSError:
-            continue
-        functions = [name for name in _JOB["functions"] if hasattr(library, name)]
-        _report(mapped=path, functions=functions)
+def _mapped_files() -> list[str]:
+    """Return those of the files that this process has mapped."""
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
+        mapped = {line.rstrip("\n").split(maxsplit=5)[-1] for line in maps}
+    return [path for path in _JOB["watched"] if os.path.realpath(path) in mapped]
 
 
 def _register(tf: Any, path: str) -> None:
@@ -94,7 +88,7 @@ def _register(tf: Any, path: str) -> None:
 
 def main() -> None:
     """Do the job."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.alarm(_JOB["most_s"])  # where doctor is killed, and ends nobody
     os.path.exists, os.listdir = _shown_exists, _shown_names  # type: ignore[assignment]
     try:
         import tensorflow as tf  # type: ignore[import-untyped]  # noqa: PLC0415  (of the user)
@@ -102,8 +96,8 @@ def main() -> None:
         _report(failed=_text(error))
         os._exit(1)
     os.path.exists, os.listdir = _exists, _listdir
-    _report(imported=tf.__version__, schemes=tf.io.gfile.get_registered_schemes())
-    _report_mapped()
+    schemes = tf.io.gfile.get_registered_schemes()
+    _report(imported=tf.__version__, schemes=schemes, mapped=_mapped_files())
     for path in _JOB["register"]:
         _register(tf, path)
     tf.config.list_physical_devices()

@@ -260,8 +260,8 @@ def _close() -> None:
 
 def _register_one(tf: Any, binding: Binding) -> SchemeRow:
     """Register one scheme, or put the service behind it where it is ours."""
-    from modular_tf.native import _core  # noqa: PLC0415  (maps it)
     from modular_tf.native.ffi import lib  # noqa: PLC0415
+    from modular_tf.native.runtime_library import core_path  # noqa: PLC0415
     from modular_tf.native.status import check  # noqa: PLC0415
     from modular_tf.native.strings import encode  # noqa: PLC0415
 
@@ -282,7 +282,7 @@ def _register_one(tf: Any, binding: Binding) -> SchemeRow:
         binding  # first: after an interrupt, TensorFlow may have the scheme and keeps it
     )
     try:
-        tf.experimental.register_filesystem_plugin(str(_core.__file__))  # it is in here already
+        tf.experimental.register_filesystem_plugin(core_path())
     except tf.errors.OpError as error:
         BINDINGS.pop(name, None)
         return row(Outcome.REFUSED, f"TensorFlow refused {name!r}: {error}", _other_name(binding))
