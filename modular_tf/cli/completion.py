@@ -36,11 +36,14 @@ complete -o nospace -F _modular_tf_complete modular-tf
     "zsh": """\
 #compdef modular-tf
 _modular_tf_complete() {
-    local -a found
-    found=("${(@f)$(_MODULAR_TF_COMPLETE=zsh COMP_LINE="${(j: :)words[1,CURRENT-1]} $PREFIX" \\
-        "$words[1]" 2>/dev/null)}")
-    compadd -U -S '' -- ${(M)found:#*/}
-    compadd -U -- ${found:#*/}
+    local -a found others
+    found=(${(f)"$(_MODULAR_TF_COMPLETE=zsh COMP_LINE="${(j: :)words[1,CURRENT-1]} $PREFIX" \\
+        "$words[1]" 2>/dev/null)"})
+    others=(${found:#*/})
+    (( $#others )) && compadd -U -- $others
+    found=(${(M)found:#*/})
+    (( $#found )) && compadd -U -S '' -- $found
+    (( $#found + $#others ))
 }
 compdef _modular_tf_complete modular-tf
 """,
