@@ -1218,14 +1218,15 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
     ) -> None:
         path = self._strip_protocol(rpath)
         source, uri = local(lpath), self.uri(path)
-        if source.stat().is_directory:  # raises if nothing exists
+        facts = source.stat()  # raises if nothing exists
+        if facts.is_directory:
             self.makedirs(path, exist_ok=True)
             return
         if mode == "create" and self.exists(path):
             raise _exists_already(uri)
-        self._with_parents(
-            path, lambda: copy_through(*source, self.filesystem, uri, progress, is_landing=True)
-        )
+        places = (*source, self.filesystem, uri)
+        block = min(_SHORT_FILE, facts.length + 1)  # one more, so that a short file is one read
+        self._with_parents(path, lambda: copy_through(*places, progress, block, is_landing=True))
         self.forget_listing(path)
 
     def _pairs(
