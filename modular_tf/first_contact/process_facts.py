@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from modular_tf.rules import Rule
 
 _HARMS, _WARNS = RIGHTS_KEPT, PROCESS_STATE_KEPT
+HAS_TRACER = "has the process traced (ptrace)"
 
 
 class Change(NamedTuple):
@@ -51,7 +52,7 @@ _STATUS = {
     "NoNewPrivs": Change(_WARNS, "gave up all privileges that programs bring (no_new_privs)"),
     "Seccomp": Change(_HARMS, "filters the system calls of the process (seccomp)"),
     "Seccomp_filters": Change(_HARMS, "added a filter of system calls (seccomp)"),
-    "TracerPid": Change(_HARMS, "has the process traced (ptrace)"),
+    "TracerPid": Change(_HARMS, HAS_TRACER),
     "Umask": Change(_WARNS, "changed the umask", is_shown=True),
     "Name": Change(_WARNS, "changed the name of the process", is_shown=True),
 }

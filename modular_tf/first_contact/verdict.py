@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from modular_tf.first_contact.finding import MOST_NOTES, Finding, Incident, noted
 from modular_tf.first_contact.journal import IN_ORDER
 from modular_tf.first_contact.limits import ACCEPTABLE
+from modular_tf.first_contact.process_facts import HAS_TRACER
 from modular_tf.processes.ending import ChildEnding
 from modular_tf.processes.plain_text import plain
 from modular_tf.processes.report import MUTE_STATUS
@@ -175,6 +176,8 @@ def _killing(ending: Ending, limits: Limits) -> Violation:
             rules.NO_PROCESSES_LEFT, f"started {_processes(ending)} ({limits.processes} may run)"
         )
     how = f"did not return within {limits.seconds:g} s"
+    if ending.has_tracer:
+        return Violation(rules.RIGHTS_KEPT, HAS_TRACER)
     if ending.stopped_by is not None:
         how = f"was stopped by {signal_in_full(ending.stopped_by)}"
     if ending.outcome is not None:

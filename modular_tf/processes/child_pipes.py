@@ -198,11 +198,18 @@ def _refuse(constant: str) -> NoReturn:
 
 def has_ended(pid: int) -> bool:
     """Return whether a child has ended; it is not waited for, so the number stays its own."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    # The kernel reports the stops of a child that has asked to be traced here too.
+    return found is not None and found.si_code != os.CLD_TRAPPED
 
 
-def stopped_by(pid: int) -> int | None:
-    """Return the signal that a child is stopped by, None where it is not, or has ended."""
+def stop_of(pid: int) -> tuple[int, bool] | None:
+    """Return the signal that a child is stopped by, and whether it is so because it is traced.
+
+    None is returned where it is not stopped, or has ended.
+    """
     # Asked for stopped ones alone, the kernel denies that a child which has just ended is there.
     found = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    return found.si_status if found is not None and found.si_code == os.CLD_STOPPED else None
+    if found is None or found.si_code not in {os.CLD_STOPPED, os.CLD_TRAPPED}:
+        return None
+    return found.si_status, found.si_code == os.CLD_TRAPPED

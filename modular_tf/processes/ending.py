@@ -29,6 +29,7 @@ class ChildEnding:
         signal: The signal that its crash handler saw, with `errno` and `overflow` (of the stack).
         exits: The status that `exit` was called with.
         stopped_by: The signal that it was stopped by.
+        has_tracer: Whether that signal stopped it because it has asked to be traced (ptrace).
         frames: The native frames, the innermost first, as the core tells them.
         is_traced: Whether all frames have come.
         backtrace: The frames as users read them (`readable_frames`).
@@ -42,6 +43,7 @@ class ChildEnding:
     overflow: bool = False
     exits: int | None = None
     stopped_by: int | None = None
+    has_tracer: bool = False
     frames: list[Any] = field(default_factory=list)
     is_traced: bool = False
     backtrace: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.native.crash_report import QUESTION
 from modular_tf.processes.backtrace import readable_frames
-from modular_tf.processes.child_pipes import ChildPipes, EntryReader, has_ended, stopped_by
+from modular_tf.processes.child_pipes import ChildPipes, EntryReader, has_ended, stop_of
 from modular_tf.processes.descendants import end_all, signal_child
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ class WatchedChild:
         """
         if self.has_ended():
             return True
-        if not self.was_asked and (number := stopped_by(self.pid)) is not None:
-            self.ending.stopped_by = number
+        if not self.was_asked and (stop := stop_of(self.pid)) is not None:
+            self.ending.stopped_by, self.ending.has_tracer = stop
             return True
         if time.monotonic() < self._deadline:
             return self.was_asked and self.ending.is_traced

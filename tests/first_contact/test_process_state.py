@@ -49,6 +49,7 @@ _DONE_BY_THE_SUPERUSER = [
         ("FILTER_OPEN", "LD-122", "left the process unable to work: "),
         ("HIDE_PROC", "LD-122", "left the process unable to work: "),
         ("TRACE_ME", "LD-120", "has the process traced (ptrace)"),
+        ("STOP_TRACED", "LD-120", "has the process traced (ptrace)"),
         *_DONE_BY_THE_SUPERUSER,
         ("END_WITH_PARENT", "LD-120", "lets the process end with its parent (PR_SET_PDEATHSIG)"),
     ],

@@ -34,17 +34,17 @@ _ENDED_BETWEEN_TWO_LOOKS = """
 _STOPPED = """
     import os
     import signal
-    from modular_tf.processes.child_pipes import stopped_by
+    from modular_tf.processes.child_pipes import stop_of
 
     child = os.fork()
     if child == 0:
         os.kill(os.getpid(), signal.SIGSTOP)
         os._exit(0)
     os.waitid(os.P_PID, child, os.WSTOPPED | os.WNOWAIT)
-    print(stopped_by(child) == signal.SIGSTOP)
+    print(stop_of(child) == (signal.SIGSTOP, False))
     os.kill(child, signal.SIGKILL)
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-    print(stopped_by(child))
+    print(stop_of(child))
 """
 
 
