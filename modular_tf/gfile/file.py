@@ -440,7 +440,7 @@ class _Ended(RandomAccessFile):
         self.uri = uri
 
     def readinto(self, offset: int, buffer: Buffer) -> int:  # noqa: ARG002
-        """Return 0."""
+        """Return 0, as at the end of any file."""
         return 0
 
     def close(self) -> None:

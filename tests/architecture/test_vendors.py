@@ -29,6 +29,7 @@ NOT_OF_PLUGINS = {
     "modular_tf.discovery.host_fingerprint": {"nvidia"},  # the kernel's device files and modules
     "modular_tf.discovery.linking.symbol_families": {"google"},  # the C++ namespace of protobuf
     "modular_tf.filesystem.pyarrow_ops": {"gcs", "hdfs"},  # pyarrow's names for its classes
+    "modular_tf.fsspec.registration": {"az", "gs", "hdfs", "s3", "viewfs"},  # schemes of libraries
     "modular_tf.filesystem.python_errors": {"aws", "azure"},  # messages of pyarrow's libraries
 }
 STORES = "modular_tf.filesystem.workarounds."
