@@ -120,6 +120,7 @@ def test_every_variable_that_the_code_names_is_there(site):
         name
         for path in PACKAGE.rglob("*")
         if path.suffix in {".py", ".c", ".cc"}
+        and "workarounds" not in path.parts  # variables of plugins, which the data page has
         for name in _VARIABLE.findall(path.read_text(encoding="utf-8"))
     }
 
