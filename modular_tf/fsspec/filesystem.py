@@ -1034,7 +1034,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         self._each(self.rm_file, [one for one in found if one not in directories], batch_size)
         for directory in sorted(directories.intersection(found), reverse=True):
             if is_by_levels:
-                self.rmdir(directory)
+                with suppress(NotFoundError):  # in a store it goes with the last file in it
+                    self.rmdir(directory)
                 continue
             uri = self.uri(directory)
             try:

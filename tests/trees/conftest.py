@@ -18,9 +18,6 @@ KNOWN_FAULTS = (
     "test_a_link_that_leads_nowhere_is_reported?*-fsspec copy recursive*",
     "test_a_link_that_leads_nowhere_is_reported?*-fsspec get*",
     "test_a_link_that_leads_nowhere_is_reported?*-fsspec put*",
-    "test_odd_names_are_removed?python-fsspec rm maxdepth*",
-    "test_odd_names_are_removed?s3-fsspec rm maxdepth*",
-    "test_odd_names_are_removed?az-fsspec rm maxdepth*",
     "test_what_could_not_be_copied_is_not_removed?python-cli mv?",
 )
 
