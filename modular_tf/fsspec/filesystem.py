@@ -452,7 +452,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             with_statistics: Whether entries are wanted, as far as listings have them.
             are_described: Whether calls are made for the other entries.
             refresh: Whether to list those in the listings cache too.
-            are_whole: Whether a directory that holds something which has no path is an error.
+            are_whole: Whether it is an error that a directory holds something which has no path,
+                or a link that leads nowhere.
         """
         change = self._last_change
         listing_of = complete_listing if are_whole else reported_listing
@@ -484,9 +485,11 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             try:
                 return self._described(path)
             except NotFoundError:  # it has vanished
+                if are_whole and self._is_link(path):
+                    raise
                 return None
             except ModularTFError:
-                return {"name": path, "size": None, "type": "other"}
+                return _unknown(path)
 
         listings = self._each(listed, directories)
         if not are_described:
@@ -572,7 +575,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             refresh: List what is in the listings cache too.
             on_error: "omit" what cannot be listed, or "raise" the error. What vanishes meanwhile
                 is omitted, but not a root that the store refuses to list, or whose bucket is
-                missing. A link that leads back to a directory above it cannot be listed.
+                missing. Links that lead back to a directory above them, or nowhere, cannot be
+                listed.
             follow_links: Go through links to directories too.
         """
         found = self._trees(
@@ -709,12 +713,15 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         return [name for name, entry in known.items() if _is_directory(entry)]
 
     def _known(self, names: Iterable[str]) -> dict[str, Entry]:
-        """Return the entries of paths that exist; calls are made for those without an entry."""
+        """Return the entries of paths that exist; calls are made for those without an entry.
+
+        A link that leads nowhere has an entry of unknown kind.
+        """
 
         def described(path: str) -> Entry | None:
             with suppress(NotFoundError, NotADirectoryError):
                 return self.info(path)
-            return None
+            return _unknown(path) if self._is_link(path) else None
 
         found: _Kinds = dict(names) if isinstance(names, dict) else dict.fromkeys(names)
         unknown = [name for name, entry in found.items() if entry is None]
@@ -1105,7 +1112,9 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             try:
                 self.cp_file(source, target, **kwargs)
             except NotFoundError:
-                if not may_miss:
+                if not may_miss or self._is_link(source):
+                    raise
+                if self.exists(source) and not self.exists(self._parent(target)):
                     raise
 
         found = self._pairs(path1, path2, recursive, maxdepth)
@@ -1180,7 +1189,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         """Copy files of this machine to here, by fsspec's rules, many at once.
 
         Links are followed, to directories too. A tree with a link that leads back to a directory
-        above it, or with a directory that cannot be listed, is refused before anything is copied.
+        above it, or nowhere, or with a directory that cannot be listed, is refused before anything
+        is copied.
         The callback follows the files that have arrived, its branches follow bytes.
         """
         is_one = isinstance(lpath, (str, os.PathLike))
@@ -1219,7 +1229,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
     ) -> None:
         path = self._strip_protocol(rpath)
         source, uri = local(lpath), self.uri(path)
-        facts = source.stat()  # raises if nothing exists
+        facts = source.filesystem.stat(os.fsdecode(lpath))  # whose error names a link
         if facts.is_directory:
             self.makedirs(path, exist_ok=True)
             return
@@ -1468,6 +1478,10 @@ def _entry(path: str, statistics: FileStatistics) -> Entry:
     }
 
 
+def _unknown(path: str) -> Entry:
+    return {"name": path, "size": None, "type": "other"}
+
+
 def _is_directory(entry: Entry | None) -> bool:
     return entry is not None and entry["type"] == "directory"
 
@@ -1565,14 +1579,6 @@ class _LocalTrees(filesystem_class(_LOCAL_SCHEME)):  # type: ignore[misc]
 
     def uri(self, path: Any) -> str:
         return str(path)
-
-    def _described(self, path: str) -> Entry:
-        try:
-            return _entry(path, self.filesystem.stat(path))
-        except NotFoundError:
-            if not self._is_link(path):
-                raise
-            return {"name": path, "size": None, "type": "file"}  # `put` raises for a broken link
 
 
 def _write_all(target: IO[bytes], data: memoryview) -> None:

@@ -100,3 +100,23 @@ def test_a_tree_with_links_comes_back_whole(service, fs, tree, tmp_path):
     local.get(str(tree), str(tmp_path / "copy"), recursive=True)
 
     assert contents(local, str(tmp_path / "copy")) == WHOLE
+
+
+@pytest.mark.parametrize("operation", ["copy", "get", "put"])
+@pytest.mark.parametrize(
+    ("source", "recursive"),
+    [("", True), ("/sub", True), ("/sub/*", True), ("/sub/*", False), ("/sub/none", False)],
+)
+def test_a_link_that_leads_nowhere_is_named(service, tree, tmp_path, operation, source, recursive):
+    (tree / "sub" / "none").symlink_to("nothing")
+    local = ModularFileSystem("file", service=service)
+
+    with pytest.raises(FileNotFoundError, match="sub/none"):
+        getattr(local, operation)(f"{tree}{source}", f"{tmp_path}/new/", recursive=recursive)
+
+
+def test_a_file_that_cannot_arrive_is_named(service, tree, tmp_path):
+    local = ModularFileSystem("file", service=service)
+
+    with pytest.raises(FileNotFoundError, match="missing"):
+        local.copy(f"{tree}/a", f"{tmp_path}/missing/b", recursive=True)
