@@ -602,9 +602,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         """Return the entries of all files in some trees, by `find`'s rules."""
         _require_depth(maxdepth)
         fs, is_strict = self.filesystem, on_error == "raise"
-        for root in roots if is_strict else ():
-            if fs.is_file_and_directory(self.uri(root)):
-                raise incomplete(self.uri(root), [FILE_AND_DIRECTORY], fs.plugin)
+        self._each(self._refuse_both, roots if is_strict else ())
         found: dict[str, Entry] = {}
         level: dict[str, tuple[Identity, ...]] = dict.fromkeys(roots, ())
         while level and maxdepth != 0:
@@ -632,6 +630,11 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
                 with suppress(NotFoundError):
                     found[root] = self.info(root)
         return dict(sorted(found.items()))
+
+    def _refuse_both(self, path: str) -> None:
+        """Raise `DataLossError` if a directory has the name of a file, which would be left out."""
+        if self.filesystem.is_file_and_directory(self.uri(path)):
+            raise incomplete(self.uri(path), [FILE_AND_DIRECTORY], self.filesystem.plugin)
 
     def _is_link(self, path: str) -> bool:
         return is_link(self.filesystem, self.uri(path))
@@ -1079,6 +1082,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         except ModularTFError:
             if not self.isdir(source):  # only now: this costs as much as a copy
                 raise
+            self._refuse_both(source)
             self.makedirs(target, exist_ok=True)
 
     def _copy_one(self, pair: tuple[str, str]) -> None:
@@ -1103,8 +1107,9 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
     ) -> None:
         """Copy files within the scheme, by fsspec's rules, many at once.
 
-        A tree that cannot be listed whole is refused. `on_error` is "raise", or "ignore" for what
-        is not found, which is the default with `recursive`.
+        A tree that cannot be listed whole is refused, and so is a file whose name a directory has
+        too. `on_error` is "raise", or "ignore" for sources that are not found, which is the default
+        with `recursive`.
         """
         may_miss = (on_error or ("ignore" if recursive else "raise")) == "ignore"
 
@@ -1132,7 +1137,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
     ) -> None:
         """Copy files to this machine, by fsspec's rules, many at once.
 
-        A tree that cannot be listed whole is refused. An interrupt leaves each file whole or as it
+        A tree that cannot be listed whole is refused, and so is a file whose name a directory has
+        too. An interrupt leaves each file whole or as it
         was. The callback follows the files that have arrived, its branches follow bytes.
         """
         if isinstance(lpath, (str, os.PathLike)):
@@ -1174,6 +1180,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         except (ModularTFError, IsADirectoryError):
             if not self.isdir(path):
                 raise
+            self._refuse_both(path)
             os.makedirs(lpath, exist_ok=True)
 
     def put(
@@ -1267,6 +1274,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             found.update(self._known([path for path, entry in found.items() if entry is None]))
             if not recursive or maxdepth is not None:
                 left_out = {path for path, entry in found.items() if _is_directory(entry)}
+                self._each(self._refuse_both, left_out)
             if has_magic(source):
                 is_inside = len(found) - len(left_out) == 1
             else:
@@ -1353,6 +1361,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         known = {source for source, _, entry in found if _is_directory(entry)}
         pairs = [(one, self._strip_protocol(to)) for one, to, _ in found if to is not None]
         self._refuse_losses(pairs)
+        self._each(self._refuse_both, [source for source, _ in pairs])
         for source in filter(self._is_link, sorted(known)):
             raise FailedPreconditionError(
                 f"{self.uri(source)} is a link to a directory; move it by itself",

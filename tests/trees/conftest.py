@@ -14,7 +14,6 @@ KNOWN_FAULTS = (
     "test_of_a_name_that_is_both_neither_is_lost?az-fsspec*",
     "test_of_a_name_that_is_both_neither_is_lost?az-gfile*",
     "test_of_a_name_that_is_both_neither_is_lost?az-Filesystem*",
-    "test_the_file_of_a_name_that_is_both_is_copied?s3-fsspec*",
     "test_what_could_not_be_copied_is_not_removed?python-cli mv?",
 )
 
