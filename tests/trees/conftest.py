@@ -10,12 +10,7 @@ import pytest
 from tests.trees.stores import Stores, TreeStore, running_stores
 
 # Faults that are known, by patterns of tests' names; each goes with its mend.
-KNOWN_FAULTS = (
-    "test_of_a_name_that_is_both_neither_is_lost?az-fsspec*",
-    "test_of_a_name_that_is_both_neither_is_lost?az-gfile*",
-    "test_of_a_name_that_is_both_neither_is_lost?az-Filesystem*",
-    "test_what_could_not_be_copied_is_not_removed?python-cli mv?",
-)
+KNOWN_FAULTS = ("test_what_could_not_be_copied_is_not_removed?python-cli mv?",)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
