@@ -36,10 +36,11 @@ from modular_tf.filesystem.files import (
     known_length,
 )
 from modular_tf.filesystem.held_writer import HeldWriter
-from modular_tf.filesystem.python_errors import translated_errors
+from modular_tf.filesystem.python_errors import error_for, translated_errors
 from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
 from modular_tf.filesystem.uri import join_path
 from modular_tf.filesystem.workarounds.readers import PiecewiseReader
+from modular_tf.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -423,13 +424,23 @@ class ClientOps(ABC):
                     if path not in parents:
                         self._require_made(landing, path, source)
                 else:
-                    self._copy(path, landing)
+                    self._copy_for_move(path, landing, source.rstrip("/") + path.removeprefix(old))
         except BaseException:
             self._delete_all({path: found[old + path.removeprefix(new)] for path in made})
             raise
         left = self._delete_all(found)
         if left:
             raise left[0]
+
+    def _copy_for_move(self, path: str, landing: str, uri: str) -> None:
+        """Copy a file of a tree; the error names the file, for the caller names the tree."""
+        try:
+            self._copy(path, landing)
+        except Exception as error:  # noqa: BLE001  (of any client)
+            known = error_for(error, path=uri, operation="copy_file")
+            message = f"{known.message}; nothing was moved, so it stays where it is"
+            kind = type(known)
+            raise kind(message, path=uri, operation="rename_file") from without_secrets(error)
 
     def _require_made(self, landing: str, path: str, source: str) -> None:
         """Refuse to move an empty directory to where the client made none: it would be lost."""

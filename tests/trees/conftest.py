@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.trees.stores import Stores, TreeStore, running_stores
-
-# Faults that are known, by patterns of tests' names; each goes with its mend.
-KNOWN_FAULTS = ("test_what_could_not_be_copied_is_not_removed?python-cli mv?",)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Expect the known faults."""
-    for item in items:
-        if any(fnmatch(item.name, pattern) for pattern in KNOWN_FAULTS):
-            item.add_marker(pytest.mark.xfail(reason="a known fault", strict=False))
-
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
