@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from functools import cache, partial
 from glob import has_magic
+from itertools import compress
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from fsspec.asyn import AsyncFileSystem, get_loop  # type: ignore[import-untyped]
@@ -1039,6 +1040,13 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         directories = set(self._directories([one for one in found if one not in links]))
         if directories and not recursive:
             raise self._is_a_directory(min(directories), "; pass recursive=True")
+        if recursive:  # a file of a store may have others below its name
+            files = [one for one in _not_below(found, set(found)) if one not in directories]
+            if is_by_levels:
+                self._each(self._refuse_both, files)
+            else:
+                are_both = self._each(self.filesystem.is_file_and_directory, map(self.uri, files))
+                directories.update(compress(files, are_both))
         if not is_by_levels:  # a tree goes with all that is in it
             found = _not_below(found, directories)
         self._each(self.rm_file, [one for one in found if one not in directories], batch_size)

@@ -257,6 +257,8 @@ def test_each_store_shows_a_name_that_is_both(object_store, run_subject):
         put("two", b"y")
         expect(fs.is_file_and_directory(uri("two")), True)
         expect(fs.listing(uri("two")).names, ["child"])
+        expect_error(errors.DataLossError, lambda: fs.rename_file(uri("two"), uri("new")))
+        expect([fs.path_exists(uri(name)) for name in ("two", "new")], [True, False])
         expect(any(fs.delete_recursively(uri("two"))), False)
         expect(fs.path_exists(uri("two")), False)
         """,

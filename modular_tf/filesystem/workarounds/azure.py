@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import AbortedError, ModularTFError, NotFoundError
-from modular_tf.filesystem.child_names import FILE_AND_DIRECTORY, incomplete
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.plugin_files import fresh_bytes
@@ -127,12 +126,6 @@ class Azure(ObjectStore):
             if self.listed_names(uri) or is_root:
                 return DIRECTORY
         return None
-
-    def rename_file(self, source: str, target: str) -> None:
-        """Move a file or a directory; a name that is both, which is a file here, is refused."""
-        if self.is_file_and_directory(source):
-            raise incomplete(source, [FILE_AND_DIRECTORY], self.plugin)
-        super().rename_file(source, target)
 
     def _copy(self, source: str, target: str, length: int) -> None:
         if not length:

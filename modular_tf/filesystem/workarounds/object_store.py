@@ -89,6 +89,8 @@ class ObjectStore(Store):
             default as many.
         length_by_size: `get_file_size` of the plugin takes fewer requests than a look-up. Its
             answer of 0 and its errors are not trusted.
+        stat_prefers_directories: A name that is a file and a directory is reported as a directory.
+            Elsewhere a file takes a listing before it is moved.
     """
 
     is_object_store = True
@@ -97,6 +99,7 @@ class ObjectStore(Store):
     most_read: ClassVar[int | None] = None
     read_at_once: ClassVar[int | None] = None
     length_by_size: ClassVar[bool] = False
+    stat_prefers_directories: ClassVar[bool] = False
     has_cheap_stat = True
 
     # The host's defaults, built on the operations below: plugins match names by their prefix.
@@ -252,7 +255,8 @@ class ObjectStore(Store):
         if depth_of(uri) <= self.root_depth:
             return False
         with suppress(NotFoundError, PermissionDeniedError):
-            if any(self.listed_names(f"{store_uri(uri)}/")):
+            # Of keys with '//' some plugins list an empty name, as of a marker, others none.
+            if any(any(self.listed_names(store_uri(uri) + end)) for end in ("/", "//")):
                 with Store.new_random_access_file(self, store_uri(uri)) as file:
                     self.checked_call("stat", uri, lambda: file.read(0, 1))
                 return True
@@ -311,6 +315,8 @@ class ObjectStore(Store):
         if found.is_directory:
             self._rename_directory(from_uri, to_uri)
             return
+        if not self.stat_prefers_directories and self.is_file_and_directory(from_uri):
+            raise incomplete(from_uri, [FILE_AND_DIRECTORY], self.plugin)
         there = self._kind(target)
         if there is not None and there.is_directory:
             raise self._refused("rename_file", target, "it is a directory")

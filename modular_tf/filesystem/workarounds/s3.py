@@ -44,6 +44,7 @@ class S3(ObjectStore):
     """
 
     shares_init = True  # cleanup of one filesystem shuts the SDK down for all of the process
+    stat_prefers_directories = True
     most_read = 8 << 20
     read_at_once = 4 << 20
     credential_variables = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
