@@ -17,7 +17,7 @@ import shutil
 import stat
 from contextlib import closing, suppress
 from itertools import chain
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING
 
 from modular_tf.concurrency.crew import Crew
@@ -284,7 +284,10 @@ class _Contents:
         free: SimpleQueue[memoryview] = SimpleQueue()
 
         def read(offset: int) -> tuple[memoryview, int]:
-            buffer = memoryview(bytearray(self._size)) if free.empty() else free.get()
+            try:
+                buffer = free.get_nowait()  # else two threads may wait for the last one
+            except Empty:
+                buffer = memoryview(bytearray(self._size))
             return buffer, self._read(offset, buffer[: length - offset])
 
         crew = Crew(2)

@@ -57,6 +57,64 @@ def test_a_copy_of_two_versions_fails_and_leaves_nothing():
     assert target_store.files == {}
 
 
+TWO_THREADS_SEE_ONE_BUFFER = """
+    import itertools, threading
+    from queue import SimpleQueue
+    from modular_tf.filesystem import copying
+    from modular_tf.filesystem.location import Location
+    from tests.filesystem.memory_store import MemoryStore, filesystem_of
+
+    both, returned, taken = threading.Barrier(2), threading.Event(), threading.Event()
+    asked = itertools.count()
+    is_second = threading.local()
+
+    class Late(SimpleQueue):
+        def empty(self):
+            number = next(asked)
+            if number in (1, 2):
+                returned.wait(10)
+            is_empty = super().empty()
+            if number in (1, 2):
+                is_second.value = number == 1
+                both.wait(10)
+            return is_empty
+
+        def get(self):
+            if getattr(is_second, "value", False):
+                taken.wait(10)
+            buffer = super().get()
+            taken.set()
+            return buffer
+
+        def put(self, buffer):
+            super().put(buffer)
+            returned.set()
+
+    copying.SimpleQueue = Late
+    store = MemoryStore()
+    store.files["/f"] = bytes(range(256))
+    fs = filesystem_of(store)
+    opened = fs.new_random_access_file
+
+    def with_known_length(uri):
+        file = opened(uri)
+        file.known_length = lambda: 256
+        return file
+
+    fs.new_random_access_file = with_known_length
+    blocks = []
+    copying.read_all(Location(fs, "mem://h/f"), lambda block: blocks.append(bytes(block)), block=1)
+    print("whole" if b"".join(blocks) == store.files["/f"] else "torn")
+    """
+
+
+def test_two_threads_that_read_ahead_never_wait_for_one_buffer(run_python):
+    """Both may see the last free buffer: who waits for it may read what the target waits for."""
+    ended = run_python(TWO_THREADS_SEE_ONE_BUFFER, timeout=20)
+
+    assert ended.stdout == "whole\n", ended.stderr
+
+
 @pytest.mark.parametrize(("length", "looks"), [(BLOCK, 1), (BLOCK + 1, 3)])
 def test_a_short_file_is_not_looked_at_again(length, looks):
     store = MemoryStore()
