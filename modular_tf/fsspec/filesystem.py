@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from fsspec.asyn import AsyncFileSystem, get_loop  # type: ignore[import-untyped]
 from fsspec.callbacks import DEFAULT_CALLBACK  # type: ignore[import-untyped]
+from fsspec.core import get_compression  # type: ignore[import-untyped]
 from fsspec.implementations.local import (  # type: ignore[import-untyped]
     make_path_posix,
     trailing_sep,
@@ -898,12 +899,26 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
                 raise self._is_a_directory(path) from error
             raise
 
-    def open(self, path: Any, mode: str = "rb", *args: Any, **kwargs: Any) -> Any:
+    def open(
+        self,
+        path: Any,
+        mode: str = "rb",
+        block_size: int | None = None,
+        cache_options: dict[str, Any] | None = None,
+        compression: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
         """Open a file as fsspec does; text that is written is known to its filesystem."""
-        if "b" in mode or "r" in mode or kwargs.get("compression"):
-            return super().open(path, mode, *args, **kwargs)
-        text = {k: kwargs.pop(k) for k in ("encoding", "errors", "newline") if k in kwargs}
-        binary = super().open(path, mode.replace("t", "") + "b", *args, **kwargs)
+        text = {k: kwargs[k] for k in ("encoding", "errors", "newline") if k in kwargs}
+        is_written_text = "b" not in mode and "r" not in mode
+        if is_written_text:  # what is refused must not have emptied the file
+            io.TextIOWrapper(io.BytesIO(), **text)
+        get_compression(self._strip_protocol(path), compression)
+        common: dict[str, Any] = {"block_size": block_size, "cache_options": cache_options}
+        if not is_written_text or compression:
+            return super().open(path, mode, compression=compression, **common, **kwargs)
+        others = {k: v for k, v in kwargs.items() if k not in text}
+        binary = super().open(path, mode.replace("t", "") + "b", **common, **others)
         return TextWriter(self.filesystem, binary, **text)
 
     def _open(
@@ -945,6 +960,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
     def _open_for_writing(self, path: str, mode: str, block_size: int) -> io.IOBase:
         if mode not in {"wb", "ab", "xb"}:
             raise ValueError(f"mode {mode!r} is not one of 'rb', 'wb', 'ab', 'xb'")
+        if block_size < 1:
+            raise ValueError(f"block_size is {block_size}; it must be at least 1")
         uri, filesystem = self.uri(path), self.filesystem
         exists = mode != "wb" and filesystem.path_exists(uri)
         if mode == "xb" and exists:
@@ -1127,7 +1144,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             except NotFoundError:
                 if not may_miss or self._is_link(source):
                     raise
-                if self.exists(source) and not self.exists(self._parent(target)):
+                directory = self._parent(self._strip_protocol(target))
+                if self.exists(source) and not self.exists(directory):
                     raise
 
         found = self._pairs(path1, path2, recursive, maxdepth)

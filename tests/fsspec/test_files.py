@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import pickle
@@ -186,3 +187,22 @@ def test_a_missing_directory_is_made_only_if_asked_for(service, ram, ram_path):
 def test_other_modes_are_refused(ram, file):
     with pytest.raises(ValueError, match="r\\+b"):
         ram.open(file, "r+b")
+
+
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        ("w", {"encoding": "none-such"}),
+        ("w", {"newline": "no newline"}),
+        ("wb", {"compression": "none-such"}),
+        ("w", {"compression": "gzip", "encoding": "none-such"}),
+        ("wb", {"block_size": -1}),
+    ],
+    ids=str,
+)
+def test_what_is_refused_keeps_its_content(ram, file, mode, options):
+    with pytest.raises((LookupError, ValueError)):
+        ram.open(file, mode, **options)
+    gc.collect()
+
+    assert ram.cat_file(file) == CONTENT

@@ -10,6 +10,7 @@ from fsspec.callbacks import Callback
 
 from modular_tf import errors
 from modular_tf.fsspec import ModularFileSystem, filesystem_class
+from modular_tf.service.service import PluginService
 from tests.fsspec.far_store import AT_ONCE, SCHEME, TOP, FarStore, serve
 
 COUNT = 3 * AT_ONCE
@@ -131,6 +132,18 @@ def test_missing_sources_of_a_tree_are_passed_over_or_raised(fs, store):
     assert sorted(path for path in store.files if path.endswith("new")) == ["/f00-new", "/f02-new"]
     with pytest.raises(FileNotFoundError):
         fs.copy(NAMES[:3], [f"{name}-new" for name in NAMES[:3]])
+
+
+@pytest.mark.parametrize("source", ["src/*.txt", ["src/a.txt", "src/b.txt"]], ids=str)
+def test_a_copy_to_where_no_directory_is_raises(source):
+    with PluginService() as service:
+        service.discover()
+        ram = ModularFileSystem("ram", service=service)
+        ram.makedirs("src")
+        ram.pipe({"src/a.txt": b"a", "src/b.txt": b"b"})
+
+        with pytest.raises(FileNotFoundError):
+            ram.copy(source, "missing/", recursive=True)
 
 
 class Noted(Callback):
