@@ -10,7 +10,6 @@ from fsspec.callbacks import Callback
 
 from modular_tf import errors
 from modular_tf.fsspec import ModularFileSystem, filesystem_class
-from modular_tf.service.service import PluginService
 from tests.fsspec.far_store import AT_ONCE, SCHEME, TOP, FarStore, serve
 
 COUNT = 3 * AT_ONCE
@@ -134,16 +133,16 @@ def test_missing_sources_of_a_tree_are_passed_over_or_raised(fs, store):
         fs.copy(NAMES[:3], [f"{name}-new" for name in NAMES[:3]])
 
 
-@pytest.mark.parametrize("source", ["src/*.txt", ["src/a.txt", "src/b.txt"]], ids=str)
-def test_a_copy_to_where_no_directory_is_raises(source):
-    with PluginService() as service:
-        service.discover()
-        ram = ModularFileSystem("ram", service=service)
-        ram.makedirs("src")
-        ram.pipe({"src/a.txt": b"a", "src/b.txt": b"b"})
+@pytest.mark.parametrize("source", ["*.txt", ["a.txt", "b.txt"]], ids=str)
+def test_a_copy_to_where_no_directory_is_raises(ram, ram_path, source):
+    names = [source] if isinstance(source, str) else source
+    paths = [f"{ram_path}/{name}" for name in names]
+    ram.pipe({f"{ram_path}/a.txt": b"a", f"{ram_path}/b.txt": b"b"})
 
-        with pytest.raises(FileNotFoundError):
-            ram.copy(source, "missing/", recursive=True)
+    with pytest.raises(FileNotFoundError):
+        ram.copy(
+            paths[0] if isinstance(source, str) else paths, f"{ram_path}/missing/", recursive=True
+        )
 
 
 class Noted(Callback):
