@@ -37,7 +37,7 @@ class AwaitedCalls:
         self._lock = ForkLock()
         self._process = os.getpid()
         self._waiting: deque[_Call] = deque()
-        self._n_threads = 0
+        self._threads: set[threading.Thread] = set()
 
     async def make(self, function: Callable[[], Any], at_once: int) -> Any:
         """Return or raise what a function returns or raises in one of at most `at_once` threads.
@@ -48,42 +48,56 @@ class AwaitedCalls:
         call = _Call(loop, loop.create_future(), function)
         with self._lock:
             if self._process != os.getpid():
-                self._process, self._waiting, self._n_threads = os.getpid(), deque(), 0
+                self._process, self._waiting, self._threads = os.getpid(), deque(), set()
             self._waiting.append(call)
-            if self._n_threads < at_once:
-                self._n_threads += 1
-                thread = threading.Thread(
-                    target=self._work, name="modular_tf-call-awaited", daemon=True
-                )
-                try:
-                    start_thread(thread)
-                except ResourceExhaustedError:
-                    self._n_threads -= 1
-                    if not self._n_threads:
-                        self._waiting.remove(call)
-                        return function()
-        return await call.future
+            is_made = False
+            try:
+                is_made = len(self._threads) >= at_once or self._has_started_one()
+            finally:
+                if not is_made:
+                    self._waiting.remove(call)
+        return await call.future if is_made else function()
+
+    def _has_started_one(self) -> bool:
+        """Start a thread; return whether any is there to make calls. Called with the lock."""
+        thread = threading.Thread(target=self._work, name="modular_tf-call-awaited", daemon=True)
+        self._threads.add(thread)
+        try:
+            start_thread(thread)
+        except ResourceExhaustedError:
+            self._threads.discard(thread)
+        except BaseException:  # an interrupt, after which it may run all the same
+            self._threads.discard(thread)
+            raise
+        return bool(self._threads)
 
     def _work(self) -> None:
         """Make calls until none is waiting. [its threads]"""
-        while True:
-            with self._lock:
-                if not self._waiting:
-                    self._n_threads -= 1
-                    return
-                call = self._waiting.popleft()
-            if call.future.cancelled():
-                continue
-            try:
-                result, error = call.function(), None
-            except Exception as raised:  # noqa: BLE001  (raised again by the await)
-                result, error = None, raised
-            except BaseException as raised:  # noqa: BLE001  (likewise; an event loop would end)
-                result, error = None, InternalError(f"a call raised {raised!r}")
-                error.__cause__ = raised
-            with suppress(RuntimeError):  # the loop is closed
-                call.loop.call_soon_threadsafe(_end, call.future, result, error)
-            del call, result, error
+        try:
+            while self._make_next():
+                pass
+        finally:  # also where there was no memory to hand a result on
+            self._threads.discard(threading.current_thread())
+
+    def _make_next(self) -> bool:
+        """Make a call, and hand its result on; return whether there was one. [its threads]"""
+        with self._lock:
+            if not self._waiting:
+                self._threads.discard(threading.current_thread())  # under the lock: none is missed
+                return False
+            call = self._waiting.popleft()
+        if call.future.cancelled():
+            return True
+        try:
+            result, error = call.function(), None
+        except Exception as raised:  # noqa: BLE001  (raised again by the await)
+            result, error = None, raised
+        except BaseException as raised:  # noqa: BLE001  (likewise; an event loop would end)
+            result, error = None, InternalError(f"a call raised {raised!r}")
+            error.__cause__ = raised
+        with suppress(RuntimeError):  # the loop is closed
+            call.loop.call_soon_threadsafe(_end, call.future, result, error)
+        return True
 
 
 def _end(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from modular_tf.errors import InternalError, PermissionDeniedError
-from modular_tf.fsspec import ModularFileSystem
+from modular_tf.fsspec import ModularFileSystem, awaited
 from tests.fsspec.far_store import AT_ONCE, SCHEME, TOP, FarStore, serve
 
 NAMES = [f"{TOP}/f{number:02}" for number in range(3 * AT_ONCE)]
@@ -135,6 +135,39 @@ def test_calls_need_no_thread(fs, thread_starts):
 
     assert asyncio.run(fs._cat_file(NAMES[0])) == NAMES[0].encode()
     assert thread_starts.has_failed
+
+
+def test_an_interrupt_while_a_thread_is_started_takes_no_place(monkeypatch):
+    started = awaited.start_thread
+    interrupts = iter([KeyboardInterrupt])
+
+    def start(thread):
+        for interrupt in interrupts:
+            raise interrupt
+        started(thread)
+
+    async def use(calls):
+        with pytest.raises(KeyboardInterrupt):
+            await calls.make(lambda: "lost", 1)
+        return await asyncio.wait_for(calls.make(lambda: "made", 1), 30)
+
+    monkeypatch.setattr(awaited, "start_thread", start)
+    assert asyncio.run(use(awaited.AwaitedCalls())) == "made"
+
+
+def test_a_call_that_finds_no_thread_holds_up_no_other_loop(thread_starts):
+    calls, other = awaited.AwaitedCalls(), []
+
+    def make_another():
+        thread = threading.Thread(
+            target=lambda: other.append(asyncio.run(calls.make(lambda: "other", 1)))
+        )
+        thread.start()
+        thread.join(10)
+        return [*other]
+
+    thread_starts.fail("no thread left", "modular_tf-call", times=1)
+    assert asyncio.run(calls.make(make_another, 1)) == ["other"]
 
 
 @pytest.mark.parametrize("uses_loop", [False, True])
