@@ -93,6 +93,10 @@ def copy_file(source: Location, target: Location, watch: CopyWatch = _NOBODY) ->
     Returns:
         Whether it was copied through this process, reported to `watch`; None where the store copied
         it. False where both may be one file, and nothing was done.
+
+    Raises:
+        FailedPreconditionError: The target is a directory after all, and the store would copy into
+            it, where another file may have the name.
     """
     fs, uri = source
     if not source.shares_store_with(target):
@@ -102,13 +106,22 @@ def copy_file(source: Location, target: Location, watch: CopyWatch = _NOBODY) ->
             length = known_length(reader)
             if length is not None and length < _SHORT:
                 return _copy_opened(reader, source, target, watch, COPY_BLOCK)
+            _refuse_directory(target)
             try:
                 fs.copy_file(uri, target.uri)
             except FailedPreconditionError:  # its name is that of a directory too
                 return _copy_opened(reader, source, target, watch, COPY_BLOCK)
     else:
+        _refuse_directory(target)
         fs.copy_file(uri, target.uri)
     return None
+
+
+def _refuse_directory(target: Location) -> None:
+    if target.is_directory():
+        raise FailedPreconditionError(
+            f"{target.uri} is a directory, which no file replaces", path=target.uri
+        )
 
 
 def copy(source_fs: Filesystem, source: str, target_fs: Filesystem, target: str) -> None:

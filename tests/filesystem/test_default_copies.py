@@ -20,6 +20,9 @@ from modular_tf.errors import (
 from modular_tf.filesystem import copying
 from modular_tf.filesystem.copying import COPY_BLOCK, CopyWatch, copy_through
 from modular_tf.filesystem.filesystem import Filesystem
+from modular_tf.filesystem.jobs import Job
+from modular_tf.filesystem.location import Location
+from modular_tf.filesystem.trees import Copying, Item
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
 _LARGE = bytes(range(256)) * (COPY_BLOCK // 256) * 2 + b"end"
@@ -471,3 +474,13 @@ def test_a_shortage_of_descriptors_is_told_by_an_error_of_this_package(run_pytho
     assert done.stdout.split() == ["new_writable_file"] * 2
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_tree_whose_file_meets_a_directory_replaces_nothing_in_it(store, fs):
+    store.dirs.update({"/s", "/t", "/t/x"})
+    store.files.update({"/s/x": b"new", "/t/x/x": b"old"})
+    job = Job()
+    Copying(job).run([Item(Location(fs, "mem://h/s"), Location(fs, "mem://h/t"))])
+
+    assert [failure.uri for failure in job.failures] == ["mem://h/s/x"]
+    assert store.files == {"/s/x": b"new", "/t/x/x": b"old"}
