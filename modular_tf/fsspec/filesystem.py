@@ -614,7 +614,10 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
                     above[directory] = entered((fs, self.uri(directory)), identities)
                 except FailedPreconditionError as error:
                     if is_strict:
-                        raise _endless(self.uri(directory)) from error
+                        endless = "it leads back to a directory above it, so the tree has no end"
+                        raise FailedPreconditionError.of(
+                            "get_children", self.uri(directory), endless
+                        ) from error
             level = {}
             for directory, listing in self._usable_listings(
                 [*above], roots, on_error, refresh=refresh, are_whole=is_strict
@@ -1543,14 +1546,6 @@ def _require_depth(maxdepth: int | None) -> None:
 
 def _exists_already(uri: str) -> AlreadyExistsError:
     return AlreadyExistsError(f"{uri} exists already", path=uri)
-
-
-def _endless(uri: str) -> FailedPreconditionError:
-    return FailedPreconditionError(
-        f"{uri} leads back to a directory above it, so the tree has no end",
-        path=uri,
-        operation="get_children",
-    )
 
 
 # -- ranges ---------------------------------------------------------------------------------------
