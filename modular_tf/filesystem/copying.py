@@ -33,7 +33,7 @@ from modular_tf.filesystem.files import give_up, known_length
 from modular_tf.filesystem.location import Location, Overlap, overlap
 from modular_tf.filesystem.python_errors import error_for
 from modular_tf.filesystem.scheme import is_of_this_machine
-from modular_tf.filesystem.uri import basename, join_path
+from modular_tf.filesystem.uri import basename, create_uri, join_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -365,7 +365,8 @@ def write_whole(
     After a failure nothing is left of a new target. A file that was there before keeps its content
     in a store that keeps a file when it is closed, and where files are renamed: there the new one
     has a name of its own beside it until it is whole. Elsewhere a torn target is deleted. An empty
-    file, which may be a device or a pipe, is written to and left empty.
+    file, which may be a device or a pipe, is written to and left empty. A link of the disk stays,
+    and its target is written.
 
     Args:
         fs: Where the target shall be.
@@ -389,6 +390,7 @@ def write_whole(
         fill(fs.new_writable_file(target))
         return
     length: int | None
+    target = _behind_link(fs, target)
     try:
         length = fs.stat(target).length
     except NotFoundError:
@@ -467,6 +469,17 @@ def _create_private(path: str, uri: str) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise error_for(error, path=uri, operation="new_writable_file") from error
+
+
+def _behind_link(fs: Filesystem, target: str) -> str:
+    """Return the URI of the file that a link leads to, there or not; others stay as they are."""
+    if fs.scheme not in {"", "file"}:
+        return target
+    path = fs.translate_name(target)
+    is_file = os.path.isfile(path) or not os.path.exists(path)  # no device or pipe
+    if not (os.path.islink(path) and is_file):
+        return target
+    return create_uri(fs.scheme, "", os.path.realpath(path))
 
 
 def _paths_on_disk(fs: Filesystem, unfinished: str, target: str) -> tuple[str, str] | None:

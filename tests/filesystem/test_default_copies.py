@@ -484,3 +484,36 @@ def test_a_tree_whose_file_meets_a_directory_replaces_nothing_in_it(store, fs):
 
     assert [failure.uri for failure in job.failures] == ["mem://h/s/x"]
     assert store.files == {"/s/x": b"new", "/t/x/x": b"old"}
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_copy_through_a_link_writes_its_target(store, fs, service, tmp_path, is_there, scheme):
+    store.files["/f"] = b"new"
+    link, real = tmp_path / "link", tmp_path / "real"
+    link.symlink_to(real)
+    if is_there:
+        real.write_bytes(b"old")
+    target = f"{scheme}{link}"
+    copy_through(fs, "mem://h/f", service.filesystem_for(target), target)
+
+    assert link.is_symlink()
+    assert real.read_bytes() == b"new"
+    assert {path.name for path in tmp_path.iterdir()} == {"link", "real"}
+
+
+def test_a_failed_copy_through_a_link_that_leads_nowhere_leaves_the_link_alone(
+    store, fs, service, tmp_path
+):
+    store.files["/f"] = b"new"
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "real")
+
+    class Failing(CopyWatch):
+        def advance(self, n_bytes):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        copy_through(fs, "mem://h/f", service.filesystem("file"), f"file://{link}", Failing())
+
+    assert [path.name for path in tmp_path.iterdir()] == ["link"]
