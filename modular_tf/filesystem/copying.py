@@ -400,7 +400,7 @@ def write_whole(
     if length and may_rename and fs.renames_files():
         _replace(fs, target, fill, watch)
     else:
-        _write_in_place(fs, target, fill, watch, is_empty=length == 0)
+        _write_in_place(fs, target, fill, watch, is_empty=length == 0, is_new=length is None)
 
 
 def _write_in_place(
@@ -410,9 +410,18 @@ def _write_in_place(
     watch: CopyWatch,
     *,
     is_empty: bool,
+    is_new: bool = False,
 ) -> None:
     """Write a file that cannot keep its content; a failure leaves none, or it empty as it was."""
-    writer = fs.new_writable_file(target)
+    try:
+        writer = fs.new_writable_file(target)
+    except Exception:
+        raise
+    except BaseException:  # an interrupt, which may come when it is made
+        with suppress(ModularTFError):
+            if is_new:
+                fs.delete_file(target)
+        raise
     watch.unfinished(target, is_new=not is_empty)
     try:
         fill(writer)

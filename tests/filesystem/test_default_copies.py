@@ -517,3 +517,18 @@ def test_a_failed_copy_through_a_link_that_leads_nowhere_leaves_the_link_alone(
         copy_through(fs, "mem://h/f", service.filesystem("file"), f"file://{link}", Failing())
 
     assert [path.name for path in tmp_path.iterdir()] == ["link"]
+
+
+def test_an_interrupt_when_the_target_was_made_leaves_no_empty_file(store, fs):
+    opened = fs.new_writable_file
+
+    def interrupted(uri):
+        opened(uri)
+        raise KeyboardInterrupt
+
+    store.files["/f"] = b"new"
+    fs.new_writable_file = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        copy_through(fs, "mem://h/f", fs, "mem://h/g")
+
+    assert store.files == {"/f": b"new"}
