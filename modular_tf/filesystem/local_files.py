@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from modular_tf.errors import ModularTFError
 from modular_tf.filesystem.files import RandomAccessFile, WritableFile
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.location import Location
@@ -101,6 +103,10 @@ class _Reader(RandomAccessFile):
             fd, self._fd = self._fd, -1
             os.close(fd)
 
+    def __del__(self) -> None:  # where an interrupt came before anybody had it
+        with suppress(AttributeError, OSError, ModularTFError):
+            self.close()
+
 
 class _Writer(WritableFile):
     __slots__ = ("_fd", "_written")
@@ -124,6 +130,10 @@ class _Writer(WritableFile):
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             _call("close", self.uri, os.close, fd)
+
+    def __del__(self) -> None:  # as above
+        with suppress(AttributeError, OSError, ModularTFError):
+            self.close()
 
 
 _LOCAL_FILES = LocalFiles()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,7 @@ from modular_tf.filesystem import copying
 from modular_tf.filesystem.copying import COPY_BLOCK, CopyWatch, copy_through
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.jobs import Job
+from modular_tf.filesystem.local_files import local
 from modular_tf.filesystem.location import Location
 from modular_tf.filesystem.trees import Copying, Item
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
@@ -532,3 +534,13 @@ def test_an_interrupt_when_the_target_was_made_leaves_no_empty_file(store, fs):
         copy_through(fs, "mem://h/f", fs, "mem://h/g")
 
     assert store.files == {"/f": b"new"}
+
+
+@pytest.mark.parametrize("opener", ["new_random_access_file", "new_writable_file"])
+def test_a_file_of_this_machine_that_nobody_took_is_closed(tmp_path, opener):
+    path = tmp_path / "f"
+    path.touch()
+    before = len([*Path("/proc/self/fd").iterdir()])
+    getattr(local(path).filesystem, opener)(str(path))
+
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
