@@ -13,6 +13,7 @@ from modular_tf.cli.fs import reading
 from modular_tf.cli.fs.reading import bytes_between, first_lines, head, last_lines, tail
 from modular_tf.cli.output import Printer
 from modular_tf.cli.words import GlobalOptions
+from modular_tf.errors import DataLossError
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
@@ -190,3 +191,30 @@ def test_cat_of_what_matches_keeps_the_order(mtf, tmp_path):
     assert mtf("fs", "cat", f"{tmp_path}/f*").out == b"".join(
         (tmp_path / f"f{number:02}").read_bytes() for number in range(30)
     )
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda file: last_lines(file, 3, 100),
+        lambda file: last_lines(file, 1, 100),
+        lambda file: bytes_between(file, 50, 100, to_end=True),
+    ],
+)
+def test_the_end_of_a_file_that_became_shorter_is_an_error(part):
+    class Shorter(RandomAccessFile):
+        uri = "mem://h/f"
+
+        def known_length(self):
+            return 100
+
+        def readinto(self, offset, buffer):
+            piece = (b"a\n" * 30)[offset:][: len(buffer)]
+            buffer[: len(piece)] = piece
+            return len(piece)
+
+        def close(self):
+            """Nothing to do."""
+
+    with pytest.raises(DataLossError):
+        b"".join(map(bytes, part(Shorter())))

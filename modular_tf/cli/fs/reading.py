@@ -36,15 +36,24 @@ _KEPT = 4 * _CHUNK  # bytes of last lines that stay in memory; more of them are 
 # -- parts of files ---------------------------------------------------------------------------
 
 
-def bytes_between(file: RandomAccessFile, start: int, end: int | None) -> Iterator[memoryview]:
+def bytes_between(
+    file: RandomAccessFile, start: int, end: int | None, *, to_end: bool = False
+) -> Iterator[memoryview]:
     """Yield the bytes from one position to another; the first block is a small one.
 
     Each block is valid until the next one. None for the end stands for that of the file.
 
+    Args:
+        file: What to read.
+        start: The position of the first byte.
+        end: The position past the last one.
+        to_end: The end that is given is that of the file.
+
     Raises:
-        DataLossError: The file ended before the length that it had when it was opened.
+        DataLossError: The file ended before the length that it had when it was opened. The system
+            gives lengths of some files that cannot be read, which is no loss.
     """
-    whole = known_length(file) if end is None else None
+    whole = known_length(file) if end is None or to_end else None
     length = _CHUNK if end is None else min(_CHUNK, max(0, end - start))
     buffer = memoryview(bytearray(length))
     offset, view = start, buffer[:_BEGINNING]
@@ -53,11 +62,15 @@ def bytes_between(file: RandomAccessFile, start: int, end: int | None) -> Iterat
         offset += n_read
         view = buffer if end is None else buffer[: end - offset]
     if whole is not None and offset < whole:
-        raise DataLossError(
-            f"read {file.uri!r}: it ended after {offset} of {whole} bytes; try again",
-            path=file.uri,
-            operation="read",
-        )
+        raise _ended_early(file, offset, whole)
+
+
+def _ended_early(file: RandomAccessFile, offset: int, whole: int) -> DataLossError:
+    return DataLossError(
+        f"read {file.uri!r}: it ended after {offset} of {whole} bytes; try again",
+        path=file.uri,
+        operation="read",
+    )
 
 
 def first_lines(file: RandomAccessFile, count: int) -> Iterator[bytes]:
@@ -79,12 +92,18 @@ def first_lines(file: RandomAccessFile, count: int) -> Iterator[bytes]:
 
 
 def last_lines(file: RandomAccessFile, count: int, length: int) -> Iterator[bytes | memoryview]:
-    """Yield the last lines of a file of this length, read in blocks from its end."""
+    """Yield the last lines of a file of this length, read in blocks from its end.
+
+    Raises:
+        DataLossError: The file has become shorter than it was when it was opened.
+    """
     blocks: list[bytes] = []
     start, step, kept = length, _FIRST_BLOCK, True
     while count and start:
         begin = max(0, start - step)
         block = file.read(begin, start - begin)
+        if known_length(file) is not None and begin + len(block) < start:
+            raise _ended_early(file, begin + len(block), length)
         # A newline that ends the file begins no line.
         newline = len(block) - (start == length and block.endswith(b"\n"))
         while count and (newline := block.rfind(b"\n", 0, newline)) >= 0:
@@ -97,7 +116,7 @@ def last_lines(file: RandomAccessFile, count: int, length: int) -> Iterator[byte
     if kept:
         yield from reversed(blocks)
     else:
-        yield from bytes_between(file, start, length)
+        yield from bytes_between(file, start, length, to_end=True)
 
 
 def _length_of(location: Location, file: RandomAccessFile) -> int:
@@ -239,7 +258,7 @@ def tail(
     def part(location: Location, file: RandomAccessFile) -> Iterator[bytes | memoryview]:
         length = _length_of(location, file)
         if n_bytes is not None:
-            return bytes_between(file, max(0, length - n_bytes), length)
+            return bytes_between(file, max(0, length - n_bytes), length, to_end=True)
         return last_lines(file, n_lines, length)
 
     return _write_parts(options, printer, uris, part, headings=True)
