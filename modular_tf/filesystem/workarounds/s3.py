@@ -178,17 +178,12 @@ class S3(ObjectStore):
 
     def _created(self, uri: str) -> WritableFile:
         """Return a writer of a new file, which the plugin creates only after an append."""
-        writer = super()._created(uri)
-        try:
-            writer.append(b"")
-        except BaseException:
-            give_up(writer)
-            raise
-        return writer
+        return _with_an_append(super()._created(uri))
 
     def new_appendable_file(self, uri: str) -> WritableFile:
         """Open a file for writing at its end; the plugin stores all of it."""
-        return self._remembered(Store.new_appendable_file(self, self._writable(uri)))
+        writer = Store.new_appendable_file(self, self._writable(uri))
+        return self._remembered(_with_an_append(writer))
 
     # -- lifetime -----------------------------------------------------------------------------
 
@@ -263,3 +258,13 @@ def _thread_state(number: int) -> tuple[bytes, ...]:
         return ()
     names = (b"State", b"voluntary_ctxt_switches", b"nonvoluntary_ctxt_switches")
     return tuple(lines[name].split()[0] for name in names)
+
+
+def _with_an_append(writer: WritableFile) -> WritableFile:
+    """Append no bytes: the plugin stores a file only after an append."""
+    try:
+        writer.append(b"")
+    except BaseException:
+        give_up(writer)
+        raise
+    return writer
