@@ -152,7 +152,9 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin is tuple:
         return type(value) is tuple and all(_fits(entry, arguments[0]) for entry in value)
     if origin is dict:
-        return all(_fits(k, arguments[0]) and _fits(v, arguments[1]) for k, v in value.items())
+        return type(value) is dict and all(
+            _fits(k, arguments[0]) and _fits(v, arguments[1]) for k, v in value.items()
+        )
     if arguments:  # a union
         return any(_fits(value, argument) for argument in arguments)
     if hint is float:

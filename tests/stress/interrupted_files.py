@@ -13,10 +13,12 @@ import itertools
 import random
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modular_tf import gfile
+from modular_tf.errors import AbortedError
 from modular_tf.fsspec import ModularFileSystem
 from modular_tf.service.service import PluginService
 
@@ -88,7 +90,7 @@ class Round:
         written = self._written()
         with self.fs.new_random_access_file(self._uri) as file:
             found = file.read(0, 2 * _SIZE)
-        expected = self._content[: len(found)] if self.kind == "text" else self._content[:written]
+        expected = self._content[:written]
         lines = self._lines()
         self.fs.delete_file(self._uri)
         if found != expected:
@@ -107,30 +109,23 @@ class Round:
         return self.fs.open(self._uri, "wb", 0 if self.kind == "unbuffered" else buffer_size)
 
     def _written(self) -> int:
-        file = self._open()
-        if self.kind == "text":
-            self._interrupts.count += self._is_text_interrupted(file)
-        else:
-            self._interrupts.repeat(lambda: self._write_rest(file))
-        self._interrupts.repeat(file.close)
+        self._interrupts.repeat(self._write)
         return len(self._content)
 
-    def _write_rest(self, file: Any) -> None:
-        for begin in range(file.tell(), len(self._content), self._step):
-            file.write(self._content[begin : begin + self._step])
-            if self._chance.random() < 1e-2:
-                file.flush()
-
-    def _is_text_interrupted(self, file: Any) -> bool:
-        text = self._content.decode()
+    def _write(self) -> None:
+        """Write the whole file; a write that is interrupted ends it, so that it is begun again."""
+        file = self._open()
+        content = self._content.decode() if self.kind == "text" else self._content
         try:
-            signal.setitimer(signal.ITIMER_REAL, self._chance.uniform(1e-5, 50 * _MOST_S))
-            for begin in range(0, len(text), self._step):
-                file.write(text[begin : begin + self._step])
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            for begin in range(0, len(content), self._step):
+                file.write(content[begin : begin + self._step])
+                if self._chance.random() < 1e-2:
+                    file.flush()
+            file.close()
         except Interrupt:
-            return True
-        return False
+            with suppress(AbortedError):
+                file.close()
+            raise
 
     def _lines(self) -> bytes:
         lines: list[bytes] = []
