@@ -56,9 +56,9 @@ if TYPE_CHECKING:
         register_filesystem_plugin,
     )
     from modular_tf.service.log_output import configure_logging
-    from modular_tf.service.reload.plugin_watch import Watch
-    from modular_tf.service.reload.watching.change import ChangeKind
+    from modular_tf.service.reload.watching import Watch
     from modular_tf.service.report import (
+        ChangeKind,
         Decision,
         HookFunction,
         PluginChange,
@@ -78,7 +78,7 @@ _ORIGINS = {
     "ArgDefinition": "modular_tf.kernel.op_definition",
     "AttrDefinition": "modular_tf.kernel.op_definition",
     "Candidate": "modular_tf.discovery.candidate",
-    "ChangeKind": "modular_tf.service.reload.watching.change",
+    "ChangeKind": "modular_tf.service.report",
     "Code": "modular_tf.abi.status_codes",
     "Config": "modular_tf.service.configuration",
     "DataType": "modular_tf.abi.data_types",
@@ -132,7 +132,7 @@ _ORIGINS = {
     "UnifiedMemory": "modular_tf.device.memory.device_memory",
     "Variable": "modular_tf.kernel.variable",
     "Violation": "modular_tf.rules",
-    "Watch": "modular_tf.service.reload.plugin_watch",
+    "Watch": "modular_tf.service.reload.watching",
     "WorkerRecord": "modular_tf.isolation.worker_records",
     "WritableFile": "modular_tf.filesystem.files",
     "configure_logging": "modular_tf.service.log_output",

@@ -44,8 +44,7 @@ def watch(options: GlobalOptions, printer: Printer, *, once: bool, seconds: floa
         service.watch(news.put) as watching,
     ):
         service.load()  # now that files may be overwritten in place
-        how = "by polling" if watching.is_polling else "by notifications of the system"
-        report_error(f"watching {len(service.plugins())} plugins, {how}; end with Ctrl-C")
+        report_error(f"watching {len(service.plugins())} plugins; end with Ctrl-C")
         end = math.inf if seconds is None else time.monotonic() + seconds
         reported: set[str] = set()
         while True:

@@ -226,13 +226,7 @@ EVENTS: tuple[KnownEvent, ...] = (
         "watch.waiting",
         (_INFO,),
         ("path", "reason"),
-        "A file is cut off or open for writing; it becomes a plugin when it is whole.",
-    ),
-    KnownEvent(
-        "watch.polling",
-        (_WARNING,),
-        ("reason", "interval_s"),
-        "The system reports no changes, so directories are polled every `interval_s` seconds.",
+        "A file is not whole; it becomes a plugin when it is.",
     ),
     KnownEvent(
         "plugin.message",

@@ -106,9 +106,7 @@ class Config:
             sends what was written to a store, and that exit handlers and destructors of plugins
             may take at the end of the process, which then ends at once; None as long as it takes.
             Of several services in a process the longest time counts for the latter.
-        watch_polling: Whether directories are watched by looking at them again and again: "auto",
-            where the file system tells nothing of itself; or True or False.
-        watch_poll_interval_s: Seconds between two looks.
+        watch_poll_interval_s: Seconds between two polls of the watched directories.
         path: The file it was read from, None for none.
     """
 
@@ -141,8 +139,7 @@ class Config:
     statistics: bool = False
     trust: TrustPolicy = field(default_factory=TrustPolicy)
     close_timeout_s: float | None = None
-    watch_polling: str | bool = "auto"
-    watch_poll_interval_s: float = 0.3
+    watch_poll_interval_s: float = 0.2
     path: str | None = None
 
     def __post_init__(self) -> None:

@@ -124,9 +124,6 @@ SINGLE: Mapping[str, Key] = {
     "close_timeout_s": Key(
         _SECONDS.expected, lambda value: value is None or _SECONDS.is_right(value)
     ),
-    "watch_polling": Key(
-        "'auto', true or false", lambda value: value == "auto" or isinstance(value, bool)
-    ),
     "watch_poll_interval_s": _SECONDS,
 }
 """The keys with a single value."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from modular_tf.discovery.sources.search_log import SearchedPlace
     from modular_tf.rules import Violation
-    from modular_tf.service.reload.watching.change import ChangeKind
 
 PYTHON_SOURCE = "python"
 """The source of filesystems and devices that Python code registered."""
@@ -164,6 +163,17 @@ class Report:
             if record.name == name:
                 return record
         raise KeyError(name)
+
+
+class ChangeKind(Enum):
+    """What happened to a plugin's file."""
+
+    APPEARED = "appeared"
+    REPLACED = "replaced"
+    REMOVED = "removed"
+
+    def __str__(self) -> str:
+        return self.value
 
 
 class PluginChange(NamedTuple):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from modular_tf.errors import ModularTFError
     from modular_tf.native.measured_calls import CountedCalls
     from modular_tf.service.plugin_entry import PluginEntry
-    from modular_tf.service.reload.plugin_watch import Watch
+    from modular_tf.service.reload.watching import Watch
     from modular_tf.service.report import PluginChange, PluginRecord
     from modular_tf.service.statistics import ServiceStatistics
     from modular_tf.service.why import Explanation

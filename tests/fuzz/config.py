@@ -86,7 +86,6 @@ _RIGHT: dict[str, Callable[[Any], bool]] = {
     "first_contact_timeout_s": _is_duration,
     "first_contact_memory_mib": lambda value: type(value) is int and 0 < value <= 1 << 30,
     "watch_poll_interval_s": _is_duration,
-    "watch_polling": lambda value: type(value) is bool or value == "auto",
     "load": lambda value: value in ("lazy", "eager"),
 }
 

@@ -187,7 +187,6 @@ _FITTING = {
     "first_contact_memory_mib": "number",
     "first_contact_accept": "words",
     "watch_poll_interval_s": "number",
-    "watch_polling": "number",
     "load": "word",
 }
 

@@ -70,7 +70,6 @@ _VALUES = {
     "statistics": ("true", True, "1"),
     "tell_ended_calls": ("false", False, "0"),
     "close_timeout_s": ("9", 9, '"9"'),
-    "watch_polling": ("true", True, '"yes"'),
     "watch_poll_interval_s": ("1", 1, "0"),
     "priorities": ("{NPU = 300}", {"NPU": 300}, "{NPU = true}"),
     "scheme_pins": ('{s3 = "mine"}', {"s3": "mine"}, "{s3 = 5}"),

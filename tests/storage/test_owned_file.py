@@ -16,7 +16,6 @@ WORK = {
     "owned_pipe": "owned_pipe()",
     "see": "see(path)",
     "of_same_file": "of_same_file(path, see(path).identity, sha256_of)",
-    "is_open_for_writing": "is_open_for_writing(path)",
     "OpenedFile": "OpenedFile(path).close()",
     "in_memory": "in_memory(b'bytes', 'memory').close()",
     "PrivateDirectory.read": "PrivateDirectory(ours).read('file', 100)",
@@ -38,7 +37,6 @@ def test_an_interrupt_at_any_step_leaves_nothing_open(run_python, tmp_path, work
         from modular_tf.loading.private_copy import in_memory
         from modular_tf.concurrency.owned_file import open_owned, owned, owned_pipe
         from modular_tf.service.kept.storage.output_file import write_output
-        from modular_tf.service.reload.watching.open_for_writing import is_open_for_writing
         from modular_tf.service.kept.storage.private_directory import PrivateDirectory
         from tests.stress.moments import InterruptError, MomentOfStep
 

@@ -1,4 +1,4 @@
-"""Watchers of folders, by the kernel's hints and by polling, and what they told."""
+"""Pollers of folders, and what they reported."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from modular_tf.service.configuration import Config
-from modular_tf.service.reload.watching.reconciler import Delays
-from modular_tf.service.reload.watching.snapshot import take_snapshot
-from modular_tf.service.reload.watching.watcher import Watcher, WatcherSettings
+from modular_tf.service.reload.watching import Delays, Poller, take_snapshot
 from modular_tf.service.service import PluginService
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from modular_tf.filesystem.filesystem import Filesystem
-    from modular_tf.service.reload.watching.change import Change
+    from modular_tf.service.reload.watching import Change
     from modular_tf.service.report import PluginChange
 
 PATIENCE_S = 60.0  # what nobody needs
@@ -37,12 +35,12 @@ class Told(NamedTuple):
 class Watched:
     """A running watcher and what it has told so far."""
 
-    def __init__(self, places: tuple[Path, ...], settings: WatcherSettings) -> None:
+    def __init__(self, places: tuple[Path, ...], delays: Delays) -> None:
         self.told: list[Told] = []
         self._news = threading.Condition()
         paths = [str(place) for place in places]
-        self.watcher = Watcher(lambda: paths, take_snapshot(paths), self._take, settings)
-        self.watcher.start()
+        self.poller = Poller(lambda: paths, take_snapshot(paths), self._take, 0.05, delays)
+        self.poller.start()
 
     def _take(self, changes: list[Change]) -> None:
         for change in changes:
@@ -74,20 +72,18 @@ def _short(told: Told) -> tuple[str, str, int, int]:
     return told.name, told.kind, -1 if content is None else len(content), hash(content)
 
 
-@pytest.fixture(params=["inotify", "polling"])
-def watched(request) -> Iterator[Callable[..., Watched]]:
-    """Start watchers, which end with the test."""
+@pytest.fixture
+def watched() -> Iterator[Callable[..., Watched]]:
+    """Start pollers, which end with the test."""
     made: list[Watched] = []
 
     def make(*places: Path, delays: Delays | None = None) -> Watched:
-        polls = request.param == "polling"
-        settings = WatcherSettings(polls, 0.05, Delays() if delays is None else delays)
-        made.append(Watched(places, settings))
+        made.append(Watched(places, delays or Delays()))
         return made[-1]
 
     yield make
     for watching in made:
-        watching.watcher.close()
+        watching.poller.close()
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,11 @@ import random
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import UnimplementedError
-from modular_tf.service.configuration import load_config
 from modular_tf.service.service import PluginService
 from tests.watching.numbered import DIGITS, SIZE, number_in, numbered_library, scheme_of
 
@@ -54,7 +53,6 @@ class LoadRun:
         seed: Of all that is drawn.
         slots: How many files there may be.
         readers: How many threads read.
-        polling: Whether the folder is looked at again and again.
 
     Attributes:
         service: The service that watches.
@@ -65,15 +63,7 @@ class LoadRun:
         absences: How often nobody served a scheme.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        seed: int,
-        *,
-        slots: int = 8,
-        readers: int = 3,
-        polling: bool | str = "auto",
-    ) -> None:
+    def __init__(self, folder: Path, seed: int, *, slots: int = 8, readers: int = 3) -> None:
         self._folder = folder
         self._dice = random.Random(seed)
         self._slots = [Slot() for _ in range(slots)]
@@ -84,10 +74,7 @@ class LoadRun:
         self.done: Counter[str] = Counter()
         self.reads = 0
         self.absences = 0
-        config = load_config()
-        self.service = PluginService(
-            plugin_dirs=[folder], bundled=False, config=replace(config, watch_polling=polling)
-        )
+        self.service = PluginService(plugin_dirs=[folder], bundled=False)
         self._watch = self.service.watch()
         jobs = [self._observe, self._hold, *[self._read_on] * readers]
         self._threads = [

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.service.reload.watching import completeness
-from modular_tf.service.reload.watching.reconciler import Delays
+from modular_tf.service.reload.watching import Delays
 from tests.watching.conftest import Told
 
 PIECES = 12
@@ -143,18 +142,6 @@ def test_a_file_in_the_place_of_another_is_told_of_once_and_whole(
     watching.until(Told("libx.so", "replaced", other_library))
 
 
-@pytest.mark.parametrize("arrive", ARRIVALS[:3])
-def test_a_new_file_is_told_of_whole_where_nobody_knows_of_its_writers(
-    watched, folder, library, arrive, monkeypatch
-):
-    monkeypatch.setattr(completeness, "is_open_for_writing", lambda _path: None)
-    watching = watched(folder)
-
-    arrive(folder / "libx.so", library)
-
-    watching.until(Told("libx.so", "appeared", library))
-
-
 def test_a_file_that_pip_installs_is_told_of(watched, folder, library, tmp_path):
     wheel = tmp_path / "dropped-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
@@ -169,16 +156,6 @@ def test_a_file_that_pip_installs_is_told_of(watched, folder, library, tmp_path)
     subprocess.run([*command, "--target", str(folder), str(wheel)], check=True)
 
     watching.until(Told("libdropped.so", "appeared", library))
-
-
-def test_a_file_that_is_held_open_for_writing_is_waited_for(watched, folder, library):
-    watching = watched(folder)
-
-    with (folder / "libx.so").open("wb", buffering=0) as stream:
-        stream.write(library)
-        watching.says_nothing_for(0.8)
-
-    watching.until(Told("libx.so", "appeared", library))
 
 
 def test_what_replaces_an_open_file_is_not_held_up_by_it(watched, folder, library, other_library):

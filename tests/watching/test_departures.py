@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.service.reload.watching.reconciler import Delays
+from modular_tf.service.reload.watching import Delays
 from tests.watching.conftest import Told
 
 

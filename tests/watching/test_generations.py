@@ -11,8 +11,8 @@ import pytest
 from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.service.configuration import Config
-from modular_tf.service.reload.watching.change import Change, ChangeKind
-from modular_tf.service.report import State
+from modular_tf.service.reload.watching import Change
+from modular_tf.service.report import ChangeKind, State
 from modular_tf.service.service import PluginService
 from tests.watching.conftest import told, write
 

@@ -10,9 +10,8 @@ from tests.watching.numbered import REPEATS, number_in, numbered_library
 SEED = 20261121
 
 
-@pytest.mark.parametrize("polling", [True, False], ids=["polling", "inotify"])
-def test_nothing_is_lost_or_torn_while_files_come_and_go(folder, polling):
-    run = LoadRun(folder, SEED, slots=4, readers=2, polling=polling)
+def test_nothing_is_lost_or_torn_while_files_come_and_go(folder):
+    run = LoadRun(folder, SEED, slots=4, readers=2)
     try:
         run.run(changes=30, seconds=4)
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from modular_tf.service.reload.watching.reconciler import Delays
+from modular_tf.service.reload.watching import Delays
 from tests.watching.conftest import Told
 
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modular_tf.discovery.file_identity import FileIdentity
-from modular_tf.service.reload.watching import reconciler as module
-from modular_tf.service.reload.watching.change import Change, ChangeKind
-from modular_tf.service.reload.watching.reconciler import Delays, Reconciler
+from modular_tf.service.reload import watching as module
+from modular_tf.service.reload.watching import Change, Delays, Reconciler
+from modular_tf.service.report import ChangeKind
 
-DELAYS = Delays(settled_s=1.0, closed_s=0.5, unfinished_s=10.0)
+DELAYS = Delays(settled_s=1.0, unfinished_s=10.0)
 
 
 def state(number, ctime_ns=1):
@@ -20,8 +20,15 @@ def state(number, ctime_ns=1):
 
 @pytest.fixture(autouse=True)
 def files_on_paper(monkeypatch):
-    """Let all files be whole, and written by nobody."""
-    monkeypatch.setattr(module, "why_unfinished", lambda _path: None)
+    """Let all files be whole."""
+    monkeypatch.setattr(module, "why_incomplete", lambda _path: None)
+
+
+def reported(found, seen, now):
+    """Take one step, and confirm what it reports."""
+    changes = found.step(seen, now)
+    found.confirm(changes)
+    return changes
 
 
 def kinds(changes):
@@ -31,38 +38,28 @@ def kinds(changes):
 def test_a_file_is_reported_when_it_is_settled():
     found = Reconciler({}, DELAYS)
 
-    assert found.step({"x": state(1)}, 0.0) == []
-    assert found.next_look == 1.0
-    assert found.step({"x": state(1)}, 0.75) == []
-    assert found.next_look == 1.0
-    assert kinds(found.step({"x": state(1)}, 1.0)) == [("x", "appeared")]
-    assert found.next_look is None
-    assert found.step({"x": state(1)}, 2.0) == []
-
-
-def test_a_file_that_its_writer_closed_is_reported_sooner():
-    found = Reconciler({}, DELAYS)
-
-    found.step({"x": state(1)}, 0.0, {"x"})
-
-    assert found.next_look == 0.5
-    assert kinds(found.step({"x": state(1)}, 0.5)) == [("x", "appeared")]
+    assert reported(found, {"x": state(1)}, 0.0) == []
+    assert reported(found, {"x": state(1)}, 0.75) == []
+    assert found.is_waiting
+    assert kinds(reported(found, {"x": state(1)}, 1.0)) == [("x", "appeared")]
+    assert not found.is_waiting
+    assert reported(found, {"x": state(1)}, 2.0) == []
 
 
 def test_a_file_whose_time_is_kept_to_the_second_waits_for_the_next_second():
     found = Reconciler({}, DELAYS)
     coarse = state(1, ctime_ns=1_700_000_000_000_000_000)
 
-    found.step({"x": coarse}, 0.0, {"x"})
+    found.step({"x": coarse}, 0.0)
 
-    assert found.next_look == pytest.approx(2.1)
+    assert found.step({"x": coarse}, 2.0) == []
     assert kinds(found.step({"x": coarse}, 2.2)) == [("x", "appeared")]
 
 
 def test_every_change_begins_the_wait_anew():
     found = Reconciler({}, DELAYS)
 
-    found.step({"x": state(1)}, 0.0, {"x"})
+    found.step({"x": state(1)}, 0.0)
 
     assert found.step({"x": state(2)}, 0.75) == []
     assert found.step({"x": state(2)}, 1.5) == []
@@ -75,7 +72,7 @@ def test_what_came_and_went_is_not_reported():
     found.step({"x": state(1)}, 0.0)
 
     assert found.step({"y": state(1)}, 5.0) == []
-    assert found.next_look is None
+    assert not found.is_waiting
 
 
 def test_what_nobody_took_note_of_is_reported_again():
@@ -84,30 +81,11 @@ def test_what_nobody_took_note_of_is_reported_again():
     found.step(seen, 0.0)
     first = found.step(seen, 1.0)
 
-    found.take_back()
-    found.step(seen, 2.0)
-    again = found.step(seen, 3.0)
+    again = reported(found, seen, 3.0)
 
     assert kinds(first) == [("gone", "removed"), ("other", "replaced"), ("new", "appeared")]
     assert again == first
     assert found.step(seen, 5.0) == []
-
-
-def test_a_file_counts_as_unchanged_for_as_long_as_its_time_says():
-    found = Reconciler({}, DELAYS)
-    minute_ago = state(1, ctime_ns=60_000_000_001)
-
-    changes = found.step({"x": minute_ago}, 0.0, clock_ns=120_000_000_000)
-
-    assert kinds(changes) == [("x", "appeared")]
-
-
-def test_a_file_from_the_future_waits_as_any_other():
-    found = Reconciler({}, DELAYS)
-    future = state(1, ctime_ns=180_000_000_001)
-
-    assert found.step({"x": future}, 0.0, clock_ns=120_000_000_000) == []
-    assert found.next_look == 1.0
 
 
 def test_removals_are_reported_first():
@@ -119,35 +97,34 @@ def test_removals_are_reported_first():
 
 
 def test_an_unfinished_file_is_looked_at_again_and_reported_in_the_end(monkeypatch):
-    monkeypatch.setattr(module, "why_unfinished", lambda _path: "it is cut off")
+    monkeypatch.setattr(module, "why_incomplete", lambda _path: "it is cut off")
     found = Reconciler({}, DELAYS)
 
     found.step({"x": state(1)}, 0.0)
 
     assert found.step({"x": state(1)}, 1.0) == []
-    assert found.next_look == 2.0
     assert found.unfinished == {"x": "it is cut off"}
     assert found.step({"x": state(1)}, 9.5) == []
-    assert kinds(found.step({"x": state(1)}, 10.0)) == [("x", "appeared")]
+    assert kinds(reported(found, {"x": state(1)}, 10.0)) == [("x", "appeared")]
     assert found.unfinished == {}
 
 
 SNAPSHOTS = st.dictionaries(st.sampled_from("abc"), st.integers(1, 3).map(state))
 
 
-@given(SNAPSHOTS, st.lists(st.tuples(SNAPSHOTS, st.floats(0, 2), st.sets(st.sampled_from("abc")))))
+@given(SNAPSHOTS, st.lists(st.tuples(SNAPSHOTS, st.floats(0, 2))))
 def test_the_changes_lead_from_the_first_snapshot_to_the_last(first, steps):
     found = Reconciler(first, DELAYS)
     told = dict.fromkeys(first)
     now, last = 0.0, first
-    for seen, pause, closed in [*steps, (None, 0.0, set()), (None, 2.0, set())]:
+    for seen, pause in [*steps, (None, 0.0), (None, 2.0)]:
         now, last = now + pause, last if seen is None else seen
-        for change in found.step(last, now, closed):
+        for change in reported(found, last, now):
             apply(change, told)
             assert last.get(change.path) is not None or change.kind is ChangeKind.REMOVED
 
     assert told.keys() == last.keys()
-    assert found.next_look is None
+    assert not found.is_waiting
 
 
 def apply(change: Change, told: dict[str, None]) -> None:

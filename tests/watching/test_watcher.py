@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import logging
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from modular_tf.service.reload.watching.snapshot import take_snapshot
-from modular_tf.service.reload.watching.watcher import Watcher, WatcherSettings
+from modular_tf.service.reload.watching import Poller, take_snapshot
 from tests.watching.conftest import PATIENCE_S, Told
 
 
@@ -24,10 +21,9 @@ def start(folder):
     """Start a watcher by hand; it ends with the test."""
     made = []
 
-    def make(deliver, **settings):
+    def make(deliver):
         places = [str(folder)]
-        known = take_snapshot(places)
-        made.append(Watcher(lambda: places, known, deliver, WatcherSettings(**settings)))
+        made.append(Poller(lambda: places, take_snapshot(places), deliver, 0.05))
         made[-1].start()
         return made[-1]
 
@@ -54,50 +50,6 @@ def test_a_receiver_that_raises_is_told_again(start, folder, library, caplog):
     assert any("not now" in str(record.msg) for record in caplog.records)
 
 
-def test_lost_events_lose_no_change(start, folder, library, monkeypatch):
-    inotify_hints = pytest.importorskip("modular_tf.service.reload.watching.inotify_hints")
-    monkeypatch.setattr(inotify_hints.InotifyHints, "dispatch", lambda _self, _event: None)
-    told, done = [], threading.Event()
-
-    watcher = start(lambda changes: (told.extend(changes), done.set()), polling=False)
-    (folder / "libx.so").write_bytes(library)
-
-    assert done.wait(PATIENCE_S)
-    assert [change.path for change in told] == [str(folder / "libx.so")]
-    assert not watcher.is_polling
-
-
-@pytest.mark.parametrize("fault", ["no watches", "no watchdog"])
-def test_without_events_it_polls_and_says_so(start, folder, library, monkeypatch, caplog, fault):
-    if fault == "no watchdog":
-        monkeypatch.setitem(sys.modules, "modular_tf.service.reload.watching.inotify_hints", None)
-    else:
-        from modular_tf.service.reload.watching.inotify_hints import InotifyObserver
-
-        def refuse(*_args, **_options):
-            raise OSError(errno.ENOSPC, "inotify watch limit reached")
-
-        monkeypatch.setattr(InotifyObserver, "schedule", refuse)
-    done = threading.Event()
-
-    with caplog.at_level(logging.WARNING, "modular_tf"):
-        watcher = start(lambda _changes: done.set())
-        (folder / "libx.so").write_bytes(library)
-
-        assert done.wait(PATIENCE_S)
-    assert watcher.is_polling
-    assert any("watch.polling" in str(record.msg) for record in caplog.records)
-
-
-def test_the_kernels_hints_are_used_where_they_can_be(start):
-    stepped = threading.Event()
-
-    watcher = start(lambda _changes: stepped.set())
-    stepped.wait(0.3)
-
-    assert not watcher.is_polling
-
-
 def test_it_can_be_closed_by_its_receiver(start, folder, library):
     closed = threading.Event()
     watcher = start(lambda _changes: (watcher.close(), closed.set()))
@@ -114,8 +66,8 @@ def test_nothing_stays_behind(watched, folder, library):
         watching.until(Told("libx.so", "appeared", library))
         (folder / "libx.so").unlink()
         watching.until(Told("libx.so", "removed", None))
-        watching.watcher.close()
-        watching.watcher.close()
+        watching.poller.close()
+        watching.poller.close()
 
     once()
     before = descriptors(), threading.active_count()

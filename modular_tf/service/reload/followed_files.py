@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.sources.search_paths import SearchPaths
     from modular_tf.service.plugin_entry import PluginEntry
     from modular_tf.service.plugins import KnownPlugins
-    from modular_tf.service.reload.watching.snapshot import Snapshot
+    from modular_tf.service.reload.watching import Snapshot
 
 _NOT_WATCHED = frozenset((Source.BUNDLED, Source.DISTRIBUTION))
 

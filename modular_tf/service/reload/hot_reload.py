@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from modular_tf.service.pipeline import PluginPipeline
     from modular_tf.service.plugins import PluginSearch
     from modular_tf.service.reload.followed_files import Scope
-    from modular_tf.service.reload.plugin_watch import Watch
     from modular_tf.service.reload.renewal import Prepared, Renewal
-    from modular_tf.service.reload.watching.change import Change
+    from modular_tf.service.reload.watching import Change, Watch
     from modular_tf.service.report import PluginChange
 
 _MOST_LOOKS = 4  # at files that are replaced again and again while they are tried
@@ -135,10 +134,8 @@ class HotReload:
 
     def watch(self, on_change: Callable[[PluginChange], object] | None) -> Watch:
         """See `PluginService.watch`."""
-        from modular_tf.service.reload.plugin_watch import Watch  # noqa: PLC0415  (likewise)
-        from modular_tf.service.reload.watching.watcher import WatcherSettings  # noqa: PLC0415  (likewise)
+        from modular_tf.service.reload.watching import Watch  # noqa: PLC0415  (likewise)
 
-        settings = WatcherSettings(self._config.watch_polling, self._config.watch_poll_interval_s)
         self._lock.check_open()
         self._pipeline.expect_changes()
         if self._is_unused():
@@ -151,7 +148,7 @@ class HotReload:
                 self._watched_places,
                 known,
                 self.follow,
-                settings,
+                self._config.watch_poll_interval_s,
                 on_change=on_change,
                 when_ended=self._watches.discard,
             )

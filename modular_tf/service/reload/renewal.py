@@ -20,8 +20,7 @@ from modular_tf.service.plugin_entry import PluginEntry, log_step
 from modular_tf.service.reload.followed_files import FollowedFiles
 from modular_tf.service.reload.replacement import StagedRegistrations
 from modular_tf.service.reload.retired_library import RetiredLibrary
-from modular_tf.service.reload.watching.change import ChangeKind
-from modular_tf.service.report import PluginChange, State
+from modular_tf.service.report import ChangeKind, PluginChange, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

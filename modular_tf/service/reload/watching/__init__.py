@@ -1,1 +1,0 @@
-"""Watching plugin files: they appear, change and go; none of their code runs here."""
