@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.check.rules import all_rules
-from modular_tf.rules import host_modules, loader_rules, rules_of
+from modular_tf.rules import HOST_MODULES, loader_rules, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,7 +77,7 @@ def _row(rule: Rule) -> str:
 
 def _page(prefix: str) -> str:
     lines = [f"# {_TITLES[prefix]}", "", _GENERATED, "All rules: [README.md](README.md)."]
-    for module in host_modules():
+    for module in HOST_MODULES:
         lines += _section(module, prefix)
     return "\n".join(lines) + "\n"
 

@@ -7,236 +7,64 @@ A rule has an id (`FS-nnn` filesystem registration, `SE-nnn` device registration
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
+
+from modular_tf.rules import (
+    device,
+    device_listing,
+    filesystem,
+    first_contact,
+    kept_state,
+    kernel,
+    loading,
+    mapping,
+    shortage,
+    trust,
+    user_places,
+    worker,
+)
+from modular_tf.rules.rule import (
+    Problem,
+    Reason,
+    Rule,
+    Severity,
+    Violation,
+    rule_named,
+    written_out,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from types import ModuleType
 
-    from typing_extensions import Self
-
-    from modular_tf.errors import ModularTFError
-
 __all__ = [
+    "HOST_MODULES",
     "Problem",
     "Reason",
     "Rule",
     "Severity",
     "Violation",
-    "host_modules",
     "loader_rules",
-    "rule",
-    "rules_by_id",
+    "rule_named",
     "rules_of",
     "written_out",
 ]
 
-_Error = TypeVar("_Error", bound="ModularTFError")
-_MOST_OF_A_MESSAGE = 10_000  # characters; a path has up to 4096
-
-
-class Severity(Enum):
-    """The effect of breaking a rule."""
-
-    ERROR = "error"  # the plugin, or the one registration, is refused
-    WARNING = "warning"  # it is accepted, and the report says so
-    NOTE = "note"  # nothing is demanded; what a plugin does is worth knowing
-
-    @property
-    def demand(self) -> str:
-        """How strongly such a rule demands what it requires."""
-        return {"error": "must", "warning": "should", "note": "worth knowing"}[self.value]
-
-
-class Rule(str):
-    """One requirement. It equals its id, as `http.HTTPStatus.OK` equals 200.
-
-    Attributes:
-        id: `FS-nnn`, `SE-nnn`, `KN-nnn` or `LD-nnn`; never reused, never renumbered.
-        requirement: What must hold, in one sentence.
-        consequence: What breaking it does, here and in TensorFlow.
-        remedy: What the plugin's author or user should do.
-        source: The C header, TensorFlow behaviour or design section it comes from.
-        severity: Whether it refuses or warns.
-    """
-
-    __slots__ = ("consequence", "id", "remedy", "requirement", "severity", "source")
-
-    id: str
-    requirement: str
-    consequence: str
-    remedy: str
-    source: str
-    severity: Severity
-
-    def __new__(
-        cls,
-        id: str,  # noqa: A002  (the attribute's name)
-        requirement: str,
-        consequence: str,
-        remedy: str,
-        source: str,
-        severity: Severity = Severity.ERROR,
-    ) -> Self:
-        """Make it of what its attributes say."""
-        made = super().__new__(cls, id)
-        made.id, made.requirement, made.consequence = id, requirement, consequence
-        made.remedy, made.source, made.severity = remedy, source, severity
-        return made
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        values = (self.requirement, self.consequence, self.remedy, self.source, self.severity)
-        return Rule, (self.id, *values)
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """What was found wrong with one plugin, or with one place: a broken rule, as a value.
-
-    Discovery, loading, first contact and service all make this value, and reports, `why` and JSON
-    show it. `modular_tf.Problem` and `modular_tf.Reason` are other names of it.
-
-    Attributes:
-        rule: The rule that is broken; its id will do. None where a plugin failed by its own word.
-        message: What was expected and what was found, one sentence without a full stop. At most
-            10 000 characters; those that a terminal would obey are written out.
-        stage: Where on the way it was decided: `trust`, `probe`, `policy`, `first-contact`, `load`,
-            `init`, `register`, `list`, `work`, `hooks`; empty until a stage of the service takes
-            it.
-        remedy: What to do: the rule's remedy unless a better one is known. None where nobody can
-            know.
-        path: The file or directory concerned, if one is; with all its characters, so that it can
-            be opened.
-        origin: What named it: a variable, a distribution, a directory. Bounded and written out as
-            the message, like the remedy.
-        scheme: The scheme that the plugin does not serve, or not as it should, for that; None where
-            it concerns no single one.
-    """
-
-    rule: Rule | None
-    message: str
-    stage: str = ""
-    remedy: str | None = None
-    path: str | None = None
-    origin: str | None = None
-    scheme: str | None = None
-
-    def __post_init__(self) -> None:
-        broken = _rule_of(self.rule)
-        object.__setattr__(self, "rule", broken)
-        remedy = broken.remedy if self.remedy is None and broken is not None else self.remedy
-        shown = {"message": self.message, "remedy": remedy, "origin": self.origin}
-        if self.path is not None and len(self.path) > _MOST_OF_A_MESSAGE:  # it opens no file
-            shown["path"] = self.path
-        for name, text in shown.items():
-            object.__setattr__(self, name, text and _shown(text))
-
-    @classmethod
-    def of_error(cls, error: ModularTFError, stage: str = "") -> Violation:
-        """Return what an error says was wrong; the rule is not cited in the message again."""
-        message = error.message.replace(f" (rule {error.rule})", "", 1)
-        return cls(_rule_of(error.rule), message, stage, path=error.path)
-
-    @property
-    def rule_id(self) -> str:
-        """Id of the rule, empty for none."""
-        return "" if self.rule is None else self.rule.id
-
-    @property
-    def severity(self) -> Severity:
-        """What breaking the rule does; a failure by a plugin's own word is an error."""
-        return Severity.ERROR if self.rule is None else self.rule.severity
-
-    @property
-    def is_error(self) -> bool:
-        """Whether it refuses the plugin, or a part of it."""
-        return self.severity is Severity.ERROR
-
-    @property
-    def in_full(self) -> str:
-        """The message with what the rule demands."""
-        demanded = "" if self.rule is None else f" (rule {self.rule}: {self.rule.requirement})"
-        return self.message + demanded
-
-    def error(
-        self,
-        kind: type[_Error],
-        *,
-        plugin: str | None = None,
-        operation: str | None = None,
-        hint: str = "",
-    ) -> _Error:
-        """Return it as an error, not raised; the error's message cites the rule.
-
-        Args:
-            kind: The class of the error.
-            plugin: Name or path of the plugin concerned.
-            operation: Name of the operation that fails.
-            hint: What the message ends with.
-        """
-        text = f"{self.message} (rule {self.rule_id}){hint}"
-        return kind(text, plugin=plugin, path=self.path, operation=operation, rule=self.rule)
-
-    def at(self, stage: str) -> Violation:
-        """Return the same at a stage of a plugin's way."""
-        return replace(self, stage=stage)
-
-    def of_scheme(self, scheme: str | None) -> Violation:
-        """Return the same, naming the scheme whose table is concerned; None for no scheme."""
-        named = f"scheme {scheme!r}: {self.message}"
-        return self if scheme is None else replace(self, message=named, scheme=scheme)
-
-    def as_dict(self) -> dict[str, str | None]:
-        """Return it as JSON knows it."""
-        return {
-            "stage": self.stage,
-            "rule": self.rule_id or None,
-            "message": self.message,
-            "remedy": self.remedy,
-        }
-
-
-Problem = Violation
-"""What a search or a probe found wrong."""
-
-Reason = Violation
-"""Why a plugin, or a part of it, does not serve."""
-
-
-def host_modules() -> tuple[ModuleType, ...]:
-    """Return the modules that have the rules which the loader judges by."""
-    from modular_tf.rules import (  # noqa: PLC0415  (they import Rule)
-        device,
-        device_listing,
-        filesystem,
-        first_contact,
-        kept_state,
-        kernel,
-        loading,
-        mapping,
-        shortage,
-        trust,
-        user_places,
-        worker,
-    )
-
-    return (
-        loading,
-        mapping,
-        first_contact,
-        kept_state,
-        trust,
-        shortage,
-        user_places,
-        worker,
-        filesystem,
-        device,
-        device_listing,
-        kernel,
-    )
+HOST_MODULES = (
+    loading,
+    mapping,
+    first_contact,
+    kept_state,
+    trust,
+    shortage,
+    user_places,
+    worker,
+    filesystem,
+    device,
+    device_listing,
+    kernel,
+)
+"""The modules that have the rules which the loader judges by."""
 
 
 def rules_of(module: ModuleType) -> list[Rule]:
@@ -246,58 +74,5 @@ def rules_of(module: ModuleType) -> list[Rule]:
 
 @cache
 def loader_rules() -> dict[str, Rule]:
-    """Return the rules that the loader judges by, by id; every process needs them."""
-    return rules_by_id(*map(rules_of, host_modules()))
-
-
-def rules_by_id(*groups: Iterable[Rule]) -> dict[str, Rule]:
-    """Return rules by their ids.
-
-    Raises:
-        RuntimeError: Two have the same id.
-    """
-    table: dict[str, Rule] = {}
-    for group in groups:
-        for entry in group:
-            if entry.id in table:
-                raise RuntimeError(f"rule id {entry.id} is used twice")
-            table[entry.id] = entry
-    return table
-
-
-def rule(rule_id: str) -> Rule:
-    """Return the rule of the loader with this id.
-
-    Raises:
-        KeyError: There is no such rule.
-    """
-    return loader_rules()[rule_id]
-
-
-def written_out(text: str) -> str:
-    """Return a text with what is not printable written out, so that no terminal obeys it.
-
-    A byte that is not UTF-8 stays what it is: programs find the file by it.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() or "\udc80" <= c <= "\udcff" else _escape_sequence(c) for c in text
-    )
-
-
-def _escape_sequence(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
-
-
-def _rule_of(named: str | None) -> Rule | None:
-    return named if named is None or isinstance(named, Rule) else rule(named)
-
-
-def _shown(message: str) -> str:
-    """Return what a message shows of a text that may be a plugin's."""
-    text = written_out(message[:_MOST_OF_A_MESSAGE])
-    if max(len(message), len(text)) <= _MOST_OF_A_MESSAGE:
-        return text
-    end = f"... (the first of {len(message)} characters)"
-    return text[: _MOST_OF_A_MESSAGE - len(end)] + end
+    """Return the rules that the loader judges by, by id."""
+    return {found.id: found for module in HOST_MODULES for found in rules_of(module)}

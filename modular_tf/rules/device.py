@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules import Rule, Severity, Violation
+from modular_tf.rules.rule import Rule, Severity, Violation
 
 _HEADER = "device.h"
 _OBSERVED = "TensorFlow 2.21, observed"
@@ -288,10 +288,6 @@ DEMANDED_LATER = Rule(
 def null_field(broken: Rule, struct: str, field: str, *, though: str = "") -> Violation:
     """Return the violation of a struct that has NULL where a rule demands more.
 
-    Args:
-        broken: The rule.
-        struct: Name of the struct.
-        field: Name of the field.
-        though: What else the plugin says that contradicts it.
+    `though` is what else the plugin says that contradicts it.
     """
     return Violation(broken, f"{struct}.{field} is NULL" + (f", but {though}" if though else ""))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules import Rule, Severity, Violation
+from modular_tf.rules.rule import Rule, Severity, Violation
 
 _HEADER = "filesystem.h"
 _ABORTS = "TensorFlow crashes on it; here the plugin is refused."
@@ -171,51 +171,25 @@ BLOCKS_ALLOCATED = Rule(
 
 
 def scheme_taken(scheme: str, plugin: str, owner: str, how: str = "is taken by") -> Violation:
-    """Return the violation of a plugin that does not get a scheme, since another one has it.
-
-    Args:
-        scheme: The scheme.
-        plugin: The plugin that does not get it.
-        owner: The plugin that has it.
-        how: What the message says of the two; another where `plugin` had it before.
-    """
+    """Return the violation of a plugin that does not get a scheme, since its owner has it."""
     return Violation(SCHEME_FREE, f"scheme {scheme!r} of {plugin} {how} {owner}", scheme=scheme)
 
 
 def scheme_pinned(scheme: str, plugin: str, pinned: str, *, where: str) -> Violation:
-    """Return the violation of a plugin that does not get a scheme, since the user gave it away.
-
-    Args:
-        scheme: The scheme.
-        plugin: The plugin that does not get it.
-        pinned: The plugin that is to have it.
-        where: The configuration that says so.
-    """
+    """Return the violation of a plugin that does not get a scheme, since the user gave it away."""
     text = f"scheme {scheme!r} of {plugin} is pinned to {pinned!r} in {where}"
     return Violation(SCHEME_FREE, text, scheme=scheme)
 
 
 def scheme_configured(scheme: str, plugin: str, *, where: str) -> Violation:
-    """Return the violation of a plugin that does not get a scheme, since the user named another.
-
-    Args:
-        scheme: The scheme.
-        plugin: The plugin that does not get it.
-        where: The configuration, which says what serves it.
-    """
+    """Return the violation of a plugin that does not get a scheme, since the user named another."""
     text = f"scheme {scheme!r} of {plugin} is given to another by [filesystems] in {where}"
     remedy = f"To give it to {plugin}, remove {scheme!r} from [filesystems]."
     return Violation(SCHEME_FREE, text, remedy=remedy, scheme=scheme)
 
 
 def scheme_reserved(scheme: str, plugin: str, owner: str) -> Violation:
-    """Return the violation of a plugin that nobody has given a scheme of a bundled plugin.
-
-    Args:
-        scheme: The scheme.
-        plugin: The plugin that does not get it.
-        owner: The bundled plugin.
-    """
+    """Return the violation of a plugin that nobody has given a scheme of a bundled plugin."""
     return Violation(
         SCHEME_FREE,
         f"scheme {scheme!r} of {plugin} belongs to {owner}, which comes with this package",
@@ -226,12 +200,7 @@ def scheme_reserved(scheme: str, plugin: str, owner: str) -> Violation:
 
 
 def scheme_misspelt(field: str, scheme: str) -> Violation:
-    """Return the violation of a scheme that no URI can name.
-
-    Args:
-        field: Where the scheme stands, or whose it is.
-        scheme: The scheme.
-    """
+    """Return the violation of a scheme that no URI can name."""
     expected = "expected a letter, then 1 to 999 letters, digits or dots"
     message = f"{field}: {expected}, found {scheme!r}, which no URI can name"
     return Violation(SCHEME_SPELLING, message, scheme=scheme)

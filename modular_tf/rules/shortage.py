@@ -11,7 +11,7 @@ import errno
 import os
 
 from modular_tf.errors import ResourceExhaustedError
-from modular_tf.rules import Rule
+from modular_tf.rules.rule import Rule
 
 __all__ = [
     "SHORTAGE",
@@ -32,9 +32,6 @@ SHORTAGE = Rule(
     "or file sizes (`ulimit -f`, also for copies in memory); then call `refresh()`.",
     source="open(2), write(2), errors EMFILE, ENFILE, ENOMEM, EINTR, EAGAIN, EFBIG",
 )
-
-
-RULES: tuple[Rule, ...] = (SHORTAGE,)
 
 _NUMBERS = frozenset(
     (
@@ -92,11 +89,7 @@ def names_shortage(message: str) -> bool:
 
 
 def require_descriptor() -> None:
-    """Raise if no file can be opened now, for functions that hide that they could not open one.
-
-    Raises:
-        ShortageError: None can be opened now.
-    """
+    """Raise if no file can be opened now, for functions that hide that they could not open one."""
     try:
         with open(os.devnull, "rb", buffering=0):
             pass

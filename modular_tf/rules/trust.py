@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules import Rule, Severity, Violation
+from modular_tf.rules.rule import Rule, Severity, Violation
 
 OWNER = Rule(
     id="LD-075",
@@ -115,11 +115,6 @@ EXECUTABLE_STACK = Rule(
 
 
 def file_changed(path: str, since: str = "checked") -> Violation:
-    """Return the violation of a file that is not what was looked at before.
-
-    Args:
-        path: The file.
-        since: What was done with it then.
-    """
+    """Return the violation of a file that is not what it was when something was done with it."""
     message = f"{path}: it was replaced or written to after it was {since}"
     return Violation(UNCHANGED, message, path=path)

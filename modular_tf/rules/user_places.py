@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules import Rule, Severity
+from modular_tf.rules.rule import Rule, Severity
 
 ABSOLUTE_VARIABLE = Rule(
     id="LD-105",
@@ -23,4 +23,3 @@ CONFIGURATION_OWNER = Rule(
     "user, use that of root (`sudo -H`). If you mean this very file, name it: MODULAR_TF_CONFIG.",
     source="the configuration has the directories of plugins, and says whom to trust",
 )
-RULES: tuple[Rule, ...] = (ABSOLUTE_VARIABLE, CONFIGURATION_OWNER)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules import Rule
+from modular_tf.rules.rule import Rule
 
 WORKER_RUNS = Rule(
     "LD-140",

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from modular_tf.check.rules import device, filesystem, kernel
-from modular_tf.rules import loader_rules, rules_by_id
+from modular_tf.rules import loader_rules
 
 if TYPE_CHECKING:
     from modular_tf.rules import Rule
@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 @cache
 def all_rules() -> dict[str, Rule]:
     """Return the rules of the loader and of the checks by id, in the order of their ids."""
-    table = rules_by_id(loader_rules().values(), filesystem.RULES, device.RULES, kernel.RULES)
-    return dict(sorted(table.items()))
+    found = (*loader_rules().values(), *filesystem.RULES, *device.RULES, *kernel.RULES)
+    return {rule.id: rule for rule in sorted(found)}
