@@ -300,10 +300,11 @@ def _settings(config: Any, environment: Mapping[str, str]) -> list[dict[str, Any
     """Return key, value and origin (variables, the file's path or "default") of each setting."""
     from modular_tf.service.configuration import (  # noqa: PLC0415  (the service has loaded it)
         CONFIG_VARIABLE,
+        KEYS,
         Config,
         load_config,
+        variables_of,
     )
-    from modular_tf.service.configuration_keys import KEYS, variables_of  # noqa: PLC0415
 
     of_file = (CONFIG_VARIABLE, "XDG_CONFIG_HOME", "HOME")
     kept = {name: environment[name] for name in of_file if name in environment}

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
+
+_SHORT_NUMBER = "[0-9]{1,9}"
 
 
 class Key(NamedTuple):
@@ -15,20 +20,55 @@ class Key(NamedTuple):
         expected: What a value must be, as messages say it.
         is_right: Whether a value is that.
         variables: The variables of the environment that replace the file's value.
+        read: Makes the value of a variable's text.
+        written: What a variable may hold, where that is not written as in the file.
     """
 
     expected: str
     is_right: Callable[[Any], bool]
     variables: tuple[str, ...] = ()
+    read: Callable[[str], Any] = str
+    written: str | None = None
 
     def why_wrong(self, value: Any) -> str | None:
         """Return what the value should be, None if it is that."""
         return None if self.is_right(value) else self.expected
 
 
+def setting(default: Any, key: Key) -> Any:
+    """Return the field of a dataclass that has the value of a key; a function makes the default."""
+    metadata = {"key": key}
+    if callable(default):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def keys_of(settings: Any) -> dict[str, Key]:
+    """Return the keys of a dataclass of settings, by name."""
+    return {
+        found.name: found.metadata["key"] for found in fields(settings) if "key" in found.metadata
+    }
+
+
 def flag(*variables: str) -> Key:
     """Return a key that holds true or false."""
-    return Key("true or false", lambda value: isinstance(value, bool), variables)
+    return Key(
+        "true or false",
+        lambda value: isinstance(value, bool),
+        variables,
+        lambda text: {"0": False, "1": True}.get(text, text),
+        "0 or 1",
+    )
+
+
+def whole(least: int, most: int, *variables: str) -> Key:
+    """Return a key that holds a whole number."""
+    return Key(
+        f"a number from {least} to {most}",
+        lambda value: type(value) is int and least <= value <= most,
+        variables,
+        lambda text: int(text) if re.fullmatch(_SHORT_NUMBER, text) else text,
+    )
 
 
 def choice(words: tuple[str, ...], *variables: str) -> Key:
@@ -38,14 +78,16 @@ def choice(words: tuple[str, ...], *variables: str) -> Key:
 
 def list_of(expected: str, is_right: Callable[[Any], bool]) -> Key:
     """Return a key that holds a list, each entry of which is right."""
-    return Key(expected, lambda value: isinstance(value, list) and all(map(is_right, value)))
+    return Key(
+        expected, lambda value: isinstance(value, list | tuple) and all(map(is_right, value))
+    )
 
 
 def table_of(kind: type[object]) -> Key:
     """Return a key that holds a table whose values are all of one type."""
 
     def is_right(value: Any) -> bool:
-        return isinstance(value, dict) and all(type(entry) is kind for entry in value.values())
+        return isinstance(value, Mapping) and all(type(entry) is kind for entry in value.values())
 
     return Key(f"a table of {kind.__name__} values", is_right)
 
@@ -56,12 +98,7 @@ def is_number(value: Any) -> bool:
 
 
 def unknown_keys(found: Iterable[str], known: Collection[str]) -> str | None:
-    """Return what is wrong with the keys of a table, and which were perhaps meant; None if nothing.
-
-    Args:
-        found: The keys of the table.
-        known: Those that mean something.
-    """
+    """Return what is wrong with the keys of a table, and what was perhaps meant; or None."""
     unknown = sorted(set(found).difference(known))
     if not unknown:
         return None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from modular_tf.device.memory.memory_settings import (
     parse_memory,
     settings_of,
 )
-from modular_tf.device.names import LOCAL_PREFIX
+from modular_tf.device.names import LOCAL_PREFIX, is_name_prefix
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.trust.policy import (
     TrustPolicy,
@@ -26,18 +27,90 @@ from modular_tf.discovery.trust.policy import (
 )
 from modular_tf.discovery.user_directories import NO_HOME, config_directory, expand_home
 from modular_tf.errors import ConfigError
-from modular_tf.rules.keys import unknown_keys
+from modular_tf.first_contact.limits import ACCEPTABLE
+from modular_tf.rules.keys import (
+    Key,
+    choice,
+    flag,
+    is_number,
+    keys_of,
+    list_of,
+    setting,
+    table_of,
+    unknown_keys,
+    whole,
+)
 from modular_tf.rules.shortage import raise_shortage
 from modular_tf.rules.user_places import CONFIGURATION_OWNER
-from modular_tf.service.configuration_keys import KEYS, LISTS, PROCESS, SINGLE, TABLES
-from modular_tf.service.configuration_variables import said_by
-from modular_tf.service.configured_filesystems import parse_filesystems
+from modular_tf.service.configured_filesystems import EXPECTED, parse_filesystems
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 CONFIG_VARIABLE = "MODULAR_TF_CONFIG"
+ISOLATION_VARIABLE = "MODULAR_TF_ISOLATION"
 FILE_NAME = "modular-tf.toml"
+
+_NONE, _PROCESS = "none", "process"
+# What limits of processes and waits of threads can be given.
+_FEWEST_SECONDS, _MOST_SECONDS = 0.001, 1_000_000
+_MOST_MIB = 1 << 30
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_seconds(value: Any) -> bool:
+    return is_number(value) and bool(_FEWEST_SECONDS <= value <= _MOST_SECONDS)
+
+
+def _is_isolation(value: Any) -> bool:
+    places = value.values() if isinstance(value, Mapping) else (value,)
+    return all(place in (_NONE, _PROCESS) for place in places)
+
+
+def _are_directories(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(named, list | tuple)
+        and all(_is_string(one) and os.path.isabs(one) and "\0" not in one for one in named)
+        for named in value.values()
+    )
+
+
+def _are_filesystems(value: Any) -> bool:
+    try:
+        parse_filesystems(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(type(n) is int and n >= 0 for n in value.values())
+
+
+def _is_acceptable(value: Any) -> bool:
+    return _is_string(value) and value in ACCEPTABLE
+
+
+def _read_seconds(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _read_isolation(text: str) -> str | dict[str, str]:
+    """Read `process`, `none`, or `GLOB=process,GLOB=none`."""
+    if "=" not in text:
+        return text
+    pairs = (entry.rpartition("=") for entry in text.split(","))
+    return {glob.strip(): place.strip() for glob, _, place in pairs}
+
+
+_STRINGS = list_of("a list of strings", _is_string)
+_SECONDS = Key(f"a number of seconds from {_FEWEST_SECONDS} to {_MOST_SECONDS}", _is_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,55 +183,75 @@ class Config:
         path: The file it was read from, None for none.
     """
 
-    plugin_dirs: tuple[str, ...] = ()
-    enable: tuple[str, ...] = ()
-    disable: tuple[str, ...] = ()
-    priorities: Mapping[str, int] = field(default_factory=dict)
-    scheme_pins: Mapping[str, str] = field(default_factory=dict)
-    filesystems: Mapping[str, Any] = field(default_factory=dict)
-    fsspec_fallback: bool = True
-    dlpack_types: Mapping[str, str] = field(default_factory=dict)
-    visible_devices: tuple[str, ...] = ()
-    device_count: Mapping[str, int] = field(default_factory=dict)
-    name_prefix: str = LOCAL_PREFIX
+    plugin_dirs: tuple[str, ...] = setting((), _STRINGS)
+    enable: tuple[str, ...] = setting((), _STRINGS)
+    disable: tuple[str, ...] = setting((), _STRINGS)
+    priorities: Mapping[str, int] = setting(dict, table_of(int))
+    scheme_pins: Mapping[str, str] = setting(dict, table_of(str))
+    filesystems: Mapping[str, Any] = setting(dict, Key(EXPECTED, _are_filesystems))
+    fsspec_fallback: bool = setting(key=flag("MODULAR_TF_FSSPEC_FALLBACK"), default=True)
+    dlpack_types: Mapping[str, str] = setting(dict, table_of(str))
+    visible_devices: tuple[str, ...] = setting((), _STRINGS)
+    device_count: Mapping[str, int] = setting(dict, Key("a table of numbers from 0", _are_counts))
+    name_prefix: str = setting(
+        LOCAL_PREFIX, Key("a text such as /job:worker/replica:0/task:1", is_name_prefix)
+    )
     memory: Mapping[str, MemorySettings] = field(default_factory=dict)
-    calls_at_once: int = 32
-    copy_streams: int = 1
-    isolation: str | Mapping[str, str] | None = None
-    call_timeout_s: float | None = None
-    most_worker_faults: int = 5
-    worker_directories: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    instance_idle_s: float = 60.0
-    most_instances: int = 64
-    first_contact: str = "new"
-    first_contact_timeout_s: float = 30.0
-    first_contact_memory_mib: int = 1024
-    first_contact_accept: tuple[str, ...] = ()
-    load: str = "lazy"
-    tell_ended_calls: bool = True
-    statistics: bool = False
+    calls_at_once: int = setting(32, whole(1, 256, "MODULAR_TF_CALLS_AT_ONCE"))
+    copy_streams: int = setting(1, whole(1, 4))  # TensorFlow's num_dev_to_dev_copy_streams
+    isolation: str | Mapping[str, str] | None = setting(
+        None,
+        Key(
+            f"{_NONE!r} or {_PROCESS!r}, or a table of globs with one of these",
+            _is_isolation,
+            (ISOLATION_VARIABLE,),
+            _read_isolation,
+            f"{_NONE}, {_PROCESS}, or GLOB={_PROCESS},GLOB={_NONE}",
+        ),
+    )
+    call_timeout_s: float | None = setting(
+        None, _SECONDS._replace(variables=("MODULAR_TF_CALL_TIMEOUT_S",), read=_read_seconds)
+    )
+    most_worker_faults: int = setting(5, whole(0, 1_000_000))
+    worker_directories: Mapping[str, Sequence[str]] = setting(
+        dict, Key("a table of globs with lists of absolute paths", _are_directories)
+    )
+    instance_idle_s: float = setting(60.0, _SECONDS)
+    most_instances: int = setting(64, whole(1, 10_000))
+    first_contact: str = setting(
+        "new", choice(("always", "new", "never"), "MODULAR_TF_FIRST_CONTACT")
+    )
+    first_contact_timeout_s: float = setting(30.0, _SECONDS)
+    first_contact_memory_mib: int = setting(
+        1024, whole(1, _MOST_MIB)._replace(expected=f"a whole number of MiB from 1 to {_MOST_MIB}")
+    )
+    first_contact_accept: tuple[str, ...] = setting(
+        (), list_of(f"a list of ids among {sorted(ACCEPTABLE)}", _is_acceptable)
+    )
+    load: str = setting("lazy", choice(("lazy", "eager"), "MODULAR_TF_LOAD"))
+    tell_ended_calls: bool = setting(key=flag("MODULAR_TF_TELL_ENDED_CALLS"), default=True)
+    statistics: bool = setting(key=flag("MODULAR_TF_STATISTICS"), default=False)
     trust: TrustPolicy = field(default_factory=TrustPolicy)
-    close_timeout_s: float | None = None
-    watch_poll_interval_s: float = 0.2
+    close_timeout_s: float | None = setting(None, _SECONDS)
+    watch_poll_interval_s: float = setting(0.2, _SECONDS)
     path: str | None = None
 
     def __post_init__(self) -> None:
-        for name in LISTS:
-            value = getattr(self, name)
-            if isinstance(value, str | bytes):  # it would count as a list of its letters
-                raise TypeError(f"Config.{name}: expected several strings, found {value!r}")
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(entry.default, tuple) and isinstance(value, str | bytes):
+                # It would count as a list of its letters.
+                raise TypeError(f"Config.{entry.name}: expected several strings, found {value!r}")
         self._set_filesystems()
-        accept = self.first_contact_accept
-        if (expected := KEYS["first_contact_accept"].why_wrong(list(accept))) is not None:
-            found = f"expected {expected}, found {accept!r}"
-            raise ValueError(f"Config.first_contact_accept: {found}")
         for device_type, settings in self.memory.items():
             if not isinstance(settings, MemorySettings):
                 raise TypeError(f"Config.memory[{device_type!r}]: found {settings!r}")
-        for name in (*SINGLE, "device_count", "worker_directories"):
-            key = KEYS[name]
-            if (expected := key.why_wrong(value := getattr(self, name))) is not None:
-                raise ValueError(f"Config.{name}: expected {expected}, found {value!r}")
+        for entry in fields(self):
+            value, key = getattr(self, entry.name), entry.metadata.get("key")
+            if key is None or value is entry.default:
+                continue
+            if (expected := key.why_wrong(value)) is not None:
+                raise ValueError(f"Config.{entry.name}: expected {expected}, found {value!r}")
 
     def _set_filesystems(self) -> None:
         try:
@@ -190,8 +283,8 @@ class Config:
         if said is None:
             return self.call_timeout_s is not None
         if isinstance(said, str):
-            return said == PROCESS
-        return next((v for glob, v in said.items() if fnmatchcase(plugin, glob)), "") == PROCESS
+            return said == _PROCESS
+        return next((v for glob, v in said.items() if fnmatchcase(plugin, glob)), "") == _PROCESS
 
     def directories_of(self, plugin: str) -> tuple[str, ...]:
         """Return the directories that the worker process of a plugin may use."""
@@ -216,6 +309,41 @@ class Config:
     def origin(self) -> str:
         """What to call the configuration in messages."""
         return self.path or "the configuration"
+
+
+TABLES: Mapping[str, Mapping[str, Key]] = {
+    "memory": keys_of(MemorySettings),
+    "trust": keys_of(TrustPolicy),
+}
+"""The tables that have keys of their own."""
+KEYS: Mapping[str, Key] = {
+    **keys_of(Config),
+    **{f"{table}.{name}": key for table, keys in TABLES.items() for name, key in keys.items()},
+}
+"""All keys of the file; those in a table under its name and theirs, as `trust.frozen`."""
+
+
+def variables_of(name: str) -> list[str]:
+    """Return the variables of the environment that replace a key, or the keys of a table."""
+    keys = TABLES.get(name) or {name: KEYS[name]}
+    return [variable for key in keys.values() for variable in key.variables]
+
+
+def values_of(variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of keys, without those in tables, that variables of the environment give.
+
+    Raises:
+        ConfigError: A variable has no right value.
+    """
+    values: dict[str, Any] = {}
+    for name, key in keys_of(Config).items():
+        for variable in key.variables:
+            if text := variables.get(variable):
+                values[name] = key.read(text)
+                if (expected := key.why_wrong(values[name])) is not None:
+                    expected = key.written or expected
+                    raise ConfigError(f"{variable}: expected {expected}, found {text!r}")
+    return values
 
 
 def config_path(environment: Mapping[str, str]) -> str | None:
@@ -279,7 +407,7 @@ def load_config(
         return Config()
     variables = os.environ if environment is None else environment
     config = _read_config(variables)
-    config = replace(config, **said_by(variables))
+    config = replace(config, **values_of(variables))
     try:
         frozen = frozen_by(variables)
     except ValueError as error:
@@ -393,4 +521,4 @@ def _checked(key: str, value: Any, path: str) -> Any:
             raise ConfigError(f"{path}: {error}", path=path) from None
     if (expected := KEYS[key].why_wrong(value)) is not None:
         raise ConfigError(f"{path}: {key}: expected {expected}, found {value!r}", path=path)
-    return tuple(value) if key in LISTS else value
+    return tuple(value) if isinstance(value, list) else value

@@ -11,8 +11,7 @@ from modular_tf.check.options import OPTIONS
 from modular_tf.check.settings_file import SHAPES
 from modular_tf.device.memory.memory_settings import MemorySettings
 from modular_tf.discovery.trust.policy import TrustPolicy
-from modular_tf.service.configuration import Config
-from modular_tf.service.configuration_keys import KEYS, TABLES
+from modular_tf.service.configuration import KEYS, TABLES, Config
 from site_pages.docstrings import attributes
 from site_pages.markdown import code
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.service.configuration_keys import KEYS
+from modular_tf.service.configuration import KEYS
 from site_pages.markdown import code, table
 
 _OF_PLUGINS = {

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from modular_tf.errors import ConfigError
-from modular_tf.service import configuration, configuration_keys
+from modular_tf.service import configuration
 from modular_tf.service.configuration import Config, load_config
 from tests.fuzz.config_texts import KEYS, make
 
@@ -72,7 +72,7 @@ _RIGHT: dict[str, Callable[[Any], bool]] = {
     "visible_devices": _are_strings,
     "priorities": _are_named(int),
     "scheme_pins": _are_named(str),
-    "filesystems": configuration_keys.KEYS["filesystems"].is_right,
+    "filesystems": configuration.KEYS["filesystems"].is_right,
     "dlpack_types": _are_named(str),
     "device_count": lambda value: _are_named(int)(value) and min(value.values(), default=0) >= 0,
     "name_prefix": lambda value: (

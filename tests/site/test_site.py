@@ -20,8 +20,7 @@ from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.main import VERBS
 from modular_tf.events.catalogue import EVENTS
 from modular_tf.headers import include_directory
-from modular_tf.service.configuration import Config
-from modular_tf.service.configuration_keys import KEYS
+from modular_tf.service.configuration import KEYS, Config
 
 CHECKOUT = Path(__file__).parents[2]
 PACKAGE = CHECKOUT / "modular_tf"

@@ -20,9 +20,7 @@ from modular_tf.check.temporary_state import temporary_state
 from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
 from modular_tf.loading.loader import FILESYSTEM_INIT, init_filesystems, map_file
-from modular_tf.service.configuration import Config
-from modular_tf.service.configuration_keys import ISOLATION_VARIABLE
-from modular_tf.service.configuration_variables import said_by
+from modular_tf.service.configuration import ISOLATION_VARIABLE, Config, values_of
 from modular_tf.service.service import PluginService
 
 if TYPE_CHECKING:
@@ -53,7 +51,7 @@ class HostAccess:
         journal.enter("PluginService.load")
         # Who has a plugin checked trusts it: it ran already when the checks were planned.
         trust = TrustPolicy(allow_writable=("*",))
-        said = said_by({ISOLATION_VARIABLE: os.environ.get(ISOLATION_VARIABLE, "")})
+        said = values_of({ISOLATION_VARIABLE: os.environ.get(ISOLATION_VARIABLE, "")})
         # The next process of a random sequence must not find the plugin in quarantine for the last.
         said |= {"tell_ended_calls": False}
         config = Config(first_contact="never", load="eager", trust=trust, **said)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from modular_tf.abi.registered_names import DEVICE_NAME
-from modular_tf.rules.keys import Key, flag, is_number, unknown_keys
+from modular_tf.rules.keys import Key, flag, is_number, keys_of, setting, unknown_keys
 
 GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
 GARBAGE_COLLECTION_VARIABLE = "TF_ENABLE_GPU_GARBAGE_COLLECTION"
@@ -23,15 +23,6 @@ def _is_fraction(value: object) -> bool:
 
 
 _SIZE = Key("a number of bytes", _is_size)
-
-MEMORY_KEYS: Mapping[str, Key] = {
-    "limit_bytes": _SIZE,
-    "fraction": Key("a number above 0 and at most 1", _is_fraction),
-    "growth": flag(GROWTH_VARIABLE),
-    "garbage_collection": flag(GARBAGE_COLLECTION_VARIABLE),
-    "host_limit_bytes": _SIZE._replace(variables=(HOST_LIMIT_VARIABLE,)),
-}
-"""The keys of the table, and of the table of each device type below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +41,14 @@ class MemorySettings:
         host_limit_bytes: What the arena of pinned memory of one device may take.
     """
 
-    limit_bytes: int | None = None
-    fraction: float | None = None
-    growth: bool | None = None
-    garbage_collection: bool | None = None
-    host_limit_bytes: int | None = None
+    limit_bytes: int | None = setting(None, _SIZE)
+    fraction: float | None = setting(None, Key("a number above 0 and at most 1", _is_fraction))
+    growth: bool | None = setting(None, flag(GROWTH_VARIABLE))
+    garbage_collection: bool | None = setting(None, flag(GARBAGE_COLLECTION_VARIABLE))
+    host_limit_bytes: int | None = setting(None, _SIZE._replace(variables=(HOST_LIMIT_VARIABLE,)))
 
     def __post_init__(self) -> None:
-        for name, key in MEMORY_KEYS.items():
+        for name, key in keys_of(self).items():
             value = getattr(self, name)
             if value is not None and (expected := key.why_wrong(value)) is not None:
                 raise ValueError(f"MemorySettings.{name}: expected {expected}, found {value!r}")
@@ -107,10 +98,11 @@ def parse_memory(table: object) -> dict[str, MemorySettings]:
 
 
 def _parse(values: Mapping[str, object], where: str) -> MemorySettings:
-    if (wrong := unknown_keys(values, MEMORY_KEYS)) is not None:
+    keys = keys_of(MemorySettings)
+    if (wrong := unknown_keys(values, keys)) is not None:
         raise ValueError(f"{where}: {wrong}")
     for name, value in values.items():
-        if (expected := MEMORY_KEYS[name].why_wrong(value)) is not None:
+        if (expected := keys[name].why_wrong(value)) is not None:
             raise ValueError(f"{where}.{name}: expected {expected}, found {value!r}")
     if "limit_bytes" in values and "fraction" in values:
         raise ValueError(f"{where}: limit_bytes and fraction: expected one of the two")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.discovery.user_directories import NO_HOME, expand_home
-from modular_tf.rules.keys import Key, flag, list_of, unknown_keys
+from modular_tf.rules.keys import Key, flag, keys_of, list_of, setting, unknown_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = [
     "FROZEN_VARIABLE",
     "LOCK_FILE_NAME",
-    "TRUST_KEYS",
     "TrustPolicy",
     "default_lock_path",
     "frozen_by",
@@ -36,17 +35,6 @@ _OWNERS = list_of(
 )
 _PATHS = list_of("a list of paths", _is_name)
 
-TRUST_KEYS: Mapping[str, Key] = {
-    "owners": _OWNERS,
-    "groups": _OWNERS,
-    "allow_writable": _PATHS,
-    "allow_executable_stack": _PATHS,
-    "require_record": flag(),
-    "frozen": flag(FROZEN_VARIABLE),
-    "lock": Key("a path", _is_name),
-}
-"""The keys of the table."""
-
 
 @dataclass(frozen=True, slots=True)
 class TrustPolicy:
@@ -63,13 +51,13 @@ class TrustPolicy:
         lock: The lock file; None for the one beside the configuration file.
     """
 
-    owners: tuple[str | int, ...] = ()
-    groups: tuple[str | int, ...] = ()
-    allow_writable: tuple[str, ...] = ()
-    allow_executable_stack: tuple[str, ...] = ()
-    require_record: bool = False
-    frozen: bool = False
-    lock: str | None = None
+    owners: tuple[str | int, ...] = setting((), _OWNERS)
+    groups: tuple[str | int, ...] = setting((), _OWNERS)
+    allow_writable: tuple[str, ...] = setting((), _PATHS)
+    allow_executable_stack: tuple[str, ...] = setting((), _PATHS)
+    require_record: bool = setting(key=flag(), default=False)
+    frozen: bool = setting(key=flag(FROZEN_VARIABLE), default=False)
+    lock: str | None = setting(None, Key("a path", _is_name))
 
 
 def parse_policy(value: Any, base: str) -> TrustPolicy:
@@ -84,13 +72,13 @@ def parse_policy(value: Any, base: str) -> TrustPolicy:
     """
     if not isinstance(value, dict):
         raise ValueError(f"trust: expected a table, found {value!r}")  # noqa: TRY004  (a value's)
-    if (wrong := unknown_keys(value, TRUST_KEYS)) is not None:
+    if (wrong := unknown_keys(value, keys_of(TrustPolicy))) is not None:
         raise ValueError(f"trust: {wrong}")
     return TrustPolicy(**{key: _checked(key, entry, base) for key, entry in value.items()})
 
 
 def _checked(name: str, value: Any, base: str) -> Any:
-    if (expected := TRUST_KEYS[name].why_wrong(value)) is not None:
+    if (expected := keys_of(TrustPolicy)[name].why_wrong(value)) is not None:
         raise ValueError(f"trust.{name}: expected {expected}, found {value!r}")
     if name in ("allow_writable", "allow_executable_stack"):
         return tuple(_from(base, glob) for glob in value)
