@@ -18,12 +18,12 @@ from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trial import try_task
 from modular_tf.processes.child_pipes import AbandonedError
 from modular_tf.processes.report import Report
-from modular_tf.processes.watcher import watch_over
+from modular_tf.processes.watched_child import watch_over
 from modular_tf.processes.zygote import serve_zygote
 from modular_tf.rules import loader_rules
 
 if TYPE_CHECKING:
-    from modular_tf.processes.watcher import Tell
+    from modular_tf.processes.watched_child import Tell
 
 _IDLE_S = 30.0
 _OWN_PLUGIN = os.path.join("plugins", "libposix_filesystem.so")

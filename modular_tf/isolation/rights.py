@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import os
 import resource
+import struct
 import sys
+from contextlib import suppress
 from functools import cache
 from importlib import resources
+from stat import S_ISDIR
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.filesystem.scheme import is_of_this_machine
-from modular_tf.isolation.kernel_calls import prctl
-from modular_tf.isolation.landlock import landlock_version, restrict_reach
-from modular_tf.isolation.system_call_filter import refuse_needless_calls, refuse_network_sockets
-from modular_tf.native.sanitizers import sanitizer_of_process
+from modular_tf.native.c_library import prctl, system_call
+from modular_tf.native.ffi import ffi
 from modular_tf.processes.child import dump_no_core, lower_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-_SET_DUMPABLE, _SET_NO_NEW_PRIVS, _GET_SECCOMP = 4, 38, 21
+_SET_DUMPABLE, _SET_NO_NEW_PRIVS = 4, 38
 _MOST_PROCESSES = 1024
 
 PRIVILEGES = "no new privileges"
@@ -33,8 +34,7 @@ LIMITS = "limits of descriptors, processes and core dumps"
 FILES = "named files only"
 NETWORK = "no network"
 PROCESSES = "no signals to other processes"
-CALLS = "filtered system calls"
-ALL = (PRIVILEGES, TRACES, LIMITS, FILES, NETWORK, PROCESSES, CALLS)
+ALL = (PRIVILEGES, TRACES, LIMITS, FILES, NETWORK, PROCESSES)
 """What a worker may have been restricted to, as messages name it."""
 
 
@@ -63,13 +63,7 @@ def _known() -> dict[str, Any]:
 def profile_of(
     schemes: Iterable[str], directories: Iterable[str], environment: Mapping[str, str]
 ) -> Profile:
-    """Return what the worker of a plugin may do.
-
-    Args:
-        schemes: What the plugin serves.
-        directories: Those that the configuration names for it.
-        environment: The variables of the worker.
-    """
+    """Return what the worker of a plugin may do."""
     named, known = tuple(directories), _known()
     if all(map(is_of_this_machine, schemes)):
         read = tuple(known["read"]) if named else ()
@@ -99,58 +93,36 @@ def _of_variables(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def give_up_rights() -> list[str]:
-    """Give up what no plugin needs, for good; called by the only thread of a worker.
-
-    Returns:
-        Which of `ALL` are in force; those that the kernel does not have are not.
-    """
+    """Give up what no plugin needs, in the only thread of a worker; return what is in force."""
     dump_no_core()
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     lower_limit(resource.RLIMIT_NOFILE, soft)
     if _is_counted_alone():
         lower_limit(resource.RLIMIT_NPROC, _MOST_PROCESSES)
     taken = [LIMITS]
-    if _is_done(lambda: prctl(_SET_DUMPABLE, 0)):
-        taken.append(TRACES)
-    if _is_done(lambda: prctl(_SET_NO_NEW_PRIVS, 1)):
-        taken.append(PRIVILEGES)
-    # A sanitizer traces its own process at the end.
-    if sanitizer_of_process() is None and _is_done(lambda: refuse_needless_calls(_machines())):
-        taken.append(CALLS)
+    for name, option, value in (
+        (TRACES, _SET_DUMPABLE, 0),
+        (PRIVILEGES, _SET_NO_NEW_PRIVS, 1),
+    ):
+        with suppress(OSError):  # a container forbids it
+            prctl(option, value)
+            taken.append(name)
     return taken
 
 
 def limit_reach(profile: Profile, own: Iterable[str]) -> list[str]:
-    """Leave no more of files, network and other processes than a plugin needs; as above.
+    """Leave only what a plugin needs of files, network and processes; return what is in force.
 
-    Args:
-        profile: What is left.
-        own: Files of the plugin; it may read what is in their directories.
+    It may read what is in the directories of its own files.
     """
     files = None
     if profile.files:
         os.environ.pop("XDG_RUNTIME_DIR", None)  # where others keep their sockets
         files = (*profile.read, *_of_interpreter(), *_of_plugin(own)), profile.write
     try:
-        limited = set(restrict_reach(files, network=profile.network))
+        return _restrict_reach(files, network=profile.network)
     except OSError:  # a container forbids it
-        limited = set()
-    if not profile.network and _is_done(lambda: refuse_network_sockets(_machines())):
-        limited.add("network")
-    names = {"files": FILES, "network": NETWORK, "processes": PROCESSES}
-    return [text for name, text in names.items() if name in limited]
-
-
-def _machines() -> dict[str, Any]:
-    machines: dict[str, Any] = _known()["system_calls"]
-    return machines
-
-
-def _is_done(step: Callable[[], bool | int]) -> bool:
-    try:
-        return step() is not False
-    except OSError:  # the kernel does not have it, or a container forbids it
-        return False
+        return []
 
 
 def _is_counted_alone() -> bool:
@@ -197,18 +169,88 @@ def rights_here() -> dict[str, str]:
     old = (
         f"the kernel has version {version} of Landlock" if version else "the kernel has no Landlock"
     )
-    machine = os.uname().machine
-    known = machine in _machines()
-    filters = _is_done(lambda: prctl(_GET_SECCOMP))
-    no_filter = "" if filters and known else "the kernel has no seccomp"
-    if not known:
-        no_filter = f"the system calls of {machine} are not known"
     return {
         PRIVILEGES: "",
         TRACES: "",
         LIMITS: "",
         FILES: "" if version >= 1 else old,
-        NETWORK: no_filter and ("" if version >= 4 else old),  # noqa: PLR2004  (the version with it)
-        PROCESSES: "" if version >= 6 else old,  # noqa: PLR2004  (likewise)
-        CALLS: no_filter,
+        NETWORK: "" if version >= _NETWORK_SINCE else old,
+        PROCESSES: "" if version >= _SCOPES_SINCE else old,
     }
+
+
+# -- Landlock -------------------------------------------------------------------------------------
+#
+# A rule set names what is allowed; what it does not name is refused with EACCES, and signals to
+# other processes with EPERM. It holds for this thread and all that it starts, for good.
+
+# Of all machines the same.
+_CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
+_VERSION = 1
+_PATH_BENEATH = 1
+
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
+_TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
+_READ = _EXECUTE | _READ_FILE | _READ_DIR
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+# All rights of files that a version knows.
+_KNOWN = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
+_KNOWN_SINCE_5 = (1 << 16) - 1
+_NETWORK_SINCE, _SCOPES_SINCE = 4, 6
+_CONNECT_AND_BIND = 3
+_SOCKETS_AND_SIGNALS = 3
+
+
+def landlock_version() -> int:
+    """Return the version of the kernel's interface; 0 where it has none."""
+    try:
+        return system_call(_CREATE, 0, 0, _VERSION)
+    except OSError:
+        return 0
+
+
+def _restrict_reach(
+    files: tuple[Iterable[str], Iterable[str]] | None, *, network: bool
+) -> list[str]:
+    """Take away what is not named, and TCP, after `no_new_privs`; return what is in force.
+
+    Files are those to read, and those to write too; what is not there is passed over. None: all.
+    """
+    version = landlock_version()
+    if version == 0:
+        return []
+    known = _KNOWN.get(version, _KNOWN_SINCE_5)
+    limits_network = not network and version >= _NETWORK_SINCE
+    attributes = (
+        known if files is not None else 0,
+        _CONNECT_AND_BIND if limits_network else 0,
+        _SOCKETS_AND_SIGNALS if version >= _SCOPES_SINCE else 0,
+    )
+    if not any(attributes):
+        return []
+    length = 3 if version >= _SCOPES_SINCE else 2 if version >= _NETWORK_SINCE else 1
+    packed = ffi.new("char[]", struct.pack("=3Q", *attributes))
+    rules = system_call(_CREATE, packed, 8 * length, 0)
+    try:
+        if files is not None:
+            _allow(rules, files[0], _READ & known)
+            _allow(rules, files[1], known)
+        system_call(_RESTRICT, rules, 0)
+    finally:
+        os.close(rules)
+    limited = (FILES, NETWORK, PROCESSES)
+    return [name for name, bits in zip(limited, attributes, strict=True) if bits]
+
+
+def _allow(rules: int, places: Iterable[str], rights: int) -> None:
+    for place in places:
+        try:
+            file = os.open(place, os.O_PATH | os.O_CLOEXEC)
+        except OSError:  # it is not there, or not to be reached anyway
+            continue
+        try:
+            given = rights if S_ISDIR(os.fstat(file).st_mode) else rights & _OF_FILES
+            packed = ffi.new("char[]", struct.pack("=Qi", given, file))
+            system_call(_ADD_RULE, rules, _PATH_BENEATH, packed, 0)
+        finally:
+            os.close(file)

@@ -17,11 +17,10 @@ from modular_tf.processes.descendants import living_descendants
 from modular_tf.processes.ending import ChildEnding
 from modular_tf.processes.plain_text import MOST_OF_LAST_WORDS
 from modular_tf.processes.signal_names import signal_in_full
-from modular_tf.processes.watched_child import WatchedChild
-from modular_tf.processes.watcher import watch_over
+from modular_tf.processes.watched_child import WatchedChild, watch_over
 
 if TYPE_CHECKING:
-    from modular_tf.processes.watcher import Tell
+    from modular_tf.processes.watched_child import Tell
 
 READY, OFFER, ENDED = "ready", "offer", "ended"
 """What the application is told: the watcher waits for the socket; the worker's offer; its end."""

@@ -16,11 +16,7 @@ _IDLE_S = 60.0
 
 
 def serve(**own: Any) -> NoReturn:
-    """Fork a watcher for each worker, then end the process.
-
-    Args:
-        own: What `Zygotes` adds.
-    """
+    """Fork a watcher for each worker, then end the process."""
     watch = watch_over_worker
     serve_zygote(**own, warm_up=_warm_up, watch=watch, idle_s=_IDLE_S, is_lasting=True)
 

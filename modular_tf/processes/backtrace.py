@@ -29,9 +29,8 @@ _LONGEST_NAME = 200  # of a copy, as `private_copy` gives it
 def readable_frames(told: Sequence[Any], files: Iterable[str]) -> tuple[str, ...]:
     """Return frames as `FILE SYMBOL+0xOFFSET`, the innermost first, up to the host's own.
 
-    Args:
-        told: As `native/core/crash_report.h` has them; anything, in truth.
-        files: The plugin's files, of which private copies may be mapped.
+    They should come as `native/core/crash_report.h` has them, but may be anything; of the plugin's
+    files private copies may be mapped.
     """
     copies = {_copy_name(file): file for file in files}
     shown = []

@@ -8,9 +8,8 @@ import resource
 import signal
 from typing import TYPE_CHECKING
 
-from modular_tf.native.ffi import ffi, lib
-from modular_tf.native.library import process_symbol
-from modular_tf.native.parent_death import die_with_parent
+from modular_tf.native.c_library import die_with_parent
+from modular_tf.native.ffi import lib
 from modular_tf.processes.report import REPORT
 
 if TYPE_CHECKING:
@@ -18,15 +17,10 @@ if TYPE_CHECKING:
 
 
 def become_child(ends: Sequence[int], parent: int, *, keep: int | None = None) -> int:
-    """Keep the standard streams and the report, and end with the watcher.
+    """Keep the standard streams, the report and one more descriptor, and end with the watcher.
 
-    Args:
-        ends: What become standard output, standard error, and the report.
-        parent: The watcher.
-        keep: One more descriptor to keep.
-
-    Returns:
-        The number that this one has now; the next free one where there is none.
+    The first three descriptors become standard output, standard error and the report. Returns the
+    number of the last one, which is the next free one where there is none.
     """
     # By a signal that nobody else asks the kernel for: so it shows if a plugin asks for one.
     die_with_parent(parent, signal.SIGRTMAX)
@@ -72,6 +66,4 @@ def close_streams() -> None:
 
     Unlike `fflush(NULL)` it waits for no thread that holds one.
     """
-    address = process_symbol("fcloseall")
-    if address is not None:
-        ffi.cast("int (*)(void)", address)()
+    lib.fcloseall()

@@ -24,16 +24,15 @@ class AbandonedError(Exception):
 class ChildPipes:
     """One way from the child for each function that takes what it writes.
 
+    The report comes through a socket: another process of this user can open a pipe of the child in
+    /proc and write into it, but no socket.
+
     Args:
         streams: The functions that take what it writes to its standard streams.
-        report: The function that takes its report. That comes through a socket: another process of
-            this user can open a pipe of the child in /proc and write into it, but no socket.
+        report: The function that takes its report.
         listener: A descriptor that becomes readable when nobody waits any more.
         prompt: Whether `listen` returns when something was written. Otherwise it returns when the
             child has ended or the time is up, which takes less of the processor.
-
-    Raises:
-        OSError: There are no descriptors.
     """
 
     def __init__(
@@ -71,14 +70,9 @@ class ChildPipes:
             os.close(self._ends.pop())
 
     def fork(self, child: Callable[[Sequence[int], int], NoReturn]) -> int:
-        """Start the child, and return its number.
+        """Start the child, given the descriptors to write to and the number of this process.
 
-        Args:
-            child: What it does, given the descriptors that it is to write to, the streams' first,
-                and the number of this process.
-
-        Raises:
-            OSError: No process can be started; all is closed.
+        Where no process can be started, all is closed.
         """
         parent = os.getpid()
         try:
@@ -106,11 +100,7 @@ class ChildPipes:
             self._poll.register(fd, select.POLLIN)
 
     def listen(self, seconds: float) -> None:
-        """Wait, and hand over what has come.
-
-        Raises:
-            AbandonedError: Nobody waits any more.
-        """
+        """Wait, and hand over what has come; raise AbandonedError where nobody waits any more."""
         ready = [fd for fd, _ in self._poll.poll(seconds * 1000)]
         if self._listener in ready:
             raise AbandonedError
@@ -164,10 +154,7 @@ class EntryReader:
     """Cuts what comes through a pipe into entries, which are JSON objects, one a line.
 
     Somebody else may have written them: what is no JSON, or text that nobody can show, is left out,
-    and so is what the function refuses.
-
-    Args:
-        take: Is given each entry; a ValueError, TypeError or KeyError refuses it.
+    and so is what the function refuses by a ValueError, TypeError or KeyError.
     """
 
     def __init__(self, take: Callable[[dict[str, Any]], None]) -> None:

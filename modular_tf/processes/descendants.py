@@ -13,8 +13,7 @@ import time
 from contextlib import suppress
 from typing import NamedTuple
 
-from modular_tf.native.ffi import ffi
-from modular_tf.native.library import Library
+from modular_tf.native.c_library import prctl
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE_WITH_THE_KILLED_S = 5.0  # one may hang in a driver
@@ -23,11 +22,8 @@ _LOOK_EVERY_S = 0.0005
 
 def adopt_orphans() -> None:
     """Become the parent of descendants that lose theirs; once, for the life of the process."""
-    libc = Library.find("libc.so.6")
-    address = libc.symbol("prctl") if libc is not None else None
-    if address is not None:
-        prctl = ffi.cast("int (*)(int, unsigned long, ...)", address)
-        prctl(_PR_SET_CHILD_SUBREAPER, ffi.cast("unsigned long", 1))
+    with suppress(OSError):  # a kernel that has none
+        prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def children(pid: int) -> list[int]:

@@ -37,10 +37,7 @@ import_module(module).serve(**job)
 def isolated_command(python: str, module: str, job: Mapping[str, Any]) -> list[str]:
     """Return the command of an interpreter that has neither the user's settings nor site-packages.
 
-    Args:
-        python: The interpreter.
-        module: The name of the module whose `serve` it calls.
-        job: The arguments of `serve`, as JSON knows them.
+    It calls the module's `serve` with a job, as JSON knows it.
     """
     script = os.path.join(os.path.dirname(__file__), "start.py")
     given = {
@@ -53,13 +50,7 @@ def isolated_command(python: str, module: str, job: Mapping[str, Any]) -> list[s
 
 
 def command_like_here(python: str, module: str, job: Mapping[str, Any]) -> list[str]:
-    """Return the command of an interpreter with the user's settings that imports as this one does.
-
-    Args:
-        python: The interpreter.
-        module: The name of the module whose `serve` it calls.
-        job: The arguments of `serve`, as JSON knows them.
-    """
+    """Return the same for an interpreter with the user's settings that imports as this one does."""
     return [python, "-c", _LIKE_HERE, json.dumps([sys.path, module, dict(job)])]
 
 

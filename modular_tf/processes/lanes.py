@@ -39,16 +39,7 @@ class Lane(Generic[Work]):
         return self.work is not None and time.monotonic() > self.deadline
 
     def give(self, work: Work, job: Mapping[str, Any], seconds: float = math.inf) -> None:
-        """Hand a job over.
-
-        Args:
-            work: What to know of it.
-            job: The job, as JSON knows it.
-            seconds: How long the watcher may take.
-
-        Raises:
-            OSError: The watcher is gone.
-        """
+        """Hand a job over."""
         self.work = work
         self.deadline = time.monotonic() + seconds
         self.connection.sendall(json.dumps(job).encode() + b"\n")
@@ -58,8 +49,7 @@ class Lane(Generic[Work]):
 
         Raises:
             EOFError: The watcher is gone.
-            ValueError: What came is no JSON, is nested too deeply, has no end, or came when there
-                was no job.
+            ValueError: What came is no JSON, has no end, or came when there was no job.
         """
         try:
             data = self.connection.recv(_AT_ONCE)
@@ -96,15 +86,7 @@ class Lanes(Generic[Work]):
         return [lane.work for lane in self._lanes if lane.work is not None]
 
     def free(self, most: int, new_watcher: Callable[[], socket.socket]) -> Lane[Work] | None:
-        """Return a lane for one more job, None where all are busy.
-
-        Args:
-            most: How many there may be.
-            new_watcher: Has a watcher forked, and returns the socket to it.
-
-        Raises:
-            OSError: From `new_watcher`.
-        """
+        """Return a lane for one more job, None where all are busy."""
         for lane in self._lanes:
             if lane.work is None:
                 return lane

@@ -36,11 +36,7 @@ class MemoryUse(NamedTuple):
 
 
 def memory_use(pid: int | str) -> MemoryUse:
-    """Return what a process has now; nothing where it has ended.
-
-    Args:
-        pid: Its id, or `self`.
-    """
+    """Return what a process (`self` for this one) has now; nothing where it has ended."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as statm:
             fields = [int(field) * _PAGE for field in statm.read().split()]

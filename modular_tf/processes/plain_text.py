@@ -8,12 +8,7 @@ MOST_OF_LAST_WORDS = 4096
 
 
 def plain(text: str, most: int = MOST_OF_A_CALL) -> str:
-    """Return the beginning of a text, in one line, with a question mark for what is no character.
-
-    Args:
-        text: What somebody wrote who may mean harm.
-        most: How many characters are kept.
-    """
+    """Return the beginning of a text in one line, with `?` for what is no character."""
     if text.isprintable():
         return text[:most]
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text[:most])

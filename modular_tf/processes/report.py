@@ -19,11 +19,7 @@ _STREAMS = {0: "standard input", 1: "standard output", 2: "standard error"}
 
 
 class Report:
-    """Writes the report. Used by one thread.
-
-    Args:
-        descriptor: Where to write it.
-    """
+    """Writes the report. Used by one thread."""
 
     def __init__(self, descriptor: int = REPORT) -> None:
         self._descriptor = descriptor

@@ -12,11 +12,10 @@ from __future__ import annotations
 import errno
 import os
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from modular_tf.native.ffi import ffi
-from modular_tf.native.library import Library
-from modular_tf.native.parent_death import die_with_parent
+from modular_tf.native.c_library import checked, die_with_parent
+from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,11 +62,8 @@ def run_as_first(work: Callable[[], None], tell: Callable[[int], None]) -> NoRet
     """Do some work in the first process with numbers of its own, and end this one at once.
 
     The kernel lets nobody in there end or stop the first process. Its parent is the reaper of this
-    one (`adopt_orphans`), with which it ends. To be called in a process that was forked for this.
-
-    Args:
-        work: What it does.
-        tell: Is given its number as it is here, before this process ends.
+    one (`adopt_orphans`), with which it ends. To be called in a process that was forked for this;
+    `tell` is given the number of the first process, as it is here.
     """
     try:
         rights = _capabilities()
@@ -100,25 +96,20 @@ def _parent_outside() -> int:
 def enter_namespaces() -> None:
     """Have process numbers of their own for children, and mounts for this process.
 
-    Raises:
-        OSError: The kernel forbids it, or this process would lose rights.
+    Raises an OSError where the kernel forbids it, or this process would lose rights.
     """
     rights = _capabilities()
     if not rights >> _CAP_SYS_ADMIN & 1:
         _enter_user_namespace(rights)
-    _unshare(_CLONE_NEWNS | _CLONE_NEWPID)
+    checked("unshare", lib.unshare(_CLONE_NEWNS | _CLONE_NEWPID))
 
 
 def _enter_user_namespace(rights: int) -> None:
-    """Have all rights over namespaces that are made from now on, and numbers as before.
-
-    Raises:
-        OSError: The kernel forbids it, or this process is no ordinary user's.
-    """
+    """Have all rights over namespaces that are made from now on, and numbers as before."""
     user, group = os.geteuid(), os.getegid()
     if rights != 0 or (os.getuid(), os.getgid()) != (user, group):
         raise PermissionError(errno.EPERM, "some rights would be lost")
-    _unshare(_CLONE_NEWUSER)
+    checked("unshare", lib.unshare(_CLONE_NEWUSER))
     for name, text in (
         ("uid_map", b"%d %d 1" % (user, user)),
         ("setgroups", b"deny"),  # without which the next one is refused
@@ -132,7 +123,7 @@ def _give_up_rights() -> None:
     """Have no capability, as outside the user namespace."""
     header = ffi.new("uint32_t[2]", [_CAPABILITY_VERSION_3, 0])
     none = ffi.new("uint32_t[6]")
-    _call("capset", "int (*)(void *, void *)", header, none)
+    checked("capset", lib.capset(header, none))
 
 
 def _as_first(work: Callable[[], None], *, gives_up_rights: bool) -> NoReturn:
@@ -154,40 +145,15 @@ def _as_first(work: Callable[[], None], *, gives_up_rights: bool) -> NoReturn:
 
 
 def show_own_processes() -> None:
-    """Let /proc show the processes of this PID namespace; called by its first process.
-
-    Raises:
-        OSError: The kernel forbids it.
-    """
+    """Let /proc show the processes of this PID namespace; called by its first process."""
     # Nothing that is mounted here shall be seen outside; what is mounted there, shall be here.
-    _mount(b"none", b"/", ffi.NULL, _MS_REC_SLAVE)
-    _mount(b"proc", b"/proc", b"proc", _MS_NOSUID_NODEV_NOEXEC)
-
-
-def _mount(source: bytes, target: bytes, kind: Any, flags: int) -> None:
-    form = "int (*)(char const *, char const *, char const *, unsigned long, void const *)"
-    texts = [ffi.new("char[]", text) for text in (source, target)]
-    shown = ffi.NULL if kind is ffi.NULL else ffi.new("char[]", kind)
-    _call("mount", form, *texts, shown, flags, ffi.NULL)
-
-
-def _unshare(namespaces: int) -> None:
-    _call("unshare", "int (*)(int)", namespaces)
-
-
-def _call(name: str, form: str, *arguments: Any) -> None:
-    libc = Library.find("libc.so.6")
-    address = libc.symbol(name) if libc is not None else None
-    if address is None or ffi.cast(form, address)(*arguments) != 0:
-        raise OSError(ffi.errno, name)
+    checked("mount", lib.mount(b"none", b"/", ffi.NULL, _MS_REC_SLAVE, ffi.NULL))
+    flags = _MS_NOSUID_NODEV_NOEXEC
+    checked("mount", lib.mount(b"proc", b"/proc", b"proc", flags, ffi.NULL))
 
 
 def _proc_is_covered() -> bool:
-    """Return whether something is mounted below /proc, as containers hide devices from drivers.
-
-    Raises:
-        OSError: There is no /proc.
-    """
+    """Return whether something is mounted below /proc, as containers hide devices from drivers."""
     with open("/proc/self/mountinfo", "rb") as mounts:
         points = [line.split()[4] for line in mounts]
     return any(p.startswith(b"/proc/") and p != b"/proc/sys/fs/binfmt_misc" for p in points)

@@ -1,19 +1,32 @@
-"""A child in which a plugin runs, as its watcher sees it."""
+"""A child in which a plugin runs, as its watcher sees it; and the jobs of a watcher."""
 
 from __future__ import annotations
 
+import json
+import os
+import socket
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.native.crash_report import QUESTION
 from modular_tf.processes.backtrace import readable_frames
-from modular_tf.processes.child_pipes import ChildPipes, EntryReader, has_ended, stop_of
-from modular_tf.processes.descendants import end_all, signal_child
+from modular_tf.processes.child_pipes import (
+    AbandonedError,
+    ChildPipes,
+    EntryReader,
+    has_ended,
+    stop_of,
+)
+from modular_tf.processes.descendants import adopt_orphans, children, end_all, signal_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from modular_tf.processes.ending import ChildEnding
+
+    Tell = Callable[[dict[str, Any]], None]
+    """Sends an entry to the application."""
 
 LOOK_EVERY_S = 0.01
 _TIME_TO_ANSWER_S = 2.0  # where it is, or where it crashed
@@ -38,12 +51,9 @@ class WatchedChild:
         listener: A descriptor that becomes readable when nobody waits any more.
         ending: Is filled.
         seconds: The time that it has.
-        most_said: How many bytes of what it writes are kept, the last.
+        most_said: How many bytes of what it writes are stored, the last.
         take_output: Is given what it writes to standard output.
         prompt: As of `ChildPipes`.
-
-    Raises:
-        OSError: No process can be started.
     """
 
     def __init__(
@@ -77,14 +87,7 @@ class WatchedChild:
             self._deadline = time.monotonic() + seconds
 
     def listen(self, seconds: float = LOOK_EVERY_S) -> None:
-        """Wait for a moment, and take what has come.
-
-        Args:
-            seconds: The most to wait.
-
-        Raises:
-            AbandonedError: Nobody waits any more, or what waits has sent something.
-        """
+        """Wait for a moment, and take what has come; raises as `ChildPipes.listen`."""
         self._pipes.listen(seconds)
 
     def read_on(self) -> None:
@@ -126,14 +129,7 @@ class WatchedChild:
             self._hurries = True
 
     def end(self, files: Iterable[str]) -> int:
-        """End it and all that it has started, and complete `ending`.
-
-        Args:
-            files: The plugin's, by which frames are named.
-
-        Returns:
-            The most memory that it had touched at a time, in bytes.
-        """
+        """End it and all that it has started; return the most memory that it touched."""
         ended = end_all(self.pid)
         self._pipes.read_on()
         self._pipes.close()
@@ -155,3 +151,23 @@ class WatchedChild:
             self._take(entry)
         elif self.ending.is_told:
             self._hurry()
+
+
+def watch_over(descriptor: int, work: Callable[[dict[str, Any], Tell, int], None]) -> None:
+    """Do the jobs that arrive on a socket until its other end is closed.
+
+    Each line that arrives is a job, each line that is sent an entry, both JSON objects (`Lane`).
+    This process is the reaper of all that plugins start. `work` is given the job, what sends an
+    entry, and a descriptor that becomes readable when nobody waits any more.
+    """
+    adopt_orphans()
+    with socket.socket(fileno=descriptor) as connection, connection.makefile("rb") as lines:
+
+        def tell(entry: dict[str, Any]) -> None:
+            connection.sendall(json.dumps(entry).encode() + b"\n")
+
+        with suppress(AbandonedError, OSError):  # nobody waits any more
+            for line in lines:
+                work(json.loads(line), tell, connection.fileno())
+                if children(os.getpid()):
+                    return  # one cannot be ended: the next job gets a watcher without it

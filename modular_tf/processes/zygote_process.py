@@ -38,14 +38,6 @@ class ZygoteProcess:
         control: The socket that it says on that it is ready, and that ends with it.
         owner: The process that started it.
         is_secluded: Whether what is tried cannot reach this process; known once it is ready.
-
-    Args:
-        command: Returns its command, given the descriptor of its end of the socket.
-        environment: Its environment.
-
-    Raises:
-        OSError: No process can be started.
-        ValueError: The command cannot be (a path with a zero byte).
     """
 
     def __init__(
@@ -97,11 +89,7 @@ class ZygoteProcess:
         return bool(said)
 
     def new_watcher(self) -> socket.socket:
-        """Have a watcher forked, and return the socket to it.
-
-        Raises:
-            OSError: The process is gone, or there are no descriptors.
-        """
+        """Have a watcher forked, and return the socket to it."""
         return call_without_signal_handlers(self._new_watcher)
 
     def _new_watcher(self) -> socket.socket:
@@ -138,8 +126,7 @@ class ZygoteProcess:
     def _wait(self) -> int | None:
         """Wait for its end, which its socket's end brings; kill it if that takes long.
 
-        Returns:
-            Its status; None where it is not known, or the process does not end.
+        Returns its status; None where it is not known, or the process does not end.
         """
         deadline = time.monotonic() + _PATIENCE_AT_THE_END_S
         end = deadline + _PATIENCE_WITH_THE_KILLED_S
@@ -161,10 +148,8 @@ class ZygoteProcess:
 class Zygotes:
     """The zygote of the moment, started when it is asked for. Used by one thread at a time.
 
-    Args:
-        command: Returns its command, given the interpreter, and those arguments of `serve_zygote`
-            that this process chooses.
-        environment: Returns its environment.
+    Its command is made of the interpreter, and those arguments of `serve_zygote` that this process
+    chooses.
     """
 
     def __init__(
@@ -177,11 +162,7 @@ class Zygotes:
         self._current: ZygoteProcess | None = None
 
     def warm(self) -> ZygoteProcess:
-        """Return the one that there is, or a new one when it is ready.
-
-        Raises:
-            OSError: None can be started; the message says why.
-        """
+        """Return the one that there is, or a new one when it is ready."""
         if self._current is not None and self._current.owner != os.getpid():
             self._current.forget()
             self._current = None

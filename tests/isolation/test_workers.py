@@ -20,7 +20,7 @@ from modular_tf.errors import (
     UnavailableError,
     UnimplementedError,
 )
-from modular_tf.isolation.landlock import landlock_version
+from modular_tf.isolation.rights import landlock_version
 from modular_tf.isolation.told_workers import applications
 from modular_tf.isolation.worker import _described
 from modular_tf.isolation.worker_process import WorkerEnding

@@ -15,11 +15,11 @@ from modular_tf.check.isolation.watched_group import WatchedGroup
 from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Outcome
 from modular_tf.check.staging import import_stages
-from modular_tf.processes.watcher import watch_over
+from modular_tf.processes.watched_child import watch_over
 from modular_tf.processes.zygote import serve_zygote
 
 if TYPE_CHECKING:
-    from modular_tf.processes.watcher import Tell
+    from modular_tf.processes.watched_child import Tell
 
 
 def serve(*, limits: dict[str, Any], scratch: str, **own: Any) -> NoReturn:

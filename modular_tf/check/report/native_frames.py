@@ -14,8 +14,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.check.report.source_lines import SourceLines
+from modular_tf.native.c_library import die_with_parent
 from modular_tf.native.ffi import ffi, lib
-from modular_tf.native.parent_death import die_with_parent
 from modular_tf.processes.child import dump_no_core, lower_limit
 from modular_tf.processes.memory_use import memory_use
 

@@ -23,8 +23,8 @@ from modular_tf.check.sequences.performers import performer_of
 from modular_tf.check.sequences.program import Program
 from modular_tf.check.staging import stage_of
 from modular_tf.errors import ModularTFError
+from modular_tf.native.c_library import die_with_parent
 from modular_tf.native.crash_report import QUESTION, report_crashes
-from modular_tf.native.parent_death import die_with_parent
 from modular_tf.processes.backtrace import readable_frames
 from modular_tf.processes.child_pipes import EntryReader
 from modular_tf.processes.ending import ChildEnding

@@ -398,7 +398,9 @@ class Watch:
                 time.sleep(pause_s)
             else:
                 break
-        for change in followed if self._on_change is not None else ():
+        if self._on_change is None:
+            return
+        for change in followed:
             try:
                 self._on_change(change)
             except Exception as error:  # noqa: BLE001  (the application's own function)
