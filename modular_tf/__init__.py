@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
     from modular_tf.headers import include_directory
-    from modular_tf.isolation.worker_records import WorkerRecord
+    from modular_tf.isolation.worker import WorkerRecord
     from modular_tf.kernel.op import Op
     from modular_tf.kernel.op_definition import ArgDefinition, AttrDefinition, OpDefinition
     from modular_tf.kernel.registration import KernelRegistration
@@ -133,7 +133,7 @@ _ORIGINS = {
     "Variable": "modular_tf.kernel.variable",
     "Violation": "modular_tf.rules",
     "Watch": "modular_tf.service.reload.watching",
-    "WorkerRecord": "modular_tf.isolation.worker_records",
+    "WorkerRecord": "modular_tf.isolation.worker",
     "WritableFile": "modular_tf.filesystem.files",
     "configure_logging": "modular_tf.service.log_output",
     "default_service": "modular_tf.service.default",

@@ -1,4 +1,4 @@
-"""The commands that list what there is: plugins, schemes, places, worker processes, headers."""
+"""The commands that list what there is: plugins, schemes, places, headers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from modular_tf.service.report import PluginRecord
     from modular_tf.service.why import Explanation
 
-_MIB = 1 << 20
 _RULE_ID = re.compile(r"(FS|KN|LD|SE)-\d+", re.IGNORECASE)
 
 
@@ -336,40 +335,7 @@ def _plain(value: Any) -> Any:
     return [_plain(entry) for entry in value] if isinstance(value, tuple | list) else value
 
 
-# -- worker processes, headers --------------------------------------------------------------------
-
-
-@command()
-def workers(_: GlobalOptions, printer: Printer) -> Exit:
-    """List the worker processes of plugins in the running applications of this user."""
-    from modular_tf.isolation.told_workers import applications  # noqa: PLC0415  (the native core)
-
-    found = applications()
-    if printer.json:
-        printer.json_object(
-            applications=[
-                {**one._asdict(), "workers": [worker._asdict() for worker in one.workers]}
-                for one in found
-            ]
-        )
-    else:
-        records = [
-            {**worker._asdict(), "application": f"{one.pid} {one.program}".strip()}
-            for one in found
-            for worker in one.workers
-        ]
-        printer.show(
-            "workers",
-            records,
-            (
-                *("application", "plugin", "instance", ("pid", lambda w: w["pid"] or "")),
-                ("memory", lambda w: f"{w['memory_bytes'] / _MIB:.1f} MiB" if w["pid"] else ""),
-                *("calls", "in flight", "restarts", "last fault"),
-            ),
-        )
-    if not found:
-        report_error("no application of this user has a plugin in a worker process (`isolation`)")
-    return Exit.DONE if found else Exit.NOTHING
+# -- headers --------------------------------------------------------------------------------------
 
 
 @command(calls_plugins=False)

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
-    from modular_tf.isolation.job import Job
-    from modular_tf.isolation.set_options import SetOptions
+    from modular_tf.isolation.job import Job, SetOptions
 
 
 def run(job: Job, control: int, ends: Sequence[int], parent: int) -> NoReturn:

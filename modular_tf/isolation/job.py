@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.layouts import (
     FILESYSTEM_OPS,
@@ -11,10 +11,10 @@ from modular_tf.abi.layouts import (
     WRITABLE_FILE_OPS,
     filesystem_ops_layout,
 )
+from modular_tf.filesystem.configuration import Option
 from modular_tf.first_contact.finding import Finding
 from modular_tf.first_contact.task import Task
 from modular_tf.isolation.rights import ALL
-from modular_tf.isolation.set_options import SetOptions
 from modular_tf.loading.filesystem_tables import MAX_SCHEMES, Table
 from modular_tf.processes.checked_values import (
     fields_of,
@@ -25,6 +25,10 @@ from modular_tf.processes.checked_values import (
     typed,
 )
 
+if TYPE_CHECKING:
+    from modular_tf.filesystem.configuration import OptionValue
+    from modular_tf.filesystem.filesystem import Filesystem
+
 _LAYOUTS = {
     layout.name: layout
     for layout in (RANDOM_ACCESS_FILE_OPS, WRITABLE_FILE_OPS, READ_ONLY_MEMORY_REGION_OPS)
@@ -32,6 +36,64 @@ _LAYOUTS = {
 _OFFER = frozenset({"finding", "schemes", "stores", "guarded", "limits"})
 _TABLE = frozenset({"kind", "size", "slots"})
 _MOST_SLOTS, _LARGEST_TABLE = 64, 1 << 16
+
+
+class SetOptions(NamedTuple):
+    """One call that set options.
+
+    Attributes:
+        filesystem: The number of the worker's filesystem.
+        options: What was set.
+        is_single: Whether it was set by `set_filesystem_configuration_option`.
+    """
+
+    filesystem: int
+    options: tuple[Option, ...]
+    is_single: bool
+
+    def replaces(self, earlier: SetOptions) -> bool:
+        """Return whether nothing is left of an earlier call when this one is made."""
+        names = {option.name for option in self.options}
+        return self.filesystem == earlier.filesystem and names.issuperset(
+            option.name for option in earlier.options
+        )
+
+    def set_on(self, filesystem: Filesystem) -> None:
+        """Make the call again."""
+        if self.is_single:
+            filesystem.set_filesystem_configuration_option(self.options[0])
+        else:
+            filesystem.set_filesystem_configuration(self.options)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON knows it."""
+        options = [
+            [
+                option.name,
+                list(map(_as_json, option.values)),
+                option.description,
+                bool(option.per_file),
+            ]
+            for option in self.options
+        ]
+        return {**self._asdict(), "options": options}
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> SetOptions:
+        """Make it from what `as_dict` gave, in a process that trusts the one that did."""
+        options = tuple(
+            Option(name, tuple(map(_from_json, values)), description, per_file)
+            for name, values, description, per_file in value["options"]
+        )
+        return cls(value["filesystem"], options, value["is_single"])
+
+
+def _as_json(value: OptionValue) -> int | float | str:
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _from_json(value: int | float | str) -> OptionValue:  # noqa: PYI041  (both occur)
+    return bytes.fromhex(value) if isinstance(value, str) else value
 
 
 class Job(NamedTuple):

@@ -8,30 +8,31 @@ from collections import deque
 from contextlib import suppress
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakValueDictionary
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import ModularTFError, UnavailableError
 from modular_tf.events import EventLog
+from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+from modular_tf.isolation.job import SetOptions
 from modular_tf.isolation.rights import why_refused
-from modular_tf.isolation.set_options import SetOptions
-from modular_tf.isolation.told_workers import tell_others
 from modular_tf.isolation.worker_process import WorkerProcess
-from modular_tf.isolation.worker_records import record_of
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.interrupted_calls import is_interrupted, keep_interrupt
 from modular_tf.native.plugin_names import named
+from modular_tf.processes.descendants import children
+from modular_tf.processes.memory_use import memory_use
+from modular_tf.processes.plain_text import MOST_OF_A_MESSAGE, plain
 from modular_tf.redaction import redacted
 from modular_tf.rules.worker import WORKER_STARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from modular_tf.filesystem.configuration import Option
     from modular_tf.isolation.job import Job, WorkerOffer
     from modular_tf.isolation.worker_process import WorkerEnding
-    from modular_tf.isolation.worker_records import WorkerRecord
 
 _log = EventLog("isolation")
 _MOST_FRAMES_SHOWN = 8
@@ -115,7 +116,6 @@ class Worker:
             raise self._unstarted(f"no process can be started: {error}") from error
         try:
             offer = self._offer_of(process)
-            tell_others(worker_records)
             self._offer = first or offer
             self.limits = offer.limits
             with self._lock:
@@ -252,11 +252,7 @@ class Worker:
     def begin_rest(self, calls: int) -> Callable[[], object] | None:
         """Let the process end, which is idle; the next call starts another.
 
-        Args:
-            calls: How many calls had been made when it was found to be idle.
-
-        Returns:
-            A function that waits for its end. None, and it goes on, where it is used again.
+        Returns what waits for its end; None, and it goes on, where calls were made since.
         """
         with self._lock:  # so that a call which starts another one sees that this one has no fault
             if not lib.mtf_worker_rest(self.handle, calls):
@@ -291,10 +287,62 @@ def _end_left(process: WorkerProcess, seconds: float) -> None:
     process.wait_for_end(seconds)
 
 
-def worker_records() -> list[WorkerRecord]:
-    """Return what the workers of this process do now. [any thread]"""
-    found = (reference() for reference in _workers.valuerefs())
-    return [record_of(worker) for worker in found if worker is not None and worker.is_used]
+class WorkerRecord(NamedTuple):
+    """A worker as it is at one moment.
+
+    Attributes:
+        plugin: The name of its plugin.
+        instance: The instance that it serves; "" for the plugin itself.
+        pid: The number of its process, as the application sees it; 0 for none now.
+        memory_bytes: What the process has touched, without files.
+        calls: How many calls were made of it.
+        in_flight: How many of them are under way.
+        restarts: How many of its processes ended while they were used.
+        last_fault: How the last of these ended; "" for none.
+        limits: What it is restricted to.
+    """
+
+    plugin: str
+    instance: str
+    pid: int
+    memory_bytes: int
+    calls: int
+    in_flight: int
+    restarts: int
+    last_fault: str
+    limits: tuple[str, ...]
+
+
+def worker_of(filesystem: object) -> Worker | None:
+    """Return the worker of a filesystem, None for one without."""
+    place = filesystem.tables.place if isinstance(filesystem, PluginFilesystem) else None
+    return None if place is None else cast("Worker", place.worker)
+
+
+def workers_of(filesystems: Iterable[object]) -> list[WorkerRecord]:
+    """Return what the workers of some filesystems do now, in order of their plugins."""
+    workers = filter(None, map(worker_of, filesystems))
+    used = {id(worker): worker for worker in workers if worker.is_used}
+    return sorted(map(_record_of, used.values()), key=lambda found: (found.plugin, found.instance))
+
+
+def _record_of(worker: Worker) -> WorkerRecord:
+    calls, in_flight = worker.calls()
+    # The first child of its watcher, which adopts what the plugin starts. Both numbers are as this
+    # process sees them.
+    watcher = worker.watcher
+    pid = next(iter(children(watcher)), 0) if watcher else 0
+    return WorkerRecord(
+        worker.plugin,
+        worker.instance,
+        pid,
+        memory_use(pid).touched if pid else 0,
+        calls,
+        in_flight,
+        worker.restarts,
+        plain(redacted(worker.last_fault), MOST_OF_A_MESSAGE),
+        worker.limits,
+    )
 
 
 def _missing(first: WorkerOffer, offer: WorkerOffer) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import socket
+import struct
 import time
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +14,6 @@ from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.concurrency.threads import call_without_signal_handlers
 from modular_tf.isolation.job import WorkerOffer
 from modular_tf.isolation.watcher import ASK, ENDED, OFFER, READY
-from modular_tf.isolation.worker_records import expect_credentials, sender_of_next
 from modular_tf.native.preloading import SIGNAL_STACKS, preload
 from modular_tf.processes.backtrace import MOST_FRAMES
 from modular_tf.processes.checked_values import list_of, typed
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _ZYGOTE = "modular_tf.isolation.zygote"
 _TIME_TO_BEGIN_S = 30.0
+_CREDENTIALS = struct.Struct("=3i")  # process, user, group
 
 
 def _command(python: str, own: dict[str, Any]) -> list[str]:
@@ -76,12 +77,6 @@ class WorkerProcess:
     Attributes:
         offer: What it has loaded; None until `wait_for_offer` has returned.
         pid: The number of its watcher, as this process sees it; 0 where nobody can say.
-
-    Args:
-        job: What it loads.
-
-    Raises:
-        OSError: No process can be started.
     """
 
     def __init__(self, job: Job) -> None:
@@ -96,9 +91,10 @@ class WorkerProcess:
         self._let_go = weakref.finalize(self, _close, self._lane.connection, self._control)
         self._let_go.atexit = False
         try:
-            expect_credentials(self._lane.connection)
+            # So that the kernel names the sender of what comes next.
+            self._lane.connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
             self._lane.give(job.task.plugin, job.as_dict())
-            self.pid = sender_of_next(self._lane.connection, _TIME_TO_BEGIN_S)
+            self.pid = _sender_of_next(self._lane.connection)
             self._wait_for(READY, time.monotonic() + _TIME_TO_BEGIN_S)
             call_without_signal_handlers(self._send_control)
         except BaseException:
@@ -211,6 +207,21 @@ def _taken(control: list[int]) -> int | None:
     descriptor = control[0] if control else None
     del control[:]
     return descriptor
+
+
+def _sender_of_next(connection: socket.socket) -> int:
+    """Return the process that sends what comes next, which stays to be read; 0 for nobody."""
+    connection.settimeout(_TIME_TO_BEGIN_S)
+    try:
+        size = socket.CMSG_SPACE(_CREDENTIALS.size)
+        _, ancillary, _, _ = connection.recvmsg(1, size, socket.MSG_PEEK)
+    except OSError:
+        return 0
+    finally:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
+    kinds = (socket.SOL_SOCKET, socket.SCM_CREDENTIALS)
+    found = (data for level, kind, data in ancillary if (level, kind) == kinds)
+    return next((_CREDENTIALS.unpack(data)[0] for data in found), 0)
 
 
 def _new_watcher() -> socket.socket:

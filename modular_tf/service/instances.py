@@ -350,7 +350,7 @@ def _make_room_again(instances: Callable[[], Instances | None], name: str) -> No
 
 
 def _worker(filesystem: PluginFilesystem) -> Worker:
-    from modular_tf.service.workers import worker_of  # noqa: PLC0415  (the native core)
+    from modular_tf.isolation.worker import worker_of  # noqa: PLC0415  (the native core)
 
     worker = worker_of(filesystem)
     assert worker is not None  # noqa: S101  (an instance has one)

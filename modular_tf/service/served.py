@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from modular_tf.device.registered_platform import RegisteredPlatform
     from modular_tf.device.registry import DeviceRegistry
     from modular_tf.filesystem.filesystem import Filesystem
-    from modular_tf.isolation.worker_records import WorkerRecord
+    from modular_tf.isolation.worker import WorkerRecord
     from modular_tf.kernel.op import Op
     from modular_tf.kernel.op_definition import OpDefinition
     from modular_tf.kernel.registration import KernelRegistration
@@ -244,7 +244,7 @@ class Served:
 
         Those of plugins in workers that nobody has used yet are not started.
         """
-        from modular_tf.service.workers import workers_of  # noqa: PLC0415  (the native core)
+        from modular_tf.isolation.worker import workers_of  # noqa: PLC0415  (the native core)
 
         return workers_of([*self._registries.schemes.serving.values(), *self._instances])
 

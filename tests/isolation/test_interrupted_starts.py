@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import gc
 import time
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.isolation import told_workers
-from modular_tf.isolation.told_workers import applications
+from modular_tf.isolation.worker import worker_of
 from modular_tf.isolation.worker_process import WorkerProcess
 from modular_tf.service.service import PluginService
-from modular_tf.service.workers import worker_of
 from tests.fixtures.interrupts import Interrupt, interrupt, points
-
-if TYPE_CHECKING:
-    import socket
 
 _STRIDE = 7  # of the points: each takes a process
 
@@ -94,17 +87,3 @@ def test_an_interrupt_at_any_point_of_the_end_of_an_unused_worker_leaves_no_sock
     del made, worker
     service.close()
     _wait_until_only(before)
-
-
-def test_a_worker_starts_where_no_socket_is_left_to_tell_others(service, monkeypatch):
-    def none_left(*_: object) -> socket.socket:
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    monkeypatch.setattr(told_workers, "_teller", told_workers._Teller())
-    monkeypatch.setattr(told_workers.socket, "socket", none_left)
-    told_workers.tell_others(list)
-    monkeypatch.undo()
-
-    one = service.instance("ram", name="one", environment={})
-    assert one.get_children("ram://") == []
-    assert [w.instance for told in applications() for w in told.workers if w.instance == "one"]

@@ -22,7 +22,7 @@ from modular_tf.errors import (
     UnavailableError,
 )
 from modular_tf.filesystem.configuration import Option, Transaction
-from modular_tf.isolation.set_options import SetOptions
+from modular_tf.isolation.job import SetOptions
 from modular_tf.native.ffi import ffi
 from modular_tf.service.configuration import Config
 from modular_tf.service.service import PluginService

@@ -1,4 +1,4 @@
-"""What is told of workers, in the process and to others; and instances of bundled plugins."""
+"""What a service reports of its workers; and instances of bundled plugins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.cli import main
 from modular_tf.errors import (
     AlreadyExistsError,
     ClosedError,
@@ -21,10 +20,8 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.isolation.rights import landlock_version
-from modular_tf.isolation.told_workers import applications
 from modular_tf.isolation.worker import _described
 from modular_tf.isolation.worker_process import WorkerEnding
-from modular_tf.isolation.worker_records import WorkerRecord
 from modular_tf.redaction import HIDDEN, hide, redacted, show_again
 from modular_tf.service.configuration import Config
 from modular_tf.service.service import PluginService
@@ -47,10 +44,6 @@ def in_process():
         yield made
 
 
-def ours():
-    return [found for found in applications() if found.pid == os.getpid()]
-
-
 def test_a_worker_is_told_with_its_number_as_it_is_seen_here(service):
     filesystem = service.filesystem("ram")
     filesystem.path_exists("ram://x")
@@ -70,43 +63,10 @@ def test_a_worker_is_told_with_its_number_as_it_is_seen_here(service):
     assert "SIGKILL" in after.last_fault
 
 
-def test_other_processes_are_told(service, run_python):
-    service.filesystem("ram").path_exists("ram://x")
-    code = """
-    from modular_tf.isolation.told_workers import applications
-    for application in applications():
-        for worker in application.workers:
-            print(application.pid, worker.plugin, worker.pid, worker.calls)
-    """
-    told = run_python(code).stdout.splitlines()
-    record = next(found for found in service.workers() if found.plugin == _RAM)
-    assert f"{os.getpid()} {_RAM} {record.pid} {record.calls}" in told
-
-
-def test_the_command_lists_them(service, capfd, monkeypatch):
-    monkeypatch.delenv("MODULAR_TF_ISOLATION", raising=False)
-    service.filesystem("ram").path_exists("ram://x")
-    assert main.run(["workers", "--json"]) == 0
-    told = json.loads(capfd.readouterr().out)
-    (application,) = [one for one in told["applications"] if one["pid"] == os.getpid()]
-    assert _RAM in [worker["plugin"] for worker in application["workers"]]
-    assert main.run(["workers"]) == 0
-    rows = [row for row in capfd.readouterr().out.splitlines() if row.startswith(f"{os.getpid()} ")]
-    assert any(_RAM in row for row in rows)
-
-
-def test_nothing_is_told_once_the_service_is_closed(service):
-    service.filesystem("ram").path_exists("ram://x")
-    assert ours()
-    service.close()
-    assert ours() == []
-
-
-def test_a_forked_child_does_not_tell_of_its_parents_processes(run_python):
+def test_a_forked_child_reports_no_process_of_its_parent(run_python):
     child = run_python(
         """
         import os
-        from modular_tf.isolation.told_workers import applications
         from modular_tf.service.service import PluginService
         with PluginService(isolation="process") as service:
             service.load()
@@ -116,35 +76,10 @@ def test_a_forked_child_does_not_tell_of_its_parents_processes(run_python):
                 print({found.pid for found in service.workers()}, flush=True)
                 os._exit(0)
             os.waitpid(pid, 0)
-            print(len([told for told in applications() if told.pid == os.getpid()]))
         """
     )
 
-    assert child.stdout.splitlines() == ["{0}", "1"]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"pid": -1},
-        {"pid": True},
-        {"calls": 1.0},
-        {"plugin": 3},
-        {"limits": ["x"] * 99},
-        {"more": 1},
-    ],
-)
-def test_what_another_process_tells_is_checked(change):
-    record = WorkerRecord("p", "", 1, 2, 3, 4, 5, "", ())
-    told = {**record._asdict(), "limits": []}
-    assert WorkerRecord.from_dict(told) == record
-    with pytest.raises(ValueError, match="expected"):
-        WorkerRecord.from_dict({**told, **change})
-
-
-def test_texts_of_another_process_obey_no_terminal():
-    record = WorkerRecord("p", "", 1, 2, 3, 4, 5, "\x1b[2J", ())
-    assert "\x1b" not in WorkerRecord.from_dict({**record._asdict(), "limits": []}).last_fault
+    assert child.stdout == "{0}\n"
 
 
 # -- instances ------------------------------------------------------------------------------------

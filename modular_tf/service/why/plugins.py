@@ -113,7 +113,7 @@ def _serves(subject: str, service: PluginService, record: PluginRecord) -> Itera
 def _isolation(subject: str, service: PluginService, entry: PluginEntry) -> Iterator[Fact]:
     """Yield what keeps a plugin from harm that runs, or is to run, in a worker process."""
     from modular_tf.isolation.rights import rights_here  # noqa: PLC0415  (few plugins have one)
-    from modular_tf.service.workers import worker_of  # noqa: PLC0415  (likewise)
+    from modular_tf.isolation.worker import worker_of  # noqa: PLC0415  (likewise)
 
     workers = list(filter(None, map(worker_of, entry.filesystems.values())))
     lacking = {name: why for name, why in rights_here().items() if why}
