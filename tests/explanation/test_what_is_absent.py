@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from modular_tf.loading.known_packages import canonical_scheme, known_packages
 from modular_tf.service.configuration import Config
-from modular_tf.service.why.visible_hardware import Hardware, hardware_of
 
 
 def distribution(site, name, *libraries):
@@ -167,40 +166,6 @@ def test_a_package_that_is_not_installed(make_service, why):
     assert "modular-tf fetch tensorflow-io" in answer.text
     kernels = why(make_service(), "intel_extension_for_tensorflow_lib")
     assert "is not installed; it brings kernels for processors" in kernels.text
-
-
-@pytest.mark.parametrize("device_type", ["GPU", "XPU", "HPU", "NPU"])
-def test_hardware_that_is_visible_or_not(make_service, why, device_type, monkeypatch, tmp_path):
-    hidden = why(make_service(), device_type)
-    shown_by = Hardware.shown_by
-    monkeypatch.setattr(Hardware, "shown_by", lambda kind: shown_by(kind, str(tmp_path)))
-    unseen = why(make_service(), device_type)
-    kind = next(hardware_of(device_type))
-    shown = tmp_path / kind.path.lstrip("/").replace("*", "0").replace("[0-9]", "")
-    shown.parent.mkdir(parents=True)
-    shown.write_text(f"{kind.says}\n")
-    seen = why(make_service(), f"{device_type}:0")
-
-    assert hidden.of("hardware")
-    (text,) = unseen.of("hardware")
-    assert text.startswith(f"this process sees no hardware that plugins call {device_type} (not ")
-    assert seen.of("hardware") == [
-        f"{kind.what} is visible ({shown}), but no plugin for it was found"
-    ]
-
-
-def test_a_file_that_says_something_else_shows_no_hardware(tmp_path):
-    kind = next(hardware_of("XPU"))
-    shown = tmp_path / "sys/class/drm/renderD128/device/vendor"
-    shown.parent.mkdir(parents=True)
-    shown.write_text("0x1002\n")
-
-    assert kind.shown_by(str(tmp_path)) is None
-    shown.write_text("0x8086\n")
-    assert kind.shown_by(str(tmp_path)) == str(shown)
-    shown.unlink()
-    shown.mkdir()
-    assert kind.shown_by(str(tmp_path)) is None
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -5,14 +5,10 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from modular_tf.device.names import parse_device_name
-from modular_tf.errors import InvalidArgumentError
 from modular_tf.loading.known_packages import canonical_scheme, known_packages, package_for
 from modular_tf.service.why.answer import ABSENT, Fact
-from modular_tf.service.why.distributions import plugins_of_distribution
-from modular_tf.service.why.operations import may_be_op
-from modular_tf.service.why.plugins import outcome, serves
-from modular_tf.service.why.visible_hardware import hardware_of
+from modular_tf.service.why.names import may_be_op
+from modular_tf.service.why.plugins import outcome, plugins_of_distribution, serves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,20 +21,18 @@ _MOST_IDLE = 5
 _LEAST_ALIKE = 0.75  # GPU and CPU are 0.67, and mean different things
 
 
-def about_absence(service: PluginService, name: str, scheme: str) -> Iterator[Fact]:
+def about_absence(service: PluginService, scheme: str) -> Iterator[Fact]:
     """Yield facts about a name that is unknown: similar names, packages, unused places.
 
     Args:
         service: Where it is missing.
-        name: The name.
-        scheme: The scheme of a URI, the name itself if it is none.
+        scheme: The name, or the scheme of a URI.
     """
     subject = f"name {scheme}"
     kinds = "no plugin, file, scheme, device type, distribution or operation"
     text = f"nothing is named {scheme!r}: {kinds}" if scheme else "no plugin serves local paths"
     yield Fact(subject, ABSENT, text)
     yield from _scheme(service, subject, scheme)
-    yield from _device_type(subject, _type_in(name))
     yield from _near(service, subject, scheme)
     yield from _while_searching(service, subject)
 
@@ -73,27 +67,6 @@ def _package(
         yield outcome(subject, "package", record)
 
 
-def _type_in(name: str) -> str:
-    """Return the device type of a name in capitals, as all types of known hardware are."""
-    try:
-        return parse_device_name(name).device_type.upper()
-    except InvalidArgumentError:
-        return name.upper()
-
-
-def _device_type(subject: str, device_type: str) -> Iterator[Fact]:
-    kinds = list(hardware_of(device_type))
-    shown = [(kind, path) for kind in kinds if (path := kind.shown_by()) is not None]
-    for kind, path in shown:
-        text = f"{kind.what} is visible ({path}), but no plugin for it was found"
-        yield Fact(subject, "hardware", text, None, kind.install)
-    if kinds and not shown:
-        what = ", ".join(kind.what for kind in kinds)
-        text = f"this process sees no hardware that plugins call {device_type} (not {what})"
-        remedy = "In a container, hand its device files in."
-        yield Fact(subject, "hardware", text, None, remedy)
-
-
 def _near(service: PluginService, subject: str, name: str) -> Iterator[Fact]:
     """Yield similar names; those that differ by case only come first."""
     known = _known_names(service, name)
@@ -119,12 +92,8 @@ def _known_names(service: PluginService, name: str) -> dict[str, str]:
     statuses = service.device_registry.factories()
     types = (status.registration.factory.device_type for status in statuses)
     known |= dict.fromkeys(types, "device type")
-    return dict.fromkeys(_ops(service, name), "operation") | known
-
-
-def _ops(service: PluginService, name: str) -> tuple[str, ...]:
-    """Return the names of operations, if a name may be one that was misspelt."""
-    return service.kernel_registry.op_names() if may_be_op(name) else ()
+    ops = service.kernel_registry.op_names() if may_be_op(name) else ()
+    return dict.fromkeys(ops, "operation") | known
 
 
 def _while_searching(service: PluginService, subject: str) -> Iterator[Fact]:

@@ -28,7 +28,7 @@ class Fact:
         stage: `state` for what there is and `absent` for what is not, once for each subject and
             before its other facts; a stage of a plugin's way (`Violation.stage`) for what was
             decided there; `source`, `twin`, `serves`, `contest`, `quarantine`, `warning`, `holds`,
-            `package`, `hardware`, `isolation`, `suggestion`, `problem` and `searched` for what
+            `package`, `isolation`, `suggestion`, `problem` and `searched` for what
             these say; `if not`, `remedy` and `judged by` of a rule; `next` for what to do.
         text: The fact, one sentence without a full stop.
         rule: Id of the rule that decided, None where no single one did.

@@ -1,24 +1,33 @@
-"""Facts about one plugin: its state, its origin, what decided, what to do next."""
+"""Facts about plugins, those that compete, and the distributions that bring them."""
 
 from __future__ import annotations
 
 import os
+import re
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from modular_tf.device.deferred import DeferredFactory
+from modular_tf.device.ranking import FactoryState
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.naming import file_stem
+from modular_tf.discovery.sources.distributions import OWN_DISTRIBUTION
+from modular_tf.discovery.sources.installed import installed_distributions, unpacked_wheel
 from modular_tf.discovery.sources.named_paths import PLUGIN_PATH_VARIABLE
+from modular_tf.errors import ModularTFError
+from modular_tf.loading.known_packages import known_packages
 from modular_tf.processes.signal_names import signal_name
 from modular_tf.service.report import State
-from modular_tf.service.why.answer import STATE, Fact
-from modular_tf.service.why.conflicts import count_of, factories_of, is_deferred, refused_scheme
+from modular_tf.service.why.answer import ABSENT, STATE, Fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.device.ranking import FactoryStatus
     from modular_tf.discovery.candidate import Candidate
+    from modular_tf.discovery.sources.installed import InstalledDistribution
+    from modular_tf.rules import Violation
     from modular_tf.service.plugin import Plugin
     from modular_tf.service.plugin_entry import PluginEntry
     from modular_tf.service.report import PluginRecord
@@ -141,7 +150,7 @@ def _served_type(
     own = next((status for status in statuses if status.registration.plugin == plugin), None)
     if own is not None and count_of(own) == 0:
         return Fact(subject, "problem", f"it serves no device: it has none of type {device_type}")
-    uncounted = own is not None and is_deferred(own)
+    uncounted = own is not None and isinstance(own.registration.factory, DeferredFactory)
     later = ", whose devices are counted when one is first wanted" if uncounted else ""
     return Fact(subject, "serves", f"device type {device_type}{later}")
 
@@ -201,3 +210,82 @@ def _next(subject: str, record: PluginRecord, entry: PluginEntry | None) -> Iter
         yield Fact(subject, "next", text)
     elif record.state is State.LOADED and entry is not None and entry.library is None:
         yield Fact(subject, "next", "its library is mapped at the first use of what it serves")
+
+
+# -- plugins that compete --------------------------------------------------------------------------
+
+
+def refused_scheme(
+    service: PluginService, scheme: str, owner: str | None
+) -> Iterator[tuple[PluginRecord, Violation]]:
+    """Yield the plugins besides its owner that did not get a scheme, and why."""
+    for record in service.plugins():
+        for reason in record.reasons:
+            if record.name != owner and reason.scheme == scheme:
+                yield record, reason
+
+
+def count_of(status: FactoryStatus) -> int | None:
+    """Return how many devices a factory has; None where it is not loaded, or cannot tell."""
+    with suppress(ModularTFError):
+        return status.registration.factory.device_count()
+    return None
+
+
+def factories_of(service: PluginService, device_type: str) -> list[FactoryStatus]:
+    """Return the factories of a device type, the one that serves first."""
+    statuses = [
+        status
+        for status in service.device_registry.factories()
+        if status.registration.factory.device_type == device_type
+    ]
+    return sorted(statuses, key=lambda status: status.state is not FactoryState.SERVING)
+
+
+# -- distributions ---------------------------------------------------------------------------------
+
+
+def about_distribution(service: PluginService, name: str) -> Iterator[Fact]:
+    """Yield facts about the distribution with a name, in any spelling."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        return
+    wanted = re.sub(r"[-_.]+", "-", name).lower()
+    subject = f"distribution {wanted}"
+    installed = _installed(service, wanted)
+    if installed is not None:
+        text = f"{subject} is installed: {installed.label}, {installed.location}"
+        yield Fact(subject, STATE, text)
+        brought = plugins_of_distribution(service, wanted)
+        for record in brought:
+            yield outcome(subject, "holds", record)
+        if not brought:
+            text = "it brings no plugin: its RECORD lists no library with an init symbol"
+            yield Fact(subject, "holds", text)
+        return
+    for package in known_packages():
+        if package.name == wanted:
+            text = f"{subject} is not installed; it brings {package.brings}"
+            yield Fact(subject, ABSENT, text, None, package.install)
+
+
+def _installed(service: PluginService, wanted: str) -> InstalledDistribution | None:
+    paths = service.search_paths().python_path
+    for found in installed_distributions(paths):
+        if found.name == wanted:
+            return found
+    unpacked = (unpacked_wheel(it.path or "") for it in plugins_of_distribution(service, wanted))
+    return next((found for found in unpacked if found is not None), None)
+
+
+def plugins_of_distribution(service: PluginService, distribution: str) -> list[PluginRecord]:
+    """Return the plugins that an installed distribution brings, by its normalised name."""
+    return [
+        record
+        for record in service.plugins()
+        if record.path
+        and _distribution_of(service.entry(record.name).plugin.candidate) == distribution
+    ]
+
+
+def _distribution_of(candidate: Candidate) -> str | None:
+    return OWN_DISTRIBUTION if candidate.source is Source.BUNDLED else candidate.distribution
