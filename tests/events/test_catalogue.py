@@ -97,7 +97,7 @@ CALLS = list(_calls())
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.where)
 def test_what_is_logged_is_in_the_catalogue(call):
-    assert call.name in KNOWN, f"{call.name} is missing from modular_tf/events/catalogue.py"
+    assert call.name in KNOWN, f"{call.name} is missing from modular_tf/events/catalogue.toml"
     event = KNOWN[call.name]
 
     assert call.keys == frozenset(event.keys)
