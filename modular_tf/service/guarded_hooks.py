@@ -33,10 +33,7 @@ _VETO = "modular_tf_veto"
 class _Guard(NamedTuple):
     """Makes of the answers and exceptions of one implementation's hook function what may go on.
 
-    Attributes:
-        hook: The hook's name.
-        implementation: The implementation's name for users.
-        note: Keeps what failed with which error, and returns the sentence about it.
+    `note` stores what failed with which error, and returns the sentence about it.
     """
 
     hook: str
@@ -113,14 +110,7 @@ def empty_manager() -> pluggy.PluginManager:
 def guarded(implementation: object, name: str, note: Note) -> object:
     """Return an object with the hook functions of another, none of which raises.
 
-    Args:
-        implementation: The other one, an instance, class or module.
-        name: Its name for users.
-        note: Keeps what failed with which error, and returns the sentence about it. [any thread]
-
-    Raises:
-        Exception: A function is not that of a known hook, or takes what the hook does not give;
-            or what the implementation's attributes raise.
+    A function that is not that of a known hook, or takes what the hook does not give, is an error.
     """
     manager = empty_manager()
     manager.register(implementation)
@@ -139,32 +129,17 @@ class _GuardedImplementation:
 
 def _marked(found: pluggy.HookImpl, guard: _Guard) -> Callable[..., Any]:
     """Return a guarded function with the mark of the function that it guards."""
-    function: Callable[..., Any] = found.function
     if found.hookwrapper:
-        function = _without_result_object(function)
-    is_wrapper = found.wrapper or found.hookwrapper
+        raise TypeError(f"{guard.hook}: hookwrapper=True is not supported; use wrapper=True")
     mark = hookspecs.hookimpl(
         specname=guard.hook,
         tryfirst=found.tryfirst,
         trylast=found.trylast,
         optionalhook=found.optionalhook,
-        wrapper=is_wrapper,
+        wrapper=found.wrapper,
     )
-    return mark(guard.wrapper(function) if is_wrapper else guard.function(function))
-
-
-def _without_result_object(function: Callable[..., Any]) -> Callable[..., Wrapper]:
-    """Return a wrapper of the present kind for one that changes a `pluggy.Result`."""
-
-    @wraps(function)
-    def call(*arguments: Any, **named: Any) -> Wrapper:
-        steps = function(*arguments, **named)
-        _begin(steps)
-        outcome: pluggy.Result[Any] = pluggy.Result((yield), None)
-        _end(steps, outcome)
-        return outcome.get_result()
-
-    return call
+    function: Callable[..., Any] = found.function
+    return mark(guard.wrapper(function) if found.wrapper else guard.function(function))
 
 
 def _begin(steps: Wrapper) -> None:

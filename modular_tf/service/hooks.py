@@ -75,11 +75,7 @@ class Hooks:
         self._of_thread = _Asking()
 
     def find(self, installation: Installation) -> None:
-        """Find the implementations, given and installed, unless that was done before.
-
-        Args:
-            installation: The distributions that may bring some.
-        """
+        """Find the implementations, given and installed, unless that was done before."""
         if self._is_found:
             return
         named = [(_name_of(given), given) for given in self._given]
@@ -164,8 +160,7 @@ class Hooks:
     def veto(self, probe_of: Callable[[], Probe]) -> str | None:
         """Return why a hook forbids a plugin; a hook that fails forbids it, to be safe.
 
-        Args:
-            probe_of: Gives its probe, which is made only where somebody may want it.
+        The probe is made only where somebody may want it, as the record of `outcome`.
         """
         self._find()
         if not self._may_call("modular_tf_veto"):
@@ -185,11 +180,7 @@ class Hooks:
             yield from factories
 
     def outcome(self, record_of: Callable[[], PluginRecord]) -> None:
-        """Report to the hooks what became of a plugin.
-
-        Args:
-            record_of: Gives its record, which is made only where somebody may want it.
-        """
+        """Report to the hooks what became of a plugin."""
         if self._may_call("modular_tf_outcome"):
             deliver(partial(self._call, "modular_tf_outcome", record=record_of()))
 
@@ -238,11 +229,7 @@ class Hooks:
 
 
 def installed_hooks(python_path: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield name and value of each hook that installed packages bring; none is imported.
-
-    Args:
-        python_path: Where they are installed.
-    """
+    """Yield name and value of each hook that installed packages bring; none is imported."""
     installation = Installation(python_path)
     for distribution in installation.distributions:
         try:

@@ -113,12 +113,15 @@ def test_a_wrapper_may_allow_what_another_package_vetoes(refusal_by):
     assert refusal_by(veto("no"), hooks(VETO, overrule, wrapper=True)) is None
 
 
-def test_a_wrapper_of_the_former_kind_replaces_answers_too(refusal_by):
+def test_a_wrapper_of_the_former_kind_is_left_out_and_named(make_service):
     def explain(candidate):
         outcome = yield
         outcome.force_result(f"{candidate.name}: {outcome.get_result()}")
 
-    assert refusal_by(veto("no"), hooks(VETO, explain, hookwrapper=True)) == "a: no"
+    service = make_service(hooks=[hooks(VETO, explain, name="Former", hookwrapper=True)])
+    (failure,) = service.load().hook_failures
+    assert failure.message.startswith("adding Former failed: ")
+    assert "use wrapper=True" in failure.message
 
 
 def test_a_wrapper_is_closed_where_an_interrupt_ends_the_call(plugin_file, make_service):
@@ -175,16 +178,10 @@ def _returns_nonsense():
 BROKEN = [_fails_at_once, _fails_at_the_end, _never_yields, _yields_twice, _returns_nonsense]
 
 
-@pytest.mark.parametrize("kind", ["wrapper", "hookwrapper"])
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda function: function.__name__)
-def test_a_broken_wrapper_is_named_and_the_answers_of_others_remain(broken, kind, make_service):
-    if broken is _returns_nonsense and kind == "hookwrapper":
-
-        def broken():
-            (yield).force_result([5])
-
+def test_a_broken_wrapper_is_named_and_the_answers_of_others_remain(broken, make_service):
     good = hooks("modular_tf_filesystems", lambda: {"good": MemoryStore()})
-    bad = hooks("modular_tf_filesystems", broken, name="Broken", **{kind: True})
+    bad = hooks("modular_tf_filesystems", broken, name="Broken", wrapper=True)
     service = make_service(hooks=[bad, good])
     (failure,) = service.load().hook_failures
 
@@ -193,17 +190,15 @@ def test_a_broken_wrapper_is_named_and_the_answers_of_others_remain(broken, kind
     assert failure.message.startswith("modular_tf_filesystems of Broken failed: ")
 
 
-@pytest.mark.parametrize("kind", ["wrapper", "hookwrapper"])
-def test_what_a_wrapper_takes_from_the_answers_before_it_fails_stays(kind, make_service):
+def test_what_a_wrapper_takes_from_the_answers_before_it_fails_stays(make_service):
     def empties():
-        given = yield
-        answers = given if kind == "wrapper" else given.get_result()
+        answers = yield
         answers[0].clear()
         answers.clear()
         raise RuntimeError("broken hook")
 
     good = hooks("modular_tf_filesystems", lambda: {"good": MemoryStore()})
-    bad = hooks("modular_tf_filesystems", empties, name="Broken", **{kind: True})
+    bad = hooks("modular_tf_filesystems", empties, name="Broken", wrapper=True)
     service = make_service(hooks=[bad, good])
     service.load()
 
