@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.errors import AbortedError, ClosedError, ResourceExhaustedError
-from modular_tf.service.reload.retired_library import RetiredLibrary
+from modular_tf.service.reload.renewal import RetiredLibrary
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import Interrupt, interrupt, points
 

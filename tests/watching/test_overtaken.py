@@ -142,7 +142,7 @@ def replace(put, scheme):
 # ---- Interrupts ----------------------------------------------------------------------------------
 
 STEPS = [
-    "modular_tf.service.reload.followed_files:discover",
+    "modular_tf.service.reload.renewal:discover",
     "modular_tf.service.plugins:scan",
     "modular_tf.service.plugins:KnownPlugins.meet",
     "modular_tf.service.plugins:KnownPlugins.replace",
@@ -155,11 +155,11 @@ STEPS = [
     "modular_tf.service.deferred_library:DeferredLibrary.open_now",
     "modular_tf.service.reload.replacement:StagedRegistrations.give_up_taken",
     "modular_tf.service.reload.replacement:StagedRegistrations.take_over",
-    "modular_tf.service.reload.retired_library:RetiredLibrary.of",
+    "modular_tf.service.reload.renewal:RetiredLibrary.of",
     "modular_tf.service.deferred_library:DeferredLibrary.forget",
     "modular_tf.filesystem.registry:SchemeRegistration.enter",
     "modular_tf.filesystem.registry:SchemeRegistration.undo",
-    "modular_tf.service.reload.retired_library:RetiredLibrary.close",
+    "modular_tf.service.reload.renewal:RetiredLibrary.close",
 ]
 
 

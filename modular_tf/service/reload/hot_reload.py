@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from modular_tf.service.lifetime import ServiceLock
     from modular_tf.service.pipeline import PluginPipeline
     from modular_tf.service.plugins import PluginSearch
-    from modular_tf.service.reload.followed_files import Scope
-    from modular_tf.service.reload.renewal import Prepared, Renewal
+    from modular_tf.service.reload.renewal import Prepared, Renewal, Scope
     from modular_tf.service.reload.watching import Change, Watch
     from modular_tf.service.report import PluginChange
 
@@ -32,14 +31,6 @@ class HotReload:
     It takes the service's lock itself, and lets go of it while hooks are asked and plugins are
     tried. What does the work is imported and made at the first of it: most processes follow
     nothing.
-
-    Args:
-        lock: The service's.
-        config: What the user decided.
-        search: Where the service searches for plugins, and those that it knows.
-        pipeline: Loads those that are new or renewed.
-        hooks: Who is told what became of a change.
-        load_all: Loads all plugins, where nothing was searched before.
     """
 
     def __init__(
@@ -63,17 +54,13 @@ class HotReload:
 
     def refresh(self, paths: Iterable[str] | None) -> list[PluginChange]:
         """See `PluginService.refresh`."""
-        from modular_tf.service.reload.followed_files import Scope  # noqa: PLC0415  (as in _renewal)
+        from modular_tf.service.reload.renewal import Scope  # noqa: PLC0415  (as in _renewal)
 
         return self._renew(Scope(None if paths is None else map(os.path.abspath, paths)))
 
     def follow(self, changes: Sequence[Change]) -> list[PluginChange]:
-        """Take note of what a watch has seen.
-
-        Raises:
-            ClosedError: The service is closed, or was before all was done.
-        """
-        from modular_tf.service.reload.followed_files import Scope  # noqa: PLC0415  (likewise)
+        """Follow what a watch has reported."""
+        from modular_tf.service.reload.renewal import Scope  # noqa: PLC0415  (likewise)
 
         whole = {change.path: change.identity for change in changes}
         return self._renew(Scope(whole, whole))
@@ -143,7 +130,7 @@ class HotReload:
         self._search.run_once()
         with self._lock:
             self._lock.check_open()
-            known = self._renewal.files.known_files()
+            known = self._renewal.known_files()
             watch = Watch(
                 self._watched_places,
                 known,
@@ -165,7 +152,7 @@ class HotReload:
     def _watched_places(self) -> list[str]:
         with self._lock:
             self._renewal.finish_drained()
-            return self._renewal.files.places()
+            return self._renewal.places()
 
     @property
     def draining(self) -> int:
@@ -175,11 +162,7 @@ class HotReload:
     # -- the end ----------------------------------------------------------------------------------
 
     def stop_watching(self, timeout_s: float | None) -> None:
-        """End the watches; not for the service's lock, which their last change may wait for.
-
-        Args:
-            timeout_s: How long to wait for each one's last change; None for as long as it takes.
-        """
+        """End the watches; not for the service's lock, which their last change may wait for."""
         for watch in list(self._watches):
             watch.close(timeout_s)
 

@@ -9,40 +9,130 @@ mapped once.
 
 from __future__ import annotations
 
+import os
+import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.file_identity import FileIdentity
+from modular_tf.discovery.search import discover
+from modular_tf.discovery.sources.installed import unpacked_folder
+from modular_tf.errors import ModularTFError
 from modular_tf.events import EventLog
 from modular_tf.rules import Violation
 from modular_tf.rules.mapping import REPLACEMENT_ACCEPTED
 from modular_tf.service.plugin import Plugin
 from modular_tf.service.plugin_entry import PluginEntry, log_step
-from modular_tf.service.reload.followed_files import FollowedFiles
+from modular_tf.service.registrations import close_served
 from modular_tf.service.reload.replacement import StagedRegistrations
-from modular_tf.service.reload.retired_library import RetiredLibrary
 from modular_tf.service.report import ChangeKind, PluginChange, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from modular_tf.device.device import Device
+    from modular_tf.device.platform import DevicePlatform
+    from modular_tf.discovery.candidate import Candidate
+    from modular_tf.discovery.search import FoundCandidates
     from modular_tf.discovery.sources.search_paths import SearchPaths
-    from modular_tf.errors import ModularTFError
+    from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.service.lifetime import ServiceLock
     from modular_tf.service.plugin_entry import Attempt
     from modular_tf.service.plugins import KnownPlugins
     from modular_tf.service.registrations import Registrations
-    from modular_tf.service.reload.followed_files import Replaced, Scope
+    from modular_tf.service.reload.watching import Snapshot
 
 _log = EventLog("plugin")
+_NOT_WATCHED = frozenset((Source.BUNDLED, Source.DISTRIBUTION))
+
+
+class Scope:
+    """The files that a renewal is about.
+
+    Args:
+        paths: Their paths; None for all files.
+        whole: Of those that were found whole, the identity that they had then. A file that has
+            another one by now may be on its way again, and has its turn later.
+    """
+
+    def __init__(
+        self,
+        paths: Iterable[str] | None = None,
+        whole: Mapping[str, FileIdentity | None] | None = None,
+    ) -> None:
+        self._paths = None if paths is None else frozenset(paths)
+        self._whole = whole or {}
+        self.has_wheels = self._paths is None or any(map(unpacked_folder, self._paths))
+
+    def __contains__(self, path: str) -> bool:
+        return self._paths is None or path in self._paths
+
+    @property
+    def waits(self) -> bool:
+        """Whether a file that is not whole is reported once more when it is."""
+        return bool(self._whole)
+
+    def has(self, path: str, identity: FileIdentity | None) -> bool:
+        """Return whether a file counts that is as it is now."""
+        return path in self and self._whole.get(path, identity) == identity
+
+
+class RetiredLibrary:
+    """A library that was replaced, or whose file is gone, with the plugin's name and path.
+
+    A filesystem lives as long as somebody has it or a file of it open, and is cleaned up with the
+    last of them. A platform is closed when `is_drained` is found true. Used under the
+    service's lock.
+    """
+
+    def __init__(
+        self,
+        plugin: str,
+        path: str,
+        filesystems: Iterable[PluginFilesystem],
+        platform: DevicePlatform | None,
+        lent: Iterable[Device],
+    ) -> None:
+        self.plugin = plugin
+        self.path = path
+        self._filesystems = weakref.WeakSet(filesystems)
+        self._platform = platform
+        self._lent = weakref.WeakSet(lent)
+
+    @classmethod
+    def of(cls, plugin: Plugin, registrations: Registrations) -> RetiredLibrary:
+        """Make it of what a plugin has registered, before that is given back."""
+        return cls(
+            plugin.name,
+            plugin.path,
+            registrations.opened_filesystems,
+            registrations.loaded_platform,
+            registrations.lent_devices,
+        )
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether nobody holds a filesystem, a file, a device or anything of a device."""
+        if self._filesystems or self._lent:
+            return False
+        return self._platform is None or self._platform.is_idle
+
+    def after_fork_in_child(self) -> None:
+        """Make what the parent had usable in a forked child, or give it up."""
+        for filesystem in list(self._filesystems):
+            with suppress(ModularTFError):
+                filesystem.after_fork_in_child()
+
+    def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
+        """Close what is left, also under those who hold it; add what went wrong to `failures`."""
+        close_served(list(self._filesystems), self._platform, failures, at_exit=at_exit)
 
 
 class _Replacement(NamedTuple):
-    """A plugin, what shall take its place, and what of it serves until then.
+    """A plugin, what shall take its place, and what that has registered for the swap.
 
-    Attributes:
-        old: The plugin.
-        new: What was made of the file that lies in the place of its own.
-        staged: What the new library has registered for the swap; None where nothing serves.
+    Nothing is staged where the plugin serves nothing.
     """
 
     old: PluginEntry
@@ -63,12 +153,11 @@ class Prepared(NamedTuple):
     """A renewal whose plugins have not been loaded yet.
 
     Attributes:
-        scope: What was looked at.
+        scope: The files that were read.
         removed: What was done already.
         retried: Shadowed plugins, which may get what nobody serves any more.
         replacements: The plugins that are to be renewed.
         added: The new ones, and those that an interrupt left unfinished.
-        attempt: Is over when somebody else may begin with them.
     """
 
     scope: Scope
@@ -76,7 +165,6 @@ class Prepared(NamedTuple):
     retried: list[PluginEntry]
     replacements: list[_Replacement]
     added: list[PluginEntry]
-    attempt: Attempt
 
     @property
     def entries(self) -> list[PluginEntry]:
@@ -96,62 +184,194 @@ class Renewal:
     """Brings the plugins of one service up to date.
 
     It works in two steps, between which the plugins are tried without the service's lock. So the
-    second looks again at all that the first has seen: what was overtaken is dropped. All but
+    second compares again all that the first has found: what was overtaken is dropped. All but
     `prepare` is used under the lock.
-
-    Attributes:
-        files: Those of the plugins.
-
-    Args:
-        known: The plugins.
-        lock: The service's.
     """
 
     def __init__(self, known: KnownPlugins, lock: ServiceLock) -> None:
         self._known = known
         self._lock = lock
-        self.files = FollowedFiles(known)
         self._draining: list[RetiredLibrary] = []
         self._unfinished: list[_Swap] = []
+        # The entry that was made last to take the place of a plugin.
+        self._replacement_of: weakref.WeakKeyDictionary[PluginEntry, PluginEntry] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    # -- the files --------------------------------------------------------------------------------
+
+    def places(self) -> list[str]:
+        """Return the files and directories that plugins come from, but for installed packages.
+
+        Of those only the libraries that are known; and nothing of what comes with this package.
+        """
+        searched = self._known.found.searched if self._known.found is not None else ()
+        places = dict.fromkeys(
+            place.path
+            for place in searched
+            if place.source not in _NOT_WATCHED and place.ignored is None
+        )
+        plugins = [entry.plugin for entry in self._known]
+        paths = [plugin.path for plugin in plugins if not plugin.is_bundled]
+        return [*places, *(path for path in paths if os.path.dirname(path) not in places)]
+
+    def known_files(self) -> Snapshot:
+        """Return the files of plugins as they were when they were last read."""
+        plugins = [entry.plugin for entry in self._known]
+        return {p.path: p.identity for p in plugins if p.identity is not None and not p.is_bundled}
+
+    def _search(self, places: SearchPaths, scope: Scope) -> FoundCandidates:
+        """Search what may have files of the scope: installed packages cost most of the time.
+
+        A library of an unpacked wheel may be the twin of an installed one.
+        """
+        installed = [e for e in self._known if e.plugin.candidate.source is Source.DISTRIBUTION]
+        if scope.has_wheels or any(entry.plugin.path in scope for entry in installed):
+            self._known.found = discover(places, recall=self._known.cache.installed_plugins)
+            return self._known.found
+        return discover(places._replace(sources=places.sources - {Source.DISTRIBUTION}))
+
+    def _gone(self, found: FoundCandidates, scope: Scope) -> list[PluginEntry]:
+        """Return plugins whose file is gone, or leads to the file of another one now."""
+        paths = {candidate.path for candidate in found.candidates}
+        twins = {twin.path for candidate in found.candidates for twin in candidate.twins} - paths
+        return [
+            entry
+            for entry in self._known
+            if not entry.plugin.is_bundled
+            and (path := entry.plugin.path) in scope
+            and ((path in twins and not entry.plugin.is_there) or not os.path.lexists(path))
+        ]
+
+    def _compare(
+        self, found: FoundCandidates, scope: Scope, gone: Sequence[PluginEntry]
+    ) -> tuple[list[tuple[PluginEntry, Candidate]], list[Candidate]]:
+        """Return the plugins whose file is another one, and the files that are nobody's yet."""
+        by_path: dict[str, PluginEntry] = {}
+        for entry in self._known:
+            other = by_path.setdefault(entry.plugin.path, entry)
+            # A search may have met a replaced file as a new one.
+            if other is not entry and entry.plugin.state is State.FOUND:
+                self._known.forget(entry)
+        plugins = [entry.plugin for entry in self._known]
+        identities = {p.candidate.identity for p in plugins if p.is_there}
+        replaced: list[tuple[PluginEntry, Candidate]] = []
+        new: list[Candidate] = []
+        for candidate in found.candidates:
+            old = by_path.get(candidate.path)
+            identity = FileIdentity.at(candidate.path)
+            if not scope.has(candidate.path, identity):
+                continue
+            if old is None:
+                if candidate.identity not in identities:
+                    new.append(candidate)
+            elif not (old.plugin.is_bundled or self._is_dealt_with(old, identity)):
+                replaced.append((old, candidate))
+        # The files of plugins whose own path leads to another file now.
+        left = {e.plugin.candidate.identity for e in (*gone, *(entry for entry, _ in replaced))}
+        paths = {plugin.path for plugin in plugins} | {candidate.path for candidate in new}
+        new += [c for c in found.candidates if c.identity in left and c.path not in paths]
+        return replaced, new
+
+    def _is_dealt_with(self, entry: PluginEntry, identity: FileIdentity | None) -> bool:
+        """Return whether a plugin has this file, or a replacement with it is being processed."""
+        new = self._replacement_of.get(entry)
+        is_coming = new is not None and new.is_under_way and new.plugin.identity == identity
+        return is_coming or identity == entry.plugin.identity
+
+    # -- the first step ---------------------------------------------------------------------------
 
     def prepare(self, places: SearchPaths, scope: Scope, attempt: Attempt) -> Prepared:
-        """Look at some files, or at all, and drop the plugins that have none any more.
+        """Read the files of a scope, and drop the plugins that have none any more.
 
-        It takes the service's lock itself, and lets go of it while it reads files.
-
-        Args:
-            places: Where plugins come from.
-            scope: The files to look at. Others are left as they are.
-            attempt: Is over when somebody else may begin with what is prepared.
+        It takes the service's lock itself, and lets go of it while it reads files. The attempt is
+        over when somebody else may begin with what is prepared.
 
         Raises:
             ClosedError: The service is closed.
         """
         self._known.retry_postponed()
-        found = self.files.search(places, scope)
+        found = self._search(places, scope)
         with self._lock:
             self._lock.check_open()
             self._finish_swaps()
-            gone = list(self.files.gone(found, scope))
+            gone = self._gone(found, scope)
             removed = [self._remove(entry) for entry in gone]
             shadowed = self._shadowed()
-            replaced, new = self.files.compare(found, scope)
-            others = [*gone, *(pair.entry for pair in replaced)]
-            new += self.files.orphaned(found, others, new)
+            replaced, new = self._compare(found, scope, gone)
         scanned_again = self._known.scanned([entry.plugin.candidate for entry in shadowed])
-        scanned_replaced = self._known.scanned([pair.candidate for pair in replaced])
+        scanned_replaced = self._known.scanned([candidate for _, candidate in replaced])
         scanned_new = self._known.scanned(new)
         with self._lock:
             self._lock.check_open()
             retried = self._retried(shadowed, scanned_again, attempt)
-            replacements = self._replacements(replaced, scanned_replaced, scope)
-            left = [entry for entry in self._left(scope) if entry not in (*others, *retried)]
+            replacements = [
+                made
+                for (old, _), plugin in zip(replaced, scanned_replaced, strict=True)
+                if (made := self._replacement(old, plugin, scope)) is not None
+            ]
+            others = {*gone, *retried, *(entry for entry, _ in replaced)}
+            left = [entry for entry in self._left(scope) if entry not in others]
             met = self._known.meet(scanned_new, attempt)
             added = [entry for entry in (*left, *met) if self._is_whole(entry, scope)]
-            prepared = Prepared(scope, removed, retried, replacements, added, attempt)
+            prepared = Prepared(scope, removed, retried, replacements, added)
             for entry in prepared.entries:
                 entry.begin(attempt)
         return prepared
+
+    def _remove(self, entry: PluginEntry) -> PluginChange:
+        plugin = entry.plugin
+        if entry.serving is not None:
+            self._draining.append(RetiredLibrary.of(plugin, entry.serving.registrations))
+            entry.serving.forget()
+            self.finish_drained()
+        self._known.forget(entry)
+        plugin.log.info("plugin.removed")
+        return _change(ChangeKind.REMOVED, plugin)
+
+    def _shadowed(self) -> list[PluginEntry]:
+        """Return shadowed plugins that may get what nobody serves any more."""
+        return [
+            entry
+            for entry in self._known
+            if entry.serving is not None and _could_serve(entry.plugin, entry.serving.registrations)
+        ]
+
+    def _retried(
+        self, shadowed: Sequence[PluginEntry], scanned: Sequence[Plugin], attempt: Attempt
+    ) -> list[PluginEntry]:
+        """Start again with shadowed plugins, but for those that another thread has dealt with."""
+        retried = []
+        for old, plugin in zip(shadowed, scanned, strict=True):
+            if old.serving is None or not self._known.has(old):
+                continue
+            log_step(None, plugin)
+            new = old.anew(plugin, attempt)
+            self._known.replace(old, new)
+            old.serving.forget()
+            retried.append(new)
+        return retried
+
+    def _replacement(self, old: PluginEntry, plugin: Plugin, scope: Scope) -> _Replacement | None:
+        """Make what shall take the place of a plugin.
+
+        None is returned where its bytes are the same, and where another thread has dealt with it
+        while files were read.
+        """
+        if not (scope.has(plugin.path, plugin.identity) and self._known.has(old)):
+            return None
+        if self._is_dealt_with(old, plugin.identity):
+            return None
+        log_step(None, plugin)
+        if _serves_same_bytes(old, plugin):
+            old.change(_moved, plugin)
+            return None
+        staged = None
+        if old.plugin.state is State.LOADED and old.serving is not None:
+            staged = StagedRegistrations(old.serving.registrations)
+        new = PluginEntry(plugin._replace(name=old.plugin.name, sealed=True), staged)
+        self._replacement_of[old] = new
+        return _Replacement(old, new, staged)
 
     def _left(self, scope: Scope) -> list[PluginEntry]:
         """Return plugins that were wanted and that an interrupt left unfinished."""
@@ -164,18 +384,26 @@ class Renewal:
             and not entry.is_under_way
         ]
 
+    def _is_whole(self, entry: PluginEntry, scope: Scope) -> bool:
+        """Return whether what was judged is what had been found whole; forget it otherwise."""
+        plugin = entry.plugin
+        if plugin.path not in scope or scope.has(plugin.path, plugin.identity):
+            return True
+        self._known.forget(entry)
+        return False
+
+    # -- the second step --------------------------------------------------------------------------
+
     def finish(
         self, prepared: Prepared, register: Callable[[list[PluginEntry]], None]
     ) -> tuple[list[PluginChange], list[str]]:
-        """Let what was prepared take its place.
+        """Register what was prepared, and let it take its place.
 
-        Args:
-            prepared: As above. What another thread has dealt with in the meantime, and what has
-                another file by now, is left.
-            register: Registers plugins.
+        What another thread has dealt with in the meantime, and what has another file by now, is
+        left.
 
         Returns:
-            The changes, and the paths that have to be looked at again.
+            The changes, and the paths that have to be read again.
         """
         standing = {pair.new: pair.old for pair in prepared.replacements}
         current = {
@@ -192,69 +420,19 @@ class Renewal:
         try:
             register(list(current))
             changes += [self._replace(*pair) for pair in prepared.replacements]
-        except BaseException:  # an interrupt
-            self._close_replacements(prepared)
+        except BaseException:  # an interrupt: what was opened for the others is closed
+            taking_place = [swap.new for swap in self._unfinished]
+            for _, new, _ in prepared.replacements:
+                if new not in taking_place and not self._known.has(new):
+                    new.close([], at_exit=False)
             raise
-        changes += [self._added(entry) for entry in prepared.added if not entry.plugin.is_postponed]
+        for entry in prepared.added:
+            if not entry.plugin.is_postponed:
+                entry.plugin.log.info("plugin.appeared")
+                changes.append(_change(ChangeKind.APPEARED, entry.plugin))
         # A watch reports the others when they are whole.
         again = [] if prepared.scope.waits else [entry.plugin.path for entry in overtaken]
         return changes, [*again, *(entry.plugin.path for entry in self._shadowed())]
-
-    def _close_replacements(self, prepared: Prepared) -> None:
-        """Close what was opened for replacements that were interrupted before the swap."""
-        taking_place = [swap.new for swap in self._unfinished]
-        for _, new, _ in prepared.replacements:
-            if new not in taking_place and not self._known.has(new):
-                new.close([], at_exit=False)
-
-    # -- following --------------------------------------------------------------------------------
-
-    def _added(self, entry: PluginEntry) -> PluginChange:
-        entry.plugin.log.info("plugin.appeared")
-        return _change(ChangeKind.APPEARED, entry.plugin)
-
-    def _remove(self, entry: PluginEntry) -> PluginChange:
-        plugin = entry.plugin
-        if entry.serving is not None:
-            self._draining.append(RetiredLibrary.of(plugin, entry.serving.registrations))
-            entry.serving.forget()
-            self.finish_drained()
-        self._known.forget(entry)
-        plugin.log.info("plugin.removed")
-        return _change(ChangeKind.REMOVED, plugin)
-
-    def _is_whole(self, entry: PluginEntry, scope: Scope) -> bool:
-        """Return whether what was judged is what had been found whole; forget it otherwise."""
-        plugin = entry.plugin
-        if plugin.path not in scope or scope.has(plugin.path, plugin.identity):
-            return True
-        self._known.forget(entry)
-        return False
-
-    def _replacements(
-        self, replaced: Sequence[Replaced], scanned: Sequence[Plugin], scope: Scope
-    ) -> list[_Replacement]:
-        """Make what shall take the place of plugins, but of those whose bytes are the same.
-
-        Plugins that another thread has dealt with while files were read are left.
-        """
-        made = []
-        for (old, _), plugin in zip(replaced, scanned, strict=True):
-            if not (scope.has(plugin.path, plugin.identity) and self._known.has(old)):
-                continue
-            if self.files.is_dealt_with(old, plugin.identity):
-                continue
-            log_step(None, plugin)
-            if _serves_same_bytes(old, plugin):
-                old.change(_moved, plugin)
-                continue
-            staged = None
-            if old.plugin.state is State.LOADED and old.serving is not None:
-                staged = StagedRegistrations(old.serving.registrations)
-            new = PluginEntry(plugin._replace(name=old.plugin.name, sealed=True), staged)
-            self.files.expect(old, new)
-            made.append(_Replacement(old, new, staged))
-        return made
 
     def _replace(
         self, old: PluginEntry, new: PluginEntry, staged: StagedRegistrations | None
@@ -299,29 +477,6 @@ class Renewal:
         old.change(Plugin.kept, kept)
         plugin.log.warning("plugin.kept", reason=why)
         return _change(ChangeKind.REPLACED, old.plugin, kept)
-
-    def _shadowed(self) -> list[PluginEntry]:
-        """Return shadowed plugins that may get what nobody serves any more."""
-        return [
-            entry
-            for entry in self._known
-            if entry.serving is not None and _could_serve(entry.plugin, entry.serving.registrations)
-        ]
-
-    def _retried(
-        self, shadowed: Sequence[PluginEntry], scanned: Sequence[Plugin], attempt: Attempt
-    ) -> list[PluginEntry]:
-        """Start again with shadowed plugins, but for those that another thread has dealt with."""
-        retried = []
-        for old, plugin in zip(shadowed, scanned, strict=True):
-            if old.serving is None or not self._known.has(old):
-                continue
-            log_step(None, plugin)
-            new = old.anew(plugin, attempt)
-            self._known.replace(old, new)
-            old.serving.forget()
-            retried.append(new)
-        return retried
 
     # -- the end of old libraries -----------------------------------------------------------------
 

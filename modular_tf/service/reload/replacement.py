@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 class StagedRegistrations(Registrations):
-    """What a new library brings, which serves nobody before it takes the place of another one.
-
-    Args:
-        old: What the library that is replaced has registered.
-    """
+    """What a new library brings, which serves nobody before it takes the place of another one."""
 
     def __init__(self, old: Registrations) -> None:
         super().__init__(old.plugin, old.config, old.registries, old.reserved)
@@ -43,11 +39,7 @@ class StagedRegistrations(Registrations):
             super().enter_scheme(place)
 
     def enter_platform(self, place: Registration) -> None:
-        """Check that the platform can take the place of the old one; that waits for the swap.
-
-        Raises:
-            AlreadyExistsError: Its name is taken by a third one (rule SE-050).
-        """
+        """Check that the platform can take the place of the old one (SE-050) at the swap."""
         if self._old is None:
             super().enter_platform(place)
         else:
@@ -63,11 +55,7 @@ class StagedRegistrations(Registrations):
     # -- the swap ---------------------------------------------------------------------------------
 
     def give_up_taken(self) -> list[Violation]:
-        """Give up, and close, what somebody else has got since this was loaded.
-
-        Returns:
-            What it was, and who has it.
-        """
+        """Give up, and close, what others have got since this was loaded; return who has it."""
         if self._old is None:
             return []
         return [*self._give_up_schemes(), *self._give_up_platform()]
