@@ -39,8 +39,7 @@ _mine = _OfThread()
 def deliver(call: Callable[[], object]) -> None:
     """Call users' code now, or at the end of this thread's outermost `delivers_at_end`.
 
-    Args:
-        call: Calls it. What it raises ends the delivery; the rest comes with the next one.
+    What it raises ends the delivery; the rest comes with the next one.
     """
     _mine.calls.append(call)
     if not _mine.waits:

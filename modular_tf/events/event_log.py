@@ -96,14 +96,7 @@ class EventLog:
     def write(
         self, level: int, event: str, values: Mapping[str, object], *, created: float | None = None
     ) -> None:
-        """Log an event.
-
-        Args:
-            level: As in `logging`.
-            event: Its name.
-            values: Its keys and values.
-            created: When it happened, in seconds since 1970, if not now.
-        """
+        """Log an event; `created` is in seconds since 1970, by default now."""
         if self.is_enabled_for(level):
             values = _without_secrets(values)
             told = Event(event=event, **self._bound, **values)

@@ -102,9 +102,6 @@ def follow_environment(environment: Mapping[str, str] | None = None) -> None:
 
     What cannot be understood counts as "pretty", and is the first event there: who sets the
     variable wants to see something. A process with rights that its user lacks ignores the variable.
-
-    Args:
-        environment: Instead of `os.environ`.
     """
     said = (os.environ if environment is None else environment).get(VARIABLE)
     if not said or _decided or is_privileged():

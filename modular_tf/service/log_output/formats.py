@@ -23,9 +23,6 @@ class PrettyLines(logging.Formatter):
 
     Values are quoted: what a plugin logs may hold escape sequences, which no terminal must obey.
     What is None is left out.
-
-    Args:
-        colours: Whether to use them.
     """
 
     def __init__(self, *, colours: bool) -> None:
