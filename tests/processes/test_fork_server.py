@@ -7,7 +7,7 @@ import signal
 
 SERVING = """
     import errno, os, signal, socket, sys
-    from modular_tf.processes import descendants, fork_server
+    from modular_tf.processes import descendants, zygote
 
     ours, theirs = socket.socketpair()
     parent, kill = os.getpid(), os.kill
@@ -33,7 +33,7 @@ SERVING = """
         descendants._PATIENCE_WITH_THE_KILLED_S = 0.1
         os.kill = refuse
         watch = lambda descriptor: os.write(descriptor, b"watches")
-        fork_server.ForkServer(theirs.fileno(), watch).serve(parent)
+        zygote.ForkServer(theirs.fileno(), watch).serve(parent)
     theirs.close()
     ours.settimeout(60)
     assert ours.recv(1) == b"r"
@@ -56,7 +56,7 @@ def test_an_orphan_of_another_user_does_not_end_it(run_python):
 
 WITHOUT_PROCESSES = """
     import errno, os, socket
-    from modular_tf.processes import fork_server
+    from modular_tf.processes import zygote
 
     ours, theirs = socket.socketpair()
     parent, fork = os.getpid(), os.fork
@@ -76,7 +76,7 @@ WITHOUT_PROCESSES = """
     if server == 0:
         ours.close()
         os.fork = fork_but_once
-        fork_server.ForkServer(theirs.fileno(), watch).serve(parent)
+        zygote.ForkServer(theirs.fileno(), watch).serve(parent)
     theirs.close()
     ours.settimeout(60)
     assert ours.recv(1) == b"r"
