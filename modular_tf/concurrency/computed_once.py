@@ -17,11 +17,7 @@ _Value = TypeVar("_Value")
 
 
 class computed_once(Generic[_Value]):  # noqa: N801  (used as a decorator)
-    """Decorates a method without arguments; two threads at once may both call it.
-
-    Args:
-        compute: The method.
-    """
+    """Decorates a method without arguments; two threads at once may both call it."""
 
     def __init__(self, compute: Callable[[Any], _Value]) -> None:
         self._compute = compute

@@ -7,9 +7,9 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.concurrency.threads import start_thread
@@ -29,13 +29,7 @@ _LOOK_S = 1.0  # between two looks whether anybody is left to wait for
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[_Item, _Result]):
-    """What came of the call for one item.
-
-    Attributes:
-        item: The item.
-        result: What the function returned; None after an error.
-        error: What it raised; None after a result.
-    """
+    """What came of the call for one item: a result, or an error."""
 
     item: _Item
     result: _Result | None
@@ -71,34 +65,34 @@ class Crew:
     def __init__(self, at_once: int, while_waiting: Callable[[], object] | None = None) -> None:
         self._at_once = at_once
         self._while_waiting = while_waiting
-        self._stop = _Stop()
-        self._work: _Work[Any, Any] | None = None
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether nothing more is begun. [any thread]"""
-        return self._stop.is_asked
+        # Not empty once the crew was stopped. Its work refers to these lists, not to the crew: they
+        # would keep each other, and the memory that the calls fill, until the collector comes.
+        self._stops: list[bool] = []
+        self._began: list[threading.Thread] = []
 
     @property
     def is_working(self) -> bool:
         """Whether calls are still under way, also after the crew was stopped."""
-        return self._work is not None and self._work.is_under_way
+        return any(thread.is_alive() for thread in self._began)
 
     def wait(self) -> None:
         """Wait until no call is under way, however long that takes, when `run` was left.
 
         For calls that use memory of others. What is raised meanwhile is raised at the end.
         """
-        if self._work is not None:
-            self._work.wait()
+        raised: BaseException | None = None
+        for thread in list(self._began):
+            while thread.is_alive():
+                try:
+                    thread.join()
+                except BaseException as error:  # noqa: BLE001  (raised below)
+                    raised = error
+        if raised is not None:
+            raise raised
 
     def check(self) -> None:
-        """Return unless the crew was stopped. [any thread]
-
-        Raises:
-            CancelledError: The crew was stopped.
-        """
-        if self._stop.is_asked:
+        """Raise CancelledError if the crew was stopped. [any thread]"""
+        if self._stops:
             raise CancelledError("the rest was given up")
 
     def run(
@@ -126,14 +120,14 @@ class Crew:
         Raises:
             CancelledError: The crew was stopped; its calls may be under way still.
             FailedPreconditionError: The process was forked meanwhile, and this is the child.
-            ResourceExhaustedError: There was no memory to keep what a call returned.
+            ResourceExhaustedError: There was no memory for what a call returned.
         """
         self.check()
         feed = iter(items)
         is_aside = self._while_waiting is not None
         first = list(islice(feed, 2)) if self._at_once > 1 and not is_aside else []
-        work = _Work(function, _chained(first, feed), self._stop, in_order=in_order)
-        self._work = work
+        self._began = []
+        work = _Work(function, chain(first, feed), self._stops, self._began, in_order=in_order)
         try:
             if len(first) > 1 or is_aside:
                 work.start(self._at_once)
@@ -141,56 +135,33 @@ class Crew:
                     meanwhile()
             yield from work.outcomes(self._while_waiting)
         finally:
-            self._stop.is_asked = True  # before any call, in which an interrupt may come
+            self._stops.append(True)  # before any other call, in which an interrupt may come
             work.leave()
-        self._stop.is_asked = False
-
-
-class _Stop:
-    """Whether a crew was stopped; its work refers to this alone, not to the crew.
-
-    They would keep each other, and the memory that the calls fill, until the collector comes.
-    """
-
-    __slots__ = ("is_asked",)
-
-    def __init__(self) -> None:
-        self.is_asked = False
-
-
-def _chained(first: list[_Item], rest: Iterator[_Item]) -> Iterator[_Item]:
-    yield from first
-    yield from rest
+        self._stops.clear()
 
 
 class _Work(Generic[_Item, _Result]):
-    """The items of one run and their outcomes.
-
-    Args:
-        function: What to call.
-        items: Its arguments.
-        stop: Tells when nothing more is to be begun.
-        in_order: The outcomes are yielded in the order of the items.
-    """
+    """The items of one run and their outcomes."""
 
     def __init__(
         self,
         function: Callable[[_Item], _Result],
         items: Iterator[_Item],
-        stop: _Stop,
+        stops: list[bool],
+        began: list[threading.Thread],
         *,
         in_order: bool,
     ) -> None:
         self._function = function
         self._items = items
-        self._stop = stop
+        self._stops = stops
+        # Each thread lists itself: an interrupt of its start does not lose it.
+        self._began = began
+        self._has_threads = False
         self._in_order = in_order
         self._process = os.getpid()
-        self._threads: list[threading.Thread] = []  # those that were started
-        # Those that began, each listed by itself: an interrupt of its start does not lose it.
-        self._began: list[threading.Thread] = []
         self._taking = ForkLock()
-        # One entry for each call that may be begun, and for each outcome; None says to look again.
+        # One entry for each call that may be begun, and for each outcome; None says to read again.
         self._turns: SimpleQueue[None] = SimpleQueue()
         self._ended: SimpleQueue[tuple[int, Outcome[_Item, _Result]] | None] = SimpleQueue()
         self._begun = 0
@@ -204,18 +175,13 @@ class _Work(Generic[_Item, _Result]):
             self._turns.put(None)
         for number in range(count):
             thread = threading.Thread(
-                target=self._work, name=f"modular_tf-call-{number}", daemon=True
+                target=self._make_calls, name=f"modular_tf-call-{number}", daemon=True
             )
             try:
                 start_thread(thread)
             except ResourceExhaustedError:
                 return
-            self._threads.append(thread)
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether a thread has not ended."""
-        return any(thread.is_alive() for thread in self._began)
+            self._has_threads = True
 
     def leave(self) -> None:
         """Wait for the calls under way, but not for long."""
@@ -226,18 +192,6 @@ class _Work(Generic[_Item, _Result]):
         for thread in began:
             thread.join(max(0.0, end - time.monotonic()))
 
-    def wait(self) -> None:
-        """Wait for the calls under way."""
-        raised: BaseException | None = None
-        for thread in list(self._began):
-            while thread.is_alive():
-                try:
-                    thread.join()
-                except BaseException as error:  # noqa: BLE001  (raised below)
-                    raised = error
-        if raised is not None:
-            raise raised
-
     def outcomes(
         self, while_waiting: Callable[[], object] | None
     ) -> Iterator[Outcome[_Item, _Result]]:
@@ -245,7 +199,7 @@ class _Work(Generic[_Item, _Result]):
         arrived: dict[int, Outcome[_Item, _Result]] = {}
         yielded = 0
         while yielded != self._end:
-            if not self._threads:
+            if not self._has_threads:
                 self._make_one_call()
             if (ended := self._next(while_waiting)) is not None:
                 number, outcome = ended
@@ -261,44 +215,35 @@ class _Work(Generic[_Item, _Result]):
         self, while_waiting: Callable[[], object] | None
     ) -> tuple[int, Outcome[_Item, _Result]] | None:
         """Wait for the next outcome; None where the end may have come."""
-        pace = _LOOK_S if while_waiting is None else _PACE_S
         while True:
             try:
-                return self._ended.get(timeout=pace)
+                return self._ended.get(timeout=_LOOK_S if while_waiting is None else _PACE_S)
             except Empty:
                 if while_waiting is not None:
                     while_waiting()
-                self._require_threads()
+            if self._process != os.getpid():
+                raise FailedPreconditionError(
+                    "the process was forked while it made calls at once, whose threads stayed in"
+                    " the parent; leave the loop over their results in the child, and begin it"
+                    " anew there"
+                )
+            if self._shortage is not None:
+                raise ResourceExhaustedError(
+                    f"a thread that made calls ended early: {self._shortage!r}; make fewer at once"
+                ) from self._shortage
 
-    def _require_threads(self) -> None:
-        """Raise if no outcome can come any more."""
-        if self._process != os.getpid():
-            raise FailedPreconditionError(
-                "the process was forked while it made calls at once, whose threads stayed in the"
-                " parent; leave the loop over their results in the child, and begin it anew there"
-            )
-        if self._shortage is not None:
-            raise ResourceExhaustedError(
-                f"a thread that made calls ended early: {self._shortage!r}; make fewer at once"
-            ) from self._shortage
-
-    def _work(self) -> None:
-        """Make calls. [threads of the crew]"""
+    def _make_calls(self) -> None:
+        """Make calls, each when there is a turn for it. [threads of the crew]"""
         self._began.append(threading.current_thread())
         try:
-            while self._may_begin() and self._make_one_call():
-                pass
+            while not self._stops:
+                # What stops the crew may be interrupted before it wakes its threads.
+                with suppress(Empty):
+                    self._turns.get(timeout=_LOOK_S)
+                    if self._stops or not self._make_one_call():
+                        return
         except BaseException as error:  # noqa: BLE001  (raised by the thread that waits for it)
             self._shortage = error
-
-    def _may_begin(self) -> bool:
-        """Wait until there is a turn for another call; return False if the crew was stopped."""
-        while not self._stop.is_asked:
-            # What stops the crew may be interrupted before it wakes its threads.
-            with suppress(Empty):
-                self._turns.get(timeout=_LOOK_S)
-                return not self._stop.is_asked
-        return False
 
     def _make_one_call(self) -> bool:
         """Take an item and call the function; return whether there was one."""
@@ -309,7 +254,7 @@ class _Work(Generic[_Item, _Result]):
         number, item = taken
         try:
             outcome = Outcome(item, self._function(item))
-        except BaseException as error:  # noqa: BLE001  (raised again by whoever takes the outcome)
+        except BaseException as error:  # noqa: BLE001  (raised again by what takes the outcome)
             outcome = Outcome(item, None, error)
         self._ended.put((number, outcome))
         return True

@@ -20,24 +20,12 @@ if TYPE_CHECKING:
 
 
 def open_owned(*arguments: Any, **named: Any) -> FileIO:
-    """Open a file and return the owner of its descriptor; the arguments are those of `os.open`.
-
-    Raises:
-        OSError: As `os.open`; or it is a directory.
-        ValueError: As `os.open`.
-    """
+    """Open a file and return the owner of its descriptor; arguments as for `os.open`."""
     return owned(partial(os.open, *arguments, **named))
 
 
 def owned(make: Callable[[], int]) -> FileIO:
-    """Return the owner of a new descriptor.
-
-    Args:
-        make: Makes the descriptor; a function of C, or a `partial` of one.
-
-    Raises:
-        OSError: As `make`; or it is of a directory.
-    """
+    """Return the owner of what a function of C, or a `partial` of one, makes: no directory."""
     try:
         return next(map(FileIO, iter(make, None)))
     except IsADirectoryError as error:
@@ -47,23 +35,11 @@ def owned(make: Callable[[], int]) -> FileIO:
 
 
 def open_owned_directory(*arguments: Any, **named: Any) -> select.epoll:
-    """Open a directory and return the owner of its descriptor; arguments as for `os.open`.
-
-    Returns:
-        An object with `fileno()` and `close()`, which is a context manager.
-
-    Raises:
-        OSError: As `os.open`.
-        ValueError: As `os.open`.
-    """
+    """Open a directory; its owner has `fileno` and `close`. Arguments as for `os.open`."""
     return next(map(select.epoll.fromfd, iter(partial(os.open, *arguments, **named), None)))
 
 
 def owned_pipe() -> tuple[FileIO, FileIO]:
-    """Return the end of a new pipe to read from, and the end to write to.
-
-    Raises:
-        OSError: As `os.pipe`.
-    """
+    """Return the end of a new pipe to read from, and the end to write to."""
     reads, writes = map(FileIO, islice(chain.from_iterable(iter(os.pipe, None)), 2))
     return reads, writes

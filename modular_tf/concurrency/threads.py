@@ -86,12 +86,7 @@ class TimedWork:
     def run(self, work: Callable[[], object], name: str, timeout: float | None) -> bool:
         """Start the work, or wait for the thread that does it; return whether it ended in time.
 
-        Where there is no thread for it, nothing is done.
-
-        Args:
-            work: The function to call, unless a thread runs already.
-            name: The thread's.
-            timeout: In seconds; None to wait until it has ended.
+        Where there is no thread for it, nothing is done. Without a timeout it waits for the end.
         """
         thread = self._thread
         if thread is None or not thread.is_alive():
@@ -117,15 +112,7 @@ class Worker:
         self._thread: threading.Thread | None = None
 
     def ensure(self, work: Callable[[], None], name: str) -> None:
-        """Start the thread unless it runs.
-
-        Args:
-            work: What it does, where it has to be started.
-            name: Its name then.
-
-        Raises:
-            ResourceExhaustedError: It could not be started; the next call tries again.
-        """
+        """Start the thread unless it runs; where that fails, the next call tries again."""
         if self._thread is not None and self._thread.is_alive():
             return
         self._thread = threading.Thread(target=work, name=name, daemon=True)
