@@ -1,4 +1,4 @@
-"""What the adapters of foreign clients share: operations on paths, and file objects.
+"""Filesystems of other libraries' clients: operations on paths, and the files that are written.
 
 No client is imported here: the caller who passes one has imported its library.
 """
@@ -6,15 +6,15 @@ No client is imported here: the caller who passes one has imported its library.
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from weakref import WeakSet
 
 from modular_tf.errors import (
-    AlreadyExistsError,
     ClosedError,
     DataLossError,
     FailedPreconditionError,
@@ -35,26 +35,26 @@ from modular_tf.filesystem.files import (
     WritableFile,
     known_length,
 )
+from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.held_writer import HeldWriter
-from modular_tf.filesystem.python_errors import error_for, translated_errors
+from modular_tf.filesystem.jobs import Job
+from modular_tf.filesystem.location import Location, Overlap, overlap
+from modular_tf.filesystem.python_errors import translated_errors
 from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
+from modular_tf.filesystem.trees import Copying, Facts, Item, Removal, Walk
 from modular_tf.filesystem.uri import join_path
 from modular_tf.filesystem.workarounds.readers import PiecewiseReader
-from modular_tf.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from typing_extensions import Buffer
 
-
-def wrong_kind(operation: str, uri: str, kind: str) -> FailedPreconditionError:
-    """Return the error for a path that is of another kind than an operation needs."""
-    return FailedPreconditionError.of(operation, uri, f"it is {kind}")
-
+_Operation = TypeVar("_Operation", bound="Callable[..., Any]")
 
 _PIECE = 8 << 20
 """Bytes of each of the requests for a long read that are made at once."""
+_MOVES_AT_ONCE = 8
 DIRECTORY = FileStatistics(0, 0, is_directory=True)
 
 
@@ -73,15 +73,28 @@ class Child(NamedTuple):
     statistics: FileStatistics | None = None
 
 
-class ClientOps(ABC):
-    """The operations of `TF_FilesystemOps` that a foreign client can do. [any thread]
+def translated(operation: _Operation) -> _Operation:
+    """Return an operation on a URI that raises our errors instead of a client's."""
 
-    Every other operation is missing on purpose: the host has defaults for those. Operations take
-    URIs of the scheme that the client is registered for. The methods with an underscore take the
-    client's paths and raise the client's errors; those are what an adapter defines.
+    @wraps(operation)
+    def checked(self: ClientOps, uri: str, *more: Any) -> Any:
+        with translated_errors(operation.__name__, uri, self.plugin):
+            return operation(self, uri, *more)
+
+    return cast("_Operation", checked)
+
+
+class ClientOps(Filesystem, ABC):
+    """The filesystem of a foreign client. [any thread]
+
+    What a client cannot do is missing on purpose: the host has defaults for it. The methods with an
+    underscore are what an adapter defines. They take the client's paths, and raise the client's
+    errors or Python's own.
 
     Args:
         fs: The client; it stays the caller's, closing a service does not close it.
+        scheme: The scheme that it is registered for.
+        plugin: Its name for users; by default that of its class.
 
     Attributes:
         is_distant: Whether each request takes a way through a network, and a part of a file that is
@@ -90,14 +103,16 @@ class ClientOps(ABC):
 
     is_distant = False
 
-    def __init__(self, fs: Any) -> None:
+    def __init__(self, fs: Any, scheme: str = "", plugin: str | None = None) -> None:
+        super().__init__(scheme, plugin or type(fs).__name__)
         self.fs = fs
 
-    # -- what an adapter defines --------------------------------------------------------------
+    @property
+    def store(self) -> object:
+        """The client, which may serve other schemes as well."""
+        return self.fs
 
-    @abstractmethod
-    def translate_name(self, uri: str) -> str:
-        """Return the client's path for a URI."""
+    # -- what an adapter defines --------------------------------------------------------------
 
     def disk_path(self, uri: str) -> str | None:  # noqa: ARG002  (for adapters of disks)
         """Return the path on this machine's disk that a URI names; None where it names none."""
@@ -123,6 +138,15 @@ class ClientOps(ABC):
             asks: Whether what the listing does not show may take another request.
         """
 
+    def _listed(self, path: str, *, asks: bool) -> list[Child]:
+        """Do as `_children`; raise for a file that no others lie below."""
+        children: list[Child] = []
+        with suppress(FileNotFoundError):  # some clients raise it for a file
+            children = self._children(path, asks=asks)
+        if not children and not self._is_directory(path):
+            raise NotADirectoryError("it is not a directory")
+        return children
+
     @abstractmethod
     def _is_above_others(self, path: str) -> bool:
         """Return whether something lies below a name, which may be that of a file."""
@@ -139,12 +163,8 @@ class ClientOps(ABC):
         """Return a whole file; `IsADirectoryError` for a directory."""
 
     @abstractmethod
-    def _make_directory(self, path: str) -> None:
-        """Create one directory that is not there; where a client has none, do nothing."""
-
-    @abstractmethod
-    def _make_directories(self, path: str) -> None:
-        """Create a directory and its parents; fine where they exist."""
+    def _make_directory(self, path: str, *, parents: bool) -> None:
+        """Create a directory that is not there; where a client has none, do nothing."""
 
     @abstractmethod
     def _remove_file(self, path: str) -> None: ...
@@ -168,32 +188,31 @@ class ClientOps(ABC):
 
     # -- opening ------------------------------------------------------------------------------
 
+    @translated
     def new_random_access_file(self, uri: str) -> RandomAccessFile:
         """Open an existing file for reading."""
-        with translated_errors("new_random_access_file", uri):
-            file = self._reader(self.translate_name(uri), uri)
-        if self.is_distant and known_length(file) is not None:
-            return PiecewiseReader(file, _PIECE)
-        return file
+        file = self._reader(self.translate_name(uri), uri)
+        is_split = self.is_distant and known_length(file) is not None
+        return PiecewiseReader(file, _PIECE) if is_split else file
 
+    @translated
     def new_writable_file(self, uri: str) -> WritableFile:
         """Create a file, or empty an existing one."""
-        with translated_errors("new_writable_file", uri):
-            return self._writer(self.translate_name(uri), uri, appends=False)
+        return self._writer(self.translate_name(uri), uri, appends=False)
 
+    @translated
     def new_appendable_file(self, uri: str) -> WritableFile:
         """Open a file, created where missing, for writing at its end."""
-        with translated_errors("new_appendable_file", uri):
-            return self._writer(self.translate_name(uri), uri, appends=True)
+        return self._writer(self.translate_name(uri), uri, appends=True)
 
+    @translated
     def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
         """Read a whole file into memory."""
-        with translated_errors("new_read_only_memory_region_from_file", uri):
-            return ClientMemoryRegion(self._content(self.translate_name(uri)), uri)
+        return ClientMemoryRegion(self._content(self.translate_name(uri)), uri)
 
     @contextmanager
     def _of_a_file(self, path: str) -> Iterator[None]:
-        """Raise `IsADirectoryError` in the place of a failure of the body on a directory."""
+        """Raise `IsADirectoryError` instead of a failure of the body on a directory."""
         try:
             yield
         except Exception as error:
@@ -206,20 +225,21 @@ class ClientOps(ABC):
 
     def path_exists(self, uri: str) -> bool:
         """Return whether a path exists; a client's own `exists` may hide other errors."""
-        try:
-            self._kind(uri, "path_exists")
-        except NotFoundError:
-            return False
-        return True
+        # Translated first: some clients raise `FileNotFoundError` for a server that is gone.
+        with suppress(NotFoundError), translated_errors("path_exists", uri, self.plugin):
+            self._is_directory(self.translate_name(uri))
+            return True
+        return False
 
+    @translated
     def stat(self, uri: str) -> FileStatistics:
         """Return length, modification time and kind."""
-        with translated_errors("stat", uri):
-            return self._statistics(self.translate_name(uri))
+        return self._statistics(self.translate_name(uri))
 
+    @translated
     def is_directory(self, uri: str) -> bool:
         """Return whether it is a directory; `NotFoundError` for nothing."""
-        return self._kind(uri, "is_directory")[1]
+        return self._is_directory(self.translate_name(uri))
 
     def get_children(self, uri: str) -> list[str]:
         """Return the names in a directory."""
@@ -246,15 +266,8 @@ class ClientOps(ABC):
         with_statistics: bool = False,  # noqa: ARG002  (the listings of clients have them)
     ) -> Listing:
         """Return the names in a directory, and what else is there that no path leads to."""
-        return _listing_of(self._listed(uri, is_thorough=is_thorough))
-
-    def _listed(self, uri: str, *, is_thorough: bool) -> list[Child]:
-        """Return the entries of a directory; `is_thorough` takes a file that others lie below."""
-        with translated_errors("get_children", uri):
-            path = self.translate_name(uri)
-            if not self._is_directory(path) and not (is_thorough and self._is_above_others(path)):
-                raise wrong_kind("get_children", uri, "not a directory")
-            return self._children(path, asks=is_thorough)
+        with translated_errors("get_children", uri, self.plugin):
+            return _listing_of(self._listed(self.translate_name(uri), asks=is_thorough))
 
     def is_file_and_directory(self, uri: str) -> bool:
         """Return whether a name is that of a file and of a directory, as stores allow it."""
@@ -266,205 +279,144 @@ class ClientOps(ABC):
         except Exception:  # noqa: BLE001  (of any client: there is no file)
             return False
 
-    def _kind(self, uri: str, operation: str) -> tuple[str, bool]:
-        """Return the path of something that exists, and whether it is a directory."""
-        with translated_errors(operation, uri):
-            path = self.translate_name(uri)
-            return path, self._is_directory(path)
+    def _is_there(self, path: str) -> bool:
+        with suppress(FileNotFoundError):
+            self._is_directory(path)
+            return True
+        return False
+
+    def _has_file(self, path: str) -> bool:
+        """Return whether a file is there; `IsADirectoryError` for a directory."""
+        with suppress(FileNotFoundError):
+            if self._is_directory(path):
+                raise IsADirectoryError(f"{path!r} is a directory")
+            return True
+        return False
 
     # -- changes ------------------------------------------------------------------------------
 
+    @translated
     def create_dir(self, uri: str) -> None:
         """Create one directory."""
-        with translated_errors("create_dir", uri):
-            path = self.translate_name(uri)
-            with suppress(FileNotFoundError):
-                self._statistics(path)
-                raise AlreadyExistsError(f"create_dir {uri!r}: it exists", path=uri)
-            self._make_directory(path)
+        path = self.translate_name(uri)
+        if self._is_there(path):
+            raise FileExistsError("it exists")
+        self._make_directory(path, parents=False)
 
+    @translated
     def recursively_create_dir(self, uri: str) -> None:
         """Create a directory and whatever parents are missing; fine where it exists."""
-        with translated_errors("recursively_create_dir", uri):
-            path = self.translate_name(uri)
-            with suppress(FileNotFoundError):
-                if not self._is_directory(path):
-                    raise wrong_kind("recursively_create_dir", uri, "a file")
-                return
-            self._make_directories(path)
+        path = self.translate_name(uri)
+        with suppress(FileNotFoundError):
+            if not self._is_directory(path):
+                raise NotADirectoryError("it is a file")
+            return
+        self._make_directory(path, parents=True)
 
+    @translated
     def delete_file(self, uri: str) -> None:
         """Delete one file."""
-        path, is_directory = self._kind(uri, "delete_file")
-        if is_directory:
-            raise wrong_kind("delete_file", uri, "a directory")
-        with translated_errors("delete_file", uri):
-            self._remove_file(path)
+        path = self.translate_name(uri)
+        if self._is_directory(path):
+            raise IsADirectoryError("it is a directory")
+        self._remove_file(path)
 
+    @translated
     def delete_dir(self, uri: str) -> None:
         """Delete one empty directory."""
-        path, is_directory = self._kind(uri, "delete_dir")
-        if not is_directory:
-            raise wrong_kind("delete_dir", uri, "not a directory")
-        with translated_errors("delete_dir", uri):
-            if self._children(path, asks=False):
-                raise wrong_kind("delete_dir", uri, "not empty")
-            self._remove_empty(path)
+        path = self.translate_name(uri)
+        if not self._is_directory(path):
+            raise NotADirectoryError("it is not a directory")
+        if self._children(path, asks=False):
+            raise OSError(errno.ENOTEMPTY, "it is not empty")
+        self._remove_empty(path)
 
+    @translated
     def delete_recursively(self, uri: str) -> DeletedCounts:
         """Delete everything below and including `uri`."""
-        path, _ = self._kind(uri, "delete_recursively")
+        path = self.translate_name(uri)
+        self._is_directory(path)  # whose error says that nothing is there
         on_disk = self.disk_path(uri)
         if on_disk is not None and not os.path.abspath(on_disk).strip("/"):
-            raise wrong_kind("delete_recursively", uri, "the root of all files of this machine")
-        with translated_errors("delete_recursively", uri):
-            self._remove_tree(path)
+            raise IsADirectoryError("it is the root of all files of this machine")
+        self._remove_tree(path)
         return DeletedCounts(0, 0)
 
+    @translated
     def rename_file(self, source: str, target: str) -> None:
         """Move a file or a directory; a directory as target takes it in.
 
         A directory is moved file by file where the client does not rename it: all is copied first,
         and a failure until then leaves it as it was.
         """
-        old, new, is_directory = self._ends(source, target, "rename_file")
-        if old == new:  # it lies in the directory that it is moved to
+        old = self.translate_name(source)
+        is_directory = self._is_directory(old)
+        target = self._landing(old, target)
+        new = self.translate_name(target)
+        is_one_file = not is_directory and self._is_one_place(source, target)
+        if old == new or is_one_file:  # it lies in the directory that it is moved to
             return
         if self.is_file_and_directory(source):
             raise incomplete(source, [FILE_AND_DIRECTORY])
-        with translated_errors("rename_file", source):
-            if is_directory:
-                self._move_directory(old.rstrip("/"), new.rstrip("/"), source)
-            else:
-                self._move_file(old, new)
+        if not is_directory:
+            self._move_file(old, new)
+            return
+        old, new = old.rstrip("/"), new.rstrip("/")
+        if f"{new}/".startswith(f"{old}/"):
+            raise IsADirectoryError("it cannot be moved into itself")
+        if self._is_there(new):
+            raise IsADirectoryError(f"it would replace what is at {new!r}")
+        if not self._move_whole_directory(old, new):
+            self._move_entries(source, target)
 
+    @translated
     def copy_file(self, source: str, target: str) -> None:
         """Copy a file; a directory as target is copied into."""
-        old, new, is_directory = self._ends(source, target, "copy_file")
-        if is_directory:
-            raise wrong_kind("copy_file", source, "a directory")
-        with translated_errors("copy_file", source):
-            if old != new:
-                self._copy(old, new)
+        old = self.translate_name(source)
+        if self._is_directory(old):
+            raise IsADirectoryError("it is a directory")
+        landing = self._landing(old, target)
+        if not self._is_one_place(source, landing):
+            self._copy(old, self.translate_name(landing))
 
-    def _ends(self, source: str, target: str, operation: str) -> tuple[str, str, bool]:
-        """Return the paths from which and to which a file goes, and whether it is a directory."""
-        old, is_directory = self._kind(source, operation)
-        with translated_errors(operation, target):
-            new = self.translate_name(target)
-            with suppress(FileNotFoundError):
-                if self._is_directory(new):
-                    name = old.rstrip("/").rpartition("/")[2]
-                    new = f"{new.rstrip('/')}/{name}"
-                    if not is_directory and self._is_one_file(source, join_path(target, name)):
-                        new = old
-        return old, new, is_directory
+    def _landing(self, old: str, target: str) -> str:
+        """Return the URI at which something arrives: a directory takes it in."""
+        with suppress(NotFoundError):
+            if self.is_directory(target):
+                return join_path(target, old.rstrip("/").rpartition("/")[2])
+        return target
 
-    def _is_one_file(self, source: str, target: str) -> bool:
-        """Return whether two names are those of one file on disk, by links."""
-        mine, other = self.disk_path(source), self.disk_path(target)
-        with suppress(OSError):  # one of them does not exist
-            return mine is not None and other is not None and os.path.samefile(mine, other)
-        return False
+    def _is_one_place(self, source: str, target: str) -> bool:
+        return overlap((self, source), (self, target)) is Overlap.SAME
 
-    # -- moving a tree ------------------------------------------------------------------------
-
-    def _move_directory(self, old: str, new: str, source: str) -> None:
-        if f"{new}/".startswith(f"{old}/"):
-            raise wrong_kind("rename_file", source, "to be moved into itself")
-        if self._is_there(new):
-            raise wrong_kind("rename_file", source, f"in the way of what is at {new!r}")
-        if not self._move_whole_directory(old, new):
-            self._move_one_by_one(old, new, source)
-
-    def _is_there(self, path: str) -> bool:
+    def _move_entries(self, source: str, target: str) -> None:
+        """Copy a tree, then remove what was copied of it, and directories that are empty."""
+        job = Job(_MOVES_AT_ONCE if self.is_distant else 1)
+        tree = Item(Location(self, source.rstrip("/")), Location(self, target.rstrip("/")))
+        walk = Walk(job, facts=Facts.KIND)
+        found: dict[str, bool] = {}  # by path below the tree, whether it is an empty directory
+        for entry in walk.through(walk.roots([tree.source])):
+            path = entry.location.uri.removeprefix(tree.source.uri)
+            found[path[1:]] = entry.is_directory and not entry.children
+        job.raise_first()
+        copied: set[str] = set()
         try:
-            self._is_directory(path)
-        except FileNotFoundError:
-            return False
-        return True
-
-    def _has_file(self, path: str) -> bool:
-        """Return whether a file is there; `IsADirectoryError` for a directory."""
-        try:
-            is_directory = self._is_directory(path)
-        except FileNotFoundError:
-            return False
-        if is_directory:
-            raise IsADirectoryError(f"{path!r} is a directory")
-        return True
-
-    def _tree(self, path: str) -> dict[str, bool]:
-        """Return the paths of a tree, its root first, and whether each is a directory.
-
-        Raises:
-            DataLossError: Something in it has no path.
-        """
-        found = {path: True}
-        children = self._children(path)
-        if left_out := _listing_of(children).left_out:
-            raise incomplete(path, left_out)
-        for name, is_directory, _ in children:
-            child = f"{path}/{name}"
-            found.update(self._tree(child) if is_directory else {child: False})
-        return found
-
-    def _move_one_by_one(self, old: str, new: str, source: str) -> None:
-        """Copy each file of a tree, then delete what was copied, and directories that are empty."""
-        found = self._tree(old)
-        parents = {path.rpartition("/")[0] for path in found}
-        made: list[str] = []
-        try:
-            for path in sorted(found):
-                landing = new + path.removeprefix(old)
-                made.append(landing)
-                if found[path]:
-                    with suppress(NotImplementedError):  # it has no directories
-                        self._make_directories(landing)
-                    if path not in parents:
-                        self._require_made(landing, path, source)
-                else:
-                    self._copy_for_move(path, landing, source.rstrip("/") + path.removeprefix(old))
+            for path in [path for path, is_empty in found.items() if is_empty]:
+                empty, landing = (
+                    f"{one.uri}/{path}".rstrip("/") for one in (tree.source, tree.target)
+                )
+                self.recursively_create_dir(landing)
+                if not self.path_exists(landing):  # it would be lost
+                    why = f"the client cannot make the empty directory {landing!r} of {empty!r}"
+                    raise FailedPreconditionError.of("rename_file", source, why)  # noqa: TRY301
+            Copying(job, lambda item: copied.add(item.path), is_move=True).run([tree])
+            job.raise_first()
         except BaseException:
-            self._delete_all({path: found[old + path.removeprefix(new)] for path in made})
+            removal = Removal(Job(), take=found.__contains__, with_directories=True)
+            removal.run([Item.at(tree.target)])
             raise
-        left = self._delete_all(found)
-        if left:
-            raise left[0]
-
-    def _copy_for_move(self, path: str, landing: str, uri: str) -> None:
-        """Copy a file of a tree; the error names the file, for the caller names the tree."""
-        try:
-            self._copy(path, landing)
-        except Exception as error:  # noqa: BLE001  (of any client)
-            known = error_for(error, path=uri, operation="copy_file")
-            message = f"{known.message}; nothing was moved, so it stays where it is"
-            kind = type(known)
-            raise kind(message, path=uri, operation="rename_file") from without_secrets(error)
-
-    def _require_made(self, landing: str, path: str, source: str) -> None:
-        """Refuse to move an empty directory to where the client made none: it would be lost."""
-        if not self._is_there(landing):
-            kind = f"above the empty directory {path!r}, which the client cannot make"
-            raise wrong_kind("rename_file", source, kind)
-
-    def _delete_all(self, found: dict[str, bool]) -> list[Exception]:
-        """Delete files and then empty directories; return what failed of what is still there."""
-        failures: list[Exception] = []
-        files = sorted(path for path, is_directory in found.items() if not is_directory)
-        directories = sorted(found.keys() - set(files), reverse=True)
-        for path in [*files, *directories]:
-            try:
-                if not found[path]:
-                    self._remove_file(path)
-                elif self._is_there(path):  # else it has gone with what was in it
-                    if self._children(path, asks=False):
-                        failures.append(wrong_kind("rename_file", path, "not empty"))
-                    else:
-                        self._remove_empty(path)
-            except Exception as error:  # noqa: BLE001  (of any client)
-                failures.append(error)
-        return failures
+        Removal(job, take=copied.__contains__, with_directories=True).run([Item.at(tree.source)])
+        job.raise_first()
 
 
 def _listing_of(children: list[Child]) -> Listing:
@@ -476,6 +428,9 @@ def _listing_of(children: list[Child]) -> Listing:
         if child.name in reached and child.statistics is not None
     }
     return found._replace(statistics=statistics)
+
+
+# -- files that are written -----------------------------------------------------------------------
 
 
 class ClientWriter(WritableFile):
@@ -506,7 +461,7 @@ class ClientWriter(WritableFile):
             file.flush()
 
     def close(self) -> None:
-        """Complete the file; a second call does nothing."""
+        """Complete the file; a second call does nothing, but after an interrupt of the first."""
         if self._file is not None:
             try:
                 with translated_errors("close", self.uri):
@@ -520,6 +475,9 @@ class ClientWriter(WritableFile):
         if self._file is None:
             raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
         return self._file
+
+
+_writers: WeakSet[HeldWriter] = WeakSet()
 
 
 def put_when_closed(
@@ -545,18 +503,12 @@ def put_when_closed(
     if fill is not None:
         size = fill(writer.append)
         if size != writer.tell():
-            raise DataLossError(
-                f"{uri!r}: expected {size} bytes to append to, found {writer.tell()}; try again",
-                path=uri,
-                operation="new_appendable_file",
-            )
+            found = f"expected {size} bytes to append to, found {writer.tell()}; try again"
+            raise DataLossError.of("new_appendable_file", uri, found)
         writer.begin_with_held()
     _register_end()
     _writers.add(writer)
     return writer
-
-
-_writers: WeakSet[HeldWriter] = WeakSet()
 
 
 @cache

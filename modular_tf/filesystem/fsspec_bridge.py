@@ -1,4 +1,4 @@
-"""An adapter that gives an fsspec filesystem the operations of `TF_FilesystemOps`.
+"""Filesystems of fsspec with the operations of `TF_FilesystemOps`.
 
 fsspec itself is not imported here: the caller who passes a filesystem has imported it.
 """
@@ -12,52 +12,83 @@ from glob import has_magic
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
-from modular_tf.errors import ClosedError, DataLossError, ModularTFError, UnimplementedError
-from modular_tf.filesystem.client_ops import Child, ClientOps, ClientWriter, wrong_kind
-from modular_tf.filesystem.files import RandomAccessFile
+from modular_tf.errors import DataLossError, ModularTFError, UnimplementedError
+from modular_tf.filesystem.client_ops import Child, ClientOps, ClientWriter, translated
+from modular_tf.filesystem.files import RandomAccessFile, RangeReader
 from modular_tf.filesystem.python_errors import translated_errors
 from modular_tf.filesystem.statistics import FileStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from typing_extensions import Buffer
 
     from modular_tf.filesystem.files import WritableFile
 
 _CHANGED = ("mtime", "LastModified", "Last-Modified", "last_modified", "modified", "updated")
-"""The names under which implementations tell the modification time, each in a type of its own."""
+"""The names under which implementations give the modification time, each in a type of its own."""
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
+_OF_THE_PAGE = ("?", "#")
+"""How links begin that lead to the listing itself, in another order."""
+# Servers of these have each part of a file as soon as it is sent, instead of the old file.
+_SENDING_AT_ONCE = {"fsspec.implementations.ftp", "fsspec.implementations.webhdfs"}
 
 
-def is_fsspec_filesystem(candidate: object) -> bool:
-    """Return whether `candidate` is an instance of fsspec's `AbstractFileSystem`."""
-    return is_of_fsspec(candidate, "AbstractFileSystem")
+def is_of_fsspec(candidate: object, name: str) -> bool:
+    """Return whether an object is of a class of `fsspec.spec`, which need not be imported."""
+    return any(
+        cls.__name__ == name and cls.__module__ == "fsspec.spec" for cls in type(candidate).__mro__
+    )
 
 
 class FsspecOps(ClientOps):
-    """The operations of an fsspec filesystem, whose paths `FsspecNames` finds. [any thread]"""
+    """A filesystem of fsspec. [any thread]
 
-    def __init__(self, fs: Any) -> None:
-        super().__init__(fs)
-        self._names = FsspecNames(fs)
-        self._protocols = [fs.protocol] if isinstance(fs.protocol, str) else [*fs.protocol]
+    A URI whose scheme is a protocol of the filesystem means what it means to fsspec. Of any other
+    URI, what follows `scheme://` is the path. Where paths are whole URLs, as over HTTP, a URI of
+    another scheme may hold the URL (`web://https://host/file`), or else stands for one of the
+    filesystem's first protocol (`web://host/file`).
+    """
+
+    def __init__(self, fs: Any, scheme: str = "", plugin: str | None = None) -> None:
+        super().__init__(fs, scheme, plugin)
+        own = _protocols(fs, with_inner=False)
+        self._is_of_disk = "file" in own
         # Web servers may send the whole file whatever part they are asked for.
-        self.is_distant = bool(getattr(fs, "async_impl", False)) and "http" not in self._protocols
+        self.is_distant = bool(getattr(fs, "async_impl", False)) and "http" not in own
+        self._protocols = _protocols(fs)
+        self._serves_all = "generic" in self._protocols
+        self._are_unstripped = "data" in self._protocols  # its `info` takes nothing else
+        of_urls = [one for one in self._protocols if one == "data" or _keeps_urls(fs, one)]
+        self._are_urls = self._serves_all or bool(of_urls)
+        self._protocols = of_urls or self._protocols
         self._uncached_info, self._uncached_ls = _uncached(fs.info), _uncached(fs.ls)
 
+    @translated
     def translate_name(self, uri: str) -> str:
         """Return fsspec's path for a URI."""
-        return self._names.path_of(uri)
+        match = _URL.fullmatch(uri)
+        scheme, rest = match.groups() if match else ("", uri)
+        is_ours = scheme in self._protocols
+        if not self._are_urls:
+            url = uri if is_ours else rest
+        elif _URL.match(rest):
+            url = rest
+        else:
+            url = uri if is_ours or self._serves_all else f"{self._protocols[0]}://{rest}"
+        if self._are_unstripped:
+            return url
+        return str(self.fs._strip_protocol(url))  # noqa: SLF001  (the only way fsspec has)
 
     def disk_path(self, uri: str) -> str | None:
         """Return the path on this machine's disk that a URI names; None where it names none."""
-        return self.translate_name(uri) if "file" in self._protocols else None
+        return self.translate_name(uri) if self._is_of_disk else None
 
     # -- questions ----------------------------------------------------------------------------
 
     def _is_file(self, path: str) -> bool:
         # Some implementations take every name that others lie below for a directory.
-        if self._names.are_urls:  # which name no directory too
+        if self._are_urls:  # which name no directory too
             return False
         try:
             return isinstance(self.fs.cat_file(path, 0, 1), bytes)
@@ -81,8 +112,10 @@ class FsspecOps(ClientOps):
     def _info(self, path: str) -> dict[str, Any]:
         self._forget(path)
         info: dict[str, Any] = self.fs.info(path, **self._uncached_info)
-        # Over HTTP every URL is a file to fsspec; the one that the server redirected to tells more.
-        return {**info, "type": "directory"} if is_directory_url(info.get("url")) else info
+        # Over HTTP every URL is a file to fsspec; the one that the server redirected to shows more.
+        url = _URL.match(str(info.get("url")))
+        is_page = url is not None and (url[2].endswith("/") or "/" not in url[2])
+        return {**info, "type": "directory"} if is_page else info
 
     def _is_directory(self, path: str) -> bool:
         return bool(self._info(path)["type"] == "directory")
@@ -91,42 +124,69 @@ class FsspecOps(ClientOps):
         info = self._info(path)
         if (found := _statistics(info)) is not None:
             return found
-        size = info.get("size")
+        size, changed = info.get("size"), _change_time(info)
+        if changed is None:
+            with suppress(Exception):  # most implementations simply do not know
+                changed = _nanoseconds(self.fs.modified(path))
         length = len(self.fs.cat_file(path)) if size is None else int(size)
-        return FileStatistics(length, self._changed(path, info), is_directory=False)
+        return FileStatistics(length, changed or 0, is_directory=False)
 
-    def _changed(self, path: str, info: dict[str, Any]) -> int:
-        if (changed := _change_time(info)) is not None:
-            return changed
-        with suppress(Exception):  # most implementations simply do not know
-            return _nanoseconds(self.fs.modified(path))
-        return 0
-
-    def _listed(self, uri: str, *, is_thorough: bool) -> list[Child]:
-        if self._names.are_urls:  # to list what is no directory, it would be read
-            return super()._listed(uri, is_thorough=is_thorough)
-        with translated_errors("get_children", uri):
-            path = self.translate_name(uri)
-            children = self._children(path, asks=is_thorough)
-            if not children and not self._is_directory(path):
-                raise wrong_kind("get_children", uri, "not a directory")
-            return children
+    def _listed(self, path: str, *, asks: bool) -> list[Child]:
+        if self._are_urls and not self._is_directory(path):  # to list it, it would be read
+            raise NotADirectoryError("it is not a directory")
+        return super()._listed(path, asks=asks)
 
     def _children(self, path: str, *, asks: bool = True) -> list[Child]:
         self._forget(path)
         entries = self.fs.ls(path, detail=True, **self._uncached_ls)
-        children = [
-            Child(name, is_directory, _listed_statistics(entry))
-            for (name, is_directory), entry in self._names.kinds(path, entries).items()
-        ]
-        if self._names.has_doubled_slash(path, entries, asks=asks):
-            children.append(Child("", is_directory=True))
-        return children
+        above, own = f"{path.rstrip('/')}/", {path.rstrip("/"), _plain(path)}
+        # An object of a store may be a file and a directory. A page may link to a directory with
+        # and without a slash, and to more than children.
+        found: dict[tuple[str, bool], Child] = {}
+        for entry in entries:
+            listed = entry["name"].rstrip("/")
+            if listed in own:  # some stores list the directory's own marker along with its entries
+                continue
+            is_below = listed.startswith(above)
+            name = listed[len(above) :].partition("/")[0] if is_below else listed.rpartition("/")[2]
+            if self._are_urls and (not name or name.startswith(_OF_THE_PAGE)):
+                continue
+            is_link = _URL.match(entry["name"]) is not None  # of a page
+            is_directory = entry["type"] == "directory" and not is_link
+            # A link of a page shows neither kind nor length, and one of the disk is not its target.
+            is_sure = not is_link and not entry.get("islink")
+            is_sure = is_sure and entry["type"] in ("file", "directory")
+            statistics = _statistics(entry) if is_sure else None
+            found[name, is_directory] = Child(name, is_directory, statistics)
+        if self._has_doubled_slash(path, entries, asks=asks):
+            found["", True] = Child("", is_directory=True)
+        return [*found.values()]
+
+    def _has_doubled_slash(self, path: str, entries: list[dict[str, Any]], *, asks: bool) -> bool:
+        """Return whether a directory holds keys with a doubled slash, as `d//key` in `d`.
+
+        A listing shows a directory with the name of the listed one then. Some clients show that for
+        the directory's own marker too; of those that can find by a prefix the store is asked.
+        """
+        directory = _plain(path)
+        shown = {entry["name"] for entry in entries if entry["type"] == "directory"}
+        if not directory:
+            return False
+        if f"{directory}/" in shown or directory not in shown:
+            return f"{directory}/" in shown
+        from inspect import signature  # noqa: PLC0415  (takes long, and is rarely needed)
+
+        client = self.fs
+        while "prefix" not in signature(client.find).parameters:
+            client = getattr(client, "fs", None)  # one that a wrapper hands everything on to
+            if not hasattr(client, "find"):  # none, or a client of another library
+                return True
+        return asks and bool(self.fs.find(directory, prefix="/"))
 
     def _is_above_others(self, path: str) -> bool:
-        if self._names.are_urls:  # a page may be any file, which would be read to list it
+        if self._are_urls:  # a page may be any file, which would be read to list it
             return False
-        below = f"{plain_path(path)}/"
+        below = f"{_plain(path)}/"
         self._forget(path)
         try:
             names = self.fs.ls(path.rstrip("/"), detail=False, **self._uncached_ls)
@@ -136,14 +196,38 @@ class FsspecOps(ClientOps):
 
     # -- opening ------------------------------------------------------------------------------
 
-    def _file(self, path: str) -> dict[str, Any]:
+    def _reader(self, path: str, uri: str) -> RandomAccessFile:
+        """Open a file that any number of threads read by ranges.
+
+        Some HTTP servers give no size, or answer with the whole file whatever range they are asked
+        for. Such a file is read once and kept in memory until it is closed.
+        """
+        size = self._file_info(path).get("size")
+        whole: bytes | None = bytes(self.fs.cat_file(path)) if size is None else None
+        length = len(whole or b"") if size is None else int(size)
+        # For a read from the start fsspec's wrapper of pyarrow opens a stream, which has no tell.
+        modules = {cls.__module__ for cls in type(self.fs).__mro__}
+        options = {"seekable": True} if "fsspec.implementations.arrow" in modules else {}
+
+        def fetch(start: int, end: int) -> bytes:
+            nonlocal whole
+            if whole is None:
+                data = bytes(self.fs.cat_file(path, start=start, end=end, **options))
+                if len(data) < end - start:
+                    ended = f"it ended after {start + len(data)} of {length} bytes; open it again"
+                    raise DataLossError.of("read", uri, ended)
+                if len(data) != length or end - start == length:
+                    return data
+                whole = data
+            return whole[start:end]
+
+        return RangeReader(uri, length, fetch)
+
+    def _file_info(self, path: str) -> dict[str, Any]:
         info = self._info(path)
         if info["type"] == "directory":
             raise IsADirectoryError(f"{path!r} is a directory")
         return info
-
-    def _reader(self, path: str, uri: str) -> RandomAccessFile:
-        return FsspecRandomAccessFile(self.fs, path, uri, self._file(path).get("size"))
 
     def _writer(self, path: str, uri: str, *, appends: bool) -> WritableFile:
         try:
@@ -163,16 +247,16 @@ class FsspecOps(ClientOps):
         return FsspecWritableFile(file, uri)
 
     def _content(self, path: str) -> bytes:
-        self._file(path)
+        self._file_info(path)
         return bytes(self.fs.cat_file(path))
 
     # -- changes ------------------------------------------------------------------------------
 
-    def _make_directory(self, path: str) -> None:
-        self.fs.mkdir(path, create_parents=False)
-
-    def _make_directories(self, path: str) -> None:
-        self.fs.makedirs(path, exist_ok=True)
+    def _make_directory(self, path: str, *, parents: bool) -> None:
+        if parents:
+            self.fs.makedirs(path, exist_ok=True)
+        else:
+            self.fs.mkdir(path, create_parents=False)
 
     def _remove_file(self, path: str) -> None:
         self.fs.rm_file(path)
@@ -221,8 +305,30 @@ class FsspecOps(ClientOps):
 
     def flush_caches(self) -> None:
         """Clear the cache of listings."""
-        with translated_errors("flush_caches", ""):
+        with translated_errors("flush_caches", "", self.plugin):
             self.fs.invalidate_cache()
+
+
+def _protocols(fs: Any, *, with_inner: bool = True) -> list[str]:
+    """Return a filesystem's protocols, those that it passes on first."""
+    own = [fs.protocol] if isinstance(fs.protocol, str) else [*fs.protocol]
+    # What fsspec's caches store is named as in the filesystem behind them.
+    inner = getattr(fs, "fs", None) if with_inner and hasattr(fs, "target_protocol") else None
+    return own if inner is None else [*_protocols(inner), *own]
+
+
+def _keeps_urls(fs: Any, protocol: str) -> bool:
+    """Return whether the filesystem's paths are whole URLs of a protocol."""
+    with suppress(Exception):  # some read more out of a URL than this one has
+        url = f"{protocol}://host/name"
+        return bool(fs._strip_protocol(url) == url)  # noqa: SLF001  (the only way fsspec has)
+    return False
+
+
+def _plain(path: str) -> str:
+    """Return a path as listings show it, where some clients take URLs and list plain paths."""
+    match = _URL.match(path)
+    return (match[2] if match else path).rstrip("/")
 
 
 def _uncached(call: Callable[..., Any]) -> dict[str, bool]:
@@ -242,15 +348,6 @@ def _statistics(info: dict[str, Any]) -> FileStatistics | None:
     return FileStatistics(int(size), changed, is_directory=False)
 
 
-def _listed_statistics(entry: dict[str, Any]) -> FileStatistics | None:
-    """Return the statistics in an entry of a listing, unless `stat` may return others.
-
-    A page's links show neither kind nor length, and a link of the disk is not what it leads to.
-    """
-    is_sure = entry["type"] in ("file", "directory") and not entry.get("islink")
-    return _statistics(entry) if is_sure and not is_url(entry["name"]) else None
-
-
 def _change_time(info: dict[str, Any]) -> int | None:
     """Return the modification time in an entry of fsspec, in nanoseconds; None if it has none."""
     return next((_nanoseconds(info[key]) for key in _CHANGED if info.get(key) is not None), None)
@@ -258,238 +355,18 @@ def _change_time(info: dict[str, Any]) -> int | None:
 
 def _nanoseconds(when: Any) -> int:
     """Return a time in nanoseconds from any of fsspec's formats, 0 if it cannot be parsed."""
-    if isinstance(when, str):
-        try:
-            when = _parsed(when)
-        except ValueError:
-            return 0
-    if isinstance(when, datetime):
-        # Stores tell times of UTC, and some clients leave the zone out.
-        when = (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
-    return int(when * 1e9)
+    with suppress(ValueError):
+        if isinstance(when, str) and when.endswith("GMT"):  # as HTTP writes it
+            from email.utils import parsedate_to_datetime  # noqa: PLC0415  (takes long)
 
-
-def _parsed(when: str) -> datetime:
-    if when.endswith("GMT"):  # as HTTP writes it
-        from email.utils import parsedate_to_datetime  # noqa: PLC0415  (takes long)
-
-        return parsedate_to_datetime(when)
-    return datetime.fromisoformat(when.replace("Z", "+00:00"))
-
-
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
-_OF_THE_PAGE = ("?", "#")
-"""How links begin that lead to the listing itself, in another order."""
-
-
-class FsspecNames:
-    """The names of a scheme's files in an fsspec filesystem. [any thread]
-
-    A URI whose scheme is a protocol of the filesystem means what it means to fsspec. Of any other
-    URI, what follows `scheme://` is the path. Where paths are whole URLs, as over HTTP, a URI of
-    another scheme may hold the URL (`web://https://host/file`), or else stands for one of the
-    filesystem's first protocol (`web://host/file`).
-    """
-
-    def __init__(self, fs: Any) -> None:
-        self._fs = fs
-        self._protocols = _protocols(fs)
-        self._serves_all = "generic" in self._protocols
-        self._are_unstripped = "data" in self._protocols  # its `info` takes nothing else
-        kept = [one for one in self._protocols if one == "data" or _keeps_urls(fs, one)]
-        self.are_urls = self._serves_all or bool(kept)
-        if kept:
-            self._protocols = kept
-
-    def path_of(self, uri: str) -> str:
-        """Return the path for a URI."""
-        url = self._url_of(uri)
-        if self._are_unstripped:
-            return url
-        return str(self._fs._strip_protocol(url))  # noqa: SLF001  (the only way fsspec has)
-
-    def _url_of(self, uri: str) -> str:
-        """Return the part of a URI that fsspec can read."""
-        match = _URL.fullmatch(uri)
-        scheme, rest = match.groups() if match else ("", uri)
-        if not self.are_urls:
-            return uri if scheme in self._protocols else rest
-        if _URL.match(rest):
-            return rest
-        if self._serves_all or scheme in self._protocols:
-            return uri
-        return f"{self._protocols[0]}://{rest}"
-
-    def children(self, path: str, listed: Iterable[str]) -> list[str]:
-        """Return the names in a directory from the paths that fsspec lists."""
-        # Some stores list the directory's own marker along with what is in it.
-        found = {one.rstrip("/") for one in listed} - {path.rstrip("/"), plain_path(path)}
-        names = {_name_below(path.rstrip("/") + "/", one) for one in found}
-        if self.are_urls:
-            names = {name for name in names if name and not name.startswith(_OF_THE_PAGE)}
-        return sorted(names)
-
-    def kinds(
-        self, path: str, entries: Iterable[dict[str, Any]]
-    ) -> dict[tuple[str, bool], dict[str, Any]]:
-        """Return the entries of a directory by name and whether it is the name of a directory.
-
-        An object of a store may be both. A page may link to a directory with and without a slash.
-        """
-        return {
-            (name, entry["type"] == "directory" and not is_url(entry["name"])): entry
-            for entry in entries
-            for name in self.children(path, [entry["name"]])
-        }
-
-    def has_doubled_slash(
-        self, path: str, entries: Iterable[dict[str, Any]], *, asks: bool = True
-    ) -> bool:
-        """Return whether a directory holds keys with a doubled slash, as `d//key` in `d`.
-
-        A listing shows a directory with the name of the listed one then. Some clients show that for
-        the directory's own marker too; of those that can find by a prefix the store is asked.
-
-        Args:
-            path: The directory.
-            entries: What fsspec lists there.
-            asks: Whether the store may be asked.
-        """
-        directory = plain_path(path)
-        shown = {entry["name"] for entry in entries if entry["type"] == "directory"}
-        if not directory:
-            return False
-        if f"{directory}/" in shown or directory not in shown:
-            return f"{directory}/" in shown
-        from inspect import signature  # noqa: PLC0415  (takes long, and is rarely needed)
-
-        client = self._fs
-        while "prefix" not in signature(client.find).parameters:
-            client = getattr(client, "fs", None)  # one that a wrapper hands everything on to
-            if not hasattr(client, "find"):  # none, or a client of another library
-                return True
-        return asks and bool(self._fs.find(directory, prefix="/"))
-
-
-def is_url(name: str) -> bool:
-    """Return whether a name in a listing is a whole URL, as those of a page's links are."""
-    return _URL.match(name) is not None
-
-
-def plain_path(path: str) -> str:
-    """Return a path as listings show it, where some clients take URLs and list plain paths."""
-    match = _URL.match(path)
-    return (match[2] if match else path).rstrip("/")
-
-
-def is_directory_url(url: object) -> bool:
-    """Return whether a URL is that of a directory: it ends in a slash, or behind its host."""
-    match = _URL.match(url) if isinstance(url, str) else None
-    return match is not None and (match[2].endswith("/") or "/" not in match[2])
-
-
-def _name_below(directory: str, path: str) -> str:
-    """Return the child of `directory` on the way to `path`; pages link to more than children."""
-    if path.startswith(directory):
-        return path[len(directory) :].partition("/")[0]
-    return path.rpartition("/")[2]
-
-
-def _protocols(fs: Any) -> list[str]:
-    """Return a filesystem's protocols, those that it passes on first."""
-    own = [fs.protocol] if isinstance(fs.protocol, str) else [*fs.protocol]
-    # What fsspec's caches store is named as in the filesystem behind them.
-    behind = getattr(fs, "fs", None) if hasattr(fs, "target_protocol") else None
-    return own if behind is None else [*_protocols(behind), *own]
-
-
-def _keeps_urls(fs: Any, protocol: str) -> bool:
-    """Return whether the filesystem's paths are whole URLs of a protocol."""
-    with suppress(Exception):  # some read more out of a URL than this one has
-        url = f"{protocol}://host/name"
-        return bool(fs._strip_protocol(url) == url)  # noqa: SLF001  (the only way fsspec has)
-    return False
-
-
-# Servers of these have each part of a file as soon as it is sent, in the place of the old file.
-_SENDING_AT_ONCE = {"fsspec.implementations.ftp", "fsspec.implementations.webhdfs"}
-
-
-def is_of_fsspec(candidate: object, name: str) -> bool:
-    """Return whether an object is of a class of `fsspec.spec`, which need not be imported."""
-    return any(
-        cls.__name__ == name and cls.__module__ == "fsspec.spec" for cls in type(candidate).__mro__
-    )
-
-
-class FsspecRandomAccessFile(RandomAccessFile):
-    """A file read by ranges, which fsspec allows any number of threads to do.
-
-    Some HTTP servers tell no size, or answer with the whole file whatever range they are asked for.
-    Such a file is read once and kept in memory until it is closed.
-
-    Args:
-        fs: fsspec's filesystem.
-        path: The path within it.
-        uri: The URI it was opened as.
-        size: Bytes in the file, None where fsspec does not know.
-    """
-
-    __slots__ = ("_closed", "_fs", "_path", "_size", "_whole")
-
-    def __init__(self, fs: Any, path: str, uri: str, size: int | None) -> None:
-        self.uri = uri
-        self._fs = fs
-        self._path = path
-        self._size = size
-        self._whole: bytes | None = None
-        self._closed = False
-
-    def read(self, offset: int, n: int) -> bytes:
-        """Return up to `n` bytes from `offset`; fewer only where the file ends."""
-        if self._closed:
-            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
-        if self._size is None:
-            self._whole = self._fetch()
-            self._size = len(self._whole)
-        # A store asked for a range behind the end answers with an error of its own.
-        end = min(offset + n, self._size or 0)
-        if end <= offset:
-            return b""
-        whole = self._whole
-        if whole is None:
-            data = self._fetch(start=offset, end=end)
-            if len(data) <= end - offset:
-                return data
-            if len(data) != self._size:  # else the store gave the whole file
-                text = f"expected at most the file's {self._size} bytes, found {len(data)}"
-                raise DataLossError.of("read", self.uri, f"{text}; open it again")
-            whole = self._whole = data
-        return whole[offset:end]
-
-    def known_length(self) -> int | None:
-        """Return the length in bytes that fsspec told when it was opened; None if it did not."""
-        return self._size
-
-    def _fetch(self, **limits: int) -> bytes:
-        # For a read from the start fsspec's wrapper of pyarrow opens a stream, which has no tell.
-        modules = {cls.__module__ for cls in type(self._fs).__mro__}
-        is_wrapper = "fsspec.implementations.arrow" in modules
-        options = {"seekable": True} if limits and is_wrapper else {}
-        with translated_errors("read", self.uri):
-            return bytes(self._fs.cat_file(self._path, **limits, **options))
-
-    def readinto(self, offset: int, buffer: Buffer) -> int:
-        """Fill `buffer` from `offset`; fsspec hands out copies, so this costs one."""
-        with memoryview(buffer) as whole, whole.cast("B") as view:
-            data = self.read(offset, view.nbytes)
-            view[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        """Reject further reads; fsspec itself holds nothing open."""
-        self._closed = True
-        self._whole = None
+            when = parsedate_to_datetime(when)
+        elif isinstance(when, str):
+            when = datetime.fromisoformat(when.replace("Z", "+00:00"))
+        if isinstance(when, datetime):
+            # Stores give times of UTC, and some clients leave the zone out.
+            when = (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
+        return int(when * 1e9)
+    return 0
 
 
 class FsspecWritableFile(ClientWriter):
@@ -505,7 +382,8 @@ class FsspecWritableFile(ClientWriter):
     def __init__(self, file: Any, uri: str) -> None:
         super().__init__(file, uri)
         self.is_torn = False
-        self.is_stored_by_close = _is_stored_by_close(file)
+        sends_at_once = {cls.__module__ for cls in type(file).__mro__} & _SENDING_AT_ONCE
+        self.is_stored_by_close = is_of_fsspec(file, "AbstractBufferedFile") and not sends_at_once
 
     def append(self, data: Buffer) -> None:
         """Add all of `data`."""
@@ -536,12 +414,6 @@ class FsspecWritableFile(ClientWriter):
         elif file is not None:
             self._file = None
             _discard(file, self.uri)
-
-
-def _is_stored_by_close(file: Any) -> bool:
-    """Return whether a client sends nothing, or nothing that others see, before its file's end."""
-    sends_at_once = {cls.__module__ for cls in type(file).__mro__} & _SENDING_AT_ONCE
-    return is_of_fsspec(file, "AbstractBufferedFile") and not sends_at_once
 
 
 def _discard(file: Any, uri: str) -> None:

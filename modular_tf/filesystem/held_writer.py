@@ -37,24 +37,12 @@ class HeldWriter(WritableFile):
 
     Attributes:
         is_torn: It lacks bytes: an append failed or was interrupted.
+
+    Raises:
+        ResourceExhaustedError: There is no temporary file, as where no descriptor is left.
     """
 
     is_stored_by_close = True
-
-    __slots__ = (
-        "__weakref__",
-        "_end",
-        "_failure",
-        "_file",
-        "_is_ending",
-        "_is_storing",
-        "_old_length",
-        "_process",
-        "_store_held",
-        "_stored",
-        "_storing",
-        "is_torn",
-    )
 
     def __init__(
         self, uri: str, store: Callable[[FileIO, int], object], *, is_torn: bool = False
@@ -69,9 +57,12 @@ class HeldWriter(WritableFile):
         self._failure: ModularTFError | None = None
         self._is_ending = False
         self._storing = TimedWork()
-        self._is_storing = False
-        # Its thread closes it where it is released while it is being stored.
-        self._file = _temporary_file(uri)
+        self._is_storing = False  # its thread then closes the file where it is released meanwhile
+        try:
+            self._file = TemporaryFile(buffering=0)  # noqa: SIM115
+        except OSError as error:  # without a descriptor Python finds no directory either
+            why = f"no temporary file holds what is written: {error}"
+            raise ResourceExhaustedError.of("new_writable_file", uri, why) from error
 
     def begin_with_held(self) -> None:
         """Take what was appended so far as the old content of the file, which is stored already."""
@@ -86,12 +77,11 @@ class HeldWriter(WritableFile):
             try:
                 while done < len(view):
                     done += os.pwrite(file.fileno(), view[done:], self._end + done)
-                self._end += done  # last: bytes behind the end do not count, and are written over
-            except OSError as error:
+                self._end += done  # last: bytes past the end do not count, and are written over
+            except BaseException as error:
                 self.is_torn = True
-                raise error_for(error, path=self.uri, operation="append") from error
-            except BaseException:
-                self.is_torn = True
+                if isinstance(error, OSError):
+                    raise error_for(error, path=self.uri, operation="append") from error
                 raise
 
     def appended(self) -> int | None:
@@ -110,22 +100,20 @@ class HeldWriter(WritableFile):
 
     def close(self) -> None:
         """Store everything, and release it whatever comes of that but an interrupt."""
-        if self._file is None:
-            return
-        if self._process != os.getpid():
-            self._release()
-            return
-        self._is_ending = True
-        try:
-            self._store_all()
-        except ModularTFError:
-            self._release()
-            raise
-        self._release()
+        if self._file is not None and self._process == os.getpid():
+            self._is_ending = True
+            try:
+                self._store_all()
+            except ModularTFError:
+                self.discard()
+                raise
+        self.discard()
 
     def discard(self) -> None:
         """Release it; what was not stored before never will be."""
-        self._release()
+        file, self._file = self._file, None
+        if file is not None and not self._is_storing:
+            file.close()
 
     def end_unclosed(self) -> None:
         """End a file that nobody closed: it is stored, unless it is torn.
@@ -134,16 +122,11 @@ class HeldWriter(WritableFile):
         """
         if getattr(self, "_end", 0):
             end(self)
-        elif self._file is not None:
-            self._release()
+        elif hasattr(self, "_is_storing"):
+            self.discard()
 
     def __del__(self) -> None:
         self.end_unclosed()
-
-    def _release(self) -> None:
-        file, self._file = self._file, None
-        if file is not None and not self._is_storing:
-            file.close()
 
     def _open_file(self) -> FileIO:
         if self._file is None or self._is_ending:
@@ -176,14 +159,14 @@ class HeldWriter(WritableFile):
             raise failure
 
     def _store(self) -> None:
-        """Write a new file of all that is held; what fails is told by `_store_all`."""
+        """Write a new file of all that is held; `_store_all` raises what fails."""
         self._is_storing = True  # first: what is released from now on is closed here
         file, end = self._file, self._end
         try:
             if file is not None and self._stored != end and self._failure is None:
                 self._store_held(file, end)
                 self._stored = end
-        except Exception as error:  # noqa: BLE001  (told by the thread that waits)
+        except Exception as error:  # noqa: BLE001  (raised by the thread that waits)
             self._failure = error_for(error, path=self.uri, operation="close")
         finally:
             self._is_storing = False
@@ -192,11 +175,7 @@ class HeldWriter(WritableFile):
 
 
 def stored_by(create: Callable[[], WritableFile]) -> Callable[[FileIO, int], None]:
-    """Return what stores a held file by a writer that replaces the file of the store.
-
-    Args:
-        create: Opens the writer.
-    """
+    """Return what stores a held file by a writer of the store, which `create` opens."""
 
     def store(file: FileIO, length: int) -> None:
         with create() as writer:
@@ -206,18 +185,3 @@ def stored_by(create: Callable[[], WritableFile]) -> Callable[[FileIO, int], Non
                 done += len(block)
 
     return store
-
-
-def _temporary_file(uri: str) -> FileIO:
-    """Return a file without a name.
-
-    Raises:
-        ResourceExhaustedError: There is none, as where no descriptor is left. Python tells that by
-            `FileNotFoundError` where it looks for a directory first.
-    """
-    try:
-        return TemporaryFile(buffering=0)
-    except OSError as error:
-        raise ResourceExhaustedError.of(
-            "new_writable_file", uri, f"no temporary file holds what is written: {error}"
-        ) from error

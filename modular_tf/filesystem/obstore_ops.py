@@ -1,4 +1,4 @@
-"""An adapter that gives a store of obstore the operations of `TF_FilesystemOps`."""
+"""Stores of obstore with the operations of `TF_FilesystemOps`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from modular_tf.errors import FailedPreconditionError, InvalidArgumentError
-from modular_tf.filesystem.child_names import FILE_AND_DIRECTORY, incomplete
-from modular_tf.filesystem.client_ops import (
-    DIRECTORY,
-    Child,
-    ClientOps,
-    put_when_closed,
-    wrong_kind,
-)
+from modular_tf.filesystem.client_ops import DIRECTORY, Child, ClientOps, put_when_closed
 from modular_tf.filesystem.files import RangeReader
-from modular_tf.filesystem.python_errors import translated_errors
 from modular_tf.filesystem.statistics import FileStatistics
 from modular_tf.filesystem.uri import clean_path, parse_uri
 
@@ -37,7 +29,7 @@ _MOST_PARTS = 9_000
 
 
 class ObstoreOps(ClientOps):
-    """The operations of a store of obstore. [any thread]
+    """A store of obstore. [any thread]
 
     A store of one bucket serves the URIs of that bucket, which hold the store's prefix too where it
     has one; of other stores, what follows `scheme://` is the path. A store gets each file whole,
@@ -49,14 +41,14 @@ class ObstoreOps(ClientOps):
     _process: ClassVar[int | None] = None
     """The process in which obstore was first used here."""
 
-    def __init__(self, fs: Any) -> None:
-        super().__init__(fs)
+    def __init__(self, fs: Any, scheme: str = "", plugin: str | None = None) -> None:
+        super().__init__(fs, scheme, plugin)
         config = getattr(fs, "config", None) or {}
         self._bucket = next((str(config[key]) for key in _BUCKET_KEYS if key in config), None)
         self.is_distant = self._bucket is not None
         prefix = str(getattr(fs, "prefix", None) or "")
-        self._root = None if self._bucket is not None else _disk_folder(fs)
-        self._prefix = prefix.strip("/") if self._bucket is not None else ""
+        self._prefix = prefix.strip("/") if self.is_distant else ""
+        self._root = prefix or "/" if type(fs).__name__ == "LocalStore" else None
         self._url = str(getattr(fs, "url", None) or "").rstrip("/")
 
     @property
@@ -119,31 +111,18 @@ class ObstoreOps(ClientOps):
         return bool(path) and self._is_object(path)
 
     def _children(self, path: str, *, asks: bool = True) -> list[Child]:  # noqa: ARG002
-        return self._listed_below(path)[0]
-
-    def _listed_below(self, path: str) -> tuple[list[Child], bool]:
-        """Return the entries of a directory, and whether anything shows that it is there."""
         found = self._library.list_with_delimiter(self.fs, path or None)
-        prefixes, objects = found["common_prefixes"], found["objects"]
         children = [
-            Child(_last_of(one), is_directory=True, statistics=DIRECTORY) for one in prefixes
+            Child(_last_of(one), is_directory=True, statistics=DIRECTORY)
+            for one in found["common_prefixes"]
         ]
         # The marker of a directory is listed in it, under the directory's own name.
         children += [
             Child(_last_of(one["path"]), is_directory=False, statistics=_of_object(one))
-            for one in objects
+            for one in found["objects"]
             if one["path"] != path
         ]
-        return children, bool(children or objects)
-
-    def _listed(self, uri: str, *, is_thorough: bool) -> list[Child]:  # noqa: ARG002
-        with translated_errors("get_children", uri):
-            path = self.translate_name(uri)
-            children, is_there = self._listed_below(path)
-            if is_there or not path or self._is_directory_of_disk(path):
-                return children
-            self._statistics(path)  # nothing has another error than a file
-            raise wrong_kind("get_children", uri, "not a directory")
+        return children
 
     def _is_above_others(self, path: str) -> bool:
         if self._is_directory_of_disk(path):
@@ -207,13 +186,11 @@ class ObstoreOps(ClientOps):
 
     # -- changes ------------------------------------------------------------------------------
 
-    def _make_directory(self, path: str) -> None:
-        if self._root is not None:
-            os.mkdir(self._on_disk(path))
-
-    def _make_directories(self, path: str) -> None:
-        if self._root is not None:
+    def _make_directory(self, path: str, *, parents: bool) -> None:
+        if self._root is not None and parents:
             os.makedirs(self._on_disk(path), exist_ok=True)
+        elif self._root is not None:
+            os.mkdir(self._on_disk(path))
 
     def _remove_file(self, path: str) -> None:
         self._library.delete(self.fs, path)
@@ -225,7 +202,7 @@ class ObstoreOps(ClientOps):
             raise _marked(path)
 
     def _remove_tree(self, path: str) -> None:
-        if self._root is not None:  # obstore lists what lies behind links too
+        if self._root is not None:  # obstore follows links
             on_disk = self._on_disk(path)
             is_entered = os.path.isdir(on_disk) and not os.path.islink(on_disk)
             (shutil.rmtree if is_entered else os.unlink)(on_disk)
@@ -250,19 +227,13 @@ class ObstoreOps(ClientOps):
             os.rename(self._on_disk(old), self._on_disk(new))
         return self._root is not None
 
-    def _tree(self, path: str) -> dict[str, bool]:
-        found = {path: True}
+    def _move_entries(self, source: str, target: str) -> None:
+        path = self.translate_name(source)
         for one in self._below(path):
-            key, above = one["path"], one["path"].rpartition("/")[0]
-            while above not in found:
-                found[above] = True
-                above = above.rpartition("/")[0]
+            key = one["path"]
             if key == path or (not one["size"] and not self._is_object(key)):
                 raise _marked(key)
-            if key in found:
-                raise incomplete(key, [FILE_AND_DIRECTORY])
-            found[key] = False
-        return found
+        super()._move_entries(source, target)
 
     def _is_object(self, path: str) -> bool:
         try:
@@ -279,13 +250,6 @@ def _of_object(found: dict[str, Any]) -> FileStatistics:
 
 def _last_of(path: str) -> str:
     return path.rpartition("/")[2]
-
-
-def _disk_folder(store: Any) -> str | None:
-    """Return the folder of a `LocalStore`; None of another store."""
-    if type(store).__name__ != "LocalStore":
-        return None
-    return str(store.prefix or "/")
 
 
 def _marked(path: str) -> FailedPreconditionError:

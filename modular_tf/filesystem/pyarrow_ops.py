@@ -1,4 +1,4 @@
-"""An adapter that gives a filesystem of `pyarrow.fs` the operations of `TF_FilesystemOps`."""
+"""Filesystems of `pyarrow.fs` with the operations of `TF_FilesystemOps`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from modular_tf.filesystem.client_ops import (
     ClientOps,
     ClientWriter,
     put_when_closed,
-    wrong_kind,
 )
 from modular_tf.filesystem.files import RangeReader
-from modular_tf.filesystem.python_errors import translated_errors
 from modular_tf.filesystem.statistics import FileStatistics
 from modular_tf.filesystem.uri import clean_path, parse_uri
 
@@ -34,15 +32,15 @@ _BLOCK = 1 << 20
 
 
 class PyarrowOps(ClientOps):
-    """The operations of a filesystem of pyarrow. [any thread]
+    """A filesystem of pyarrow. [any thread]
 
     Its paths are `bucket/key` for `scheme://bucket/key`, and the path alone for local files and
     HDFS. A store gets each file whole, when it is closed or flushed; to append to one it is written
     anew.
     """
 
-    def __init__(self, fs: Any) -> None:
-        super().__init__(fs)
+    def __init__(self, fs: Any, scheme: str = "", plugin: str | None = None) -> None:
+        super().__init__(fs, scheme, plugin)
         import pyarrow.fs  # type: ignore[import-untyped]  # noqa: PLC0415  (imported already)
 
         self._library = pyarrow.fs
@@ -52,8 +50,7 @@ class PyarrowOps(ClientOps):
         self._kind_of_store = bottom.type_name
         self._is_below_another = bottom is not fs
         self._has_implied_directories = self._kind_of_store in _WITH_IMPLIED_DIRECTORIES
-        self._is_store = self._kind_of_store not in _WITH_APPENDED_FILES
-        self.is_distant = self._is_store
+        self.is_distant = self._kind_of_store not in _WITH_APPENDED_FILES
 
     def translate_name(self, uri: str) -> str:
         """Return pyarrow's path for a URI."""
@@ -66,9 +63,8 @@ class PyarrowOps(ClientOps):
 
     def disk_path(self, uri: str) -> str | None:
         """Return the path on this machine's disk that a URI names; None where it names none."""
-        if self._kind_of_store != "local":
-            return None
-        return self._on_disk(self.translate_name(uri))
+        is_of_disk = self._kind_of_store == "local"
+        return self._on_disk(self.translate_name(uri)) if is_of_disk else None
 
     def _on_disk(self, path: str) -> str:
         fs = self.fs
@@ -79,7 +75,7 @@ class PyarrowOps(ClientOps):
     # -- questions ----------------------------------------------------------------------------
 
     def _statistics(self, path: str) -> FileStatistics:
-        if not path and self._is_store:  # it would be asked for all buckets
+        if not path and self.is_distant:  # it would be asked for all buckets
             return DIRECTORY
         info = self.fs.get_file_info(path)
         if info.type != self._library.FileType.NotFound:
@@ -96,12 +92,12 @@ class PyarrowOps(ClientOps):
     def _children(self, path: str, *, asks: bool = True) -> list[Child]:  # noqa: ARG002
         if self._has_implied_directories:
             return self._children_by_paths(path)
-        own = path.rstrip("/")
         children = []
         for info in self.fs.get_file_info(self._library.FileSelector(path)):
             statistics = self._of_info(info)
             # A directory in itself is how keys with a doubled slash are listed.
-            name = "" if info.path.rstrip("/") == own else info.base_name
+            is_itself = info.path.rstrip("/") == path.rstrip("/")
+            name = "" if is_itself else info.base_name
             children.append(Child(name, statistics.is_directory, statistics))
         return children
 
@@ -114,24 +110,14 @@ class PyarrowOps(ClientOps):
         for info in found:
             name, _, rest = info.path[len(path) :].strip("/").partition("/")
             statistics = DIRECTORY if rest else self._of_info(info)
-            children[name, statistics.is_directory] = statistics
-        return [Child(name, kind, found) for (name, kind), found in children.items()]
+            kind = statistics.is_directory
+            children[name, kind] = Child(name, kind, statistics)
+        return [*children.values()]
 
     def _below(self, path: str) -> list[Any]:
         selector = self._library.FileSelector(path, allow_not_found=True, recursive=True)
         found: list[Any] = self.fs.get_file_info(selector)
         return found
-
-    def _listed(self, uri: str, *, is_thorough: bool) -> list[Child]:
-        if not self._is_store:
-            return super()._listed(uri, is_thorough=is_thorough)
-        with translated_errors("get_children", uri):
-            path = self.translate_name(uri)
-            try:
-                return self._children(path)
-            except FileNotFoundError:
-                self._statistics(path)  # nothing has another error than a file
-                raise wrong_kind("get_children", uri, "not a directory") from None
 
     def _is_above_others(self, path: str) -> bool:
         try:
@@ -152,7 +138,7 @@ class PyarrowOps(ClientOps):
 
     def _writer(self, path: str, uri: str, *, appends: bool) -> WritableFile:
         # By default a name ending in .gz would have it compressed.
-        if not self._is_store:
+        if not self.is_distant:
             opener = self.fs.open_append_stream if appends else self.fs.open_output_stream
             return ClientWriter(opener(path, compression=None), uri)
 
@@ -173,11 +159,8 @@ class PyarrowOps(ClientOps):
 
     # -- changes ------------------------------------------------------------------------------
 
-    def _make_directory(self, path: str) -> None:
-        self.fs.create_dir(path, recursive=False)
-
-    def _make_directories(self, path: str) -> None:
-        self.fs.create_dir(path, recursive=True)
+    def _make_directory(self, path: str, *, parents: bool) -> None:
+        self.fs.create_dir(path, recursive=parents)
 
     def _remove_file(self, path: str) -> None:
         self.fs.delete_file(path)
@@ -204,6 +187,6 @@ class PyarrowOps(ClientOps):
         self.fs.move(old, new)
 
     def _move_whole_directory(self, old: str, new: str) -> bool:
-        if not self._is_store:
+        if not self.is_distant:
             self.fs.move(old, new)
-        return not self._is_store
+        return not self.is_distant

@@ -116,41 +116,25 @@ def error_class_for(exception: Exception) -> type[ModularTFError]:
     status = getattr(exception, "status", None)  # of an HTTP response, as in aiohttp's errors
     if isinstance(status, int):
         return _BY_STATUS.get(status, errors.UnknownError)
-    return _error_class_of_client(exception)
-
-
-def _error_class_of_client(exception: Exception) -> type[ModularTFError]:
-    """Return the error class for an exception of obstore or pyarrow, which need not be imported."""
-    theirs = {cls.__name__ for cls in type(exception).__mro__ if cls.__module__ == _OF_OBSTORE}
-    for name in theirs & _BY_OBSTORE_CLASS.keys():
+    # Neither obstore nor pyarrow need be imported.
+    of_obstore = {cls.__name__ for cls in type(exception).__mro__ if cls.__module__ == _OF_OBSTORE}
+    for name in of_obstore & _BY_OBSTORE_CLASS.keys():
         return _BY_OBSTORE_CLASS[name]
-    if not (theirs or isinstance(exception, OSError)):
+    if not (of_obstore or isinstance(exception, OSError)):
         return errors.UnknownError
-    said = _said_by(exception)
-    if status := _STATUS_IN_TEXT.search(said):
-        return _BY_STATUS.get(int(status[1]), errors.UnknownError)
-    found = (ours for ours, texts in _BY_TEXT.items() if re.search("|".join(texts), said))
-    return next(found, errors.UnknownError)
+    text = _text_of(exception)
+    if found := _STATUS_IN_TEXT.search(text):
+        return _BY_STATUS.get(int(found[1]), errors.UnknownError)
+    matching = (ours for ours, texts in _BY_TEXT.items() if re.search("|".join(texts), text))
+    return next(matching, errors.UnknownError)
 
 
-def _said_by(exception: Exception) -> str:
-    """Return an exception's text, without the structures that obstore shows behind it.
+def _text_of(exception: Exception) -> str:
+    """Return an exception's text, without the structures that obstore shows after it.
 
     Of a server's answer in XML its code and its message are left.
     """
-    said = str(exception).partition("\n\nDebug source:")[0]
-    return _XML_ANSWER.sub(r"\1: \2", said)
-
-
-def _true_reason(exception: Exception) -> Exception:
-    """Return the cause of a `FileNotFoundError` if the server could not be asked.
-
-    fsspec's filesystem over HTTP raises `FileNotFoundError` for every failure.
-    """
-    cause = exception.__cause__
-    if isinstance(exception, FileNotFoundError) and isinstance(cause, Exception):
-        return cause if issubclass(error_class_for(cause), _UNREACHABLE) else exception
-    return exception
+    return _XML_ANSWER.sub(r"\1: \2", str(exception).partition("\n\nDebug source:")[0])
 
 
 def error_for(
@@ -159,20 +143,27 @@ def error_for(
     """Return the error for an exception; a `ModularTFError` is returned unchanged."""
     if isinstance(exception, ModularTFError):
         return exception
-    exception = _true_reason(exception)
-    said = getattr(exception, "strerror", None) or _said_by(exception) or type(exception).__name__
+    cause = exception.__cause__
+    # fsspec's filesystem over HTTP raises `FileNotFoundError` for every failure.
+    if isinstance(exception, FileNotFoundError) and isinstance(cause, Exception):
+        exception = cause if issubclass(error_class_for(cause), _UNREACHABLE) else exception
+    text = getattr(exception, "strerror", None) or _text_of(exception) or type(exception).__name__
     return error_class_for(exception)(
-        f"{operation} {path!r}: {said}", plugin=plugin, path=path, operation=operation
+        f"{operation} {path!r}: {text}", plugin=plugin, path=path, operation=operation
     )
 
 
 @contextmanager
-def translated_errors(operation: str, path: str) -> Iterator[None]:
-    """Translate every exception of a client in the body of `with` to our errors."""
+def translated_errors(
+    operation: str, path: str | None, plugin: str | None = None
+) -> Iterator[None]:
+    """Raise our errors instead of the exceptions of a client in the body of `with`."""
     try:
         yield
+    except Warning:  # an error by the user's filter of warnings
+        raise
     except Exception as error:
-        ours = error_for(error, path=path, operation=operation)
+        ours = error_for(error, plugin=plugin, path=path, operation=operation)
         if ours is error:
             raise
         raise ours from without_secrets(error)

@@ -15,7 +15,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
 from modular_tf import IncompleteListingWarning, errors, gfile
-from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_fsspec_filesystem
+from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_of_fsspec
 from modular_tf.filesystem.obstore_ops import ObstoreOps
 from modular_tf.filesystem.pyarrow_ops import PyarrowOps
 from modular_tf.filesystem.python_filesystem import PythonFilesystem
@@ -304,9 +304,9 @@ def test_a_tree_is_deleted_with_all_that_is_in_it(ops):
 
 
 def test_only_fsspec_filesystems_are_taken_for_such():
-    assert is_fsspec_filesystem(MemoryFileSystem())
-    assert not is_fsspec_filesystem(object())
-    assert not is_fsspec_filesystem(MemoryFileSystem)
+    assert is_of_fsspec(MemoryFileSystem(), "AbstractFileSystem")
+    assert not is_of_fsspec(object(), "AbstractFileSystem")
+    assert not is_of_fsspec(MemoryFileSystem, "AbstractFileSystem")
 
 
 def test_the_bridge_itself_does_not_import_fsspec(run_python):
@@ -314,7 +314,7 @@ def test_the_bridge_itself_does_not_import_fsspec(run_python):
         """
         import sys
         import modular_tf.filesystem.fsspec_bridge as bridge
-        assert not bridge.is_fsspec_filesystem(3)
+        assert not bridge.is_of_fsspec(3, "AbstractFileSystem")
         assert "fsspec" not in sys.modules
         """
     )
@@ -516,7 +516,7 @@ def test_names_without_all_that_is_there_come_with_a_warning(served_keys, folder
 
 @pytest.mark.parametrize("folder", ["both", "dots", "beside", "both/two"])
 def test_a_tree_with_what_no_path_leads_to_stays_where_it_is(served_keys, folder, tmp_path):
-    store = served_keys.filesystem_for("zz://").implementation.fs.store
+    store = served_keys.filesystem_for("zz://").fs.store
     before = set(store)
     functions = gfile.using(served_keys)
     files = ModularFileSystem("zz", service=served_keys)

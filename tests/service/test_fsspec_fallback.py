@@ -167,7 +167,7 @@ def test_our_own_face_in_fsspec_is_never_gone_to(client, falling_back, fixture_p
     try:
         assert issubclass(fsspec.get_filesystem_class("fixture"), ModularFileSystem)
         service = falling_back()
-        assert type(service.filesystem("fixture").implementation.fs).__name__ == "Client"
+        assert type(service.filesystem("fixture").fs).__name__ == "Client"
     finally:
         registration.undo()
 
@@ -235,7 +235,7 @@ def test_a_filesystem_that_somebody_registered_in_fsspec_serves(monkeypatch, fal
 
     monkeypatch.setitem(_registry, "registered", Registered)  # as register_implementation does
     service = falling_back()
-    assert isinstance(service.filesystem("registered").implementation.fs, Registered)
+    assert isinstance(service.filesystem("registered").fs, Registered)
 
 
 @pytest.mark.parametrize(
