@@ -25,16 +25,14 @@ if TYPE_CHECKING:
 
 _OF_FSSPEC = frozenset(("asynchronous", "loop"))  # it passes them to filesystems by itself
 _SECRET = re.compile(r"SECRET|TOKEN|PASSW|SAS|KEY$")
-
-
 _OF_PYTHON = "no plugin serves the scheme; give the option in [filesystems] of the configuration"
-_told: set[tuple[str, str]] = set()  # scheme and option
+_reported: set[tuple[str, str]] = set()  # scheme and option
 
 
 class IgnoredOptionWarning(UserWarning):
     """A storage option that tunes another client, and that the plugin has no use for.
 
-    It is told of each scheme and option once in a process;
+    Each scheme and option is reported once in a process;
     `warnings.simplefilter("ignore", modular_tf.fsspec.IgnoredOptionWarning)` does without.
     """
 
@@ -62,44 +60,43 @@ def environment_of(
 
     Raises:
         TypeError: There are options that the plugin cannot follow. It names each, and what to do
-            in its place, and shows no value.
+            instead, and shows no value.
     """
     known = storage_options_of(library or "", scheme)
-    given = [
-        (name, value)
+    given = {
+        name: value
         for name, value in _entries(options, known)
         if name not in _OF_FSSPEC and value is not None
-    ]
-    endpoints = {
-        known.variables[name]: str(value) for name, value in given if name in known.variables
     }
-    meant = [
-        (name, value)
-        for name, value in given
-        if name not in known.ignored
-        and not _has_no_effect(name, value, known)
-        and not _is_said_by_endpoint(name, value, known, endpoints)
-    ]
-    no_setting = "the plugin has no such setting" if library else _OF_PYTHON
-    unmet = [
-        f"{name!r}: {_advice(name, known) or no_setting}"
-        for name, value in meant
-        if not _is_said(name, value, known)
-    ]
+    said: dict[str, str] = {}
+    switched: dict[str, str | None] = {}
+    unmet: list[str] = []
+    for name, value in given.items():
+        variable = known.variables.get(name)
+        is_file = variable in known.files
+        if name in known.ignored or _has_no_effect(name, given, known):
+            continue
+        if name in known.switches and value is True:
+            switched |= {other: text or None for other, text in known.switches[name].items()}
+        elif name in known.switches:
+            unmet.append(f"{name!r}: expected True or False")
+        elif variable is None:
+            no_setting = "the plugin has no such setting" if library else _OF_PYTHON
+            unmet.append(f"{name!r}: {known.advice.get(name) or no_setting}")
+        elif not isinstance(value, (str, int, os.PathLike)) or (
+            is_file and not os.path.isfile(_text(value))
+        ):
+            expected = known.files.get(variable, "a text")
+            unmet.append(f"{name!r}: expected {expected}, for {variable}")
+        else:
+            said[variable] = _text_of(variable, value)
     if unmet:
         raise TypeError(f"storage options that {scheme!r} does not follow: {'; '.join(unmet)}")
-    _tell_ignored(scheme, [name for name, _ in given if name in known.ignored], known)
-    said = {
-        known.variables[name]: _as_said(known.variables[name], value)
-        for name, value in meant
-        if name in known.variables
-    }
-    switched = {
-        variable: text or None
-        for name, _ in meant
-        for variable, text in known.switches.get(name, {}).items()
-    }
-    if not switched and all(_of_process(name) == value for name, value in said.items()):
+    _report_ignored(scheme, [name for name in given if name in known.ignored], known)
+    of_process = {name: os.environ.get(name) for name in said}
+    if not switched and all(
+        text is not None and _text_of(name, text) == said[name] for name, text in of_process.items()
+    ):
         return {}
     unset = {other for name in said for other in known.unset_with.get(name, ())} - said.keys()
     return {**dict.fromkeys(unset & os.environ.keys()), **switched, **said}
@@ -123,64 +120,41 @@ def _entries(options: Mapping[str, Any], known: StorageOptions) -> Iterator[tupl
             yield name, value
 
 
-def _has_no_effect(name: str, value: Any, known: StorageOptions) -> bool:
+def _has_no_effect(name: str, given: Mapping[str, Any], known: StorageOptions) -> bool:
+    """Return whether an option means what the plugin does anyway.
+
+    So does a switch for TLS where the URL of the endpoint begins as it says.
+    """
+    value = given[name]
     if name in known.switches and value is False:
         return True
-    return value in known.without_effect.get(name, ())
-
-
-def _is_said_by_endpoint(
-    name: str, value: Any, known: StorageOptions, endpoints: Mapping[str, str]
-) -> bool:
-    """Return whether the URL of the endpoint begins as a switch for TLS says."""
-    variable = known.said_by_endpoint.get(name)
-    if variable is None or not isinstance(value, bool):
+    if value in known.without_effect.get(name, ()):
+        return True
+    endpoint = known.said_by_endpoint.get(name)
+    if endpoint is None or not isinstance(value, bool):
         return False
-    endpoint = endpoints.get(variable) or os.environ.get(variable, "")
-    return endpoint.startswith("https://" if value else "http://")
+    urls = [str(given[one]) for one in given if known.variables.get(one) == endpoint]
+    url = (urls[-1] if urls else "") or os.environ.get(endpoint, "")
+    return url.startswith("https://" if value else "http://")
 
 
-def _tell_ignored(scheme: str, names: list[str], known: StorageOptions) -> None:
+def _report_ignored(scheme: str, names: list[str], known: StorageOptions) -> None:
     """Warn once in a process of options that are of no use to a plugin."""
-    new = [name for name in names if (scheme, name) not in _told]
-    _told.update((scheme, name) for name in new)
+    new = [name for name in names if (scheme, name) not in _reported]
+    _reported.update((scheme, name) for name in new)
     if new:
-        advice = {name: known.advice[name] for name in new if name in known.advice}
+        advice = known.advice
         each = (f"{n!r} ({advice[n]})" if n in advice else repr(n) for n in new)
         text = f"{scheme!r} ignores storage options that tune another client: {', '.join(each)}"
         warnings.warn(text, IgnoredOptionWarning, stacklevel=2)
 
 
-def _is_said(name: str, value: Any, known: StorageOptions) -> bool:
-    """Return whether a variable says what an option says."""
-    if name in known.switches:
-        return value is True
-    if name not in known.variables or not isinstance(value, (str, int, os.PathLike)):
-        return False
-    return known.variables[name] not in known.files or os.path.isfile(_as_text(value))
-
-
-def _of_process(variable: str) -> str | None:
-    said = os.environ.get(variable)
-    return None if said is None else _as_said(variable, said)
-
-
-def _as_text(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, bool):
         return str(int(value))
     return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
 
 
-def _as_said(variable: str, value: Any) -> str:
+def _text_of(variable: str, value: Any) -> str:
     """Return the text of a variable; of two spellings of an endpoint one, and a secret whole."""
-    text = _as_text(value)
-    return text.rstrip("/") if variable.endswith("ENDPOINT") else text
-
-
-def _advice(name: str, known: StorageOptions) -> str:
-    if name in known.switches:
-        return "expected True or False"
-    if name in known.variables:
-        variable = known.variables[name]
-        return f"expected {known.files.get(variable, 'a text')}, for {variable}"
-    return known.advice.get(name, "")
+    return _text(value).rstrip("/") if variable.endswith("ENDPOINT") else _text(value)

@@ -40,7 +40,7 @@ class PluginFile:
         path: Where it is on the machine that pickled.
         is_bundled: Whether it comes with this package; each machine's own copy serves.
         distribution: Normalised name of the distribution that brings it, None for none.
-        version: Its version there.
+        version: Its version at the time of discovery; the distribution may have changed since.
     """
 
     path: str
@@ -51,7 +51,6 @@ class PluginFile:
     @classmethod
     def of(cls, plugin: Plugin) -> PluginFile:
         """Return that of a plugin in a service."""
-        # The version at the time of discovery; the distribution may have changed since.
         version = (plugin.candidate.brought_by or "").partition(" ")[2] or None
         return cls(plugin.path, plugin.is_bundled, plugin.candidate.distribution, version)
 
@@ -62,7 +61,7 @@ class PluginFile:
         same path.
         """
         if self.distribution is None and not self.is_bundled:
-            return (self.path, other.is_bundled) == (other.path, False)
+            return self.path == other.path and not other.is_bundled
         return self._key == other._key
 
     @property
@@ -96,22 +95,22 @@ class PluginFile:
             for file, plugin in zip(files, found, strict=True)
             if os.path.basename(file.path) == name
         ]
+        if self.is_bundled:
+            remedy = "Install the same version of modular_tf on each machine"
+        elif self.distribution is None:
+            remedy = "Put the same file on each machine, at that path"
+        else:
+            known = {package.name: package.install for package in known_packages()}
+            command = known.get(self.distribution, f"pip install {self.distribution}")
+            version = f"=={self.version}" if self.version else ""
+            remedy = f"Install it there: {command}{version}"
         raise NotFoundError(
             f"the filesystem was made with the plugin {self}, which this machine does not have; "
-            f"it has {'; '.join(others) or 'no plugin of that name'}. {self._remedy()}",
+            f"it has {'; '.join(others) or 'no plugin of that name'}. {remedy}",
             plugin=name,
             path=self.path,
             operation="load",
         )
-
-    def _remedy(self) -> str:
-        if self.is_bundled:
-            return "Install the same version of modular_tf on each machine"
-        if self.distribution is None:
-            return "Put the same file on each machine, at that path"
-        known = {package.name: package.install for package in known_packages()}
-        command = known.get(self.distribution, f"pip install {self.distribution}")
-        return f"Install it there: {command}{f'=={self.version}' if self.version else ''}"
 
 
 @dataclass(frozen=True)
@@ -221,11 +220,7 @@ def _start(
 ) -> PluginService:
     """Return this process's own service for one plugin, or for all that discovery finds.
 
-    Args:
-        plugin: Distinguishes the services of one configuration.
-        config: The configuration.
-        paths: What the service searches before all other places.
-        load: Loads the plugin in the service.
+    `paths` are searched before all other places, and `load` loads the plugin.
     """
     from modular_tf.service.default import LoadedOnce  # noqa: PLC0415  (the native core)
     from modular_tf.service.service import PluginService  # noqa: PLC0415  (likewise)

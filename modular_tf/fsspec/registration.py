@@ -119,7 +119,12 @@ def register(
     contested = [s for s in wanted if not clobber or (schemes is None and s == "file")]
     owners = {scheme: owner for scheme in contested if (owner := _working_owner(scheme))}
     if schemes is not None and owners:
-        raise _conflict(service, owners)
+        plugins = service.schemes()
+        each = "; ".join(
+            f"{scheme!r} is served by {owner}, and by plugin {plugins[scheme]!r}"
+            for scheme, owner in owners.items()
+        )
+        raise AlreadyExistsError(f"fsspec: {each}. Pass clobber=True to let the plugin serve it")
     taken = tuple(scheme for scheme in wanted if scheme not in owners)
     layers = {scheme: _Layer(service, filesystem_class(scheme)) for scheme in taken}
     registration = Registration(taken, owners, layers)
@@ -151,15 +156,6 @@ def _working_owner(scheme: str) -> str | None:
     except Exception:  # noqa: BLE001  (a broken client may raise anything, and cannot serve)
         return None
     return name
-
-
-def _conflict(service: PluginService, owners: Mapping[str, str]) -> AlreadyExistsError:
-    plugins = service.schemes()
-    each = "; ".join(
-        f"{scheme!r} is served by {owner}, and by plugin {plugins[scheme]!r}"
-        for scheme, owner in owners.items()
-    )
-    return AlreadyExistsError(f"fsspec: {each}. Pass clobber=True to let the plugin serve it")
 
 
 def _take(protocol: str, layer: _Layer) -> None:

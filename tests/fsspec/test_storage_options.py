@@ -23,7 +23,7 @@ def empty_environment(monkeypatch):
     for row in storage_options():
         for variable in row.variables.values():
             monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(storage, "_told", set())
+    monkeypatch.setattr(storage, "_reported", set())
 
 
 def refusal(scheme, options, library=None):
