@@ -14,11 +14,11 @@ import io
 import os
 import re
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cache, partial
 from glob import has_magic
-from itertools import compress
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from fsspec.asyn import AsyncFileSystem, get_loop  # type: ignore[import-untyped]
 from fsspec.callbacks import DEFAULT_CALLBACK  # type: ignore[import-untyped]
@@ -54,10 +54,11 @@ from modular_tf.filesystem.child_names import (
 )
 from modular_tf.filesystem.copying import CopyWatch, copy_through, read_all, write_whole
 from modular_tf.filesystem.files import known_length
+from modular_tf.filesystem.jobs import Job
 from modular_tf.filesystem.local_files import local
 from modular_tf.filesystem.location import Location, Overlap, entered, is_link, overlap
 from modular_tf.filesystem.scheme import is_of_this_machine
-from modular_tf.filesystem.trees import remove_tree, rename
+from modular_tf.filesystem.trees import Facts, Item, Removal, rename
 from modular_tf.filesystem.writer_streams import TextWriter
 from modular_tf.fsspec.awaited import AwaitedCalls
 from modular_tf.fsspec.files import (
@@ -73,7 +74,6 @@ from modular_tf.redaction import redacted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from modular_tf.filesystem.files import RandomAccessFile
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.filesystem.location import Identity
     from modular_tf.filesystem.statistics import FileStatistics
@@ -85,11 +85,21 @@ Entry = dict[str, Any]
 _Kinds = dict[str, Entry | None]
 """Paths, with their entries where these are known."""
 
+
+@dataclass
+class _Group:
+    """Ranges of a file that are read together, and the part of each range, by its number."""
+
+    path: str
+    start: int | None
+    end: int | None
+    parts: list[tuple[int, slice]]
+
+
 _LOCAL_SCHEME = "file"
 _REFUSALS = (PermissionDeniedError, UnauthenticatedError)  # there may be files that are not shown
 _GAP_OF_NETWORK = 1 << 18  # bytes between two ranges that cost less than another request
 _LARGEST_READ = 1 << 22  # bytes of ranges that are read together at most
-_NEVER = 1 << 63  # no file has a byte there
 _SHORT_FILE = 1 << 23  # bytes of a file that is fetched by one read and needs no open file
 _WHOLE_TREE: dict[str, Any] = {"detail": True, "on_error": "raise"}  # a part of one is no copy
 
@@ -199,7 +209,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         return None if self.asynchronous else get_loop()
 
     def _checked(self, service: PluginService) -> PluginService:
-        """Return a service that serves the scheme as the options say; raise if it does not."""
+        """Return a service that serves the scheme as the options require; raise if it does not."""
         is_served = service.owner(self.scheme) is not None
         self._environment = self._environment_in(service) if is_served else {}
         if not self._environment:  # else the plugin need not run in this process
@@ -229,9 +239,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
 
         Options that say other than the environment of this process are followed by an instance.
         """
-        account = self._account
-        if account:
-            return self.service.shared_instance(self.scheme, account)
+        if self._account:
+            return self.service.shared_instance(self.scheme, self._account)
         return self.service.filesystem(self.scheme)
 
     @property
@@ -281,14 +290,11 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         """Return the URI that the plugin is given for `path`."""
         return f"{self.scheme}://{self._strip_protocol(path)}"
 
-    @property
-    def transaction(self) -> NoReturn:
+    def start_transaction(self) -> NoReturn:
         """Raise: the operations of the C API take no part in transactions."""
         raise UnimplementedError(f"{self.scheme!r}: fsspec transactions are not supported")
 
-    def start_transaction(self) -> NoReturn:
-        """Raise, as `transaction` does."""
-        raise UnimplementedError(f"{self.scheme!r}: fsspec transactions are not supported")
+    transaction = property(start_transaction)
 
     def _at_once(self, batch_size: int | None = None) -> int:
         """Return how many calls are made at once; `batch_size` is fsspec's, -1 sets no bound."""
@@ -298,9 +304,6 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}; it is -1 or at least 1")
         return min(configured, batch_size)
-
-    def _crew(self, batch_size: int | None = None) -> Crew:
-        return Crew(self._at_once(batch_size))
 
     def _each(
         self, function: Callable[[Any], Any], items: Iterable[Any], batch_size: int | None = None
@@ -359,10 +362,6 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
     def modified(self, path: Any) -> datetime:
         """Return when `path` was last changed, in UTC."""
         return datetime.fromtimestamp(self.info(path)["mtime_ns"] / 1e9, tz=timezone.utc)
-
-    def created(self, path: Any) -> NoReturn:
-        """Raise: plugins do not report when a file was created."""
-        raise UnimplementedError("plugins do not report the time of creation", path=self.uri(path))
 
     def sizes(self, paths: Iterable[Any]) -> list[int | None]:
         """Return the size of each path, by calls at once."""
@@ -424,12 +423,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         Raises:
             NotFoundError: There is nothing at `path`.
         """
-        (listing,) = self._listings(
-            [self._strip_protocol(path)],
-            with_statistics=detail,
-            are_described=detail,
-            refresh=refresh,
-        )
+        facts = Facts.STATISTICS if detail else Facts.NONE
+        (listing,) = self._listings([self._strip_protocol(path)], facts, refresh=refresh)
         if isinstance(listing, OSError):
             raise listing
         return list(listing.values() if detail else listing)
@@ -437,9 +432,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
     def _listings(
         self,
         directories: Sequence[str],
+        facts: Facts = Facts.STATISTICS,
         *,
-        with_statistics: bool = True,
-        are_described: bool = True,
         refresh: bool = False,
         are_whole: bool = False,
     ) -> list[_Kinds | OSError]:
@@ -451,8 +445,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
 
         Args:
             directories: The directories; a file is listed as itself.
-            with_statistics: Whether entries are wanted, as far as listings have them.
-            are_described: Whether calls are made for the other entries.
+            facts: `STATISTICS` for entries; `KIND` for those that listings have, without calls for
+                the others; `NONE` for names.
             refresh: Whether to list those in the listings cache too.
             are_whole: Whether it is an error that a directory holds something which has no path,
                 or a link that leads nowhere.
@@ -461,27 +455,25 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         listing_of = complete_listing if are_whole else reported_listing
 
         def listed(path: str) -> _Kinds | OSError:
-            if not refresh and (known := self._cached_listing(path)) is not None:
-                return {entry["name"]: entry for entry in known}
+            if not refresh and (cached := self._cached_listing(path)) is not None:
+                return {entry["name"]: entry for entry in cached}
+            failure: OSError | None = None
             try:
-                found = listing_of(self.filesystem, self.uri(path), with_statistics=with_statistics)
-                # Some stores answer an empty list for a file, or for nothing at all.
-                if not found.names and not _is_directory(self._described(path)):
-                    return {path: None}
+                found = listing_of(
+                    self.filesystem, self.uri(path), with_statistics=facts is not Facts.NONE
+                )
+                if found.names:
+                    known = {_join(path, name): found.statistics.get(name) for name in found.names}
+                    return {one: _entry(one, stat) if stat else None for one, stat in known.items()}
             except (NotFoundError, FailedPreconditionError) as error:
-                try:
-                    is_directory = _is_directory(self._described(path))
-                except OSError as other:
-                    return other
-                return error if is_directory else {path: None}
+                failure = error
             except OSError as error:
                 return error
-            facts = found.statistics
-            names = {name: _join(path, name) for name in found.names}
-            return {
-                full: _entry(full, facts[name]) if name in facts else None
-                for name, full in names.items()
-            }
+            try:  # some stores answer an empty list for a file, or for nothing at all
+                is_directory = _is_directory(self._described(path))
+            except OSError as error:
+                return error
+            return (failure or {}) if is_directory else {path: None}
 
         def described(path: str) -> Entry | None:
             try:
@@ -494,7 +486,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
                 return _unknown(path)
 
         listings = self._each(listed, directories)
-        if not are_described:
+        if facts is not Facts.STATISTICS:
             return listings
         unknown = [
             name
@@ -515,7 +507,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         return listings
 
     def _usable_listings(
-        self, directories: Sequence[str], roots: Sequence[str], on_error: str, **options: bool
+        self, directories: Sequence[str], roots: Sequence[str], on_error: str, **options: Any
     ) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield directories with what is in them, without those that cannot be listed.
 
@@ -523,9 +515,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             OSError: One cannot be listed and `on_error` is "raise", or access to a root is refused,
                 or its bucket is missing. A directory that has vanished is no error.
         """
-        for directory, listing in zip(
-            directories, self._listings(directories, **options), strict=True
-        ):
+        listings = self._listings(directories, **options)
+        for directory, listing in zip(directories, listings, strict=True):
             if not isinstance(listing, OSError):
                 yield directory, listing
             elif isinstance(listing, NotFoundError):
@@ -570,7 +561,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         The directories of a level are listed at once.
 
         Args:
-            path: The root of the tree; a file is found itself.
+            path: The root of the tree, or several; a file is found itself.
             maxdepth: How many levels to go down; None for all.
             withdirs: Return directories too, with the root.
             detail: Return entries.
@@ -581,29 +572,9 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
                 listed.
             follow_links: Go through links to directories too.
         """
-        found = self._trees(
-            [self._strip_protocol(path)],
-            maxdepth,
-            withdirs=withdirs,
-            on_error=on_error,
-            refresh=refresh,
-            follow_links=follow_links,
-        )
-        return found if detail else list(found)
-
-    def _trees(
-        self,
-        roots: list[str],
-        maxdepth: int | None,
-        *,
-        withdirs: bool,
-        on_error: str = "omit",
-        refresh: bool = False,
-        follow_links: bool = True,
-    ) -> dict[str, Entry]:
-        """Return the entries of all files in some trees, by `find`'s rules."""
         _require_depth(maxdepth)
         fs, is_strict = self.filesystem, on_error == "raise"
+        roots = self._strip_protocol(path if isinstance(path, list) else [path])
         self._each(self._refuse_both, roots if is_strict else ())
         found: dict[str, Entry] = {}
         level: dict[str, tuple[Identity, ...]] = dict.fromkeys(roots, ())
@@ -634,7 +605,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             if root and root not in found:
                 with suppress(NotFoundError):
                     found[root] = self.info(root)
-        return dict(sorted(found.items()))
+        return dict(sorted(found.items())) if detail else sorted(found)
 
     def _refuse_both(self, path: str) -> None:
         """Raise `DataLossError` if a directory has the name of a file, which would be left out."""
@@ -697,7 +668,9 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             if not has_magic(parts[number]):
                 found = {_join(one, parts[number]): None for one in found}
                 continue
-            directories = list(found) if number == magic else self._directories(found)
+            directories = list(found)
+            if number != magic:
+                directories = [d for d, entry in self._known(found).items() if _is_directory(entry)]
             matches = re.compile(glob_translate("/".join(parts[: number + 1]))).match
             is_last = number + 1 == len(parts)
             needs_kinds = with_kinds if is_last else has_magic(parts[number + 1])
@@ -707,18 +680,13 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
                     directories,
                     directories if len(directories) == 1 else (),
                     on_error,
-                    with_statistics=needs_kinds,
-                    are_described=False,
+                    facts=Facts.KIND if needs_kinds else Facts.NONE,
                 )
                 for name, entry in listing.items()
             }
             found = {name: entry for name, entry in below.items() if matches(name)}
         known = found if has_magic(parts[-1]) else self._known(found)
         return {name: known[name] for name in sorted(known)}
-
-    def _directories(self, names: Iterable[str]) -> list[str]:
-        known = self._known(names)
-        return [name for name, entry in known.items() if _is_directory(entry)]
 
     def _known(self, names: Iterable[str]) -> dict[str, Entry]:
         """Return the entries of paths that exist; calls are made for those without an entry.
@@ -737,26 +705,22 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         return {name: entry for name, entry in found.items() if entry is not None}
 
     def expand_path(
-        self, path: Any, recursive: bool = False, maxdepth: int | None = None, **kwargs: Any
-    ) -> list[str]:
-        """Return all paths that a path, a pattern, or a list of them stands for, sorted.
-
-        Raises:
-            FileNotFoundError: There is nothing.
-        """
-        return list(self._expanded(path, recursive, maxdepth, **kwargs))
-
-    def _expanded(
         self,
         path: Any,
-        recursive: bool,
-        maxdepth: int | None,
+        recursive: bool = False,
+        maxdepth: int | None = None,
         *,
         detail: bool = False,
         assume_literal: bool = False,
         **options: Any,
-    ) -> _Kinds:
-        """Do as `expand_path`; paths that were searched for have their entries with `detail`."""
+    ) -> Any:
+        """Return all paths that a path, a pattern, or a list of them stands for, sorted.
+
+        With `detail`, paths that were searched for have their entries, and others None.
+
+        Raises:
+            FileNotFoundError: There is nothing.
+        """
         _require_depth(maxdepth)
         found: _Kinds = {}
         paths = [path] if isinstance(path, (str, os.PathLike)) else [*path]
@@ -771,13 +735,13 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             if recursive and depth != 0:
                 if not roots:
                     raise FileNotFoundError(one)
-                found.update(self._trees([*roots], depth, withdirs=True, **options))
+                found.update(self.find([*roots], depth, withdirs=True, detail=True, **options))
             for root in roots:
                 if root not in found and (not recursive or self.exists(root)):
                     found[root] = None
         if not found:
             raise FileNotFoundError(path)
-        return dict(sorted(found.items()))
+        return dict(sorted(found.items())) if detail else sorted(found)
 
     # -- contents -----------------------------------------------------------------------------
 
@@ -807,14 +771,16 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         `on_error` is "raise" for the first error, "return" for errors instead of bytes, or "omit"
         for the files without one.
         """
-        options = _WHOLE_TREE if recursive else {}
-        found = self._expanded(path, recursive, None, **options)
-        paths = [one for one, entry in found.items() if not _is_directory(entry)]
+        if recursive:
+            found = self.expand_path(path, recursive=True, **_WHOLE_TREE)
+            paths = [one for one, entry in found.items() if not _is_directory(entry)]
+        else:
+            paths = self.expand_path(path)
         if paths == [self._strip_protocol(path)] and not isinstance(path, list):
             return self.cat_file(paths[0], **kwargs)
         answers: dict[str, Any] = {}
         read = partial(self.cat_file, **kwargs)
-        for outcome in self._crew(batch_size).run(read, paths):
+        for outcome in Crew(self._at_once(batch_size)).run(read, paths):
             if outcome.error is None:
                 answers[outcome.item] = outcome.result
             elif on_error == "raise" or not isinstance(outcome.error, Exception):
@@ -865,21 +831,26 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
                 groups.append(_Group(path, start, end, [(number, slice(None))]))
             else:
                 wanted.setdefault(path, []).append((start or 0, max(start or 0, end), number))
+        # `fsspec.utils.merge_offset_ranges` of older versions shortens a range that holds another.
         for path, ranges in wanted.items():
-            groups += _merged(path, sorted(ranges), max_gap)
+            first = last = 0
+            parts: list[tuple[int, slice]] = []
+            for start, end, number in sorted(ranges):
+                too_long = max(last, end) - first > _LARGEST_READ
+                if not parts or too_long or start - last > max_gap:
+                    first, last, parts = start, end, []
+                    groups.append(_Group(path, first, last, parts))
+                last = groups[-1].end = max(last, end)
+                parts.append((number, slice(start - first, end - first)))
         answers: list[Any] = [b""] * len(paths)
-        read = lambda group: self.cat_file(*group[:3])  # noqa: E731
-        for outcome in self._crew(batch_size).run(read, groups):
+        read = lambda group: self.cat_file(group.path, group.start, group.end)  # noqa: E731
+        for outcome in Crew(self._at_once(batch_size)).run(read, groups):
             error = outcome.error
             if error is not None and (on_error != "return" or not isinstance(error, Exception)):
                 raise error
             for number, part in outcome.item.parts:
                 answers[number] = error if outcome.result is None else outcome.result[part]
         return answers
-
-    def _opened(self, path: str) -> RandomAccessFile:
-        with self._no_directory(path):
-            return self.filesystem.new_random_access_file(self.uri(path))
 
     def _file_size(self, path: str) -> int:
         entry = self.info(path)
@@ -891,16 +862,21 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         return IsADirectoryError(f"{redacted(self.uri(path))} is a directory{remedy}")
 
     @contextmanager
-    def _no_directory(self, path: str) -> Iterator[None]:
-        """Raise `IsADirectoryError` if an operation has failed because of a directory."""
+    def _no_directory(
+        self, path: str, make: Callable[..., object] | None = None, target: Any = None
+    ) -> Iterator[None]:
+        """Raise `IsADirectoryError`, or make `target`, if the body fails because of a directory."""
         try:
             yield
         except NotFoundError:
             raise
-        except ModularTFError as error:
-            if self.isdir(path):
+        except (ModularTFError, IsADirectoryError) as error:
+            if not self.isdir(path):  # only now: this costs as much as a copy
+                raise
+            if make is None:
                 raise self._is_a_directory(path) from error
-            raise
+            self._refuse_both(path)
+            make(target, exist_ok=True)
 
     def open(
         self,
@@ -939,7 +915,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             self.start_transaction()
         if mode != "rb":
             return self._open_for_writing(path, mode, block_size or DEFAULT_BLOCK_SIZE)
-        file = self._opened(path)
+        with self._no_directory(path):
+            file = self.filesystem.new_random_access_file(self.uri(path))
         if size is None:
             try:
                 size = known_length(file)
@@ -1047,79 +1024,59 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         """Remove files, and with `recursive` whole directories; many at once.
 
         Of a link only the link is removed, never its target. A directory with entries deeper than
-        `maxdepth` cannot be removed.
+        `maxdepth` cannot be removed. What cannot be removed does not stop the rest, but raises.
 
         Raises:
             IsADirectoryError: A directory is to be removed and `recursive` is False.
             NotFoundError: There is nothing at `path`.
         """
         is_by_levels = recursive and maxdepth is not None
-        found = [*self._expanded(path, is_by_levels, maxdepth, follow_links=False)]
-        links = set(filter(self._is_link, found))
-        found = _not_below(found, links)
-        directories = set(self._directories([one for one in found if one not in links]))
-        if directories and not recursive:
-            raise self._is_a_directory(min(directories), "; pass recursive=True")
-        if recursive:  # a file of a store may have others below its name
-            files = [one for one in _not_below(found, set(found)) if one not in directories]
-            if is_by_levels:
-                self._each(self._refuse_both, files)
-            else:
-                are_both = self._each(self.filesystem.is_file_and_directory, map(self.uri, files))
-                directories.update(compress(files, are_both))
-        if not is_by_levels:  # a tree goes with all that is in it
-            found = _not_below(found, directories)
-        self._each(self.rm_file, [one for one in found if one not in directories], batch_size)
-        for directory in sorted(directories.intersection(found), reverse=True):
-            if is_by_levels:
-                with suppress(NotFoundError):  # in a store it goes with the last file in it
-                    self.rmdir(directory)
-                continue
-            uri = self.uri(directory)
-            try:
-                left = remove_tree(self.filesystem, uri, self._at_once(batch_size))
-            finally:
-                self.forget_listings()
-            if any(left):
-                raise FailedPreconditionError(
-                    f"{uri}: {left.undeleted_files} files and {left.undeleted_dirs} directories "
-                    "could not be removed",
-                    path=uri,
-                    operation="delete_recursively",
-                )
+        found = self.expand_path(path, is_by_levels, maxdepth, follow_links=False)
+        directories: set[str] = set()
+        if is_by_levels:
+            links = set(filter(self._is_link, found))
+            found = _not_below(found, links)
+            known = self._known([one for one in found if one not in links])
+            directories = {one for one, entry in known.items() if _is_directory(entry)}
+            self._each(self._refuse_both, known.keys() - directories)
+        elif recursive:  # a tree goes with all that is in it
+            found = _not_below(found, set(found))
+        job = Job(self._at_once(batch_size))
+        removal = Removal(job, recursive=recursive and not is_by_levels)
+        try:
+            removal.run(
+                Item.at(Location(self.filesystem, self.uri(one)))
+                for one in found
+                if one not in directories
+            )
+        finally:
+            self.forget_listings()
+        if job.failures and not recursive and self.isdir(job.failures[0].uri):
+            raise self._is_a_directory(job.failures[0].uri, "; pass recursive=True")
+        job.raise_first()
+        for directory in sorted(directories, reverse=True):
+            with suppress(NotFoundError):  # in a store it goes with the last file in it
+                self.rmdir(directory)
 
-    def _making_parents(self, path: str, action: Callable[[], Any]) -> Any:
-        """Call `action`; if the directory is missing, create it and call again (`auto_mkdir`)."""
-        return self._with_parents(path, action) if self.auto_mkdir else action()
-
-    def _with_parents(self, path: str, action: Callable[[], Any]) -> Any:
-        """Call `action`; if the directory is missing, create it and call again."""
+    def _making_parents(
+        self, path: str, action: Callable[[], Any], *, is_wanted: bool = False
+    ) -> Any:
+        """Call `action`; if the directory is missing, create it if wanted, and call again."""
         try:
             return action()
         except NotFoundError:
+            if not (is_wanted or self.auto_mkdir):
+                raise
             self.makedirs(self._parent(path), exist_ok=True)
         return action()
 
     def cp_file(self, path1: Any, path2: Any, **_: Any) -> None:
         """Copy one file within the scheme, by the plugin itself; a directory is only made."""
         source, target = self._strip_protocol(path1), self._strip_protocol(path2)
-        try:
-            self._copy_one((source, target))
-        except NotFoundError:
-            raise
-        except ModularTFError:
-            if not self.isdir(source):  # only now: this costs as much as a copy
-                raise
-            self._refuse_both(source)
-            self.makedirs(target, exist_ok=True)
-
-    def _copy_one(self, pair: tuple[str, str]) -> None:
-        """Copy a file, which is known to be no directory."""
-        source, target = pair
-        self._making_parents(
-            target, lambda: self.filesystem.copy_file(self.uri(source), self.uri(target))
-        )
-        self.forget_listing(target)
+        with self._no_directory(source, self.makedirs, target):
+            copy = partial(self.filesystem.copy_file, self.uri(source), self.uri(target))
+            self._making_parents(target, copy)
+            self.forget_listing(target)
 
     # -- transfers ----------------------------------------------------------------------------
 
@@ -1196,7 +1153,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         """Copy a file, or make a directory; a file known to be short needs fewer requests."""
         source, target = Location(self.filesystem, self.uri(path)), local(lpath)
         os.makedirs(os.path.dirname(target.uri), exist_ok=True)
-        try:
+        with self._no_directory(path, os.makedirs, lpath):
             if entry is None or entry["size"] is None or entry["size"] > _SHORT_FILE:
                 copy_through(*source, *target, progress, is_landing=True)
             elif overlap(source, target) is not Overlap.SAME:
@@ -1204,13 +1161,6 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
                 progress.begun(len(data))
                 write_whole(*target, lambda writer: writer.append(data), progress)
                 progress.advance(len(data))
-        except NotFoundError:
-            raise
-        except (ModularTFError, IsADirectoryError):
-            if not self.isdir(path):
-                raise
-            self._refuse_both(path)
-            os.makedirs(lpath, exist_ok=True)
 
     def put(
         self,
@@ -1273,7 +1223,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             raise _exists_already(uri)
         places = (*source, self.filesystem, uri)
         block = min(_SHORT_FILE, facts.length + 1)  # one more, so that a short file is one read
-        self._with_parents(path, lambda: copy_through(*places, progress, block, is_landing=True))
+        copy = partial(copy_through, *places, progress, block, is_landing=True)
+        self._making_parents(path, copy, is_wanted=True)
         self.forget_listing(path)
 
     def _pairs(
@@ -1295,7 +1246,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         if isinstance(source, list) and isinstance(target, list):
             sources = self._strip_protocol(source)
             return [(*pair, None) for pair in zip(sources, target, strict=False)]
-        found = self._expanded(source, recursive, maxdepth, **_WHOLE_TREE, **options)
+        found = self.expand_path(source, recursive, maxdepth, **_WHOLE_TREE, **options)
         is_one, is_inside = isinstance(source, (str, os.PathLike)), False
         left_out: set[str] = set()
         if is_one:
@@ -1328,7 +1279,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             if _is_directory(entry) and target is not None:
                 make_directory(target, exist_ok=True)
         files = [one for one in found if not _is_directory(one[2])]
-        crew = self._crew(batch_size)
+        crew = Crew(self._at_once(batch_size))
         lock = ForkLock()
 
         def one(file: tuple[str, Any, Entry | None]) -> None:
@@ -1389,7 +1340,12 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         found = self._pairs(path1, path2, recursive, maxdepth, follow_links=False)
         known = {source for source, _, entry in found if _is_directory(entry)}
         pairs = [(one, self._strip_protocol(to)) for one, to, _ in found if to is not None]
-        self._refuse_losses(pairs)
+        sources, taken = dict(pairs), dict[str, str]()
+        for source, target in pairs:  # one of two files would be lost
+            if (other := taken.setdefault(target, source)) != source:
+                raise self._immovable(source, target, f"where {self.uri(other)} is moved to")
+            if sources.get(target, target) != target:
+                raise self._immovable(source, target, "which is moved itself")
         self._each(self._refuse_both, [source for source, _ in pairs])
         for source in filter(self._is_link, sorted(known)):
             raise FailedPreconditionError(
@@ -1403,12 +1359,12 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             if self._overlap(source, target) is Overlap.WITHIN:  # it would take it in, onto itself
                 raise self._is_a_directory(target)
         directories = [pair for pair in pairs if pair[0] in known]
-        for source, target in directories:
-            self._refuse_inside(source, target)
+        for pair in directories:
+            self._refuse_inside(*pair)
         for _, target in directories:
             self.makedirs(target, exist_ok=True)
-        self._each(self._copy_one, files)
-        self._each(lambda pair: self.rm_file(pair[0]), files)
+        self._each(lambda pair: self.cp_file(*pair), files)
+        self._each(self.rm_file, [source for source, _ in files])
         emptied = {source for source, _ in directories}.union(
             *(_above(source) for source, _ in files)
         )
@@ -1417,28 +1373,6 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
                 if maxdepth is None or not self.ls(source, detail=False, refresh=True):
                     self.rmdir(source)
 
-    def _refuse_losses(self, pairs: list[tuple[str, str]]) -> None:
-        """Raise if a file would be moved to where another one is moved to, or from.
-
-        Raises:
-            InvalidArgumentError: One of the two would be lost.
-        """
-        sources = dict(pairs)
-        taken: dict[str, str] = {}
-        for source, target in pairs:
-            other = taken.setdefault(target, source)
-            why = ""
-            if other != source:
-                why = f"where {self.uri(other)} is moved to"
-            elif sources.get(target, target) != target:
-                why = "which is moved itself"
-            if why:
-                raise InvalidArgumentError(
-                    f"{self.uri(source)} cannot be moved to {self.uri(target)}, {why}",
-                    path=self.uri(source),
-                    operation="rename_file",
-                )
-
     def _overlap(self, one: Any, other: Any) -> Overlap:
         fs = self.filesystem
         return overlap((fs, self.uri(one)), (fs, self.uri(other)))
@@ -1446,11 +1380,14 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
     def _refuse_inside(self, source: str, target: str) -> None:
         """Raise if a directory is moved into itself, which would delete it."""
         if self._overlap(source, target) is Overlap.HOLDS:
-            raise InvalidArgumentError(
-                f"{self.uri(source)} cannot be moved to {self.uri(target)}, which lies within it",
-                path=self.uri(source),
-                operation="rename_file",
-            )
+            raise self._immovable(source, target, "which lies within it")
+
+    def _immovable(self, source: str, target: str, why: str) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"{self.uri(source)} cannot be moved to {self.uri(target)}, {why}",
+            path=self.uri(source),
+            operation="rename_file",
+        )
 
     # -- the operations that coroutines await -------------------------------------------------
 
@@ -1546,34 +1483,6 @@ def _require_depth(maxdepth: int | None) -> None:
 
 def _exists_already(uri: str) -> AlreadyExistsError:
     return AlreadyExistsError(f"{uri} exists already", path=uri)
-
-
-# -- ranges ---------------------------------------------------------------------------------------
-
-
-class _Group(NamedTuple):
-    """Ranges of a file that are read together, and the part of each range, by its number."""
-
-    path: str
-    start: int | None
-    end: int | None
-    parts: list[tuple[int, slice]]
-
-
-def _merged(path: str, ranges: list[tuple[int, int, int]], gap: int) -> Iterator[_Group]:
-    """Yield the groups of sorted ranges (first byte, byte past the last, number) of a file.
-
-    `fsspec.utils.merge_offset_ranges` of older versions shortens a range that holds another one.
-    """
-    group: list[tuple[int, int, int]] = []
-    first = last = 0
-    for start, end, number in [*ranges, (_NEVER, _NEVER, 0)]:
-        if group and (start - last > gap or max(last, end) - first > _LARGEST_READ):
-            parts = [(one, slice(begin - first, stop - first)) for begin, stop, one in group]
-            yield _Group(path, first, last, parts)
-            group = []
-        first, last = (first, max(last, end)) if group else (start, end)
-        group.append((start, end, number))
 
 
 # -- transfers ------------------------------------------------------------------------------------
