@@ -159,10 +159,6 @@ class ClientOps(Filesystem, ABC):
     def _writer(self, path: str, uri: str, *, appends: bool) -> WritableFile: ...
 
     @abstractmethod
-    def _content(self, path: str) -> bytes:
-        """Return a whole file; `IsADirectoryError` for a directory."""
-
-    @abstractmethod
     def _make_directory(self, path: str, *, parents: bool) -> None:
         """Create a directory that is not there; where a client has none, do nothing."""
 
@@ -208,7 +204,8 @@ class ClientOps(Filesystem, ABC):
     @translated
     def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
         """Read a whole file into memory."""
-        return ClientMemoryRegion(self._content(self.translate_name(uri)), uri)
+        with self._reader(self.translate_name(uri), uri) as file:
+            return ClientMemoryRegion(file.read(0, known_length(file) or 0), uri)
 
     @contextmanager
     def _of_a_file(self, path: str) -> Iterator[None]:

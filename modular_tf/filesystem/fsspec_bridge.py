@@ -202,7 +202,10 @@ class FsspecOps(ClientOps):
         Some HTTP servers give no size, or answer with the whole file whatever range they are asked
         for. Such a file is read once and kept in memory until it is closed.
         """
-        size = self._file_info(path).get("size")
+        info = self._info(path)
+        if info["type"] == "directory":
+            raise IsADirectoryError(f"{path!r} is a directory")
+        size = info.get("size")
         whole: bytes | None = bytes(self.fs.cat_file(path)) if size is None else None
         length = len(whole or b"") if size is None else int(size)
         # For a read from the start fsspec's wrapper of pyarrow opens a stream, which has no tell.
@@ -223,12 +226,6 @@ class FsspecOps(ClientOps):
 
         return RangeReader(uri, length, fetch)
 
-    def _file_info(self, path: str) -> dict[str, Any]:
-        info = self._info(path)
-        if info["type"] == "directory":
-            raise IsADirectoryError(f"{path!r} is a directory")
-        return info
-
     def _writer(self, path: str, uri: str, *, appends: bool) -> WritableFile:
         try:
             file = self.fs.open(path, "ab" if appends else "wb")
@@ -245,10 +242,6 @@ class FsspecOps(ClientOps):
                 ) from error
             file = self.fs.open(path, "wb")
         return FsspecWritableFile(file, uri)
-
-    def _content(self, path: str) -> bytes:
-        self._file_info(path)
-        return bytes(self.fs.cat_file(path))
 
     # -- changes ------------------------------------------------------------------------------
 

@@ -148,25 +148,16 @@ class ObstoreOps(ClientOps):
     # -- opening ------------------------------------------------------------------------------
 
     def _reader(self, path: str, uri: str) -> RandomAccessFile:
+        if not path:
+            raise IsADirectoryError("the root of a store is a directory")
         with self._of_a_file(path):
-            size = self._size(path)
+            size = int(self._library.head(self.fs, path)["size"])
 
         def fetch(start: int, end: int) -> Buffer:
             data: Buffer = self._library.get_range(self.fs, path, start=start, end=end)
             return data
 
         return RangeReader(uri, size, fetch)
-
-    def _size(self, path: str) -> int:
-        if not path:
-            raise IsADirectoryError("the root of a store is a directory")
-        return int(self._library.head(self.fs, path)["size"])
-
-    def _content(self, path: str) -> bytes:
-        with self._of_a_file(path):
-            if not self._size(path):  # of an empty file no range can be asked for
-                return b""
-            return bytes(self._library.get(self.fs, path).bytes())
 
     def _writer(self, path: str, uri: str, *, appends: bool) -> WritableFile:
         if not path:

@@ -132,10 +132,6 @@ class PyarrowOps(ClientOps):
             file = self.fs.open_input_file(path)
         return RangeReader(uri, file.size(), lambda start, end: file.read_at(end - start, start))
 
-    def _content(self, path: str) -> bytes:
-        with self._of_a_file(path), self.fs.open_input_file(path) as file:
-            return bytes(file.read())
-
     def _writer(self, path: str, uri: str, *, appends: bool) -> WritableFile:
         # By default a name ending in .gz would have it compressed.
         if not self.is_distant:
