@@ -424,10 +424,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             NotFoundError: There is nothing at `path`.
         """
         facts = Facts.STATISTICS if detail else Facts.NONE
-        (listing,) = self._listings([self._strip_protocol(path)], facts, refresh=refresh)
-        if isinstance(listing, OSError):
-            raise listing
-        return list(listing.values() if detail else listing)
+        (found,) = self._listings([self._strip_protocol(path)], facts, refresh=refresh).values()
+        return list(found.values() if detail else found)
 
     def _listings(
         self,
@@ -435,9 +433,10 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         facts: Facts = Facts.STATISTICS,
         *,
         refresh: bool = False,
-        are_whole: bool = False,
-    ) -> list[_Kinds | OSError]:
-        """Return the paths in each directory, or the error why there are none.
+        on_error: str | None = None,
+        roots: Sequence[str] = (),
+    ) -> dict[str, dict[str, Any]]:
+        """Return the paths in each directory that can be listed.
 
         The C interface lists names without kind and size, so each entry costs a call, unless the
         filesystem offers `get_children_statistics`. The entries of all directories are described
@@ -448,10 +447,16 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             facts: `STATISTICS` for entries; `KIND` for those that listings have, without calls for
                 the others; `NONE` for names.
             refresh: Whether to list those in the listings cache too.
-            are_whole: Whether it is an error that a directory holds something which has no path,
-                or a link that leads nowhere.
+            on_error: That of `find`, whose directories may vanish meanwhile; None to raise for
+                them too. With "raise" a directory may hold nothing that has no path, and no link
+                that leads nowhere.
+            roots: Those of the directories that the store may not refuse to list.
+
+        Raises:
+            OSError: A directory cannot be listed, or the bucket of one is missing.
         """
         change = self._last_change
+        are_whole = on_error == "raise"
         listing_of = complete_listing if are_whole else reported_listing
 
         def listed(path: str) -> _Kinds | OSError:
@@ -485,45 +490,32 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             except ModularTFError:
                 return _unknown(path)
 
-        listings = self._each(listed, directories)
+        listings: dict[str, dict[str, Any]] = {}
+        for path, listing in zip(directories, self._each(listed, directories), strict=True):
+            if not isinstance(listing, OSError):
+                listings[path] = listing
+            elif isinstance(listing, NotFoundError) and on_error is not None:
+                if self.filesystem.is_missing_store(listing):
+                    raise listing
+            elif on_error in (None, "raise") or (path in roots and isinstance(listing, _REFUSALS)):
+                raise listing
         if facts is not Facts.STATISTICS:
             return listings
         unknown = [
             name
-            for listing in listings
-            if isinstance(listing, dict)
+            for listing in listings.values()
             for name, entry in listing.items()
             if entry is None
         ]
         entries = dict(zip(unknown, self._each(described, unknown), strict=True))
-        for number, path in enumerate(directories):
-            if isinstance(listing := listings[number], dict):
-                whole = {name: entry or entries[name] for name, entry in listing.items()}
-                listings[number] = {name: entry for name, entry in whole.items() if entry}
-                if [*listing] != [path]:
-                    self.dircache[path] = [*listings[number].values()]
-                    if self._last_change is not change:  # the listing may be from before it
-                        self.dircache.pop(path, None)
+        for path, listing in listings.items():
+            whole = {name: entry or entries[name] for name, entry in listing.items()}
+            listings[path] = {name: entry for name, entry in whole.items() if entry}
+            if [*listing] != [path]:
+                self.dircache[path] = [*listings[path].values()]
+                if self._last_change is not change:  # the listing may be from before it
+                    self.dircache.pop(path, None)
         return listings
-
-    def _usable_listings(
-        self, directories: Sequence[str], roots: Sequence[str], on_error: str, **options: Any
-    ) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield directories with what is in them, without those that cannot be listed.
-
-        Raises:
-            OSError: One cannot be listed and `on_error` is "raise", or access to a root is refused,
-                or its bucket is missing. A directory that has vanished is no error.
-        """
-        listings = self._listings(directories, **options)
-        for directory, listing in zip(directories, listings, strict=True):
-            if not isinstance(listing, OSError):
-                yield directory, listing
-            elif isinstance(listing, NotFoundError):
-                if self.filesystem.is_missing_store(listing):
-                    raise listing
-            elif on_error == "raise" or (directory in roots and isinstance(listing, _REFUSALS)):
-                raise listing
 
     def walk(
         self,
@@ -590,9 +582,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
                             "get_children", self.uri(directory), endless
                         ) from error
             level = {}
-            for directory, listing in self._usable_listings(
-                [*above], roots, on_error, refresh=refresh, are_whole=is_strict
-            ):
+            listings = self._listings([*above], refresh=refresh, on_error=on_error, roots=roots)
+            for directory, listing in listings.items():
                 for name, entry in listing.items():
                     if is_strict and entry["type"] == "other":  # may be a directory
                         entry.update(self._described(name))
@@ -650,17 +641,6 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
                 kwargs["withdirs"] = False
             return super().glob(path, maxdepth=maxdepth, detail=detail, **kwargs)
         only_directories = str(path).endswith("/")
-        on_error = kwargs.get("on_error", "omit")
-        found = self._matching(pattern, on_error, with_kinds=detail or only_directories)
-        if not (detail or only_directories):
-            return list(found)
-        known = self._known(found)
-        if only_directories:
-            known = {one: entry for one, entry in known.items() if _is_directory(entry)}
-        return known if detail else list(known)
-
-    def _matching(self, pattern: str, on_error: str, *, with_kinds: bool) -> _Kinds:
-        """Return the paths that match a pattern with magic in it, sorted."""
         parts = pattern.split("/")
         magic = next(number for number, part in enumerate(parts) if has_magic(part))
         found: _Kinds = {"/".join(parts[:magic]) or self.root_marker: None}
@@ -673,20 +653,20 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
                 directories = [d for d, entry in self._known(found).items() if _is_directory(entry)]
             matches = re.compile(glob_translate("/".join(parts[: number + 1]))).match
             is_last = number + 1 == len(parts)
-            needs_kinds = with_kinds if is_last else has_magic(parts[number + 1])
-            below = {
-                name: entry
-                for _, listing in self._usable_listings(
-                    directories,
-                    directories if len(directories) == 1 else (),
-                    on_error,
-                    facts=Facts.KIND if needs_kinds else Facts.NONE,
-                )
-                for name, entry in listing.items()
-            }
-            found = {name: entry for name, entry in below.items() if matches(name)}
-        known = found if has_magic(parts[-1]) else self._known(found)
-        return {name: known[name] for name in sorted(known)}
+            needs_kinds = detail or only_directories if is_last else has_magic(parts[number + 1])
+            listings = self._listings(
+                directories,
+                Facts.KIND if needs_kinds else Facts.NONE,
+                on_error=kwargs.get("on_error", "omit"),
+                roots=directories if len(directories) == 1 else (),
+            )
+            below = {name: entry for listed in listings.values() for name, entry in listed.items()}
+            found = {name: below[name] for name in sorted(below) if matches(name)}
+        if detail or only_directories or not has_magic(parts[-1]):
+            found = dict(sorted(self._known(found).items()))
+        if only_directories:
+            found = {one: entry for one, entry in found.items() if _is_directory(entry)}
+        return found if detail else list(found)
 
     def _known(self, names: Iterable[str]) -> dict[str, Entry]:
         """Return the entries of paths that exist; calls are made for those without an entry.
@@ -1098,7 +1078,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         """
         may_miss = (on_error or ("ignore" if recursive else "raise")) == "ignore"
 
-        def copy_one(source: str, target: str, _entry: object, _progress: object) -> None:
+        def copy_one(source: str, target: str, **_: object) -> None:
             try:
                 self.cp_file(source, target, **kwargs)
             except NotFoundError:
@@ -1124,13 +1104,13 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         """Copy files to this machine, by fsspec's rules, many at once.
 
         A tree that cannot be listed whole is refused, and so is a file whose name a directory has
-        too. An interrupt leaves each file whole or as it
-        was. The callback follows the files that have arrived, its branches follow bytes.
+        too. An interrupt leaves each file whole or as it was. The callback follows the files that
+        have arrived, its branches follow bytes.
         """
         if isinstance(lpath, (str, os.PathLike)):
             lpath = make_path_posix(os.fspath(lpath))
         found = self._pairs(rpath, lpath, recursive, maxdepth, is_directory=os.path.isdir)
-        self._transfer(found, os.makedirs, self._get_one, callback, batch_size)
+        self._transfer(found, os.makedirs, self.get_file, callback, batch_size)
 
     def get_file(
         self,
@@ -1138,23 +1118,24 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         lpath: Any = None,
         callback: Any = DEFAULT_CALLBACK,
         outfile: IO[bytes] | None = None,
+        size: int | None = None,
         **_: Any,
     ) -> None:
-        """Copy one file to this machine, or into an open file; a directory is only made."""
-        path, progress = self._strip_protocol(rpath), _Progress(callback)
-        if outfile is None and not isfilelike(lpath):
-            self._get_one(path, lpath, None, progress)
-            return
-        write = partial(_write_all, lpath if outfile is None else outfile)
-        with self._no_directory(path):
-            read_all(Location(self.filesystem, self.uri(path)), write, progress)
+        """Copy one file to this machine, or into an open file; a directory is only made.
 
-    def _get_one(self, path: str, lpath: Any, entry: Entry | None, progress: _Progress) -> None:
-        """Copy a file, or make a directory; a file known to be short needs fewer requests."""
-        source, target = Location(self.filesystem, self.uri(path)), local(lpath)
+        A file that is known to be short, by its `size` in bytes, needs fewer requests.
+        """
+        path, progress = self._strip_protocol(rpath), _Progress.of(callback)
+        source = Location(self.filesystem, self.uri(path))
+        if outfile is not None or isfilelike(lpath):
+            write = partial(_write_all, lpath if outfile is None else outfile)
+            with self._no_directory(path):
+                read_all(source, write, progress)
+            return
+        target = local(lpath)
         os.makedirs(os.path.dirname(target.uri), exist_ok=True)
         with self._no_directory(path, os.makedirs, lpath):
-            if entry is None or entry["size"] is None or entry["size"] > _SHORT_FILE:
+            if size is None or size > _SHORT_FILE:
                 copy_through(*source, *target, progress, is_landing=True)
             elif overlap(source, target) is not Overlap.SAME:
                 data = self.cat_file(path)
@@ -1176,15 +1157,14 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
 
         Links are followed, to directories too. A tree with a link that leads back to a directory
         above it, or nowhere, or with a directory that cannot be listed, is refused before anything
-        is copied.
-        The callback follows the files that have arrived, its branches follow bytes.
+        is copied. The callback follows the files that have arrived, its branches follow bytes.
         """
         is_one = isinstance(lpath, (str, os.PathLike))
         lpath = make_path_posix(os.fspath(lpath)) if is_one else [*map(make_path_posix, lpath)]
         found = _LocalTrees(self.service)._pairs(  # noqa: SLF001
             lpath, rpath, recursive, maxdepth, is_directory=self.isdir
         )
-        put_one = partial(self._put_one, **kwargs)
+        put_one = partial(self.put_file, **kwargs)
         self._transfer(found, self.makedirs, put_one, callback, batch_size)
 
     def put_file(
@@ -1202,17 +1182,6 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         Raises:
             AlreadyExistsError: Something is there and the mode is "create".
         """
-        self._put_one(lpath, rpath, None, _Progress(callback), mode=mode)
-
-    def _put_one(
-        self,
-        lpath: Any,
-        rpath: Any,
-        _entry: Entry | None,
-        progress: _Progress,
-        mode: str = "overwrite",
-        **_: Any,
-    ) -> None:
         path = self._strip_protocol(rpath)
         source, uri = local(lpath), self.uri(path)
         facts = source.filesystem.stat(os.fsdecode(lpath))  # whose error names a link
@@ -1223,7 +1192,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             raise _exists_already(uri)
         places = (*source, self.filesystem, uri)
         block = min(_SHORT_FILE, facts.length + 1)  # one more, so that a short file is one read
-        copy = partial(copy_through, *places, progress, block, is_landing=True)
+        copy = partial(copy_through, *places, _Progress.of(callback), block, is_landing=True)
         self._making_parents(path, copy, is_wanted=True)
         self.forget_listing(path)
 
@@ -1270,7 +1239,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         self,
         found: list[tuple[str, Any, Entry | None]],
         make_directory: Callable[..., object],
-        transfer: Callable[[str, Any, Entry | None, _Progress], None],
+        transfer: Callable[..., None],
         callback: Any,
         batch_size: int | None,
     ) -> None:
@@ -1283,11 +1252,12 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         lock = ForkLock()
 
         def one(file: tuple[str, Any, Entry | None]) -> None:
+            source, target, entry = file
             with lock:
-                branch = callback.branched(*file[:2])
-                entered = branch.__enter__()
+                branch = callback.branched(source, target)
+                progress = _Progress(branch.__enter__(), crew.check)
             try:
-                transfer(*file, _Progress(entered, crew.check))
+                transfer(source, target, callback=progress, size=entry and entry["size"])
             finally:
                 with lock:
                     branch.__exit__(None, None, None)
@@ -1494,6 +1464,11 @@ class _Progress(CopyWatch):
     def __init__(self, callback: Any, check: Callable[[], object] = lambda: None) -> None:
         self._callback = callback
         self._check = check
+
+    @classmethod
+    def of(cls, callback: Any) -> _Progress:
+        """Return a callback's progress, or the one that `_transfer` passes instead."""
+        return callback if isinstance(callback, cls) else cls(callback)
 
     def begun(self, length: int | None) -> None:
         self._check()
