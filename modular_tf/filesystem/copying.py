@@ -16,7 +16,7 @@ import os
 import shutil
 import stat
 from contextlib import closing, suppress
-from itertools import chain
+from itertools import chain, count, islice
 from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING
 
@@ -37,8 +37,6 @@ from modular_tf.filesystem.uri import basename, create_uri, join_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-
-    from typing_extensions import Self
 
     from modular_tf.filesystem.files import RandomAccessFile, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
@@ -77,68 +75,63 @@ class CopyWatch:
                 be a device or a pipe.
         """
 
-    def whole(self) -> None:
-        """Note that the target is whole, before its source is deleted."""
-
 
 _NOBODY = CopyWatch()
 
 
-def copy_file(source: Location, target: Location, watch: CopyWatch = _NOBODY) -> bool | None:
+def copy_file(
+    source: Location,
+    target: Location,
+    watch: CopyWatch = _NOBODY,
+    *,
+    length: int | None = None,
+    is_new: bool = False,
+) -> bool:
     """Copy one file to where no directory is known to be; an existing target file is replaced.
 
     A store that serves both copies by itself, but for a file so short that its reader has all of it
     when it is opened: to write that takes one request.
 
+    Args:
+        source: A file.
+        target: Its new name.
+        watch: Follows the copy.
+        length: The length of the source in bytes, where it is known.
+        is_new: Nothing has the name of the target, so it is not asked about.
+
     Returns:
-        Whether it was copied through this process, reported to `watch`; None where the store copied
-        it. False where both may be one file, and nothing was done.
+        False where both may be one file, and nothing was done.
 
     Raises:
-        FailedPreconditionError: The target is a directory after all, and the store would copy into
-            it, where another file may have the name.
+        FailedPreconditionError: The target is a directory after all: the store would copy into it,
+            where another file may have the name, or the name would be that of both.
     """
     fs, uri = source
     if not source.shares_store_with(target):
         return copy_through(fs, uri, *target, watch, is_landing=True)
-    if fs.is_object_store:
+
+    def refuse_directory() -> None:
+        if not is_new and target.is_directory():
+            raise FailedPreconditionError(
+                f"{target.uri} is a directory, which no file replaces", path=target.uri
+            )
+
+    if not fs.is_object_store:
+        refuse_directory()
+        fs.copy_file(uri, target.uri)
+    else:
         with fs.new_random_access_file(uri) as reader:
-            length = known_length(reader)
-            if length is not None and length < _SHORT:
+            refuse_directory()
+            known = known_length(reader)
+            if known is not None and known < _SHORT:
                 return _copy_opened(reader, source, target, watch, COPY_BLOCK)
-            _refuse_directory(target)
             try:
                 fs.copy_file(uri, target.uri)
             except FailedPreconditionError:  # its name is that of a directory too
                 return _copy_opened(reader, source, target, watch, COPY_BLOCK)
-    else:
-        _refuse_directory(target)
-        fs.copy_file(uri, target.uri)
-    return None
-
-
-def _refuse_directory(target: Location) -> None:
-    if target.is_directory():
-        raise FailedPreconditionError(
-            f"{target.uri} is a directory, which no file replaces", path=target.uri
-        )
-
-
-def copy(source_fs: Filesystem, source: str, target_fs: Filesystem, target: str) -> None:
-    """Copy a file within a filesystem or between two, replacing the target.
-
-    A target directory is copied into.
-
-    Raises:
-        FailedPreconditionError: The source is a directory.
-        NotFoundError: The source, or the directory of the target, does not exist.
-    """
-    if source_fs is not target_fs:
-        target = _inside_directory(target_fs, target, source)
-    if source_fs.shares_store_with(target_fs):
-        source_fs.copy_file(source, target)
-    else:
-        copy_through(source_fs, source, target_fs, target, is_landing=True)
+    if length is not None:
+        watch.advance(length)
+    return True
 
 
 def copy_through(
@@ -174,27 +167,31 @@ def copy_through(
     """
     with source_fs.new_random_access_file(source) as reader:
         if not is_landing:
-            target = _inside_directory(target_fs, target, source)
+            target = inside_directory(target_fs, target, source)
         places = Location(source_fs, source), Location(target_fs, target)
         return _copy_opened(reader, *places, watch, block)
 
 
+def inside_directory(fs: Filesystem, target: str, source: str) -> str:
+    """Return where a copy arrives: a directory takes it in under the source's name."""
+    with suppress(ModularTFError):
+        if fs.is_directory(target):
+            return join_path(target, basename(source))
+    return target
+
+
 def _copy_opened(
-    reader: RandomAccessFile,
-    source: Location,
-    target: Location,
-    watch: CopyWatch,
-    block: int,
+    reader: RandomAccessFile, source: Location, target: Location, watch: CopyWatch, block: int
 ) -> bool:
     if _may_be_one_file(*source, *target):
         return False
-    with _Contents(*source, reader, block) as contents:
-        watch.begun(contents.length)
+    with closing(_blocks(source, reader, watch, block)) as blocks:
         # Read first: a source that cannot be read must not cost the target its content.
-        contents.begin()
+        first = list(islice(blocks, 1))
 
         def write(writer: WritableFile) -> None:
-            contents.pass_on(writer.append, watch)
+            for data in chain(first, blocks):
+                writer.append(data)
 
         # The source is such a file where renaming it has come to a copy after all.
         is_unfinished = basename(source.uri).startswith(UNFINISHED)
@@ -208,13 +205,7 @@ def read_all(
     watch: CopyWatch = _NOBODY,
     block: int = COPY_BLOCK,
 ) -> None:
-    """Pass all bytes of a file on, block by block.
-
-    Args:
-        source: A file.
-        write: Called with each block, which is valid until it returns.
-        watch: Follows the reading.
-        block: Bytes of a block.
+    """Pass all bytes of a file on, in blocks of which each is valid until `write` returns.
 
     Raises:
         AbortedError: The source changed meanwhile.
@@ -222,122 +213,76 @@ def read_all(
     """
     with (
         source.filesystem.new_random_access_file(source.uri) as reader,
-        _Contents(*source, reader, block) as contents,
+        closing(_blocks(source, reader, watch, block)) as blocks,
     ):
-        watch.begun(contents.length)
-        contents.begin()
-        contents.pass_on(write, watch)
+        for data in blocks:
+            write(data)
 
 
-class _Contents:
-    """The contents of a file, one block after the other.
+def _blocks(
+    source: Location, reader: RandomAccessFile, watch: CopyWatch, block: int
+) -> Generator[memoryview]:
+    """Yield the blocks of a file, each valid until the next; raise if it changes meanwhile.
 
     A file of this machine stays the one that was opened, and may lose its end meanwhile, as a log
     that is rotated. In an object store each request gets the version of its moment: pieces of two
     versions would be joined. There a file that is short, or whose length is not known, needs no
     `stat`. Of a long file of a network, two threads read the next blocks while one is passed on.
     """
-
-    def __init__(self, fs: Filesystem, uri: str, reader: RandomAccessFile, block: int) -> None:
-        self._fs, self._uri, self._reader = fs, uri, reader
-        self.length = length = known_length(reader)
-        is_here = is_of_this_machine(fs.scheme)
-        self._size = block if length is None else max(1, min(block, length))
-        self._done = 0
-        self._first = memoryview(b"")
-        is_far = length is not None and length > block and not is_here
-        self._blocks = self._read_ahead() if is_far else self._read_in_turn()
-        is_long = length is not None and length > _ONE_REQUEST
-        self._before = fs.stat(uri) if is_long and fs.is_object_store else None
-        if self._before is not None and self._before.length != length:
+    fs, uri = source
+    length = known_length(reader)
+    is_here = is_of_this_machine(fs.scheme)
+    before = None
+    if length is None and is_here:
+        with suppress(ModularTFError):
+            before = fs.stat(uri)
+    elif length is not None and length > _ONE_REQUEST and fs.is_object_store:
+        before = fs.stat(uri)
+        if before.length != length:
             raise _changed(uri)
-        self._is_here = length is None and is_here
-        if self._is_here:
-            with suppress(ModularTFError):
-                self._before = fs.stat(uri)
+    watch.begun(length)
+    size = block if length is None else max(1, min(block, length))
+    free: SimpleQueue[memoryview] = SimpleQueue()
 
-    def __enter__(self) -> Self:
-        return self
+    def read(offset: int) -> memoryview:
+        try:
+            buffer = free.get_nowait()  # else two threads may wait for the last one
+        except Empty:
+            buffer = memoryview(bytearray(size))
+        wanted = buffer if length is None else buffer[: length - offset]
+        n = reader.readinto(offset, wanted)
+        if not 0 <= n <= len(wanted):  # it would copy for ever, or garbage
+            asked = f"read gave {n} bytes where {len(wanted)} were asked for"
+            raise InternalError(asked, operation="read")
+        if n < len(wanted) and length is not None:
+            ended = f"it ended after {offset + n} of {length} bytes; try again"
+            raise DataLossError.of("read", reader.uri, ended)
+        return buffer[:n]
 
-    def __exit__(self, *_: object) -> None:
-        self._blocks.close()  # ends the thread
-
-    def begin(self) -> None:
-        """Read the first block."""
-        self._first = next(self._blocks, self._first)
-
-    def pass_on(self, write: Callable[[memoryview], object], watch: CopyWatch) -> None:
-        """Pass on all blocks; raise if the source has changed since it was opened."""
-        if self._first:
-            for block in chain([self._first], self._blocks):
-                write(block)
-                self._done += len(block)
-                watch.advance(len(block))
-        if self._before is None or (self._is_here and self._done >= self._before.length):
-            return
-        # The system gives lengths of some files that cannot be read, and these do not change.
-        if self._fs.stat(self._uri) != self._before:
-            raise _changed(self._uri)
-
-    def _read_in_turn(self) -> Generator[memoryview]:
-        """Yield the blocks, in the same memory."""
-        buffer = memoryview(bytearray(self._size))
-        offset = 0
-        while offset != self.length:
-            count = self._read(offset, buffer)
-            if count:
-                yield buffer[:count]
-            if count < len(buffer):  # a short read is the end
-                return
-            offset += count
-
-    def _read_ahead(self) -> Generator[memoryview]:
-        """Yield the blocks, in a few buffers."""
-        length = self.length or 0
-        free: SimpleQueue[memoryview] = SimpleQueue()
-
-        def read(offset: int) -> tuple[memoryview, int]:
-            try:
-                buffer = free.get_nowait()  # else two threads may wait for the last one
-            except Empty:
-                buffer = memoryview(bytearray(self._size))
-            return buffer, self._read(offset, buffer[: length - offset])
-
-        crew = Crew(2)
-        with closing(crew.run(read, range(0, length, self._size))) as outcomes:
-            for outcome in outcomes:
-                buffer, count = outcome.get()
-                yield buffer[:count]
-                free.put(buffer)
-
-    def _read(self, offset: int, buffer: memoryview) -> int:
-        """Fill a buffer; return the number of bytes, which are fewer only at the end."""
-        count = self._reader.readinto(offset, buffer)
-        if not 0 <= count <= len(buffer):  # it would copy for ever, or garbage
-            raise InternalError(
-                f"read gave {count} bytes where {len(buffer)} were asked for", operation="read"
-            )
-        end = offset + count
-        if count < len(buffer) and self.length is not None and end < self.length:
-            raise DataLossError(
-                f"read {self._reader.uri!r}: it ended after {end} of {self.length} bytes;"
-                " try again",
-                path=self._reader.uri,
-                operation="read",
-            )
-        return count
+    offsets = count(0, size) if length is None else range(0, length, size)
+    crew = Crew(2 if length is not None and length > block and not is_here else 1)
+    done = 0
+    with closing(crew.run(read, offsets)) as outcomes:
+        for outcome in outcomes:
+            data = outcome.get()
+            if data:
+                yield data
+                done += len(data)
+                watch.advance(len(data))
+            if len(data) < size:  # a short read is the end
+                break
+            free.put(data)
+    # The system gives lengths of some files that cannot be read, and these do not change.
+    is_whole = before is None or (length is None and done >= before.length)
+    if not is_whole and fs.stat(uri) != before:
+        raise _changed(uri)
 
 
 def require_all_read(file: IO[bytes], before: os.stat_result, n_read: int) -> None:
-    """Raise if an open file of this machine lost its end while it was read.
-
-    Args:
-        file: Read to its end.
-        before: Its statistics before it was read.
-        n_read: How many bytes came.
+    """Raise if an open file of this machine gave fewer bytes than it had before, and has changed.
 
     Raises:
-        AbortedError: It gave fewer bytes than it had, and has changed.
+        AbortedError: It lost its end while it was read.
     """
     if n_read >= before.st_size or not stat.S_ISREG(before.st_mode):
         return
@@ -347,9 +292,7 @@ def require_all_read(file: IO[bytes], before: os.stat_result, n_read: int) -> No
 
 
 def _changed(uri: str) -> AbortedError:
-    return AbortedError(
-        f"read {uri!r}: it changed while it was read; try again", path=uri, operation="read"
-    )
+    return AbortedError.of("read", uri, "it changed while it was read; try again")
 
 
 def write_whole(
@@ -371,7 +314,7 @@ def write_whole(
     Args:
         fs: Where the target shall be.
         target: Its name.
-        write: Called with the file; once more where the directory takes no file beside the target.
+        write: Called once, with the file.
         watch: Follows the storing, and takes the names of files that are to be deleted.
         may_rename: Whether the new content may have a name of its own at first.
     """
@@ -497,14 +440,6 @@ def _paths_on_disk(fs: Filesystem, unfinished: str, target: str) -> tuple[str, s
         return None
     path = fs.translate_name(target)
     return (fs.translate_name(unfinished), path) if os.path.isfile(path) else None
-
-
-def _inside_directory(fs: Filesystem, target: str, source: str) -> str:
-    """Return where a copy arrives: a directory takes it in under the source's name."""
-    with suppress(ModularTFError):
-        if fs.is_directory(target):
-            return join_path(target, basename(source))
-    return target
 
 
 def _may_be_one_file(source_fs: Filesystem, a: str, target_fs: Filesystem, b: str) -> bool:

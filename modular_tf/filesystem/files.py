@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         Callable,
         Iterator,
     )
-    from types import TracebackType
 
     from typing_extensions import Self
 
@@ -38,12 +37,7 @@ class _Closable(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -52,7 +46,7 @@ class RandomAccessFile(_Closable):
 
     Attributes:
         uri: What it was opened as.
-        holds_bytes: Whether reads may be served from its memory, so that their time tells nothing.
+        holds_bytes: Whether reads may come from its memory, so that their duration shows nothing.
     """
 
     __slots__ = ("uri",)
@@ -94,13 +88,8 @@ class WritableFile(_Closable):
     is_stored_by_close = False
     is_torn = False
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
+    def __exit__(self, *error: object) -> None:
+        if error[0] is None:
             self.close()
         else:
             give_up(self)
@@ -135,7 +124,7 @@ class WritableFile(_Closable):
         """
 
     def discard(self) -> None:
-        """Release it without asking that what was written be kept.
+        """Release it; what was written need not be stored.
 
         A store that keeps a file when it is closed stays as it was. Elsewhere what was appended may
         stay, as after `close`, which this is by default.
@@ -213,7 +202,7 @@ class RangeReader(RandomAccessFile):
         if fetch is None:
             raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
         with memoryview(buffer) as whole, whole.cast("B") as view:
-            # A store asked for a range behind the end answers with an error of its own.
+            # A store asked for a range past the end answers with an error of its own.
             wanted = min(view.nbytes, self._size - offset)
             if wanted <= 0:
                 return 0
@@ -244,12 +233,8 @@ def read_rest(
 ) -> bytes:
     """Return all bytes of a file from an offset on, by as few reads as its length allows.
 
-    Args:
-        file: What to read.
-        start: The offset.
-        length: Returns the length of the file in bytes. It is called where the file does not know
-            its length and holds more than the first read brings.
-        first: Bytes of the first read of such a file; one that is shorter is read by it alone.
+    Where the file does not know its length, `first` bytes are read, and only if there are so many
+    is `length` called.
     """
     known = known_length(file)
     if known is not None and (start < known or not start):
@@ -335,13 +320,8 @@ class GivenUpByException(ABC):
     def give_up_in_store(self) -> None:
         """Discard the file of a store, which stays as it was; keep any other."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
+    def __exit__(self, *error: object) -> None:
+        if error[0] is None:
             self.close()
             return
         self.give_up_in_store()

@@ -32,7 +32,6 @@ from modular_tf.filesystem.uri import clean_path, parse_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from types import TracebackType
 
     from typing_extensions import Self
 
@@ -82,12 +81,8 @@ class Filesystem:
 
     def _unimplemented(self, operation: str, path: str | None = None) -> UnimplementedError:
         where = f" {path!r}" if path is not None else ""
-        return UnimplementedError(
-            f"{operation}{where}: {self.plugin} does not offer it for {self.scheme!r}",
-            plugin=self.plugin,
-            path=path,
-            operation=operation,
-        )
+        text = f"{operation}{where}: {self.plugin} does not offer it for {self.scheme!r}"
+        return UnimplementedError(text, plugin=self.plugin, path=path, operation=operation)
 
     # -- opening ------------------------------------------------------------------------------
 
@@ -216,12 +211,7 @@ class Filesystem:
         if is_link(self, target) and overlap((self, source), (self, target)) is Overlap.SAME:
             text = f"{target!r} is a link to it; remove the link first"
         if text is not None:
-            raise FailedPreconditionError(
-                f"rename_file {source!r}: {text}",
-                plugin=self.plugin,
-                path=target,
-                operation="rename_file",
-            )
+            raise FailedPreconditionError.of("rename_file", source, text, plugin=self.plugin)
         self.copy_file(source, target)  # not atomic: a failure after it leaves both
         self.delete_file(source)
 
@@ -295,13 +285,13 @@ class Filesystem:
     ) -> Listing:
         """Return the names in a directory, and what else is there that no path leads to.
 
-        What copies, moves or removes a tree asks for this, and reports what it leaves out.
+        What copies, moves or removes a tree uses this, and reports what it leaves out. The name of
+        the directory may be that of a file too.
 
         Args:
-            uri: The directory; the name may be that of a file too.
-            is_thorough: Whether what a listing of the store does not show is asked for, by a
-                request of its own.
-            with_statistics: Whether statistics are wanted too, as far as they come with the names
+            uri: The directory.
+            is_thorough: Make a request for what a listing of the store does not show.
+            with_statistics: Include statistics as far as they come with the names
                 (`get_children_statistics`). A filesystem whose listings always have them may give
                 them always.
         """
@@ -421,12 +411,9 @@ class Filesystem:
 
     def _no_options(self, operation: str, options: Iterable[Option]) -> NotFoundError:
         asked = ", ".join(repr(option.name) for option in options) or "none"
-        return NotFoundError(
-            f"{operation}: {self.plugin} has no options that can be set for {self.scheme!r}"
-            f" (asked for: {asked})",
-            plugin=self.plugin,
-            operation=operation,
-        )
+        text = f"{self.plugin} has no options that can be set for {self.scheme!r}"
+        full = f"{operation}: {text} (asked for: {asked})"
+        return NotFoundError(full, plugin=self.plugin, operation=operation)
 
     def get_filesystem_configuration_keys(self) -> list[str]:
         """Return the names of the options.
@@ -451,12 +438,7 @@ class Filesystem:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -6,7 +6,7 @@ import threading
 import time
 from contextlib import closing, contextmanager, suppress
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.concurrency.crew import Crew
 from modular_tf.concurrency.fork_lock import ForkLock
@@ -20,36 +20,15 @@ if TYPE_CHECKING:
 _PACE_S = 0.1  # between two checks whether the work was given up
 
 
-class _Subject(Protocol):
-    """An item of a job."""
-
-    @property
-    def uri(self) -> str:
-        """What a failure is about."""
-
-
-_Item = TypeVar("_Item", bound=_Subject)
-
-
 class Failure(NamedTuple):
-    """What could not be done, or was left out.
-
-    Attributes:
-        uri: What it is about.
-        error: Why.
-    """
+    """What could not be done, or was left out, and why."""
 
     uri: str
     error: BaseException
 
 
 class Unfinished(NamedTuple):
-    """A file that is not whole.
-
-    Attributes:
-        location: The target of a copy, or a file beside it.
-        is_new: The copy made it.
-    """
+    """A file that is not whole: the target of a copy, or a new file beside it."""
 
     location: Location
     is_new: bool
@@ -74,7 +53,7 @@ class Totals:
         self.files = self.known = self.bytes = self.failed = 0
 
     def find(self, count: int) -> None:
-        """Add files that are known now, or subtract some that are none."""
+        """Add files that are known now, or with a negative count take some back."""
         with self._lock:
             self.known += count
 
@@ -85,7 +64,7 @@ class Totals:
             self._sized_bytes += length
 
     def add_bytes(self, count: int) -> None:
-        """Count bytes that were accepted, or with a negative number take them back."""
+        """Add bytes that were accepted, or with a negative count take them back."""
         with self._lock:
             self.bytes += count
 
@@ -137,10 +116,6 @@ class Totals:
             return self._sized_bytes + rest * self._sized_bytes // self._sized
 
 
-def _do_nothing() -> None:
-    pass
-
-
 class Job:
     """The work of one command or call on many files. [creating thread, but where it says so]
 
@@ -149,7 +124,6 @@ class Job:
         while_waiting: Called by the creating thread while it waits, about ten times a second.
 
     Attributes:
-        at_once: As above.
         totals: Counts, for a display. [any thread]
         failures: What could not be done or was left out; the rest goes on.
     """
@@ -158,9 +132,10 @@ class Job:
         self.at_once = at_once
         self.totals = Totals()
         self.failures: list[Failure] = []
-        if while_waiting is None and at_once > 1:
-            while_waiting = _do_nothing  # else the crew waits for a second item before it begins
-        self._crew = Crew(at_once, while_waiting=while_waiting)
+        if while_waiting is None and at_once > 1:  # else it waits for a second item to begin
+            self._crew = Crew(at_once, while_waiting=lambda: None)
+        else:
+            self._crew = Crew(at_once, while_waiting=while_waiting)
         self._left_out: SimpleQueue[Failure] = SimpleQueue()
         self._feed: _Feed | None = None
 
@@ -195,16 +170,14 @@ class Job:
         if self.failures:
             raise self.failures[0].error
 
-    def run(self, step: Callable[[_Item], object], items: Iterable[_Item]) -> None:
+    def run(self, step: Callable[[Any], object], items: Iterable[Any]) -> None:
         """Take a step for each item, and for each that a step adds.
 
-        Args:
-            step: Called by several threads at once; what it raises is a failure.
-            items: The first items.
+        Several threads take steps at once; what a step raises is a failure about the item's `uri`.
         """
         self._feed = feed = _Feed(items, self.check)
 
-        def work(item: _Item) -> None:
+        def work(item: Any) -> None:
             try:
                 step(item)
             finally:
@@ -262,10 +235,6 @@ class FileWatch(CopyWatch):
         """Note what remains of the copy if the process ends."""
         left = None if uri is None else Unfinished(Location(self._target.filesystem, uri), is_new)
         self._job.totals.note_unfinished(self._target.uri, left)
-
-    def whole(self) -> None:
-        """Raise if the work was given up: a target that was not whole then may be deleted."""
-        self._job.check()
 
 
 class _Feed:

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 
+def _call(operation: str, path: str, function: Function[..., _Result], *arguments: Any) -> _Result:
+    try:
+        return function(*arguments)
+    except (OSError, ValueError) as error:
+        raise error_for(error, path=path, operation=operation) from error
+
+
 class LocalFiles(Filesystem):
     """Paths as the system resolves them, links and `..` included. [any thread]"""
 
@@ -28,33 +35,29 @@ class LocalFiles(Filesystem):
         super().__init__("", "this machine")
 
     def disk_path(self, uri: str) -> str:
-        """Return the path itself."""
         return uri
 
     translate_name = disk_path
 
     def new_random_access_file(self, uri: str) -> RandomAccessFile:
-        """Open a file for reading."""
-        return _Reader(uri, _call("new_random_access_file", uri, os.open, uri, _READ))
+        flags = os.O_RDONLY | os.O_CLOEXEC
+        return _Reader(uri, _call("new_random_access_file", uri, os.open, uri, flags))
 
     def new_writable_file(self, uri: str) -> WritableFile:
         """Create a file, or empty an existing one; one that is new has the modes of the umask."""
-        return _Writer(uri, _call("new_writable_file", uri, os.open, uri, _WRITE, 0o666))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        return _Writer(uri, _call("new_writable_file", uri, os.open, uri, flags, 0o666))
 
     def delete_file(self, uri: str) -> None:
-        """Delete one file."""
         _call("delete_file", uri, os.unlink, uri)
 
     def rename_file(self, source: str, target: str) -> None:
-        """Move a file, replacing an existing target file."""
         _call("rename_file", source, os.replace, source, target)
 
     def create_dir(self, uri: str) -> None:
-        """Create one directory; its parent must exist."""
         _call("create_dir", uri, os.mkdir, uri)
 
     def path_exists(self, uri: str) -> bool:
-        """Return whether a file or directory exists."""
         return os.path.exists(uri)
 
     def is_directory(self, uri: str) -> bool:
@@ -62,7 +65,6 @@ class LocalFiles(Filesystem):
         return os.path.isdir(uri)
 
     def get_children(self, uri: str) -> list[str]:
-        """Return the names in a directory, sorted."""
         return sorted(_call("get_children", uri, os.listdir, uri))
 
     def stat(self, uri: str) -> FileStatistics:
@@ -73,67 +75,51 @@ class LocalFiles(Filesystem):
         return FileStatistics(length, found.st_mtime_ns, is_directory=is_directory)
 
 
-_READ = os.O_RDONLY | os.O_CLOEXEC
-_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+class _Descriptor:
+    """An open file of the system, which its end closes: an interrupt may leave it to nobody."""
+
+    __slots__ = ()
+    uri: str
+    _fd: int
+
+    def close(self) -> None:
+        """Close it; a second call does nothing."""
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1  # type: ignore[misc]  # a slot of the subclasses
+            _call("close", self.uri, os.close, fd)
+
+    def __del__(self) -> None:
+        with suppress(AttributeError, ModularTFError):
+            self.close()
 
 
-def _call(operation: str, path: str, function: Function[..., _Result], *arguments: Any) -> _Result:
-    try:
-        return function(*arguments)
-    except (OSError, ValueError) as error:
-        raise error_for(error, path=path, operation=operation) from error
-
-
-class _Reader(RandomAccessFile):
+class _Reader(_Descriptor, RandomAccessFile):
     __slots__ = ("_fd",)
 
     def __init__(self, uri: str, fd: int) -> None:
         self.uri, self._fd = uri, fd
 
     def readinto(self, offset: int, buffer: Buffer) -> int:
-        """Fill `buffer` from `offset`; return the number of bytes read."""
         left = memoryview(buffer)
         while left and (count := _call("read", self.uri, os.preadv, self._fd, [left], offset)):
             left, offset = left[count:], offset + count
         return memoryview(buffer).nbytes - len(left)
 
-    def close(self) -> None:
-        """Close it; a second call does nothing."""
-        if self._fd >= 0:
-            fd, self._fd = self._fd, -1
-            os.close(fd)
 
-    def __del__(self) -> None:  # where an interrupt came before anybody had it
-        with suppress(AttributeError, OSError, ModularTFError):
-            self.close()
-
-
-class _Writer(WritableFile):
+class _Writer(_Descriptor, WritableFile):
     __slots__ = ("_fd", "_written")
 
     def __init__(self, uri: str, fd: int) -> None:
         self.uri, self._fd, self._written = uri, fd, 0
 
     def append(self, data: Buffer) -> None:
-        """Add all of `data` at the end."""
         left = memoryview(data).cast("B")
         while left:
             count = _call("append", self.uri, os.write, self._fd, left)
             left, self._written = left[count:], self._written + count
 
     def tell(self) -> int:
-        """Return the position at which the next byte will be written."""
         return self._written
-
-    def close(self) -> None:
-        """Close it; a second call does nothing."""
-        if self._fd >= 0:
-            fd, self._fd = self._fd, -1
-            _call("close", self.uri, os.close, fd)
-
-    def __del__(self) -> None:  # as above
-        with suppress(AttributeError, OSError, ModularTFError):
-            self.close()
 
 
 _LOCAL_FILES = LocalFiles()

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.filesystem.statistics import FileStatistics
 
-    Place = tuple[Filesystem | None, str]
-    """A location; None with a path stands for the files of this machine."""
+    Place = tuple[Filesystem, str]
+    """A location, perhaps as a plain tuple."""
 
     TwoPathOperation = Callable[[Filesystem, str, str], None]
 
@@ -96,24 +96,46 @@ def overlap(one: Place, other: Place) -> Overlap:
 
     Two hard links of one file are the same place, and so are a link and its target.
     """
-    here, there = disk_path(*one), disk_path(*other)
-    if here is not None and there is not None:
-        return _overlap_on_disk(here, there)
-    if one[0] is None or other[0] is None:
-        return Overlap.APART
-    if not (one[0].shares_store_with(other[0]) or one[0].store is other[0].store):
-        return Overlap.APART
-    return _overlap_of_names(one[0].name_in_store(one[1]), other[0].name_in_store(other[1]))
+    (fs, uri), (other_fs, other_uri) = one, other
+    here, there = fs.disk_path(uri), other_fs.disk_path(other_uri)
+    if here is None or there is None:
+        if not (fs.shares_store_with(other_fs) or fs.store is other_fs.store):
+            return Overlap.APART
+        return _overlap_of_names(fs.name_in_store(uri), other_fs.name_in_store(other_uri))
+    here, there = os.path.realpath(here), os.path.realpath(there)
+    of_one, of_other = _identity(here), _identity(there)
+    if of_one is not None and of_one == of_other:
+        return Overlap.SAME
+    found = _overlap_of_names(here, there)
+    if found is Overlap.APART:  # a directory may be mounted at a second place
+        if of_one is not None and of_one in map(_identity, _above(there)):
+            return Overlap.HOLDS
+        if of_other is not None and of_other in map(_identity, _above(here)):
+            return Overlap.WITHIN
+    return found
 
 
-def disk_path(filesystem: Filesystem | None, uri: str) -> str | None:
-    """Return the path on this machine's disk that a URI names; None where it names none."""
-    return uri if filesystem is None else filesystem.disk_path(uri)
+def _overlap_of_names(one: str, other: str) -> Overlap:
+    one, other = one.rstrip("/"), other.rstrip("/")
+    if one == other:
+        return Overlap.SAME
+    if other.startswith(f"{one}/"):
+        return Overlap.HOLDS
+    return Overlap.WITHIN if one.startswith(f"{other}/") else Overlap.APART
 
 
-def is_link(filesystem: Filesystem | None, uri: str) -> bool:
+def _above(path: str) -> list[str]:
+    """Return the directories above a path, the nearest one first."""
+    found: list[str] = []
+    while (parent := os.path.dirname(path)) != path:
+        found.append(parent)
+        path = parent
+    return found
+
+
+def is_link(filesystem: Filesystem, uri: str) -> bool:
     """Return whether a symbolic link of the disk has this name. [any thread]"""
-    path = disk_path(filesystem, uri)
+    path = filesystem.disk_path(uri)
     return path is not None and os.path.islink(path.rstrip("/"))
 
 
@@ -122,24 +144,23 @@ def is_one_name(one: Place, other: Place) -> bool:
 
     A link and its target have two names, and so have two hard links of one file.
     """
-    here, there = disk_path(*one), disk_path(*other)
-    if here is not None and there is not None:
-        return _entry(here) == _entry(there)
-    return overlap(one, other) is Overlap.SAME
+    here, there = one[0].disk_path(one[1]), other[0].disk_path(other[1])
+    if here is None or there is None:
+        return overlap(one, other) is Overlap.SAME
+    (directory, name), (other_directory, other_name) = (
+        os.path.split(path.rstrip("/")) for path in (here, there)
+    )
+    same_directory = os.path.realpath(directory) == os.path.realpath(other_directory)
+    return same_directory and name == other_name
 
 
-def _entry(path: str) -> tuple[str, str]:
-    directory, name = os.path.split(path.rstrip("/"))
-    return os.path.realpath(directory), name
-
-
-def identity(filesystem: Filesystem | None, uri: str) -> Identity | None:
+def identity(filesystem: Filesystem, uri: str) -> Identity | None:
     """Return device and inode of a directory of the disk; None for another place. [any thread]
 
     A walk keeps the identities of the directories above its own: a link that leads back to one of
     them has no end. Stores have no links.
     """
-    path = disk_path(filesystem, uri)
+    path = filesystem.disk_path(uri)
     return None if path is None else _identity(path)
 
 
@@ -167,47 +188,10 @@ def entered(directory: Place, above: tuple[Identity, ...]) -> tuple[Identity, ..
     return (*above, known)
 
 
-def _overlap_on_disk(one: str, other: str) -> Overlap:
-    here, there = os.path.realpath(one), os.path.realpath(other)
-    of_one, of_other = _identity(here), _identity(there)
-    if here == there or (of_one is not None and of_one == of_other):
-        return Overlap.SAME
-    found = _overlap_of_names(here, there)
-    if found is not Overlap.APART:
-        return found
-    # A directory may be mounted at a second place.
-    if of_one is not None and of_one in map(_identity, _above(there)):
-        return Overlap.HOLDS
-    if of_other is not None and of_other in map(_identity, _above(here)):
-        return Overlap.WITHIN
-    return Overlap.APART
-
-
-def _above(path: str) -> list[str]:
-    """Return the directories above a path, the nearest one first."""
-    found: list[str] = []
-    while (parent := os.path.dirname(path)) != path:
-        found.append(parent)
-        path = parent
-    return found
-
-
-def _overlap_of_names(one: str, other: str) -> Overlap:
-    one, other = one.rstrip("/"), other.rstrip("/")
-    if one == other:
-        return Overlap.SAME
-    if other.startswith(f"{one}/"):
-        return Overlap.HOLDS
-    return Overlap.WITHIN if one.startswith(f"{other}/") else Overlap.APART
-
-
 def refuse_overlap(source: Location, target: Location, *, is_move: bool = False) -> None:
     """Raise if a file is copied onto itself, or a directory into itself.
 
-    Args:
-        source: What is copied or moved.
-        target: Where it arrives.
-        is_move: Of two hard links of one file, the source is removed and the target stays.
+    Of two hard links of one file, a move removes the source and leaves the target.
 
     Raises:
         FailedPreconditionError: It would destroy the source, or never end.
@@ -226,46 +210,31 @@ TWO_PATH_OPERATIONS = ("copy_file", "rename_file")
 
 
 def skip_same_file(operation: TwoPathOperation) -> TwoPathOperation:
-    """Return an operation that does nothing to a file that is copied or renamed to itself.
+    """Return one of them, which then leaves a file that is its own target as it is.
 
     A copy may open its target before it has read its source, and a rename may be a copy that
     deletes its source at the end: with one file, both would lose its content. A file is not copied
     onto a link to it, nor onto another hard link of it. A rename of a link to its target is
     refused, for the link would replace its own file. A path that does not exist still raises
     `NotFoundError`, and a directory `FailedPreconditionError`.
-
-    Args:
-        operation: One of `TWO_PATH_OPERATIONS`.
     """
     name = operation.__name__
 
     @wraps(operation)
     def checked(self: Filesystem, source: str, target: str) -> None:
-        if not _is_nothing_to_do(self, name, source, target):
+        is_one = self.is_same_name(source, target)
+        if not is_one and self.disk_path(source) is not None:  # names of a store have no links
+            one, other = (self, source), (self, target)
+            is_one = overlap(one, other) is Overlap.SAME
+            if is_one and name == "rename_file" and not is_one_name(one, other):
+                if is_link(*one):
+                    why = f"it is a link to {target!r}, which the link would replace"
+                    raise FailedPreconditionError.of(name, source, why, plugin=self.plugin)
+                is_one = False
+        if not is_one:
             operation(self, source, target)
         elif self.stat(source).is_directory:
-            raise _refused(self, name, source, "it is a directory")
+            why = "it is a directory"
+            raise FailedPreconditionError.of(name, source, why, plugin=self.plugin)
 
     return checked
-
-
-def _is_nothing_to_do(fs: Filesystem, operation: str, source: str, target: str) -> bool:
-    if fs.is_same_name(source, target):
-        return True
-    if fs.disk_path(source) is None:  # names of a store have no links
-        return False
-    is_one_file = overlap((fs, source), (fs, target)) is Overlap.SAME
-    if operation == "copy_file" or not is_one_file:
-        return is_one_file
-    if is_one_name((fs, source), (fs, target)):
-        return True
-    if is_link(fs, source):
-        why = f"it is a link to {target!r}, which the link would replace"
-        raise _refused(fs, operation, source, why)
-    return False
-
-
-def _refused(fs: Filesystem, operation: str, uri: str, why: str) -> FailedPreconditionError:
-    return FailedPreconditionError(
-        f"{operation} {uri!r}: {why}", plugin=fs.plugin, path=uri, operation=operation
-    )

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.crew import Crew
 from modular_tf.errors import (
+    AbortedError,
     AlreadyExistsError,
     FailedPreconditionError,
     InternalError,
@@ -54,7 +55,7 @@ from modular_tf.filesystem.scheme import is_of_this_machine, scheme_of
 from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from modular_tf.filesystem.filesystem import Filesystem
 
@@ -72,16 +73,11 @@ _MAX_URI = 1 << 14
 
 
 class Facts(Enum):
-    """What a walk finds out about the names in a directory."""
+    """What a walk finds out about the names in a directory; of several levels at least kinds."""
 
     NONE = auto()
-    """Nothing else."""
-
     KIND = auto()
-    """Whether each is a directory, which a walk of several levels needs."""
-
     STATISTICS = auto()
-    """Length and time too."""
 
 
 @dataclass(slots=True)
@@ -134,8 +130,7 @@ class Walk:
     def roots(self, locations: Iterable[Location]) -> list[Entry]:
         """Return the entries where the walk begins; one that does not exist is a failure."""
         found = []
-        look = _stat if self._depth == 0 else _stat_to_list
-        for outcome in Crew(self._job.at_once).run(look, list(locations)):
+        for outcome in Crew(self._job.at_once).run(self._root, list(locations)):
             if outcome.error is not None:
                 self._job.fail(outcome.item.uri, outcome.error)
                 continue
@@ -144,6 +139,29 @@ class Walk:
                 self._job.fail(outcome.item.uri, FailedPreconditionError(FILE_LEFT_OUT))
             found.append(Entry(outcome.item, facts))
         return found
+
+    def _root(self, location: Location) -> tuple[FileStatistics, bool]:
+        """Return the statistics of a place, and whether a file has the name of that directory too.
+
+        Raises:
+            InvalidArgumentError: It stands for buckets that cannot be listed.
+        """
+        fs, uri = location
+        scheme = scheme_of(uri)
+        if self._depth == 0:
+            return location.stat(), False
+        if uri == f"{scheme}://" and not is_of_this_machine(scheme):
+            names: list[str] = []
+            with suppress(InvalidArgumentError, UnimplementedError):
+                names = fs.listing(uri, is_thorough=False).names
+            if not names:
+                raise InvalidArgumentError(
+                    f"{fs.plugin} does not list what there is; name it: {uri}BUCKET/", path=uri
+                )
+        facts = location.stat()
+        if fs.is_file_and_directory(uri):
+            return FileStatistics(0, facts.mtime_nsec, is_directory=True), True
+        return facts, False
 
     def through(self, roots: Sequence[Entry]) -> Iterator[Entry]:
         """Yield the roots and all that is below them, as deep as wanted."""
@@ -164,7 +182,8 @@ class Walk:
 
     def _list(self, directories: list[Entry]) -> None:
         """List directories, those that are walked through next together with the first."""
-        for outcome in Crew(self._job.at_once).run(self._children, directories):
+        crew = Crew(self._job.at_once)
+        for outcome in crew.run(self._children, directories):
             uri = outcome.item.location.uri
             outcome.item.children = []
             if outcome.error is not None:
@@ -175,15 +194,21 @@ class Walk:
                 self._job.fail(uri, FailedPreconditionError(reason))
         if self._facts is Facts.NONE:
             return
+
+        def found(entry: Entry) -> FileStatistics:
+            fs, uri = entry.location
+            if self._facts is Facts.STATISTICS:
+                return fs.stat(uri)
+            return FileStatistics(0, 0, fs.is_directory(uri))
+
         listed = (child for one in directories for child in one.children or ())
-        unknown = {id(child.location): child for child in listed if child.facts is None}
-        look = Location.stat if self._facts is Facts.STATISTICS else _kind_alone
-        for found in Crew(self._job.at_once).run(look, [one.location for one in unknown.values()]):
-            if found.error is None:
-                unknown[id(found.item)].facts = found.get()
+        for outcome_of_child in crew.run(found, [one for one in listed if one.facts is None]):
+            child, error = outcome_of_child.item, outcome_of_child.error
+            if error is None:
+                child.facts = outcome_of_child.get()
             # What is listed and not there is a link that leads nowhere, or gone meanwhile.
-            elif not isinstance(found.error, NotFoundError) and not is_link(*found.item):
-                self._job.fail(found.item.uri, found.error)
+            elif not isinstance(error, NotFoundError) and not is_link(*child.location):
+                self._job.fail(child.location.uri, error)
 
     def _children(self, entry: Entry) -> tuple[list[Entry], list[str]]:
         """Return the entries of a directory, and what of it no path leads to."""
@@ -196,36 +221,6 @@ class Walk:
             for name in found.names
         ]
         return children, found.left_out
-
-
-def _kind_alone(location: Location) -> FileStatistics:
-    return FileStatistics(0, 0, location.filesystem.is_directory(location.uri))
-
-
-def _stat(location: Location) -> tuple[FileStatistics, bool]:
-    return location.stat(), False
-
-
-def _stat_to_list(location: Location) -> tuple[FileStatistics, bool]:
-    """Return the statistics of a place, and whether a file has the name of that directory too.
-
-    Raises:
-        InvalidArgumentError: It stands for buckets that cannot be listed.
-    """
-    fs, uri = location
-    scheme = scheme_of(uri)
-    if uri == f"{scheme}://" and not is_of_this_machine(scheme):
-        names: list[str] = []
-        with suppress(InvalidArgumentError, UnimplementedError):
-            names = fs.listing(uri, is_thorough=False).names
-        if not names:
-            raise InvalidArgumentError(
-                f"{fs.plugin} does not list what there is; name it: {uri}BUCKET/", path=uri
-            )
-    facts = location.stat()
-    if fs.is_file_and_directory(uri):
-        return FileStatistics(0, facts.mtime_nsec, is_directory=True), True
-    return facts, False
 
 
 # -- the work on trees ------------------------------------------------------------------------
@@ -261,6 +256,15 @@ class Item:
     def uri(self) -> str:
         """What a failure is about."""
         return self.source.uri
+
+    @property
+    def is_link(self) -> bool:
+        """Whether a symbolic link of the disk has its name."""
+        return is_link(*self.source)
+
+    def is_directory(self) -> bool:
+        """Return whether it is a directory, by its statistics or by a call."""
+        return self.source.is_directory() if self.facts is None else self.facts.is_directory
 
     @classmethod
     def at(cls, location: Location, path: str = "", facts: FileStatistics | None = None) -> Item:
@@ -308,9 +312,14 @@ class _TreeWork:
 
     def _is_both(self, item: Item) -> bool:
         """Return whether a name is that of both; below the roots a listing shows it."""
-        if item.path or not self.recursive:
+        if item.is_both or item.path or not self.recursive:
             return item.is_both
-        return item.is_both or item.source.filesystem.is_file_and_directory(item.uri)
+        return item.source.filesystem.is_file_and_directory(item.uri)
+
+    def _add_entries(self, entries: Sequence[Item]) -> None:
+        """Go on with the entries of a directory instead of itself."""
+        self.job.totals.find(len(entries) - 1)
+        self.job.add(entries)
 
 
 # -- copying and comparing --------------------------------------------------------------------
@@ -320,11 +329,12 @@ class _TreeWork:
 class Copying(_TreeWork):
     """Copies trees while they are listed. [any thread]
 
-    Of the place of an object store nobody asks whether it is a directory: opening it as a file
-    shows it, and a file needs no other request. Of a name that is both, the directory is copied.
+    Whether the place of an object store is a directory shows when it is opened as a file, and a
+    file needs no other request. Of a name that is both, the directory is copied.
 
     Attributes:
-        is_move: The sources are removed afterwards; links to directories are left.
+        is_move: The sources are removed afterwards; links to directories are left, and `done` is
+            called with items that have the statistics of before they were copied.
         moves_files: Each file is moved, instead of copied. A target may be the source by another
             name: to copy such a file and to remove it afterwards would lose it.
         is_equal: Whether a target's file is like its source, by their statistics: it is not copied
@@ -357,7 +367,12 @@ class Copying(_TreeWork):
             self._enter(item)
             return
         is_taken = self._is_taken(item)
-        facts = self._facts(item, is_taken=is_taken)
+        facts = item.facts
+        if facts is None and not (is_taken and self._shows_its_kind(item)):
+            facts = item.source.stat()
+            is_in_store = item.source.filesystem.is_object_store
+            if facts.is_directory and is_in_store and not self.recursive:
+                facts = None if item.source.filesystem.is_file_and_directory(item.uri) else facts
         if facts is not None and facts.is_directory:
             self._enter(item)
             return
@@ -373,19 +388,11 @@ class Copying(_TreeWork):
                 raise
             self._enter(item)
 
-    def _facts(self, item: Item, *, is_taken: bool) -> FileStatistics | None:
-        """Return the statistics of the source; None where copying it shows as much."""
-        if item.facts is not None:
-            return item.facts
-        fs = item.source.filesystem
-        shows_itself = fs.is_object_store and not self.dry_run and not self.moves_files
+    def _shows_its_kind(self, item: Item) -> bool:
+        """Return whether copying a place shows what it is, and its statistics are not needed."""
         is_compared = self.is_equal is not None and (item.is_there or not item.path)
-        if shows_itself and is_taken and not is_compared:
-            return None
-        facts = item.source.stat()
-        if facts.is_directory and fs.is_object_store and not self.recursive:
-            return None if fs.is_file_and_directory(item.uri) else facts
-        return facts
+        is_copied = not (self.dry_run or self.is_move)
+        return item.source.filesystem.is_object_store and is_copied and not is_compared
 
     def _is_there_already(self, item: Item, facts: FileStatistics | None) -> bool:
         """Return whether the target is like the source."""
@@ -404,24 +411,25 @@ class Copying(_TreeWork):
                 if self.moves_files:
                     move_file(item.source, item.target, watch)
                 else:
-                    watch.begun(None if facts is None else facts.length)
-                    is_through = copy_file(item.source, item.target, watch)
-                    if is_through is None and facts is not None:
-                        self.job.totals.add_bytes(facts.length)
-        self.done(item)
+                    length = None if facts is None else facts.length
+                    watch.begun(length)
+                    is_new = not item.is_there
+                    copy_file(item.source, item.target, watch, length=length, is_new=is_new)
+        self.done(replace(item, facts=facts) if self.is_move else item)
 
     def _enter(self, item: Item) -> None:
         """Make the directory and add its entries."""
         if not self.recursive:
             raise FailedPreconditionError("is a directory; copy it with -r", path=item.uri)
-        if self.is_move and (item.path or self.moves_files) and is_link(*item.source):
+        if self.is_move and (item.path or self.moves_files) and item.is_link:
             raise FailedPreconditionError("is a link to a directory, which a move leaves")
-        above, root = self._entered(item), item.root or item
+        above, root = self._identities_above_entries(item), item.root or item
         if overlap(item.source, item.target) is Overlap.SAME:
             raise FailedPreconditionError(f"{item.target.uri} is the same directory")
         found = checked_listing(*item.source, with_statistics=True)
         self.job.leave_out(item.uri, found.left_out)
-        there = self._listing_there(item)
+        listed = self._listing_there(item)
+        there = listed or Listing([])
         taken = set(there.names)
         if not item.path:
             self.is_source_empty = not found.names
@@ -437,17 +445,15 @@ class Copying(_TreeWork):
                 is_both=name in found.both,
                 root=root,
                 above=above,
-                is_there=name in taken,
+                is_there=listed is None or name in taken,
                 there=there.statistics.get(name),
             )
             for name in found.names
         ]
-        different = [child for child in children if not self._is_known_to_be_equal(child)]
-        self.job.totals.find(len(different) - 1)
-        self.job.add(different)
+        self._add_entries([one for one in children if not self._is_known_to_be_equal(one)])
 
-    def _entered(self, item: Item) -> tuple[Identity, ...]:
-        """Return `above` of the entries of a directory.
+    def _identities_above_entries(self, item: Item) -> tuple[Identity, ...]:
+        """Return the identities of a directory and of those above it.
 
         Raises:
             FailedPreconditionError: By a link, it is a directory above it, or where the copy
@@ -465,17 +471,28 @@ class Copying(_TreeWork):
             )
         return above
 
-    def _listing_there(self, item: Item) -> Listing:
-        """Return the listing of the target; empty where only its bucket is there."""
-        if self.is_equal is None or not item.is_there:
-            return Listing([])
+    def _listing_there(self, item: Item) -> Listing | None:
+        """Return the listing of the target, empty where it is missing; None where it is unknown.
+
+        A comparison needs it. Within an object store nothing else refuses a file the name of a
+        directory, and one listing takes less time than a question for each file.
+        """
         fs, uri = item.target
+        if self.is_equal is None:
+            is_within_store = fs.is_object_store and item.source.shares_store_with(item.target)
+            if self.dry_run or not is_within_store:
+                return None
         try:
-            return fs.listing(uri, is_thorough=self.is_mirror, with_statistics=True)
+            if item.is_there:
+                return fs.listing(uri, is_thorough=self.is_mirror, with_statistics=True)
         except NotFoundError as error:
             if fs.is_missing_store(error):
                 raise
-            return Listing([])
+        except PermissionDeniedError:  # a store may be written to and not listed
+            if self.is_equal is not None:
+                raise
+            return None
+        return Listing([])
 
     def _collect_surplus(self, item: Item, found: Listing, there: Listing) -> None:
         surplus = sorted(set(there.names).difference(found.names))
@@ -498,11 +515,8 @@ class Copying(_TreeWork):
 def _make_directory(target: Location, *, is_root: bool, is_empty: bool) -> None:
     """Make the directory that a copied one becomes; one that exists is fine.
 
-    Args:
-        target: The directory.
-        is_root: Its parent may be missing.
-        is_empty: Nothing is to come into it. In an object store a directory is there as soon as
-            something is in it, and takes no request before.
+    The parent of a root may be missing. In an object store a directory is there as soon as
+    something is in it, and takes no request before, unless it stays empty.
     """
     filesystem = target.filesystem
     if filesystem.is_object_store and not is_empty:
@@ -529,12 +543,15 @@ class Removal(_TreeWork):
         with_directories: Directories are removed in spite of a filter; one that is not empty then
             is a failure.
         by_entries: Not by the filesystem's own operation.
+        copied: Statistics of files by their paths, from before they were copied: a file that has
+            others by now stays, and is a failure.
         undeleted_files: URIs of files that could not be deleted.
         undeleted_dirs: URIs of directories that could not be deleted.
     """
 
     with_directories: bool = False
     by_entries: bool = False
+    copied: Mapping[str, FileStatistics | None] = field(default_factory=dict)
     undeleted_files: list[str] = field(default_factory=list)
     undeleted_dirs: list[str] = field(default_factory=list)
     _directories: list[Item] = field(default_factory=list)
@@ -561,55 +578,56 @@ class Removal(_TreeWork):
             elif self.dry_run and self.take is None:
                 self._end_one(item)
             self._enter(replace(item, is_both=True))
-            return
-        is_taken = self._is_taken(item)
-        if is_taken and not self.dry_run:
-            try:
-                is_directory = not self._is_removed(item)
-            except ModularTFError:
-                self.undeleted_files.append(item.uri)
-                raise
-        else:
-            is_directory = not is_link(*item.source) and _is_directory(item)
+        elif not (is_taken := self._is_taken(item)) or self.dry_run:
+            is_directory = not item.is_link and item.is_directory()
             if is_taken and not is_directory and item.facts is None:
                 item.source.stat()  # whose error says that nothing is there
-        if is_directory:
-            self._enter(item)
-        elif is_taken:
+            if is_directory:
+                self._enter(item)
+            elif is_taken:
+                self.job.totals.end()
+                self.done(item)
+            else:
+                self.job.totals.find(-1)
+        elif self._delete_unless_directory(item):
             self.job.totals.end()
             self.done(item)
         else:
-            self.job.totals.find(-1)
+            self._enter(item)
 
-    def _is_removed(self, item: Item) -> bool:
-        """Remove what is no directory; return False for a directory."""
+    def _delete_unless_directory(self, item: Item) -> bool:
+        """Delete a file or a link; return False for a directory."""
         fs, uri = item.source
-        if len(uri) > _MAX_URI:
-            raise InternalError(
-                f"delete_recursively: no tree is so deep: {uri[:60]!r}...",
-                plugin=fs.plugin,
-                operation="delete_recursively",
-            )
-        if fs.is_object_store and item.facts is None:  # a file takes no other request
-            try:
+        try:
+            if len(uri) > _MAX_URI:
+                shown, text = f"{uri[:60]}...", "no tree is so deep"
+                raise InternalError.of("delete_recursively", shown, text, plugin=fs.plugin)
+            before = self.copied.get(item.path)
+            if before is not None and (item.facts or item.source.stat()) != before:
+                raise AbortedError(f"{uri!r} changed after it was copied, so it stays", path=uri)
+            if fs.is_object_store and item.facts is None:  # a file takes no other request
+                try:
+                    fs.delete_file(uri)
+                except FailedPreconditionError:
+                    if item.source.is_directory():
+                        return False
+                    raise
+            elif item.is_link or not item.is_directory():
                 fs.delete_file(uri)
-            except FailedPreconditionError:
-                if item.source.is_directory():
-                    return False
-                raise
-        elif is_link(fs, uri) or not _is_directory(item):
-            fs.delete_file(uri)
-        else:
-            is_asked = self._is_whole and item.path and fs.disk_path(uri) is None
-            return bool(is_asked) and self._is_removed_as_link(fs, uri)
+            else:
+                may_be_link = self._is_whole and item.path and fs.disk_path(uri) is None
+                return bool(may_be_link) and self._is_deleted_as_link(fs, uri)
+        except ModularTFError:
+            self.undeleted_files.append(uri)
+            raise
         return True
 
     @staticmethod
-    def _is_removed_as_link(fs: Filesystem, uri: str) -> bool:
+    def _is_deleted_as_link(fs: Filesystem, uri: str) -> bool:
         """Return whether a directory was deleted as a link; the target of a link stays.
 
-        Only on the disk can links be told; elsewhere a directory refuses to be deleted like a file,
-        or, in stores that have nothing to delete by its name, is still there afterwards.
+        Only on the disk can links be recognized; elsewhere a directory refuses to be deleted like a
+        file, or, in stores that have nothing to delete by its name, is still there afterwards.
 
         Raises:
             PermissionDeniedError: It may be a link whose target must stay.
@@ -648,11 +666,9 @@ class Removal(_TreeWork):
         found = checked_listing(fs, uri, with_statistics=needs_kinds)
         reported = found if self.take is not None else found._replace(both=frozenset())
         self.job.leave_out(uri, reported.left_out)
-        self.job.totals.find(len(found.names) - 1)
-        self.job.add(
-            item.entry(name, facts=found.statistics.get(name), is_both=name in found.both)
-            for name in found.names
-        )
+        facts, both = found.statistics, found.both
+        entries = [item.entry(n, facts=facts.get(n), is_both=n in both) for n in found.names]
+        self._add_entries(entries)
 
     def _remove_directory(self, item: Item) -> None:
         fs, uri = item.source
@@ -670,20 +686,11 @@ class Removal(_TreeWork):
             raise
 
 
-def _is_directory(item: Item) -> bool:
-    return item.source.is_directory() if item.facts is None else item.facts.is_directory
-
-
 def remove_tree(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCounts:
     """Delete a file or a directory with all that is in it; of a link the link alone. [any thread]
 
-    Args:
-        fs: Where it is. A filesystem that has an operation of its own for it uses that.
-        uri: What to delete.
-        at_once: The most calls under way.
-
-    Returns:
-        How much could not be deleted.
+    A filesystem that has an operation of its own for it uses that. The result is how much could not
+    be deleted.
 
     Raises:
         ModularTFError: The first failure, after the rest was deleted; `undeleted` has the counts.
@@ -696,12 +703,8 @@ def remove_entries(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCounts:
     try:
         facts = _kind_if_there(fs, uri)
         if facts is None:
-            raise NotFoundError(
-                f"delete_recursively {uri!r}: nothing is there",
-                plugin=fs.plugin,
-                path=uri,
-                operation="delete_recursively",
-            )
+            text = "nothing is there"
+            raise NotFoundError.of("delete_recursively", uri, text, plugin=fs.plugin)
     except ModularTFError as error:
         error.undeleted = DeletedCounts(0, 1)  # as in TensorFlow, where it is called a directory
         raise
@@ -709,11 +712,10 @@ def remove_entries(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCounts:
     removal = Removal(job, by_entries=True)
     removal.run([Item.at(Location(fs, uri), facts=facts)])
     counts = DeletedCounts(len(removal.undeleted_files), len(removal.undeleted_dirs))
-    if job.failures:
-        first = job.failures[0].error
-        if isinstance(first, ModularTFError):
-            first.undeleted = counts
-        raise first
+    for failure in job.failures[:1]:
+        if isinstance(failure.error, ModularTFError):
+            failure.error.undeleted = counts
+        raise failure.error
     return counts
 
 
@@ -732,29 +734,24 @@ def _kind_if_there(fs: Filesystem, uri: str) -> FileStatistics | None:
 
 def create_dirs(fs: Filesystem, uri: str) -> None:
     """Walk up to the nearest directory that exists, then create downwards."""
-    from modular_tf.filesystem.uri import parse_uri, split_last  # noqa: PLC0415
+    from modular_tf.filesystem.uri import dirname, parse_uri  # noqa: PLC0415
 
     def without_slash(one: str) -> str:
         return one.rstrip("/") if parse_uri(one).path.strip("/") else one
 
     missing: list[str] = []
-    current = without_slash(uri)
-    while parse_uri(current).path:
+    current, below = without_slash(uri), ""
+    while parse_uri(current).path and current != below:
         facts = _kind_if_there(fs, current)
         if facts is not None:
             if facts.is_directory:
                 break
-            raise FailedPreconditionError(
-                f"recursively_create_dir {current!r}: it is not a directory",
-                plugin=fs.plugin,
-                path=current,
-                operation="recursively_create_dir",
+            text = "it is not a directory"
+            raise FailedPreconditionError.of(
+                "recursively_create_dir", current, text, plugin=fs.plugin
             )
         missing.append(current)
-        parent = split_last(current)[0]
-        if parent == current:
-            break
-        current = without_slash(parent)
+        current, below = without_slash(dirname(current)), current
     for directory in reversed(missing):
         with suppress(AlreadyExistsError):
             fs.create_dir(directory)
@@ -768,11 +765,6 @@ def rename(source: Location, target: Location, at_once: int = 1) -> None:
 
     Where the filesystem renames files only, a directory is moved entry by entry: no data is copied,
     but it is not atomic, and a failure leaves part of the tree at either place.
-
-    Args:
-        source: What to move.
-        target: Its new name.
-        at_once: The most calls under way, where a directory is moved entry by entry.
 
     Raises:
         DataLossError: Something in a directory that is moved entry by entry has no path.
@@ -801,26 +793,17 @@ def _move_entries(source: Location, target: Location, at_once: int) -> None:
     found = overlap(source, target)
     if found is Overlap.SAME:
         return
-    what = f"rename {source.uri!r} to {target.uri!r}"
     if is_link(*source):
-        raise FailedPreconditionError(
-            f"{what}: it is a link to a directory, which {fs.plugin} does not rename",
-            plugin=fs.plugin,
-            path=source.uri,
-            operation="rename_file",
-        )
+        why = f"to {target.uri!r}: it is a link to a directory, which {fs.plugin} does not rename"
+        raise FailedPreconditionError.of("rename_file", source.uri, why, plugin=fs.plugin)
     if found is Overlap.HOLDS:
-        raise InvalidArgumentError(f"{what}: into itself", path=source.uri)
+        raise InvalidArgumentError.of("rename_file", source.uri, f"to {target.uri!r}: into itself")
     names = complete_listing(*source).names
     if not fs.path_exists(target.uri):
         fs.create_dir(target.uri)
     elif not fs.is_directory(target.uri) or any(fs.listing(target.uri)):
-        raise FailedPreconditionError(
-            f"rename: the target {target.uri!r} is no empty directory",
-            plugin=fs.plugin,
-            path=target.uri,
-            operation="rename_file",
-        )
+        why = "the target is no empty directory"
+        raise FailedPreconditionError.of("rename_file", target.uri, why, plugin=fs.plugin)
     children = [(source.child(name), target.child(name)) for name in names]
     outcomes = Crew(at_once).run(lambda pair: _is_renamed(*pair), children)
     for directory in [outcome.item for outcome in outcomes if not outcome.get()]:
@@ -828,7 +811,7 @@ def _move_entries(source: Location, target: Location, at_once: int) -> None:
     fs.delete_dir(source.uri)
 
 
-def move_file(source: Location, target: Location, watch: CopyWatch | None = None) -> None:
+def move_file(source: Location, target: Location, watch: CopyWatch) -> None:
     """Move one file; an existing target file is replaced.
 
     Raises:
@@ -836,8 +819,8 @@ def move_file(source: Location, target: Location, watch: CopyWatch | None = None
     """
     if source.shares_store_with(target):
         source.filesystem.rename_file(source.uri, target.uri)
-    elif copy_file(source, target, watch := watch or CopyWatch()):
-        watch.whole()
+    elif copy_file(source, target, watch):
+        watch.advance(0)  # raises if the job was given up: then the target may be deleted
         source.filesystem.delete_file(source.uri)
     else:
         raise FailedPreconditionError(
@@ -859,14 +842,8 @@ def move_all(
     Directories are not merged. One that its filesystem cannot rename is copied, and what was copied
     is removed if all of it has arrived.
 
-    Args:
-        job: Does the work, and takes what fails.
-        items: What is moved where.
-        done: Called with each item that is moved; where there is a filter, with each file of a
-            directory instead.
-        take: Which files of directories; where there is a filter, files go one by one, directories
-            stay, and files may arrive in directories that exist.
-        dry_run: Nothing is moved; `done` is called with what would be.
+    With the filter `take`, files go one by one, directories stay, and files may arrive in
+    directories that exist; `done` is called with each file. Without, it is called with each item.
     """
     trees: list[Item] = []
 
@@ -910,17 +887,17 @@ def move_all(
 def move_by_copy(job: Job, item: Item, *, dry_run: bool = False) -> bool:
     """Copy a tree, then remove what was copied of the source if all of it has arrived.
 
-    Returns:
-        Whether all of it was moved.
+    What came to the source meanwhile stays, and what has changed since it was copied. Return
+    whether all of it was moved.
     """
     before = len(job.failures)
-    arrived: set[str] = set()  # with the directories above: what came later stays
+    copied: dict[str, FileStatistics | None] = {}  # of directories None
 
-    def add(copied: Item) -> None:
-        path = copied.path
-        while path and path not in arrived:
-            arrived.add(path)
-            path = path.rpartition("/")[0]
+    def add(one: Item) -> None:
+        copied[one.path] = one.facts
+        path = one.path
+        while path := path.rpartition("/")[0]:
+            copied[path] = None
 
     Copying(job, add, dry_run=dry_run, is_move=True).run([item])
     if len(job.failures) > before:
@@ -930,7 +907,7 @@ def move_by_copy(job: Job, item: Item, *, dry_run: bool = False) -> bool:
     if dry_run:
         return True
     files = job.totals.files
-    removal = Removal(job, take=arrived.__contains__, with_directories=True)
+    removal = Removal(job, take=copied.__contains__, copied=copied, with_directories=True)
     removal.run([Item.at(item.source)])
     job.totals.files = files  # a file that was moved is one file
     return len(job.failures) == before

@@ -16,8 +16,8 @@ from modular_tf.errors import (
     PermissionDeniedError,
     UnimplementedError,
 )
-from modular_tf.filesystem import copying
 from modular_tf.filesystem.child_names import reported_listing
+from modular_tf.filesystem.copying import copy_through, inside_directory
 from modular_tf.filesystem.location import Location, entered
 from modular_tf.filesystem.scheme import scheme_of
 from modular_tf.filesystem.trees import remove_tree, rename
@@ -165,35 +165,32 @@ class GfileFunctions:
         A link that leads back to a directory above it is passed over: what is there was yielded.
         `onerror` is called for it too.
         """
-        yield from self._walk(as_uri(top), topdown, onerror, ())
 
-    def _walk(
-        self,
-        uri: str,
-        topdown: bool,  # noqa: FBT001
-        onerror: Callable[[ModularTFError], object] | None,
-        above: tuple[Identity, ...],
-    ) -> Iterator[tuple[str, list[str], list[str]]]:
-        try:
-            above = entered((self._filesystem_for(uri), uri), above)
-        except FailedPreconditionError as error:
-            if onerror is not None:
-                onerror(error)
-            return
-        try:
-            subdirs, files = self._listed_by_kind(uri)
-        except ModularTFError as error:
-            if onerror is not None:
-                onerror(error)
-            elif not isinstance(error, NotFoundError):
-                raise
-            return
-        if topdown:
-            yield uri, subdirs, files
-        for name in subdirs:
-            yield from self._walk(join(uri, name), topdown, onerror, above)
-        if not topdown:
-            yield uri, subdirs, files
+        def walk(
+            uri: str, above: tuple[Identity, ...]
+        ) -> Iterator[tuple[str, list[str], list[str]]]:
+            try:
+                above = entered((self._filesystem_for(uri), uri), above)
+            except FailedPreconditionError as error:
+                if onerror is not None:
+                    onerror(error)
+                return
+            try:
+                subdirs, files = self._listed_by_kind(uri)
+            except ModularTFError as error:
+                if onerror is not None:
+                    onerror(error)
+                elif not isinstance(error, NotFoundError):
+                    raise
+                return
+            if topdown:
+                yield uri, subdirs, files
+            for name in subdirs:
+                yield from walk(join(uri, name), above)
+            if not topdown:
+                yield uri, subdirs, files
+
+        yield from walk(as_uri(top), ())
 
     def _listed_by_kind(self, uri: str) -> tuple[list[str], list[str]]:
         service = self._service or default_service()
@@ -243,11 +240,9 @@ class GfileFunctions:
         at_once = service.calls_at_once(scheme_of(uri))
         left = remove_tree(service.filesystem_for(uri), uri, at_once)
         if any(left):
-            raise PermissionDeniedError(
-                f"rmtree {uri!r}: {left.undeleted_files} files and {left.undeleted_dirs} "
-                "directories could not be deleted",
-                path=uri,
-                operation="delete_recursively",
+            counts = f"{left.undeleted_files} files and {left.undeleted_dirs} directories"
+            raise PermissionDeniedError.of(
+                "delete_recursively", uri, f"{counts} could not be deleted"
             )
 
     def rename(
@@ -268,12 +263,8 @@ class GfileFunctions:
         service = self._service or default_service()
         filesystem = service.filesystem_for(source)
         if service.filesystem_for(target) is not filesystem:
-            raise UnimplementedError(
-                f"rename {source!r} to {target!r}: they lie on different filesystems; "
-                "copy it, then remove the source",
-                path=source,
-                operation="rename_file",
-            )
+            why = f"{target!r} lies on another filesystem; copy it, then remove the source"
+            raise UnimplementedError.of("rename_file", source, why)
         self._require_free(target, "rename", overwrite=overwrite)
         places = Location(filesystem, source), Location(filesystem, target)
         rename(*places, service.calls_at_once(scheme_of(source)))
@@ -292,7 +283,12 @@ class GfileFunctions:
         source, target = as_uri(src), as_uri(dst)
         source_fs, target_fs = self._filesystem_for(source), self._filesystem_for(target)
         self._require_free(target, "copy", overwrite=overwrite)
-        copying.copy(source_fs, source, target_fs, target)
+        if source_fs is not target_fs:
+            target = inside_directory(target_fs, target, source)
+        if source_fs.shares_store_with(target_fs):
+            source_fs.copy_file(source, target)
+        else:
+            copy_through(source_fs, source, target_fs, target, is_landing=True)
 
     def _require_free(self, target: str, operation: str, *, overwrite: bool) -> None:
         if isinstance(overwrite, (str, bytes, os.PathLike)):  # a third path, by mistake
@@ -313,4 +309,4 @@ def _is_directory(filesystem: Filesystem, uri: str) -> bool:
 
 
 def _no_directory(uri: str) -> NotFoundError:
-    return NotFoundError(f"listdir {uri!r}: no such directory", path=uri, operation="get_children")
+    return NotFoundError.of("get_children", uri, "no such directory")

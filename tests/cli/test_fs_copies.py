@@ -9,7 +9,7 @@ import pytest
 
 from modular_tf.cli.fs.work import Work
 from modular_tf.errors import FailedPreconditionError, ResourceExhaustedError
-from modular_tf.filesystem.copying import COPY_BLOCK
+from modular_tf.filesystem.copying import COPY_BLOCK, CopyWatch
 from modular_tf.filesystem.files import WritableFile
 from modular_tf.filesystem.location import Location, refuse_overlap
 from modular_tf.filesystem.trees import Copying, Item, move_file
@@ -118,7 +118,7 @@ def test_a_move_removes_nothing_that_may_be_the_only_copy(tmp_path):
     with careless_service("WITH_STATE") as service:  # which cannot tell that both are one store
         source = location(service, f"care://{tmp_path}/file")
         with pytest.raises(FailedPreconditionError, match="may be the same file"):
-            move_file(source, location(service, f"less://{tmp_path}/link"))
+            move_file(source, location(service, f"less://{tmp_path}/link"), CopyWatch())
         assert (tmp_path / "link").read_bytes() == b"kept"
         move_file(source, location(service, f"less://{tmp_path}/new"))
 

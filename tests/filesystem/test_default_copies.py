@@ -24,7 +24,7 @@ from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.jobs import Job
 from modular_tf.filesystem.local_files import local
 from modular_tf.filesystem.location import Location
-from modular_tf.filesystem.trees import Copying, Item
+from modular_tf.filesystem.trees import Copying, Item, move_by_copy
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
 _LARGE = bytes(range(256)) * (COPY_BLOCK // 256) * 2 + b"end"
@@ -486,6 +486,31 @@ def test_a_tree_whose_file_meets_a_directory_replaces_nothing_in_it(store, fs):
 
     assert [failure.uri for failure in job.failures] == ["mem://h/s/x"]
     assert store.files == {"/s/x": b"new", "/t/x/x": b"old"}
+
+
+@pytest.mark.parametrize("is_object_store", [False, True])
+def test_a_file_that_changes_before_its_copied_tree_is_removed_stays(store, fs, is_object_store):
+    fs.is_object_store = is_object_store
+    store.dirs.add("/s")
+    store.files.update({"/s/a": b"old", "/s/b": b"b"})
+    there = MemoryStore()
+    enter = there.enter
+
+    def change(operation, uri):
+        if (operation, uri) == ("close_writer", "/t/b"):
+            store.files["/s/a"] = b"newer"
+        return enter(operation, uri)
+
+    there.enter = change
+    job = Job()
+    target = Location(filesystem_of(there), "mem://h/t")
+    target.filesystem.plugin = "another"
+    moved = move_by_copy(job, Item(Location(fs, "mem://h/s"), target))
+
+    assert not moved
+    assert "changed after it was copied" in str(job.failures[0].error)
+    assert store.files == {"/s/a": b"newer"}
+    assert there.files == {"/t/a": b"old", "/t/b": b"b"}
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -9,6 +9,7 @@ import fsspec
 import pytest
 
 from modular_tf import gfile
+from modular_tf.filesystem.local_files import LocalFiles
 from modular_tf.filesystem.location import Overlap, identity, is_link, is_one_name, overlap
 from modular_tf.filesystem.python_filesystem import as_filesystem
 from modular_tf.service.service import PluginService
@@ -71,10 +72,10 @@ def test_places_of_the_disk(
 
 
 def test_a_path_of_the_machine_is_a_place_of_the_disk(service: PluginService, folder: Path) -> None:
-    local = service.filesystem("file")
+    here, local = LocalFiles(), service.filesystem("file")
 
-    assert overlap((None, "link/src"), (local, f"file://{folder}/real")) is WITHIN
-    assert overlap((None, "link/../real/src/f"), (local, f"file://{folder}/hard")) is SAME
+    assert overlap((here, "link/src"), (local, f"file://{folder}/real")) is WITHIN
+    assert overlap((here, "link/../real/src/f"), (local, f"file://{folder}/hard")) is SAME
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 import modular_tf
 from modular_tf import gfile
 from modular_tf.errors import FailedPreconditionError, NotFoundError
-from modular_tf.filesystem.copying import copy
 from modular_tf.filesystem.python_filesystem import PythonFilesystem, as_filesystem
 from modular_tf.service.service import PluginService
 from tests.filesystem.careless import careless_service
@@ -96,9 +95,10 @@ def test_two_schemes_of_one_store_have_one_name_for_a_file(
     care, less = careless.filesystem("care"), careless.filesystem("less")
 
     assert care.shares_store_with(less)
-    copy(care, f"care://{folder}/d/f", less, f"less://{folder}/d/f")
-    copy(care, f"care://{folder}/d/f", less, f"less://{folder}/d")
-    gfile.using(careless).copy(f"care://{folder}/d/f", f"less://{folder}/d/./f", overwrite=True)
+    copy = gfile.using(careless).copy
+    copy(f"care://{folder}/d/f", f"less://{folder}/d/f", overwrite=True)
+    copy(f"care://{folder}/d/f", f"less://{folder}/d", overwrite=True)
+    copy(f"care://{folder}/d/f", f"less://{folder}/d/./f", overwrite=True)
     assert (folder / "d" / "f").read_bytes() == b"kept"
 
 
@@ -109,9 +109,10 @@ def test_two_schemes_that_have_a_state_each_are_compared_by_content(folder: Path
         care, less = service.filesystem("care"), service.filesystem("less")
 
         assert not care.shares_store_with(less)
+        copy = gfile.using(service).copy
         for name in ("f", "link"):
-            copy(care, f"care://{folder}/d/f", less, f"less://{folder}/d/{name}")
-        copy(care, f"care://{folder}/d/f", less, f"less://{folder}/d/other")
+            copy(f"care://{folder}/d/f", f"less://{folder}/d/{name}", overwrite=True)
+        copy(f"care://{folder}/d/f", f"less://{folder}/d/other", overwrite=True)
     assert [(folder / "d" / name).read_bytes() for name in ("f", "other")] == [b"kept", b"kept"]
 
 
@@ -130,11 +131,11 @@ def test_the_bundled_plugin_keeps_a_file_by_all_its_names(
 ) -> None:
     (folder / "d" / "link").symlink_to("f")
     (folder / "d" / "hard").hardlink_to(folder / "d" / "f")
-    plain, by_uri = careless.filesystem(""), careless.filesystem("file")
+    copy = gfile.using(careless).copy
     for source, target in (("f", name), (name, "f")):
         paths = f"{folder}/d/{source}", f"file://{folder}/d/{target}"
-        copy(plain, paths[0], by_uri, paths[1])
-        copy(by_uri, paths[1], plain, paths[0])
+        copy(paths[0], paths[1], overwrite=True)
+        copy(paths[1], paths[0], overwrite=True)
 
     assert (folder / "d" / "f").read_bytes() == b"kept"
     assert (folder / "d" / "link").is_symlink()

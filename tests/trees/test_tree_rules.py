@@ -590,6 +590,17 @@ def test_a_directory_in_the_place_of_a_file_stays(store, way):
         assert store.files()["e/d/b"] == "2"
 
 
+@rows(KEYED, ("way", ["cli cp -r", "cli sync"]), ("there", ["e/d/a/kept", "e/d/a/x/kept"]))
+def test_a_file_does_not_get_the_name_of_a_directory_within_a_store(store, way, there):
+    before = {"d/a": "1", "d/b": "2", there: "k", "e/d/b": "old"}
+    store.fill(before)
+    ended = run(way, store, store.uri("d"), store.uri("e/d" if way == "cli sync" else "e"))
+
+    assert not ended.ok
+    assert "e/d/a is a directory" in ended.said
+    assert store.files() == {**before, "e/d/b": "2"}
+
+
 @rows(ALL, ("way", ["cli cp -r", "cli mv", "cli rm -r", "cli sync", "cli find", "gfile rename",
     "gfile rmtree", "fsspec mv", "fsspec rm recursive", "fsspec copy recursive",
     "Filesystem.rename_file"]))  # fmt: skip

@@ -174,7 +174,7 @@ class Work(Job):
 
         The calls of plugins had half a second to end (`Crew`). A copy may still come to its end
         meanwhile; then its target, if it is deleted here, was not counted as done, and its source
-        stays (`FileWatch.whole`).
+        stays (`trees.move_file`).
         """
         self._progress.clear()
         files, storing, unfinished = self.totals.under_way()
