@@ -328,14 +328,14 @@ def test_a_dead_server_holds_up_nobody_who_asks_another(monkeypatch, no_proxy):
     """The healthy one is asked while the name of the dead one is still being looked up."""
     is_asked, may_fail = threading.Event(), threading.Event()
 
-    def resolve(host, port):
+    def resolve(host, port, **_):
         if host == "dead":
             is_asked.set()
             assert may_fail.wait(30)
             raise OSError("no such host")
-        return [(socket.AF_INET, ("127.0.0.1", port))]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port))]
 
-    monkeypatch.setattr(endpoints, "_resolve", resolve)
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
     check = _by_host({})
     refused = []
 
@@ -358,14 +358,14 @@ def test_a_dead_server_holds_up_nobody_who_asks_another(monkeypatch, no_proxy):
 def test_a_server_that_was_waited_for_in_vain_is_asked_once(monkeypatch, no_proxy):
     asked = []
 
-    def resolve(host, port):
+    def resolve(host, port, **_):
         asked.append((host, port))
         clock[0] += 4
         raise TimeoutError("no answer")
 
     clock = [100.0]
     monkeypatch.setattr(endpoints, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(endpoints, "_resolve", resolve)
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
     check = _by_host({})
     for number in range(3):
         with pytest.raises(UnavailableError, match=rf"stat 'http://dead/{number}'.*no answer"):
@@ -385,6 +385,18 @@ def test_a_server_that_refuses_at_once_is_asked_again(no_proxy):
         check.require("stat", f"http://127.0.0.1:{port}/x")
     with socket.create_server(("127.0.0.1", port)):
         check.require("stat", f"http://127.0.0.1:{port}/x")
+
+
+def test_a_server_is_asked_where_no_thread_can_be_had(monkeypatch, no_proxy):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        _by_host({}).require("stat", f"http://127.0.0.1:{port}/x")
+    with pytest.raises(UnavailableError, match="accepts no connection"):
+        _by_host({}).require("stat", f"http://127.0.0.1:{port}/x")
 
 
 def test_a_bracket_that_is_not_closed_is_told(no_proxy):

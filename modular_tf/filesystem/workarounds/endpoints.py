@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from modular_tf.abi.status_codes import Code
@@ -18,8 +18,6 @@ from modular_tf.errors import ModularTFError, ResourceExhaustedError, Unavailabl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    _Address = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 _TIMEOUT_S = 4.0  # a quarter more where resolving the name took all of it
 _GOOD_FOR_S = 5.0
@@ -156,17 +154,37 @@ class Endpoints:
         return check
 
     def _connect_now(self, server: Server, check: _Check) -> None:
-        """Check a server, and keep the result. Called with the lock of the check."""
+        """Check a server, and keep the result. Called with the lock of the check.
+
+        Nothing bounds the time that the system takes to resolve a name, so a thread of its own does
+        all of it, which ends by itself; without a thread this one does.
+        """
         begin = time.monotonic()
+        ended: list[Exception | None] = []
+
+        def reach() -> None:
+            try:
+                self._reach(server, begin + _TIMEOUT_S)
+            except (OSError, ValueError) as error:
+                ended.append(error.with_traceback(None))
+            else:
+                ended.append(None)
+
+        thread = threading.Thread(target=reach, name="modular_tf-connect", daemon=True)
         try:
-            self._reach(server, begin + _TIMEOUT_S)
-        except (OSError, ValueError) as error:
-            check.problem = error.with_traceback(None)
-            took_long = time.monotonic() - begin > _LONG_S
-            check.until = time.monotonic() + _BAD_FOR_S if took_long else 0.0
+            start_thread(thread)
+        except ResourceExhaustedError:
+            reach()
         else:
-            check.problem = None
-            check.until = time.monotonic() + _GOOD_FOR_S
+            thread.join(_TIMEOUT_S * 5 / 4)
+        now = time.monotonic()
+        check.problem = (
+            ended[0] if ended else TimeoutError(f"no answer in {_TIMEOUT_S:.0f} seconds")
+        )
+        if check.problem is None:
+            check.until = now + _GOOD_FOR_S
+        else:
+            check.until = now + _BAD_FOR_S if now - begin > _LONG_S else 0.0
 
     def _reach(self, server: Server, end: float) -> None:
         """Connect to one address of a server; `OSError` or `ValueError` where none accepts."""
@@ -174,11 +192,11 @@ class Endpoints:
         if _is_behind_proxy(parts.scheme, parts.netloc, self._environment):
             return
         host, port = server.address()
-        addresses = _resolve(host, port)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         if server.is_default:
             return
         end = max(end, time.monotonic() + _TIMEOUT_S / 4)
-        for number, (family, address) in enumerate(addresses):
+        for number, (family, *_, address) in enumerate(addresses):
             with socket.socket(family, socket.SOCK_STREAM) as connection:
                 left = max(0.1, end - time.monotonic())
                 connection.settimeout(left / (len(addresses) - number))
@@ -217,27 +235,6 @@ def _explanation(server: Server, error: Exception) -> str:
         )
     remedy = f"; {server.variable} names it: correct it" if server.variable else "; check it"
     return f"{server} accepts no connection: {error}{remedy}, or start the server"
-
-
-def _resolve(host: str, port: int) -> list[_Address]:
-    """Return the addresses of a host; `OSError` where it has none, or no answer comes in time."""
-    answers: list[list[_Address] | OSError | UnicodeError] = []
-
-    def resolve() -> None:
-        try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            answers.append([(family, place) for family, *_, place in found])
-        except (OSError, UnicodeError) as error:
-            answers.append(error)
-
-    thread = threading.Thread(target=resolve, name="modular_tf-resolve", daemon=True)
-    start_thread(thread)
-    thread.join(_TIMEOUT_S)
-    if not answers:
-        raise TimeoutError(f"no answer to the name {host!r} in {_TIMEOUT_S:.0f} seconds")
-    if not isinstance(answers[0], list):
-        raise OSError(*answers[0].args) from answers[0]
-    return answers[0]
 
 
 def _is_behind_proxy(scheme: str, host: str, environment: Mapping[str, str]) -> bool:
