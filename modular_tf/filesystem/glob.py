@@ -100,69 +100,38 @@ def _literal(fs: Filesystem, child: str, *, last: bool) -> Iterator[str]:
         return
 
 
+# One token of a level. A set may begin with `]`, and is over at the next one without a backslash.
+_TOKEN = re.compile(
+    r"""
+    (?P<many>\*) | (?P<one>\?)
+    | \[ (?: (?P<negation>[!^]) | (?![!^]) )
+      (?P<members> (?:\] | \\. | [^]\\]) (?:\\. | [^]\\])* ) \]
+    | (?P<unterminated> \[.*) | \\?(?P<plain>.)
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_RANGE = re.compile(r"\\?(.)(?:-\\?(.))?", re.DOTALL)
+
+
 def compile_level(level: str) -> re.Pattern[str]:
     """Translate one level of a pattern: `*`, `?`, `[set]`, `[^set]`, `[!set]`, backslash escapes.
 
-    An unterminated `[` matches nothing, as with fnmatch(3).
+    An unterminated `[` matches nothing, as with fnmatch(3), and neither does a range whose end
+    comes before its start.
     """
-    out = []
-    position = 0
-    while position < len(level):
-        character = level[position]
-        position += 1
-        if character == "*":
-            out.append("[^/]*")
-        elif character == "?":
-            out.append("[^/]")
-        elif character == "[":
-            piece, position = _bracket(level, position)
-            out.append(piece)
-        elif character == "\\" and position < len(level):
-            out.append(re.escape(level[position]))
-            position += 1
-        else:
-            out.append(re.escape(character))
-    return re.compile("".join(out), re.DOTALL)
 
+    def translated(token: re.Match[str]) -> str:
+        if token["many"] or token["one"]:
+            return "[^/]*" if token["many"] else "[^/]"
+        if token["plain"]:
+            return re.escape(token["plain"])
+        members = "".join(
+            f"{re.escape(low)}-{re.escape(high or low)}"
+            for low, high in _RANGE.findall(token["members"] or "")
+            if low <= (high or low)
+        )
+        if token["negation"]:
+            return f"[^/{members}]"
+        return f"[{members}]" if members else "(?!)"
 
-def _bracket(level: str, position: int) -> tuple[str, int]:
-    """Translate a set whose `[` is behind us; return the regular expression and what follows."""
-    end = position
-    if end < len(level) and level[end] in "!^":
-        end += 1
-    if end < len(level) and level[end] == "]":
-        end += 1
-    while end < len(level) and level[end] != "]":
-        end += 2 if level[end] == "\\" else 1
-    if end >= len(level):
-        return "(?!)", len(level)
-    body = level[position:end]
-    negated = body[:1] in ("!", "^")
-    members = _set_members(body[1:] if negated else body)
-    if negated:
-        return f"[^/{members}]", end + 1
-    return f"[{members}]" if members else "(?!)", end + 1
-
-
-def _set_members(body: str) -> str:
-    """Escape what is special in a regular expression's set but not in a glob's.
-
-    A range whose end comes before its start holds nothing.
-    """
-    out = []
-    position = 0
-    while position < len(body):
-        low, position = _member(body, position)
-        high = low
-        if body.startswith("-", position) and position + 1 < len(body):
-            high, position = _member(body, position + 1)
-        if low <= high:
-            out.append(f"{re.escape(low)}-{re.escape(high)}")
-    return "".join(out)
-
-
-def _member(body: str, position: int) -> tuple[str, int]:
-    """Return one character of a set, which a backslash may precede, and what follows it."""
-    if body[position] == "\\" and position + 1 < len(body):
-        position += 1
-    return body[position], position + 1
+    return re.compile(_TOKEN.sub(translated, level), re.DOTALL)

@@ -31,39 +31,24 @@ class DeferredFilesystem:
     Attributes:
         scheme: The scheme that it serves.
         plugin: The plugin's name for users.
-
-    Args:
-        scheme: As above.
-        plugin: As above.
-        open_now: Puts the filesystem, and whatever else its library brings, in the place of what
-            stands for it (`FilesystemRegistry.fulfil`); raises why that cannot be.
+        open: Loads the library, and replaces this by the open filesystem
+            (`SchemeRegistration.fulfil`), as what else the library brings; raises why that cannot
+            be, as where the plugin does not do now what it did when it was tried.
     """
 
-    __slots__ = ("_open_now", "plugin", "scheme")
+    __slots__ = ("open", "plugin", "scheme")
 
     def __init__(self, scheme: str, plugin: str, open_now: Callable[[], None]) -> None:
         self.scheme = scheme
         self.plugin = plugin
-        self._open_now = open_now
-
-    def open(self) -> None:
-        """Load the library and put the open filesystem in this one's place.
-
-        Raises:
-            ModularTFError: The plugin does not do now what it did when it was tried.
-        """
-        self._open_now()
+        self.open = open_now
 
 
 class MadeOnce:
-    """A filesystem of Python code that is made when it is first asked for. [any thread]
+    """A filesystem of Python code that is made when it is first used. [any thread]
 
-    One thread makes it, with no lock but this one's, and the threads that ask for the same wait.
-    What fails is tried again by the next that asks. Nothing ends a function that hangs.
-
-    Args:
-        scheme: The scheme, for messages.
-        make: Makes it, by code of others.
+    One thread makes it, by `make`, with no lock but this one's, and other threads wait. After a
+    failure the next use tries it again. Nothing ends a function that hangs.
     """
 
     def __init__(self, scheme: str, make: Callable[[], Filesystem]) -> None:
@@ -107,18 +92,17 @@ class SchemeRegistration:
     Attributes:
         filesystem: What serves the scheme, or stands for what does.
         scheme: The scheme.
-        plugin: Whose it is.
-        is_over: Whether it was undone. Set by its registry.
+        plugin: The plugin that it comes from.
     """
 
-    __slots__ = ("_registry", "filesystem", "is_over", "plugin", "scheme")
+    __slots__ = ("_is_over", "_registry", "filesystem", "plugin", "scheme")
 
     def __init__(self, registry: FilesystemRegistry, filesystem: Registered) -> None:
         self._registry = registry
         self.filesystem = filesystem
         self.scheme = filesystem.scheme  # read once: an attribute of Python code's may be a method
         self.plugin = filesystem.plugin
-        self.is_over = False
+        self._is_over = False
 
     def enter(self, *, replace: bool = False, instead_of: SchemeRegistration | None = None) -> None:
         """Let the filesystem serve its scheme from now on.
@@ -133,15 +117,46 @@ class SchemeRegistration:
             InvalidArgumentError: No URI could name the scheme (rule FS-007).
             ClosedError: The registry is closed, or this was undone.
         """
-        self._registry.enter(self, replace=replace, instead_of=instead_of)
+        registry, scheme = self._registry, self.scheme
+        if scheme != "" and scheme_of(f"{scheme}://") != scheme:
+            refusal = scheme_misspelt(f"scheme of {self.plugin}", scheme)
+            raise refusal.error(InvalidArgumentError, plugin=self.plugin)
+        with registry.lock:
+            while True:
+                before = registry.registered.setdefault(scheme, ())
+                if self in before:
+                    return
+                if registry.is_closed or self._is_over:
+                    closed = "the plugin service" if registry.is_closed else self.plugin
+                    raise ClosedError(f"{closed} is closed", operation="filesystem")
+                if instead_of is not None and instead_of in before:
+                    after = tuple(self if r is instead_of else r for r in before)
+                else:
+                    if before and not replace and self.filesystem is not before[-1].filesystem:
+                        taken = scheme_taken(scheme, self.plugin, before[-1].plugin)
+                        hint = "; pin it in the configuration, or register with replace=True"
+                        raise taken.error(AlreadyExistsError, plugin=self.plugin, hint=hint)
+                    after = (*before, self)
+                if registry.change(scheme, before, after):
+                    return
 
     def fulfil(self, filesystem: Registered) -> None:
         """Replace the filesystem of this registration in one step."""
-        self._registry.fulfil(self, filesystem)
+        serving = self._registry.by_scheme
+        with self._registry.lock:
+            if self.scheme in serving and serving[self.scheme] is self.filesystem:
+                serving[self.scheme] = filesystem
+            self.filesystem = filesystem
 
     def undo(self) -> None:
         """Remove it; the filesystem that served before, if it is still registered, serves again."""
-        self._registry.leave(self)
+        registry, scheme = self._registry, self.scheme
+        with registry.lock:
+            self._is_over = True
+            while self in (before := registry.registered.get(scheme, ())):
+                after = tuple([r for r in before if r is not self])
+                if registry.change(scheme, before, after):
+                    return
 
 
 class FilesystemRegistry:
@@ -153,89 +168,37 @@ class FilesystemRegistry:
     Args:
         fallback: Returns the filesystem of a scheme that has none here; None for none. It may raise
             why that cannot be made.
+
+    Attributes:
+        by_scheme: What serves now, open or not.
+        registered: For registrations: all of a scheme, the last of which serves.
+        lock: For registrations: held while one changes.
+        is_closed: Whether it was closed.
     """
 
     def __init__(self, fallback: Callable[[str], Filesystem | None] = lambda _scheme: None) -> None:
         self._fallback = fallback
-        self._by_scheme: dict[str, Registered] = {}
-        # All that are registered for a scheme, the last of which serves.
-        self._registered: dict[str, tuple[SchemeRegistration, ...]] = {}
-        self._lock = ForkLock()
-        self._closed = False
+        self.by_scheme: dict[str, Registered] = {}
+        self.registered: dict[str, tuple[SchemeRegistration, ...]] = {}
+        self.lock = ForkLock()
+        self.is_closed = False
 
     @property
     def serving(self) -> dict[str, Registered]:
         """What serves now, by scheme, open or not: a copy, made in one step."""
-        return dict(self._by_scheme)
+        return dict(self.by_scheme)
 
     def register(self, filesystem: Registered, *, replace: bool = False) -> Callable[[], None]:
         """Let a filesystem serve its scheme; see `SchemeRegistration.enter`.
 
-        What serves already may be registered again: those are two registrations.
-
-        Returns:
-            A function that undoes this registration, now or later.
-
-        Raises:
-            AlreadyExistsError: Another one serves the scheme (rule FS-018).
-            InvalidArgumentError: No URI could name the scheme (rule FS-007).
-            ClosedError: The registry is closed.
+        What serves already may be registered again: those are two registrations. Return a function
+        that undoes this one, now or later.
         """
         registration = SchemeRegistration(self, filesystem)
         registration.enter(replace=replace)
         return registration.undo
 
-    # -- for registrations ------------------------------------------------------------------------
-
-    def enter(
-        self,
-        entering: SchemeRegistration,
-        *,
-        replace: bool = False,
-        instead_of: SchemeRegistration | None = None,
-    ) -> None:
-        """Add a registration; see `SchemeRegistration.enter`."""
-        scheme = entering.scheme
-        check_scheme(scheme, entering.plugin)
-        with self._lock:
-            while True:
-                before = self._registered.setdefault(scheme, ())
-                if entering in before:
-                    return
-                self._check_open(entering)
-                if instead_of is not None and instead_of in before:
-                    after = tuple(entering if r is instead_of else r for r in before)
-                else:
-                    if before and not replace:
-                        _check_same(entering, before[-1])
-                    after = (*before, entering)
-                if self._change(scheme, before, after):
-                    return
-
-    def fulfil(self, registration: SchemeRegistration, filesystem: Registered) -> None:
-        """Replace a registration's filesystem; see `SchemeRegistration.fulfil`."""
-        scheme = registration.scheme
-        with self._lock:
-            if scheme in self._by_scheme and self._by_scheme[scheme] is registration.filesystem:
-                self._by_scheme[scheme] = filesystem
-            registration.filesystem = filesystem
-
-    def leave(self, leaving: SchemeRegistration) -> None:
-        """Remove a registration; see `SchemeRegistration.undo`."""
-        scheme = leaving.scheme
-        with self._lock:
-            leaving.is_over = True
-            while leaving in (before := self._registered.get(scheme, ())):
-                after = tuple([r for r in before if r is not leaving])
-                if self._change(scheme, before, after):
-                    return
-
-    def _check_open(self, entering: SchemeRegistration) -> None:
-        if self._closed or entering.is_over:
-            who = "the plugin service" if self._closed else entering.plugin
-            raise ClosedError(f"{who} is closed", operation="filesystem")
-
-    def _change(
+    def change(
         self,
         scheme: str,
         before: tuple[SchemeRegistration, ...],
@@ -245,13 +208,13 @@ class FilesystemRegistry:
 
         It makes no call, and signal handlers run after calls only.
         """
-        if self._closed or self._registered[scheme] is not before:
-            return self._closed
-        self._registered[scheme] = after
+        if self.is_closed or self.registered[scheme] is not before:
+            return self.is_closed
+        self.registered[scheme] = after
         if after:
-            self._by_scheme[scheme] = after[-1].filesystem
-        elif scheme in self._by_scheme:
-            del self._by_scheme[scheme]
+            self.by_scheme[scheme] = after[-1].filesystem
+        elif scheme in self.by_scheme:
+            del self.by_scheme[scheme]
         return True
 
     def get(self, scheme: str) -> Filesystem:
@@ -263,7 +226,7 @@ class FilesystemRegistry:
             ModularTFError: Its library does not do now what it did when it was tried.
         """
         try:
-            found = self._by_scheme[scheme]
+            found = self.by_scheme[scheme]
         except (KeyError, TypeError):
             if not isinstance(scheme, str):
                 raise unexpected(scheme, "a scheme", "a text") from None
@@ -276,7 +239,7 @@ class FilesystemRegistry:
             raise unexpected(uri, "a URI", "a text")
         match = match_scheme(uri) if "://" in uri else None  # most lookups are of plain paths
         try:
-            found = self._by_scheme[match.group() if match else ""]
+            found = self.by_scheme[match.group() if match else ""]
         except KeyError:
             return self._otherwise(scheme_of(uri), uri)
         return self._open(found) if isinstance(found, DeferredFilesystem) else found
@@ -284,7 +247,7 @@ class FilesystemRegistry:
     def _open(self, deferred: DeferredFilesystem) -> Filesystem:
         while True:
             deferred.open()
-            found = self._by_scheme.get(deferred.scheme)
+            found = self.by_scheme.get(deferred.scheme)
             if found is None or found is deferred:
                 raise self._unknown(deferred.scheme, None)
             if not isinstance(found, DeferredFilesystem):
@@ -292,42 +255,24 @@ class FilesystemRegistry:
             deferred = found  # another generation took the place meanwhile
 
     def _otherwise(self, scheme: str, uri: str | None) -> Filesystem:
-        found = None if self._closed else self._fallback(scheme)
+        found = None if self.is_closed else self._fallback(scheme)
         if found is None:
             raise self._unknown(scheme, uri) from None
         return found
 
     def _unknown(self, scheme: str, uri: str | None) -> ModularTFError:
-        if self._closed:
+        if self.is_closed:
             return ClosedError("the plugin service is closed", path=uri, operation="filesystem")
         shown = f"scheme {scheme!r}" if scheme else "plain paths"
         return UnimplementedError(
-            f"no filesystem for {shown}; registered: {sorted(self._by_scheme)}",
+            f"no filesystem for {shown}; registered: {sorted(self.by_scheme)}",
             path=uri,
             operation="filesystem",
         )
 
     def close(self) -> None:
         """Remove all registrations; the filesystems themselves are not closed here."""
-        with self._lock:
-            self._closed = True
-            self._registered.clear()
-            self._by_scheme.clear()
-
-
-def _check_same(entering: SchemeRegistration, owner: SchemeRegistration) -> None:
-    if entering.filesystem is not owner.filesystem:
-        refusal = scheme_taken(entering.scheme, entering.plugin, owner.plugin)
-        hint = "; pin it in the configuration, or register with replace=True"
-        raise refusal.error(AlreadyExistsError, plugin=entering.plugin, hint=hint)
-
-
-def check_scheme(scheme: str, plugin: str) -> None:
-    """Raise if no URI can name a scheme.
-
-    Raises:
-        InvalidArgumentError: Rule FS-007.
-    """
-    if scheme != "" and scheme_of(f"{scheme}://") != scheme:
-        refusal = scheme_misspelt(f"scheme of {plugin}", scheme)
-        raise refusal.error(InvalidArgumentError, plugin=plugin)
+        with self.lock:
+            self.is_closed = True
+            self.registered.clear()
+            self.by_scheme.clear()
