@@ -23,11 +23,11 @@ FILE_AND_DIRECTORY = "is a file and a directory"
 
 
 class IncompleteListingWarning(UserWarning):
-    """Names in a directory of a store were asked for, and more is there than paths can name.
+    """A directory of a store was listed, and more is there than paths can name.
 
-    The warning names the directory and what was left out. Whatever copies, moves or removes trees
-    fails instead. `warnings.simplefilter("error", modular_tf.IncompleteListingWarning)` makes it an
-    error everywhere.
+    The warning names the directory and what was left out. Copies, moves and removals of trees fail
+    instead. `warnings.simplefilter("error", modular_tf.IncompleteListingWarning)` makes it an error
+    everywhere.
     """
 
 
@@ -62,10 +62,9 @@ def unnamed_keys(part: str) -> str:
 
 
 def store_listing(names: Iterable[str]) -> Listing:
-    """Return the listing of a directory of a store, whose keys may be no paths.
+    """Return the listing of a directory from names of a store, whose keys may be no paths.
 
-    Args:
-        names: As the store lists them. One that it lists twice is an object and a directory.
+    One that it lists twice is an object and a directory.
     """
     good: set[str] = set()
     both: set[str] = set()
@@ -113,29 +112,21 @@ def reported_listing(fs: Filesystem, uri: str, *, with_statistics: bool = False)
 
 
 def incomplete(uri: str, left_out: Iterable[str], plugin: str | None = None) -> DataLossError:
-    """Return the error that says what of a directory was left out."""
-    return DataLossError.of("get_children", uri, f"{'; '.join(left_out)}", plugin=plugin)
+    """Return the error that names what of a directory was left out."""
+    return DataLossError.of("get_children", uri, "; ".join(left_out), plugin=plugin)
 
 
 def clean_names(names: Iterable[str], *, plugin: str, uri: str) -> list[str]:
     """Return the names sorted, each once, without the trailing slash some put on directories.
 
-    An object store may list one name twice, as an object and as the folder of others.
-
     Raises:
         InternalError: A name cannot be that of a child.
     """
-    cleaned = set()
-    for name in names:
-        child = name.removesuffix("/")
+    cleaned = {name.removesuffix("/") for name in names}
+    for child in cleaned:
         if not _is_name(child):
-            raise InternalError.of(
-                "get_children",
-                uri,
-                f"{plugin} gave the name {name!r}, which no child can have",
-                plugin=plugin,
-            )
-        cleaned.add(child)
+            text = f"{plugin} gave the name {child!r}, which no child can have"
+            raise InternalError.of("get_children", uri, text, plugin=plugin)
     return sorted(cleaned)
 
 

@@ -59,11 +59,9 @@ def option_from_c(option: Any, plugin: str) -> Option:
 
 
 def _malformed(what: str, plugin: str) -> InternalError:
-    return InternalError(
-        f"get_filesystem_configuration: an option is malformed: {what} (plugin {plugin})",
-        plugin=plugin,
-        operation="get_filesystem_configuration",
-    )
+    operation = "get_filesystem_configuration"
+    text = f"{operation}: an option is malformed: {what} (plugin {plugin})"
+    return InternalError(text, plugin=plugin, operation=operation)
 
 
 def _item_from_c(tag: int, item: Any, plugin: str) -> OptionValue:
@@ -85,45 +83,41 @@ class OptionsForC:
     """
 
     def __init__(self, options: Sequence[Option]) -> None:
-        self._kept: list[Any] = []
+        self._memory: list[Any] = []
         self.array = ffi.new("mtf_option[]", max(len(options), 1))
         self.count = len(options)
         for target, option in zip(self.array, options, strict=False):
-            target.name = self._keep("char[]", encode(option.name))
-            target.description = self._keep("char[]", encode(option.description))
+            target.name = self._new("char[]", encode(option.name))
+            target.description = self._new("char[]", encode(option.description))
             target.per_file = int(option.per_file)
             target.value = self._value(option)
 
-    def _keep(self, cdecl: str, init: Any) -> Any:
+    def _new(self, cdecl: str, init: Any) -> Any:
         made = ffi.new(cdecl, init)
-        self._kept.append(made)
+        self._memory.append(made)
         return made
 
     def _value(self, option: Option) -> Any:
-        tag = _tag_of(option)
-        items = self._keep("mtf_option_item[]", max(len(option.values), 1))
-        for item, value in zip(items, option.values, strict=False):
-            if isinstance(value, bytes):
-                item.buffer.bytes = self._keep("char[]", value)
-                item.buffer.length = len(value)
-            elif tag == _REAL:
-                item.real = value
-            else:
-                item.integer = value
-        value = self._keep("mtf_option_value *", None)
-        value.type_tag, value.num_values, value.values = tag, len(option.values), items
-        return value
-
-
-def _tag_of(option: Option) -> int:
-    kinds = {type(value) for value in option.values}
-    if kinds <= {bool, int}:
-        return _INTEGER
-    if kinds <= {bool, int, float}:
-        return _REAL
-    if kinds == {bytes}:
-        return _BUFFER
-    raise TypeError(f"option {option.name!r}: values must be all numbers or all bytes: {kinds}")
+        items: list[dict[str, Any]]
+        kinds = {type(value) for value in option.values}
+        if kinds <= {bool, int}:
+            tag, items = _INTEGER, [{"integer": value} for value in option.values]
+        elif kinds <= {bool, int, float}:
+            tag, items = _REAL, [{"real": value} for value in option.values]
+        elif kinds == {bytes}:
+            tag = _BUFFER
+            items = [
+                {"buffer": {"bytes": self._new("char[]", value), "length": len(value)}}
+                for value in option.values
+                if isinstance(value, bytes)
+            ]
+        else:
+            raise TypeError(
+                f"option {option.name!r}: values must be all numbers or all bytes: {kinds}"
+            )
+        values = self._new("mtf_option_item[]", items or [{}])
+        fields = {"type_tag": tag, "num_values": len(items), "values": values}
+        return self._new("mtf_option_value *", fields)
 
 
 class Transaction:

@@ -94,32 +94,28 @@ class PluginRandomAccessFile(RandomAccessFile):
         self._owner = owner
 
     def read(self, offset: int, n: int) -> bytes:
-        """Return up to `n` bytes from `offset`; fewer only where the file ends."""
         # A fresh bytes object nobody else has seen yet is filled in place: the kernel writes each
         # page once, where a bytearray would be zeroed first and copied after.
         count = _new(_COUNT)
         try:
             buffer = _zeros(n)
-            error = _read(self._open_reader(), offset, buffer, n, count)
-        except OverflowError:
-            raise self._impossible(offset, n) from None
-        except MemoryError:
-            raise self._too_much(n) from None
+            error = _read(self.native_reader, offset, buffer, n, count)
+        except (OverflowError, MemoryError) as problem:
+            raise self._impossible(problem, offset, n) from None
         if error:
-            raise self._failed(error, "read")
+            raise failed(self._filesystem, error, self.uri, "read")
         read = count[0]
         return buffer if read == len(buffer) else buffer[:read]
 
     def readinto(self, offset: int, buffer: Buffer) -> int:
-        """Fill `buffer` from `offset`; return the number of bytes read."""
         with _bytes_of(buffer, writable=True) as target:
             count = _new(_COUNT)
             try:
-                error = _read(self._open_reader(), offset, target, len(target), count)
-            except OverflowError:
-                raise self._impossible(offset, len(target)) from None
+                error = _read(self.native_reader, offset, target, len(target), count)
+            except OverflowError as problem:
+                raise self._impossible(problem, offset, len(target)) from None
         if error:
-            raise self._failed(error, "read")
+            raise failed(self._filesystem, error, self.uri, "read")
         return int(count[0])
 
     def close(self) -> None:
@@ -129,7 +125,7 @@ class PluginRandomAccessFile(RandomAccessFile):
             error = lib.mtf_reader_close(reader)
             self._reader = None
             if error:
-                raise self._failed(error, "cleanup")
+                raise failed(self._filesystem, error, self.uri, "cleanup")
 
     @property
     def native_reader(self) -> Any:
@@ -138,26 +134,18 @@ class PluginRandomAccessFile(RandomAccessFile):
         Raises:
             ClosedError: The file is closed.
         """
-        return self._open_reader()
-
-    @property
-    def closed(self) -> bool:
-        """Whether `close` was called."""
-        return self._reader is None
-
-    def _open_reader(self) -> Any:
         if self._reader is None:
             raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
         return self._reader
 
-    def _impossible(self, offset: int, n: int) -> InvalidArgumentError:
+    @property
+    def closed(self) -> bool:
+        return self._reader is None
+
+    def _impossible(self, problem: Exception, offset: int, n: int) -> ModularTFError:
+        if isinstance(problem, MemoryError):
+            return ResourceExhaustedError.of("read", self.uri, f"no memory for {n} bytes")
         return InvalidArgumentError.of("read", self.uri, f"no file has {n} bytes at {offset}")
-
-    def _too_much(self, n: int) -> ResourceExhaustedError:
-        return ResourceExhaustedError.of("read", self.uri, f"no memory for {n} bytes")
-
-    def _failed(self, error: Any, operation: str) -> ModularTFError:
-        return failed(self._filesystem, error, self.uri, operation)
 
 
 def open_reader(filesystem: PluginFilesystem, handle: Any, uri: str) -> PluginRandomAccessFile:
@@ -211,7 +199,6 @@ class PluginWritableFile(WritableFile):
 
     @property
     def is_stored_by_close(self) -> bool:  # type: ignore[override]
-        """Whether it is in an object store."""
         return self._filesystem.is_object_store
 
     def append(self, data: Buffer) -> None:
@@ -239,12 +226,10 @@ class PluginWritableFile(WritableFile):
         lib.mtf_writer_tear(writer)
 
     def appended(self) -> int | None:
-        """Return how many bytes the plugin has taken so far; None when it is closed."""
         writer = self._writer
         return None if writer is None else int(lib.mtf_writer_appended(writer))
 
     def tell(self) -> int:
-        """Return the position at which the next byte will be written."""
         position = _new(_COUNT)
         self._check(lib.mtf_writer_tell(self._open_writer(), position), "tell")
         return int(position[0])
@@ -258,10 +243,10 @@ class PluginWritableFile(WritableFile):
         self._check(lib.mtf_writer_sync(self._open_writer()), "sync")
 
     def close(self) -> None:
-        """Close, then clean up whatever close said.
+        """Close the plugin's file, then clean it up also after an error.
 
         A plugin may upload the file here. In the main thread an interrupt leaves that to go on in
-        another thread: a second call waits for it and tells its errors, as the end of the process
+        another thread: a second call waits for it and raises its errors, as the end of the process
         does.
 
         Raises:
@@ -273,8 +258,11 @@ class PluginWritableFile(WritableFile):
         if writer is not None:
             self.require_uninterrupted("close")
             results = self._close_results
-            if self._may_be_interrupted():
-                self._close_aside(writer)
+            is_main = threading.current_thread() is threading.main_thread()
+            if is_main and not is_of_this_machine(self._filesystem.scheme):
+                # It may wait long for a store. An interrupt leaves that to go on on a thread.
+                self._closing = self._closing or TimedWork()
+                store_aside(self._closing, partial(self._store, writer), self.uri)
             # One step: no interrupt loses the result. What a thread has done already is done.
             results.extend(map(_close_writer, (writer,)))
             self._writer = None
@@ -292,17 +280,6 @@ class PluginWritableFile(WritableFile):
                 plugin=self._filesystem.plugin,
             )
 
-    def _may_be_interrupted(self) -> bool:
-        """Return whether this thread gets interrupts, and may wait long for a store."""
-        is_main = threading.current_thread() is threading.main_thread()
-        return is_main and not is_of_this_machine(self._filesystem.scheme)
-
-    def _close_aside(self, writer: Any) -> None:
-        """Close on a thread, which goes on where the caller is interrupted."""
-        if self._closing is None:
-            self._closing = TimedWork()
-        store_aside(self._closing, partial(self._store, writer), self.uri)
-
     def _store(self, writer: Any) -> None:
         """Close on a thread; this method holds the file, whose end would wait for the close."""
         self._close_results.extend(map(_close_writer, (writer,)))
@@ -318,7 +295,6 @@ class PluginWritableFile(WritableFile):
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
         return self._writer is None
 
     def _open_writer(self) -> Any:
@@ -334,12 +310,7 @@ class PluginWritableFile(WritableFile):
 def store_aside(aside: TimedWork, store: Callable[[], object], uri: str) -> None:
     """Store a file on a thread, which goes on where the caller is interrupted.
 
-    Where there is no thread for it, nothing is done.
-
-    Args:
-        aside: The thread, which a second call waits for.
-        store: Stores the file.
-        uri: What the file was opened as.
+    A second call waits for the thread. Where none can be had, nothing is done.
     """
     try:
         aside.run(store, "modular_tf-store", None)
@@ -364,7 +335,6 @@ class PluginReadOnlyMemoryRegion(ReadOnlyMemoryRegion):
         self._length = length
 
     def view(self) -> memoryview:
-        """Return the bytes, read-only."""
         if self._region is None:
             raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
         if self._length == 0:
@@ -391,7 +361,7 @@ def failed(
 
 
 def with_limits(error: ModularTFError, tables: FilesystemTables) -> ModularTFError:
-    """Return an error that tells what its worker is restricted to, where that may be the cause.
+    """Return an error that names the limits of its worker, where they may be the cause.
 
     A store refuses by a code of the same kind, in words of its own.
     """

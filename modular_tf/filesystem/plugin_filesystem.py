@@ -109,9 +109,6 @@ class PluginFilesystem(Filesystem):
         """The core's `mtf_filesystem`, as long as this object lives."""
         return self._handle
 
-    def _failed(self, error: Any, operation: str, path: str | None = None) -> ModularTFError:
-        return failed(self, error, path, operation)
-
     def _check(self, error: Any, operation: str, path: str | None = None) -> None:
         if error:
             raise failed(self, error, path, operation)
@@ -135,11 +132,9 @@ class PluginFilesystem(Filesystem):
     # -- opening ------------------------------------------------------------------------------
 
     def new_random_access_file(self, uri: str) -> RandomAccessFile:
-        """Open an existing file for reading."""
         return open_reader(self, self._handle, uri)
 
     def read_file(self, uri: str) -> bytes:
-        """Return the bytes of a whole file."""
         first, file = read_first(self, self._handle, uri, SHORT_FILE)
         if file is None:
             return first
@@ -154,11 +149,9 @@ class PluginFilesystem(Filesystem):
         return first[:n], file
 
     def new_writable_file(self, uri: str) -> WritableFile:
-        """Create a file, or empty an existing one, for writing."""
         return self._open_writer(uri, 0, "new_writable_file")
 
     def new_appendable_file(self, uri: str) -> WritableFile:
-        """Open a file, created where missing, for writing at its end."""
         return self._open_writer(uri, 1, "new_appendable_file")
 
     def _open_writer(self, uri: str, append: int, operation: str) -> WritableFile:
@@ -168,42 +161,36 @@ class PluginFilesystem(Filesystem):
             lib.mtf_writer_open, self._handle, encode(uri), append, place,
         )  # fmt: skip
         if error:
-            raise self._failed(error, operation, uri)
+            raise failed(self, error, uri, operation)
         return self.writer_type(self, uri, writer, owner)
 
     def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
-        """Return a whole file as a memory region."""
         place, data, length = _new("mtf_region **"), _new("char const **"), _new("uint64_t *")
         error, _, region = opened(
             _RELEASE_REGION, place,
             lib.mtf_region_open, self._handle, encode(uri), place, data, length,
         )  # fmt: skip
         if error:
-            raise self._failed(error, "new_read_only_memory_region_from_file", uri)
+            raise failed(self, error, uri, "new_read_only_memory_region_from_file")
         return PluginReadOnlyMemoryRegion(uri, region, data[0], int(length[0]))
 
     # -- directories and files ----------------------------------------------------------------
 
     def create_dir(self, uri: str) -> None:
-        """Create one directory; its parent must exist."""
         self._check(lib.mtf_create_dir(self._handle, encode(uri)), "create_dir", uri)
 
     def recursively_create_dir(self, uri: str) -> None:
-        """Create a directory and whatever parents are missing."""
         error = lib.mtf_recursively_create_dir(self._handle, encode(uri))
         if not self._is_implemented(error, "recursively_create_dir", uri):
             super().recursively_create_dir(uri)
 
     def delete_file(self, uri: str) -> None:
-        """Delete one file."""
         self._check(lib.mtf_delete_file(self._handle, encode(uri)), "delete_file", uri)
 
     def delete_dir(self, uri: str) -> None:
-        """Delete one empty directory."""
         self._check(lib.mtf_delete_dir(self._handle, encode(uri)), "delete_dir", uri)
 
     def delete_recursively(self, uri: str) -> DeletedCounts:
-        """Delete a directory with all that is in it."""
         files, dirs = _new("uint64_t *"), _new("uint64_t *")
         error = lib.mtf_delete_recursively(self._handle, encode(uri), files, dirs)
         try:
@@ -216,30 +203,25 @@ class PluginFilesystem(Filesystem):
         return DeletedCounts(int(files[0]), int(dirs[0]))
 
     def rename_file(self, source: str, target: str) -> None:
-        """Move a file, replacing an existing target file."""
         error = lib.mtf_rename_file(self._handle, encode(source), encode(target))
         if not self._is_implemented(error, "rename_file", source):
             super().rename_file(source, target)
 
     def copy_file(self, source: str, target: str) -> None:
-        """Copy a file."""
         error = lib.mtf_copy_file(self._handle, encode(source), encode(target))
         if not self._is_implemented(error, "copy_file", source):
             super().copy_file(source, target)
 
     def renames_files(self) -> bool:
-        """Return whether the plugin has an operation for it."""
         return self.tables.offers("rename_file")
 
     # -- questions ----------------------------------------------------------------------------
 
     def path_exists(self, uri: str) -> bool:
-        """Return whether a file or directory exists."""
         error = _path_exists(self._handle, encode(uri))
         return not error or not self._is_code(_NOT_FOUND, error, "path_exists", uri)
 
     def paths_exist(self, uris: Sequence[str]) -> list[bool]:
-        """Return `path_exists` of each URI."""
         if not uris or not self.tables.offers("paths_exist"):
             return super().paths_exist(uris)
         encoded = [_new("char[]", encode(uri)) for uri in uris]
@@ -260,10 +242,9 @@ class PluginFilesystem(Filesystem):
         return exist
 
     def stat(self, uri: str) -> FileStatistics:
-        """Return length, modification time and kind."""
         found = stat_path(_STAT_PATH, self._address, encode(uri), FileStatistics)
         if isinstance(found, int):
-            raise self._failed(ffi.cast("mtf_error *", found), "stat", uri)
+            raise failed(self, ffi.cast("mtf_error *", found), uri, "stat")
         return found
 
     def is_directory(self, uri: str) -> bool:
@@ -283,7 +264,6 @@ class PluginFilesystem(Filesystem):
         return bool(result[0])
 
     def get_file_size(self, uri: str) -> int:
-        """Return a file's length in bytes."""
         size = _new("int64_t *")
         error = lib.mtf_get_file_size(self._handle, encode(uri), size)
         if not self._is_implemented(error, "get_file_size", uri):
@@ -291,7 +271,6 @@ class PluginFilesystem(Filesystem):
         return int(size[0])
 
     def get_children(self, uri: str) -> list[str]:
-        """Return the names in a directory, sorted, without `/`."""
         return clean_names(self.listed_names(uri), plugin=self.plugin, uri=uri)
 
     def listed_names(self, uri: str) -> list[str]:
@@ -301,7 +280,6 @@ class PluginFilesystem(Filesystem):
         return _take_strings(names)
 
     def get_matching_paths(self, pattern: str) -> list[str]:
-        """Return the URIs that match a glob pattern, sorted."""
         from modular_tf.filesystem.glob import require_plain_host  # noqa: PLC0415  (rarely used)
 
         require_plain_host(self, pattern)
@@ -312,7 +290,6 @@ class PluginFilesystem(Filesystem):
         return sorted(set(_take_strings(paths)))
 
     def translate_name(self, uri: str) -> str:
-        """Return the name by which the plugin knows the URI."""
         name = _new("char **")
         error = lib.mtf_translate_name(self._handle, encode(uri), name)
         check(error, plugin=self.plugin, path=uri, operation="translate_name")
@@ -323,7 +300,6 @@ class PluginFilesystem(Filesystem):
         return self.translate_name(uri)
 
     def is_same_name(self, one: str, other: str) -> bool:
-        """Return whether the plugin is given one name for both URIs."""
         return one == other or bool(lib.mtf_is_same_name(self._handle, encode(one), encode(other)))
 
     def shares_store_with(self, other: Filesystem) -> bool:
@@ -338,7 +314,6 @@ class PluginFilesystem(Filesystem):
         )
 
     def flush_caches(self) -> None:
-        """Call the plugin's own; nothing where it has none."""
         check(lib.mtf_flush_caches(self._handle), plugin=self.plugin, operation="flush_caches")
 
     # -- transactions ---------------------------------------------------------------------------
@@ -351,29 +326,23 @@ class PluginFilesystem(Filesystem):
         return Transaction(self, token[0])
 
     def start_transaction(self) -> Transaction:
-        """Start a transaction."""
         return self._transaction("start_transaction")
 
     def get_transaction_for_path(self, uri: str) -> Transaction:
-        """Return the transaction that a path is part of."""
         return self._transaction("get_transaction_for_path", uri)
 
     def get_or_start_transaction_for_path(self, uri: str) -> Transaction:
-        """Return the transaction that a path is part of, a new one where there is none."""
         return self._transaction("get_or_start_transaction_for_path", uri)
 
     def end_transaction(self, transaction: Transaction) -> None:
-        """End a transaction."""
         token, transaction.token = self._token(transaction), None
         self._check(lib.mtf_end_transaction(self._handle, token), "end_transaction")
 
     def add_to_transaction(self, uri: str, transaction: Transaction) -> None:
-        """Add a path to a transaction."""
         error = lib.mtf_add_to_transaction(self._handle, encode(uri), self._token(transaction))
         self._check(error, "add_to_transaction", uri)
 
     def decode_transaction_token(self, transaction: Transaction) -> str:
-        """Return a description of a transaction; by default its token and its owner."""
         token, text = self._token(transaction), _new("char **")
         error = lib.mtf_decode_transaction_token(self._handle, token, text)
         self._check(error, "decode_transaction_token")
@@ -389,7 +358,6 @@ class PluginFilesystem(Filesystem):
     # -- configuration ------------------------------------------------------------------------
 
     def get_filesystem_configuration(self) -> list[Option]:
-        """Return the options that can be set; none where the plugin has none."""
         options, count = _new("mtf_option **"), _new("int *")
         error = lib.mtf_get_configuration(self._handle, options, count)
         if not self._is_implemented(error, "get_filesystem_configuration"):
@@ -400,7 +368,6 @@ class PluginFilesystem(Filesystem):
             lib.mtf_options_free(self._handle, options[0], count[0])
 
     def set_filesystem_configuration(self, options: Iterable[Option]) -> None:
-        """Set the given options; `NotFoundError` where the plugin has none that can be set."""
         listed = list(options)
         given = OptionsForC(listed)
         with self._setting:
@@ -410,7 +377,6 @@ class PluginFilesystem(Filesystem):
             self._keep(listed, is_single=False)
 
     def get_filesystem_configuration_option(self, key: str) -> Option:
-        """Return the option with a key."""
         option = _new("mtf_option **")
         error = lib.mtf_get_configuration_option(self._handle, encode(key), option)
         if not self._is_implemented(error, "get_filesystem_configuration_option"):
@@ -421,7 +387,6 @@ class PluginFilesystem(Filesystem):
             lib.mtf_options_free(self._handle, option[0], 1)
 
     def set_filesystem_configuration_option(self, option: Option) -> None:
-        """Set the given option; `NotFoundError` where the plugin has none that can be set."""
         given = OptionsForC([option])
         with self._setting:
             error = lib.mtf_set_configuration_option(self._handle, given.array)
@@ -461,7 +426,6 @@ class PluginFilesystem(Filesystem):
         self._writers.close(failures)
 
     def remember_writer(self, stream: StreamWriter | TextWriter) -> None:
-        """Record a buffered stream while it is referenced, so that `close` can write it out."""
         self._writers.add(stream)
 
     @property

@@ -1,10 +1,9 @@
 """Reading of files of a network in blocks that grow while reads are sequential.
 
 Every face of the package reads through this module. `Filesystem.open_input(uri)` opens a file for
-random access and reads it ahead where its bytes come by a network; `Filesystem.open`, `GFile`, the
-files of `modular_tf.fsspec` and `fs cat` read from what it returns. Who opened a file by
-`new_random_access_file` gets the same from `read_ahead(filesystem, file)`, and
-`modular_tf.filesystem.streams.FileReader` makes a buffered `io` object of either.
+random access and reads it ahead where its bytes come by a network, as `read_ahead` does for an open
+file; `Filesystem.open`, `GFile`, the files of `modular_tf.fsspec` and `fs cat` read from that,
+through the buffered `io` object of `modular_tf.filesystem.streams`.
 
 Where a read begins at the end of the one before, the next block is twice as long. After a jump it
 is short again: a reader of small parts far from each other would wait for bytes that it never
@@ -90,12 +89,10 @@ class ReadaheadFile(RandomAccessFile):
 
     Args:
         file: What to read; it is closed with this object.
-        size: Bytes that it is known to have, past which nothing is read ahead; None where its
-            length is not known.
+        size: Its length in bytes, past which nothing is read ahead; None for an unknown one.
         first: Bytes of the first block.
         most: Bytes that are kept at most.
-        times: What is known of reads where the file is; by default nothing. A file that holds bytes
-            itself neither uses it nor adds to it.
+        times: Of other reads of its store; a file that holds bytes neither uses nor adds to it.
     """
 
     __slots__ = (
@@ -135,11 +132,11 @@ class ReadaheadFile(RandomAccessFile):
         self._lock = ForkLock()
 
     def read(self, offset: int, n: int) -> bytes:
-        """Return up to `n` bytes from `offset`."""
         with self._lock:
             held = self._held_or_fetched(offset, n)
             if held is None:
-                data = self._passed_on(offset, n)
+                with self._measured(offset, n):
+                    data = self._file.read(offset, n)
             elif len(held) >= n:
                 data = bytes(held[:n])
             else:
@@ -148,7 +145,6 @@ class ReadaheadFile(RandomAccessFile):
             return data
 
     def readinto(self, offset: int, buffer: Buffer) -> int:
-        """Fill `buffer` from `offset`; return the number of bytes read."""
         target = memoryview(buffer).cast("B")
         done = 0
         with self._lock:
@@ -168,7 +164,6 @@ class ReadaheadFile(RandomAccessFile):
         return done
 
     def known_length(self) -> int | None:
-        """Return the length that was learned when the file was opened, None for none."""
         return self._size
 
     def _held_or_fetched(self, offset: int, n: int) -> memoryview | None:
@@ -176,7 +171,7 @@ class ReadaheadFile(RandomAccessFile):
         held = self._held_from(offset)
         if held:
             return held
-        self._adapt(offset)
+        self._choose_block(offset)
         ahead = min(self._block, self._end - offset)
         return None if n >= ahead else memoryview(self._fetched(offset, ahead))
 
@@ -189,8 +184,8 @@ class ReadaheadFile(RandomAccessFile):
                 return memoryview(block)[offset - start :]
         return memoryview(b"")
 
-    def _adapt(self, offset: int) -> None:
-        """Choose the length of the block at `offset`."""
+    def _choose_block(self, offset: int) -> None:
+        """Set the length of the block to fetch at `offset`."""
         if offset == self._expected and offset:
             self._block = min(2 * self._block, max(LARGEST_BLOCK, self._first))
             return
@@ -201,10 +196,6 @@ class ReadaheadFile(RandomAccessFile):
         is_habit = is_short and self._jumps >= _HABIT
         self._block = max(self._first, longest) if is_habit else self._first
 
-    def _passed_on(self, offset: int, n: int) -> bytes:
-        with self._measured(offset, n):
-            return self._file.read(offset, n)
-
     def _measured(self, offset: int, n: int) -> AbstractContextManager[None]:
         """Measure a read, unless it is short: the last bytes may come from memory."""
         n = min(n, self._end - offset)
@@ -212,7 +203,8 @@ class ReadaheadFile(RandomAccessFile):
 
     def _fetched(self, offset: int, length: int) -> bytes:
         """Read a block and keep it, instead of the one that it continues."""
-        block = self._passed_on(offset, length)
+        with self._measured(offset, length):
+            block = self._file.read(offset, length)
         kept = [(start, old) for start, old in self._blocks if start + len(old) != offset]
         while kept and len(block) + sum(len(old) for _, old in kept) > self._most:
             del kept[0]
@@ -220,7 +212,6 @@ class ReadaheadFile(RandomAccessFile):
         return block
 
     def close(self) -> None:
-        """Close the file and forget its blocks."""
         self._blocks = ()
         self._file.close()
 
@@ -233,11 +224,7 @@ def read_ahead(
 ) -> RandomAccessFile:
     """Return a file of a filesystem, read ahead where its bytes come by a network.
 
-    Args:
-        filesystem: Where the file was opened.
-        file: What to read; it is closed with the result.
-        first: Bytes of the first block.
-        size: Bytes that the file is known to have, where the caller knows better than the file.
+    It is closed with the result. By default its length is the one that it knows itself.
     """
     if is_of_this_machine(filesystem.scheme):
         return file

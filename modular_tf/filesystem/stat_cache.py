@@ -18,13 +18,9 @@ class StatCache(Generic[_Found]):
     noticed. A call that finds something takes `version` before it begins, so that what it found is
     not kept where a change overtook it.
 
-    Args:
-        seconds: How long an entry counts.
-        most: The most entries; one more drops all others.
-
     Attributes:
         seconds: How long an entry counts.
-        most: The most entries.
+        most: The most entries; one more drops all others.
         version: Another object after each change.
     """
 
@@ -35,12 +31,7 @@ class StatCache(Generic[_Found]):
         self._entries: dict[Hashable, tuple[float, _Found]] = {}
 
     def get(self, path: Hashable, seconds: float | None = None) -> _Found | None:
-        """Return what was found at a path; None where nothing is known.
-
-        Args:
-            path: The path.
-            seconds: The greatest age of what is returned; by default that of the cache.
-        """
+        """Return what was found at a path, at most `seconds` ago; None where nothing is known."""
         if not self._entries:
             return None
         found_at, found = self._entries.get(path, (0.0, None))

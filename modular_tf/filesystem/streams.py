@@ -46,11 +46,9 @@ class ReaderStream(io.RawIOBase):
         return redacted(self._file.uri)
 
     def readable(self) -> bool:
-        """Return True: the stream can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Return True: the stream can seek."""
         return True
 
     def readinto(self, buffer: Buffer) -> int:
@@ -105,7 +103,6 @@ class ReaderStream(io.RawIOBase):
         return self._length() if known is None else known
 
     def tell(self) -> int:
-        """Return the position in bytes."""
         self._check_open()
         return self._position
 
@@ -128,14 +125,7 @@ def buffered(
     length: int | Callable[[], int],
     buffer_size: int = DEFAULT_BUFFER,
 ) -> io.BufferedReader:
-    """Return a buffered reader of a file that `filesystem.open_input` has opened.
-
-    Args:
-        filesystem: Where the file was opened.
-        file: What to read; it is closed with the result.
-        length: As of `ReaderStream`.
-        buffer_size: In bytes.
-    """
+    """Return a buffered reader of a file that `filesystem.open_input` has opened."""
     if is_of_this_machine(filesystem.scheme):  # in C alone
         return io.BufferedReader(ReaderStream(file, length), buffer_size)
     return FileReader(file, length, buffer_size)
@@ -146,11 +136,6 @@ class FileReader(io.BufferedReader):
 
     A long read goes straight into the memory of the caller, and by one read of the file: io would
     read the last part of it on its own.
-
-    Args:
-        file: What to read, as `Filesystem.open_input` returns it.
-        length: As of `ReaderStream`.
-        buffer_size: In bytes.
     """
 
     raw: ReaderStream
@@ -203,15 +188,12 @@ def open_stream(
     }
     if not binary:  # what is refused must not have emptied the file
         io.TextIOWrapper(io.BytesIO(), **options)
-    opened: Any = _open_binary(filesystem, uri, action, size)
-    stream: IO[Any] = opened
-    if not binary:
-        stream = (
-            io.TextIOWrapper(opened, **options)
-            if action == "r"
-            else TextWriter(filesystem, opened, **options)
-        )
-    return stream
+    opened = _open_binary(filesystem, uri, action, size)
+    if binary:
+        return opened  # type: ignore[no-any-return]
+    if action == "r":
+        return io.TextIOWrapper(opened, **options)
+    return TextWriter(filesystem, opened, **options)
 
 
 def _parse_mode(mode: str) -> tuple[str, bool]:

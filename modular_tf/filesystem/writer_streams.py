@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.filesystem import Filesystem
 
 
-_interrupted: set[_Stream] = set()
+_being_stored: set[_Stream] = set()
 """Streams of stores whose `close` was interrupted, until a second one. Their end would wait for the
 upload, which goes on in the background, and its errors would be lost."""
 
@@ -56,9 +56,9 @@ class _Stream(GivenUpByException):
             raise
         except BaseException:
             if self.is_in_store:
-                _interrupted.add(self)
+                _being_stored.add(self)
             raise
-        _interrupted.discard(self)
+        _being_stored.discard(self)
 
     @property
     def is_in_store(self) -> bool:
@@ -89,15 +89,10 @@ class _Stream(GivenUpByException):
 class WriterStream(_Stream, io.RawIOBase):
     """A raw `io` stream around a `WritableFile`, which it owns. One thread at a time.
 
-    Args:
-        file: What to write to.
-        position: Where its end lies now.
-        mode: As the user asked.
-
     Attributes:
-        file: The file.
+        file: The file, whose end lies at `position` when the stream is made.
         failure: Why a write failed; None if none did.
-        is_ending: The file is about to be closed, and the plugin is asked for no flush: its close
+        is_ending: The file is about to be closed, and the plugin's flush is not called: its close
             delivers everything by itself, and a cloud store may upload at each flush.
     """
 
@@ -199,13 +194,6 @@ class StreamWriter(_Stream, io.BufferedWriter):
     `close` has returned without an error. An exception that leaves its `with` block discards the
     file of an object store. One thread at a time.
 
-    Args:
-        filesystem: Whose file it is.
-        file: The file, opened for writing.
-        position: Where its end lies now.
-        mode: As the user asked.
-        buffer_size: In bytes.
-
     Attributes:
         stores_at_flush: Whether `flush` has a store keep what was written so far.
     """
@@ -293,13 +281,11 @@ class OpenWriters:
         self._streams[weakref.ref(stream, self._streams.pop)] = None
 
     def close(self, failures: list[ModularTFError]) -> None:
-        """Write out and close all of them; an interrupt leaves the rest to the next call.
+        """Write out and close all; add errors of the filesystem to `failures`.
 
-        A store keeps nothing of a file that lacks bytes, since a write failed or was interrupted.
-        What a user has put on top, such as a `gzip.GzipFile`, is the user's to close before.
-
-        Args:
-            failures: Gets the errors of the filesystem.
+        An interrupt leaves the rest to the next call. A store keeps nothing of a file that lacks
+        bytes, since a write failed or was interrupted. What a user has put on top, such as a
+        `gzip.GzipFile`, is the user's to close before.
         """
         streams = [reference() for reference in list(self._streams)]
         for stream in filter(None, reversed(streams)):

@@ -43,7 +43,6 @@ class AzureWriter(StoreWriter):
     __slots__ = ()
 
     def close(self) -> None:
-        """Close the plugin's file."""
         try:
             super().close()
         except ModularTFError:
@@ -52,7 +51,6 @@ class AzureWriter(StoreWriter):
         self._close_leaked()  # not after an interrupt: the plugin may still be at work
 
     def discard(self) -> None:
-        """Clean up without the plugin's close."""
         try:
             super().discard()
         finally:
@@ -171,7 +169,6 @@ class CountedReader(RandomAccessFile):
         self._length = length
 
     def read(self, offset: int, n: int) -> bytes:
-        """Return up to `n` bytes from `offset`; `AbortedError` if the file changed meanwhile."""
         try:
             data, target = fresh_bytes(max(n, 2))
         except (MemoryError, OverflowError):
@@ -182,7 +179,6 @@ class CountedReader(RandomAccessFile):
         return data if count == len(data) else data[:count]
 
     def readinto(self, offset: int, buffer: Buffer) -> int:
-        """Fill `buffer` from `offset`; `AbortedError` if the file changed meanwhile."""
         target = memoryview(buffer).cast("B")
         untouched = os.urandom(1)
         target[-1:] = untouched[: len(target)]
@@ -195,7 +191,6 @@ class CountedReader(RandomAccessFile):
         return count
 
     def close(self) -> None:
-        """Close the plugin's file."""
         self._file.close()
 
 

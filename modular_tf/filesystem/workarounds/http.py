@@ -87,8 +87,8 @@ class Http(Store):
 
         The plugin sees no other spelling of the header than "Content-Length".
         """
-        version, found = self._statistics.version, self._statistics.get(uri)
-        if found is not None:
+        version = self._statistics.version
+        if (found := self._statistics.get(uri)) is not None:
             return found
         try:
             found = Store.stat(self, uri)
@@ -121,7 +121,6 @@ class Http(Store):
         return region_of(uri, self.read_file(uri))
 
     def flush_caches(self) -> None:
-        """Forget what was found, and clear the caches in the plugin."""
         self._statistics.clear()
         super().flush_caches()
 
@@ -162,11 +161,9 @@ class HttpFile(RandomAccessFile):
             self._hold_all(first)
 
     def known_length(self) -> int | None:
-        """Return the length of the file, None until a read has come to its end."""
         return self._end
 
     def readinto(self, offset: int, buffer: Buffer) -> int:
-        """Fill `buffer` from `offset`; return the number of bytes read."""
         target = memoryview(buffer).cast("B")
         with self._lock:
             done = self._copy_held(offset, target)
@@ -227,7 +224,6 @@ class HttpFile(RandomAccessFile):
         raise ResourceExhaustedError.of("read", self.uri, endless)
 
     def close(self) -> None:
-        """Close the plugin's file."""
         self._held = None
         self._file.close()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from modular_tf.concurrency.live_objects import LiveObjects
 from modular_tf.errors import (
@@ -48,6 +48,7 @@ from modular_tf.filesystem.workarounds.store import Store, region_of
 if TYPE_CHECKING:
     from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
 
+_Writer = TypeVar("_Writer", bound="WritableFile")
 _FIRST_BLOCK = 1 << 20  # bytes of a file to read before its length is known
 _BLOCK = 1 << 23
 _FOUND_FOR_S = 60.0
@@ -183,18 +184,15 @@ class ObjectStore(Store):
         return FailedPreconditionError.of(operation, uri, why, plugin=self.plugin)
 
     def path_exists(self, uri: str) -> bool:
-        """Return whether a file or directory exists."""
         try:
             return self._kind(uri, "path_exists") is not None
         except NotFoundError:
             return False
 
     def stat(self, uri: str) -> FileStatistics:
-        """Return length, modification time and kind of a path."""
         return self._found("stat", uri)
 
     def is_directory(self, uri: str) -> bool:
-        """Return whether a path is a directory."""
         return self._is_directory("is_directory", uri)
 
     def was_file_just_now(self, uri: str) -> bool:
@@ -203,13 +201,11 @@ class ObjectStore(Store):
         return found is not None and not found.is_directory
 
     def flush_caches(self) -> None:
-        """Forget what was found, and clear the caches in the plugin."""
         self._found_long.clear()
         self._long.clear()
         super().flush_caches()
 
     def get_file_size(self, uri: str) -> int:
-        """Return a file's length in bytes."""
         return self._length("get_file_size", uri)
 
     def _length(self, operation: str, uri: str) -> int:
@@ -265,7 +261,6 @@ class ObjectStore(Store):
     # -- changes ------------------------------------------------------------------------------
 
     def create_dir(self, uri: str) -> None:
-        """Create one directory, bucket or container."""
         is_inside = depth_of(uri) > self.root_depth
         is_there = self._kind(uri) is not None if is_inside else self.path_exists(uri)
         if is_there:
@@ -280,7 +275,6 @@ class ObjectStore(Store):
         self._created(f"{uri}/").close()
 
     def delete_file(self, uri: str) -> None:
-        """Delete one file."""
         if self._is_directory("delete_file", uri):
             raise self._refused("delete_file", uri, "it is a directory")
         self._delete_found(uri)
@@ -295,7 +289,6 @@ class ObjectStore(Store):
             self._forget(uri)  # a look-up meanwhile may have found it
 
     def delete_dir(self, uri: str) -> None:
-        """Delete one empty directory."""
         self._require_directory("delete_dir", uri)
         if any(self.listed_names(store_uri(uri))):
             raise self._refused("delete_dir", uri, "it is not empty")
@@ -374,12 +367,8 @@ class ObjectStore(Store):
         return 0, b""
 
     def read_file(self, uri: str) -> bytes:
-        """Return the bytes of a whole file: one read for a short one, which is not looked up.
-
-        Raises:
-            AbortedError: The file changed again and again while it was read.
-        """
-        return self._short_file("read_file", uri) or self._long_file(uri)
+        """Return the bytes of a whole file: one read for a short one, which is not looked up."""
+        return self._short_file("read_file", uri) or self._read_long_file(uri)
 
     def _short_file(self, operation: str, uri: str) -> bytes:
         """Return the bytes of a short file; none of one that is empty, or is to be looked up."""
@@ -418,46 +407,38 @@ class ObjectStore(Store):
     def _note_missing(self, error: NotFoundError, uri: str) -> None:
         """Take note of a read that found no file."""
 
-    def _long_file(self, uri: str) -> bytes:
-        """Return the bytes of a file that may take several requests, all of one version of it."""
-        found: FileStatistics | None = None
-        last = self._found_long.get(uri)
-        if last is not None:
-            # It is as good as a look-up before the first request, but where a store restores an
-            # older version while the file is read, time included. So it counts for a minute only.
+    def _read_long_file(self, uri: str) -> bytes:
+        """Return the bytes of a file that may take several requests, all of one version of it.
+
+        What was found in the last minute is as good as a look-up before the first request, but
+        where a store restores an older version while the file is read, time included.
+        """
+        found = self._found_long.get(uri)
+        if found is not None:
             with suppress(ModularTFError):  # the file is gone by now, or shorter
-                data, found = self._version(uri, last)
-                if data is not None:
+                if (data := self._read_version(uri, found)) is not None:
                     return data
-        found = found or self._found_file("read_file", uri)
         for _ in range(_MAX_VERSIONS):
-            data, found = self._version(uri, found)
-            if data is not None:
+            found = self._found_file("read_file", uri)
+            if (data := self._read_version(uri, found)) is not None:
                 return data
         changed = f"it changed while it was read, {_MAX_VERSIONS} times; try again"
         raise AbortedError.of("read_file", uri, changed, plugin=self.plugin)
 
-    def _version(self, uri: str, found: FileStatistics) -> tuple[bytes | None, FileStatistics]:
-        """Return the bytes of the version of a file that was found, and the present statistics.
-
-        The bytes are None where there is another version by now.
-        """
+    def _read_version(self, uri: str, found: FileStatistics) -> bytes | None:
+        """Return the bytes of the version of a file that was found; None if there is another."""
         if not found.length:
-            return b"", found
+            return b""
         if self.most_read is not None and found.length < self.most_read:
             with self._open(uri) as file:
                 data = file.read(0, found.length + 1)  # one more shows a longer version
-            if len(data) <= found.length:
-                return data, found
-            return None, self._found_file("read_file", uri)
-        plugin_file = Store.new_random_access_file(self, uri)
-        with PiecewiseReader(
-            plugin_file, self.most_read, self.read_at_once, length=found.length
-        ) as file:
-            data = file.read(0, found.length)
+            return data if len(data) <= found.length else None
+        plugin_file, length = Store.new_random_access_file(self, uri), found.length
+        with PiecewiseReader(plugin_file, self.most_read, self.read_at_once, length=length) as file:
+            data = file.read(0, length)
         # After all pieces: one may be served late, after a change that was not there before.
-        after = self._found_file("read_file", uri)
-        return data if found == after and len(data) == found.length else None, after
+        is_same = self._found_file("read_file", uri) == found
+        return data if is_same and len(data) == length else None
 
     def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
         """Return a whole file as memory, which the host reads; few plugins read it well."""
@@ -466,7 +447,6 @@ class ObjectStore(Store):
     # -- writing ------------------------------------------------------------------------------
 
     def new_writable_file(self, uri: str) -> WritableFile:
-        """Create a file, or empty an existing one."""
         return self._remembered(self._created(self._writable(uri)))
 
     def _created(self, uri: str) -> WritableFile:
@@ -491,12 +471,11 @@ class ObjectStore(Store):
 
     def _held_writer(self, uri: str, *, is_torn: bool = False) -> HeldWriter:
         """Return a writer that stores the whole file when it is closed."""
-        writer = HeldWriter(uri, stored_by(lambda: self._created(uri)), is_torn=is_torn)
-        self._unclosed.add(writer)
-        return writer
+        store = stored_by(lambda: self._created(uri))
+        return self._remembered(HeldWriter(uri, store, is_torn=is_torn))
 
-    def _remembered(self, writer: WritableFile) -> WritableFile:
-        """Return a writer, which `close` of the filesystem closes if nobody does before."""
+    def _remembered(self, writer: _Writer) -> _Writer:
+        """Return a writer, which `close` of the filesystem closes if it is open then."""
         self._unclosed.add(writer)
         return writer
 
@@ -509,7 +488,6 @@ class ObjectStore(Store):
                 end(writer)
 
     def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
-        """Drop the parent's files; see `PluginFilesystem`."""
         self._unclosed = LiveObjects()
         super().after_fork_in_child(reinitialise=reinitialise)
 

@@ -29,7 +29,6 @@ class OssWriter(StoreWriter):
     __slots__ = ()
 
     def tell(self) -> int:
-        """Return the position at which the next byte will be written."""
         self._open_writer()
         return self.appended() or 0
 
@@ -93,7 +92,7 @@ class Oss(ObjectStore):
         if source != target:
             Store.copy_file(self, source, target)
 
-    def _long_file(self, uri: str) -> bytes:
+    def _read_long_file(self, uri: str) -> bytes:
         """Return the bytes of a file, which are of one version: one read is one request."""
         length = self._length("read_file", uri)
         with self._open(uri, length) as file:

@@ -21,9 +21,9 @@ _FEWEST_AT_ONCE, _MOST_AT_ONCE = 4, 16
 
 
 class PiecewiseReader(RandomAccessFile):
-    """Splits reads into pieces, and reads several at once where the file's length is known.
+    """Splits reads into pieces, several at once where the file's length is known. [any thread]
 
-    Nothing at or past a known end is requested. [any thread]
+    Nothing at or past a known end is requested.
 
     Args:
         file: The store's file.
@@ -52,84 +52,84 @@ class PiecewiseReader(RandomAccessFile):
         self._at_once = at_once or most
 
     def known_length(self) -> int | None:
-        """Return the length that was known when the file was opened."""
         return self._length
 
+    def _bounded(self, offset: int, n: int) -> tuple[int | None, int]:
+        """Return the size of pieces, and how many of `n` bytes lie before a known end.
+
+        Where the end is unknown, a request past it would be wasted, so pieces are read in turn.
+        """
+        if self._length is None:
+            return self._most, n
+        return self._at_once, min(n, max(0, self._length - offset))
+
+    def _held(self, offset: int, n: int) -> bytes | None:
+        """Return bytes of the tail; None for a read that begins before it."""
+        if not self._tail or self._length is None or n < 0:
+            return None
+        at = offset - self._length + len(self._tail)
+        return self._tail[at : at + n] if at >= 0 else None
+
     def read(self, offset: int, n: int) -> bytes:
-        """Return up to `n` bytes from `offset`; fewer only where the file ends."""
-        # Where the end is unknown, a request past it would be wasted, so pieces are read in turn.
-        piece = self._most
-        if self._length is not None:
-            piece = self._at_once
-            n = min(n, max(0, self._length - offset))
-            if (at := self._offset_in_tail(offset)) >= 0 and n >= 0:
-                return self._tail[at : at + n]
+        piece, n = self._bounded(offset, n)
+        if (held := self._held(offset, n)) is not None:
+            return held
         if self._at_once is not None and n >= _LONG_READ:
             _keep_freed_memory(self._at_once)
         if piece is None or n <= piece:
             return self._file.read(offset, n)
         data, target = fresh_bytes(n)
-        crew = Crew(1 if self._length is None else _number_at_once(n, piece))
-        count = self._read_pieces(offset, target, piece, crew, partial(bring_pages, target))
+        count = self._read_pieces(offset, target, piece, partial(bring_pages, target))
         return data if count == n else data[:count]
 
     def readinto(self, offset: int, buffer: Buffer) -> int:
-        """Fill `buffer` from `offset`; return the number of bytes read."""
         target = memoryview(buffer).cast("B")
-        piece = self._most
-        if self._length is not None:
-            piece = self._at_once
-            target = target[: max(0, self._length - offset)]
-            if (at := self._offset_in_tail(offset)) >= 0:
-                target[:] = self._tail[at : at + len(target)]
-                return len(target)
-        if piece is None or len(target) <= piece:
+        piece, n = self._bounded(offset, len(target))
+        target = target[:n]
+        if (held := self._held(offset, n)) is not None:
+            target[:] = held
+            return n
+        if piece is None or n <= piece:
             return self._file.readinto(offset, target)
-        if self._length is None:
-            return self._read_pieces(offset, target, piece, Crew(1))
-        if threading.current_thread() is threading.main_thread():
-            # After an interrupt, threads may still write: not into memory of the caller.
-            data = self.read(offset, len(target))
-            target[: len(data)] = data
-            return len(data)
-        _keep_freed_memory(piece)
-        prefer_huge_pages(target)
-        crew = Crew(_number_at_once(len(target), piece))
-        try:
-            return self._read_pieces(offset, target, piece, crew)
-        finally:
-            crew.wait()  # afterwards no thread writes to the caller's memory
-
-    def _offset_in_tail(self, offset: int) -> int:
-        """Return the index in the tail of a read; negative where it begins before the tail."""
-        if not self._tail or self._length is None:
-            return -1
-        return offset - self._length + len(self._tail)
+        if self._length is not None:
+            if threading.current_thread() is threading.main_thread():
+                # After an interrupt, threads may still write: not into memory of the caller.
+                data = self.read(offset, n)
+                target[: len(data)] = data
+                return len(data)
+            _keep_freed_memory(piece)
+            prefer_huge_pages(target)
+        return self._read_pieces(offset, target, piece)
 
     def _read_pieces(
         self,
         offset: int,
         target: memoryview,
         piece: int,
-        crew: Crew,
         meanwhile: Callable[[], object] | None = None,
     ) -> int:
+        """Read pieces into fresh memory, or without `meanwhile` into the caller's."""
+
         def read_piece(start: int) -> int:
             return self._file.readinto(offset + start, target[start : start + piece])
 
+        crew = Crew(1 if self._length is None else _number_at_once(len(target), piece))
         done = 0
         # A loop that is left stops the crew.
         pieces = range(0, len(target), piece)
-        with closing(crew.run(read_piece, pieces, meanwhile=meanwhile)) as outcomes:
-            for outcome in outcomes:
-                count = outcome.get()
-                done += count
-                if count < min(piece, len(target) - outcome.item):
-                    break
+        try:
+            with closing(crew.run(read_piece, pieces, meanwhile=meanwhile)) as outcomes:
+                for outcome in outcomes:
+                    count = outcome.get()
+                    done += count
+                    if count < min(piece, len(target) - outcome.item):
+                        break
+        finally:
+            if meanwhile is None:
+                crew.wait()  # afterwards no thread writes to the caller's memory
         return done
 
     def close(self) -> None:
-        """Close the store's file."""
         self._file.close()
 
 
@@ -162,7 +162,6 @@ class WholeFile(RangeReader):
         super().__init__(uri, len(data), lambda start, end: whole[start:end])
 
     def read(self, offset: int, n: int) -> bytes:
-        """Return up to `n` bytes from `offset`; fewer only where the file ends."""
         if offset < 0 or n < 0:
             message = f"read {self.uri!r}: no file has {n} bytes at {offset}"
             raise InvalidArgumentError(message, path=self.uri, operation="read")

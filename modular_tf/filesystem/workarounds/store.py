@@ -35,12 +35,11 @@ _Result = TypeVar("_Result")
 
 def _checked(operation: _Operation) -> _Operation:
     """Return an operation of the plugin with checks around it."""
-    name = operation.__name__
-    shown = "get_children" if name == "listed_names" else name
+    name = operation.__name__.replace("listed_names", "get_children")
 
     @wraps(operation)
     def checked(self: Store, uri: str, *others: Any) -> Any:
-        return self.checked_call(shown, uri, lambda: operation(self, uri, *others))
+        return self.checked_call(name, uri, lambda: operation(self, uri, *others))
 
     return cast("_Operation", checked)
 
@@ -48,13 +47,9 @@ def _checked(operation: _Operation) -> _Operation:
 class Store(PluginFilesystem):
     """One scheme of a plugin that has known defects. [any thread]
 
-    A subclass in a module of its own says what the host does differently for a store. The methods
-    of this class, such as `Store.stat(self, uri)`, are the plugin's own operations with checks.
-
-    Args:
-        tables: The accepted tables.
-        plugin: The plugin's name.
-        environment: The variables that the plugin sees; by default those of this process.
+    A subclass in a module of its own has what the host does differently for a store. The methods of
+    this class, such as `Store.stat(self, uri)`, are the plugin's own operations with checks. The
+    plugin sees the variables of `environment`.
 
     Attributes:
         shares_init: The filesystems of several services share the result of one init, and the last
@@ -167,11 +162,8 @@ class Store(PluginFilesystem):
         is_refusal = isinstance(error, (PermissionDeniedError, UnauthenticatedError))
         if is_refusal and self.credential_variables:
             used = [name for name in self.credential_variables if self._environment.get(name)]
-            reasons.append(
-                f"the request was signed by {' and '.join(used)}"
-                if used
-                else f"{' and '.join(self.credential_variables)} not set: {self.other_credentials}"
-            )
+            unset = f"{' and '.join(self.credential_variables)} not set: {self.other_credentials}"
+            reasons.append(f"the request was signed by {' and '.join(used)}" if used else unset)
         if not reasons:
             return error
         server = self._endpoints.server_of(uri) or "the store"
