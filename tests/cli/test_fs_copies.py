@@ -120,7 +120,7 @@ def test_a_move_removes_nothing_that_may_be_the_only_copy(tmp_path):
         with pytest.raises(FailedPreconditionError, match="may be the same file"):
             move_file(source, location(service, f"less://{tmp_path}/link"), CopyWatch())
         assert (tmp_path / "link").read_bytes() == b"kept"
-        move_file(source, location(service, f"less://{tmp_path}/new"))
+        move_file(source, location(service, f"less://{tmp_path}/new"), CopyWatch())
 
     assert (tmp_path / "new").read_bytes() == b"kept"
     assert not (tmp_path / "file").exists()
