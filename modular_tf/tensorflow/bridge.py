@@ -88,8 +88,8 @@ def _copied(data: Any, size: int) -> Any:
 
 def _set_text(answer: Any, text: bytes) -> None:
     """Set the text of an answer; none where there is no memory for it."""
-    lib.mtf_string_free(answer.text)  # of what an interrupt has ended
-    answer.text = lib.mtf_bridge_copy(text, len(text))
+    old, answer.text = answer.text, lib.mtf_bridge_copy(text, len(text))
+    lib.mtf_string_free(old)  # last: an interrupt between the two would have it freed twice
 
 
 def _set_names(answer: Any, names: Sequence[str]) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.tensorflow import bridge
 from tests.filesystem.ending import ending_plugin
 from tests.tensorflow import ends
 
@@ -197,15 +199,41 @@ if sys.argv[1] == "write":
     file.write(b"x" * 300_000)
     file.close()
 else:
-    file = g.GFile("interrupted://f", "rb")
+    from tensorflow.python.lib.io._pywrap_file_io import BufferedInputStream
+
+    # A buffer of 16 bytes lies in TensorFlow's stream. A longer one would be freed by the read in
+    # the handler, while the read that it interrupts still writes to it.
+    file = BufferedInputStream("interrupted://f", 16)
     other = g.GFile("interrupted://g", "rb")
     steps += [lambda: print(other.read(3)), lambda: file.read(1)]
-    print(len(file.read(4)))  # TensorFlow's own buffer of the file is not made for a handler
+    print(len(file.read(4)))  # what is in the buffer then is TensorFlow's
 """,
         kind,
     )
     told = {"write": ["True"] * 4 + ["300001"], "read": ["b'012'", "True", "4"]}
     assert printed.splitlines() == told[kind]
+
+
+def test_an_interrupt_while_a_text_is_freed_leaves_no_pointer_to_it(monkeypatch):
+    """It would be freed twice."""
+
+    class Interrupted:
+        mtf_bridge_copy = staticmethod(lib.mtf_bridge_copy)
+
+        @staticmethod
+        def mtf_string_free(text):
+            lib.mtf_string_free(text)
+            raise KeyboardInterrupt
+
+    answer = ffi.new("mtf_bridge_answer *")
+    answer.text = lib.mtf_bridge_copy(b"old", 3)
+    monkeypatch.setattr(bridge, "lib", Interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        bridge._set_text(answer, b"new")
+
+    assert ffi.string(answer.text) == b"new"
+    lib.mtf_string_free(answer.text)
 
 
 @pytest.mark.parametrize("name", ends.ends)
