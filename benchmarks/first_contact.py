@@ -19,7 +19,7 @@ from pathlib import Path
 
 import modular_tf
 from modular_tf.first_contact.limits import Limits
-from modular_tf.first_contact.task import Task
+from modular_tf.loading.task import Task
 from modular_tf.first_contact.trials import Trials
 
 TARGET = "1000 well under 4 s on 2 processors"

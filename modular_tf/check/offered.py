@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from modular_tf.first_contact.limits import Limits
-from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
+from modular_tf.loading.task import Task
 
 if TYPE_CHECKING:
     from modular_tf.discovery.load_facts import LoadFacts

@@ -39,7 +39,7 @@ def open_filesystem(
         return OpenedFilesystem(PluginFilesystem(tables, plugin), ())
     # Imported for other people's plugins only: bundled ones have no known defects.
     from modular_tf.filesystem import workarounds  # noqa: PLC0415
-    from modular_tf.loading.guarded_functions import is_guarded  # noqa: PLC0415
+    from modular_tf.loading.bound_files import bound_files  # noqa: PLC0415
 
     store = workarounds.store_class(path, tables.scheme)
     if store is None:
@@ -49,7 +49,7 @@ def open_filesystem(
         # As the worker does, which reports what is changed.
         store.prepare_environment(environment, guarded=guarded)
         return OpenedFilesystem(store(tables, plugin, environment), ())
-    changes = store.prepare_environment(os.environ, guarded=is_guarded(path))
+    changes = store.prepare_environment(os.environ, guarded=path in bound_files.guarded)
     filesystem = store(tables, plugin)
     warnings = [Violation(ENVIRONMENT_FITS, f"{tables.scheme!r}: {change}") for change in changes]
     if unread := store.unread_setting(os.environ):

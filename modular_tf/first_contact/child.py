@@ -13,7 +13,7 @@ from modular_tf.first_contact.process_limits import process_limits
 from modular_tf.first_contact.process_state import ProcessState, changes, child_changes
 from modular_tf.first_contact.rehearsal import Rehearsal
 from modular_tf.first_contact.stopped_watchers import Watchers
-from modular_tf.loading.origin_folder import remove_mirrors
+from modular_tf.loading.bound_files import bound_files
 from modular_tf.native.crash_report import expect_exit, report_crashes
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.library import process_symbol
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.process_limits import ProcessLimits
-    from modular_tf.first_contact.task import Task
+    from modular_tf.loading.task import Task
 
 _MIB = 1 << 20
 _LARGEST_FILE = 1 << 30  # beyond the copies of the library itself
@@ -81,15 +81,15 @@ def _try(task: Task, journal: Journal, own: ProcessLimits) -> None:
     child = lib.mtf_start_ended_child()
     handlers = fork_handler_count()
     rehearsal = Rehearsal(task, journal)
-    rehearsal.perform()
-    remove_mirrors()  # this process ends without what Python does at its end
+    finding = rehearsal.perform()
+    bound_files.mirrors.remove()  # this process ends without what Python does at its end
     flush_output()
     changed = [*child_changes(child), *changes(before, ProcessState.now(), own)]
     if fork_handler_count() > handlers:
         journal.enter("its functions at a fork")
         _fork_once()
     told = [(found.rule_id, found.message) for found in (*rehearsal.faults, *changed)]
-    outcome = {"finding": rehearsal.finding().as_dict(), "changes": told}
+    outcome = {"finding": finding.as_dict(), "changes": told}
     journal.finish(outcome)
 
 

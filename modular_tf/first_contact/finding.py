@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from modular_tf.device.platform import DevicePlatform
+    from modular_tf.opening import OpenedPlugin
 
 _STAGES = ("load", "init")
 _OF_TRIAL = frozenset({PROCESS_STATE_KEPT, NEIGHBOURS_LINKABLE})
@@ -151,6 +152,13 @@ class Offer(NamedTuple):
     platform: PlatformOffer | None = None
     kernels: int = 0
     ops: int = 0
+
+    @classmethod
+    def of(cls, opened: OpenedPlugin) -> Offer:
+        """Return what a plugin that is open would register."""
+        platform = None if opened.platform is None else PlatformOffer.of(opened.platform)
+        kernels = opened.kernels
+        return cls(opened.schemes, platform, len(kernels.kernels), len(kernels.op_definitions))
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""

@@ -25,9 +25,7 @@ _WORDS_OF_ENTRY = 3  # offset, kind and symbol, addend
 def stray_relocation(path: str) -> str | None:
     """Return a message on a relocation that lies outside of the library, None for none.
 
-    Args:
-        path: The library. For one of 32 bits or of the other byte order this returns None, since
-            the probe rejects it.
+    None also for one of 32 bits or of the other byte order, which the probe rejects.
     """
     with suppress(ElfError), ElfFile(path) as elf:  # loading reports a file that is no ELF file
         if (elf.image.layout.bits, elf.image.layout.order) == (64, "<"):

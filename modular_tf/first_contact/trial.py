@@ -26,7 +26,7 @@ from modular_tf.rules.first_contact import CALLS_RETURN, MEMORY_BOUNDED, NO_PROC
 if TYPE_CHECKING:
     from modular_tf.first_contact.finding import Finding
     from modular_tf.first_contact.limits import Limits
-    from modular_tf.first_contact.task import Task
+    from modular_tf.loading.task import Task
     from modular_tf.rules import Rule
 
 _TIME_TO_LEAVE_S = 0.25  # for processes that are about to end by themselves
@@ -167,13 +167,7 @@ class Trial:
 def try_task(task: Task, limits: Limits, listener: int) -> Finding:
     """Try a plugin in a child process and return the finding, LD-063 where none can be started.
 
-    Args:
-        task: The plugin.
-        limits: The limits of the trial.
-        listener: A descriptor that becomes readable when nobody waits for the finding any more.
-
-    Raises:
-        AbandonedError: Nobody waits for the finding any more; all processes were killed.
+    Arguments and `AbandonedError` are those of `Trial`.
     """
     try:
         trial = Trial(task, limits, listener)

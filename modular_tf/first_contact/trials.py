@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections import deque
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.first_contact.batch import Batch
+from modular_tf.first_contact.finding import Finding
+from modular_tf.first_contact.verdict import cannot_try, watcher_lost
 from modular_tf.native.preloading import FORK_HANDLERS, SIGNAL_STACKS, preload
 from modular_tf.processes.interpreter import child_environment, isolated_command
+from modular_tf.processes.lanes import Lanes
 from modular_tf.processes.zygote_process import Zygotes
 
 if TYPE_CHECKING:
@@ -17,12 +21,16 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from modular_tf.first_contact.finding import Finding
     from modular_tf.first_contact.limits import Limits
-    from modular_tf.first_contact.task import Task
+    from modular_tf.loading.task import Task
+    from modular_tf.processes.lanes import Lane
+    from modular_tf.processes.zygote_process import ZygoteProcess
 
 
 _ZYGOTE = "modular_tf.first_contact.zygote"
+_WATCHERS_PATIENCE_S = 60.0  # beyond the limit that a watcher itself keeps
+_LOOK_EVERY_S = 0.5
+_EXTRA_STARTS = 2
 
 
 class Trials:
@@ -57,7 +65,7 @@ class Trials:
         Returns:
             The finding of each task; LD-063 where it could not be tried.
         """
-        batch = Batch(tasks, self._limits, self._zygotes, tell, mark)
+        batch = _Batch(tasks, self._limits, self._zygotes, tell, mark)
         batch.run()
         return [batch.findings[number] for number in range(len(tasks))]
 
@@ -89,11 +97,7 @@ def try_plugins(
 
 
 def zygotes_of(limits: Limits) -> Zygotes:
-    """Return what starts zygotes that try plugins.
-
-    Args:
-        limits: The limits of each trial.
-    """
+    """Return what starts zygotes that try plugins within limits."""
 
     def command(python: str, own: dict[str, Any]) -> list[str]:
         return isolated_command(python, _ZYGOTE, {**own, "limits": limits.as_dict()})
@@ -103,3 +107,188 @@ def zygotes_of(limits: Limits) -> Zygotes:
         return preload(stacked, FORK_HANDLERS)
 
     return Zygotes(command, environment)
+
+
+class _Batch:
+    """Runs all tasks: those that wait, those that watchers have, and those whose watcher ended.
+
+    Each is tried in a process of its own, since a plugin may forge what its process reports. A task
+    whose watcher ended is tried once more, alone; if its watcher ends again, it is to blame.
+
+    Args:
+        tasks: What to try.
+        limits: What each may take.
+        zygotes: Starts the processes that fork watchers; not closed by the batch.
+        tell: Called with a task's index and finding as soon as it is known.
+        mark: Marks a task, by its index, while its trial may end this process. Where it may, one
+            task is tried at a time: so a mark that is left names the plugin that ended the process.
+
+    Attributes:
+        findings: What was found, by the task's index.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        limits: Limits,
+        zygotes: Zygotes,
+        tell: Callable[[int, Finding], None] | None,
+        mark: Callable[[int], AbstractContextManager[str]] | None = None,
+    ) -> None:
+        self.findings: dict[int, Finding] = {}
+        self._tasks = tasks
+        self._limits = limits
+        self._zygotes = zygotes
+        self._most_lanes = len(os.sched_getaffinity(0)) + 1  # while one hangs, others go on
+        self._waiting = deque(range(len(tasks)))
+        self._suspects: deque[int] = deque()
+        self._alone: int | None = None
+        self._lanes: Lanes[int] = Lanes()
+        self._zygote: ZygoteProcess | None = None
+        # A task may end the zygote twice: beside others, and alone.
+        self._starts_left = 2 * len(tasks) + _EXTRA_STARTS
+        self._tell = tell
+        self._mark = mark
+        self._marked = ExitStack()  # the mark of the one that is tried, if it has one
+
+    def run(self) -> None:
+        """Try all tasks; an interrupt ends the trials that run."""
+        try:
+            while len(self.findings) < len(self._tasks):
+                self._hand_out()
+                self._listen()
+        except BaseException:
+            self._lanes.close()  # which ends the watchers, for whom the zygote waits
+            self._zygotes.end()
+            raise
+        finally:
+            self._marked.close()
+            self._lanes.close()
+
+    def _found(self, number: int, finding: Finding) -> None:
+        self.findings[number] = finding
+        if number == self._alone:
+            self._alone = None
+        if self._tell is not None:
+            self._tell(number, finding)
+
+    # -- handing out ----------------------------------------------------------------------------
+
+    def _hand_out(self) -> None:
+        if self._zygote is None and not self._begin():
+            return
+        while (number := self._next()) is not None:
+            lane = self._free_lane()
+            if lane is None:
+                self._put_back(number)
+                return
+            try:
+                seconds = self._limits.seconds + _WATCHERS_PATIENCE_S
+                lane.give(number, self._begun(number).as_dict(), seconds)
+            except OSError:  # it had ended before
+                lane.work = None
+                self._put_back(number)
+                self._lose(lane)
+
+    def _begun(self, number: int) -> Task:
+        """Return a task that is about to start, with its mark if it may end this process."""
+        if self._mark is None or self._is_secluded:
+            return self._tasks[number]
+        self._marked.close()  # of the one before
+        return self._tasks[number]._replace(mark=self._marked.enter_context(self._mark(number)))
+
+    @property
+    def _is_secluded(self) -> bool:
+        return self._zygote is not None and self._zygote.is_secluded
+
+    def _next(self) -> int | None:
+        if self._waiting:
+            return self._waiting.popleft()
+        if not self._suspects or self._lanes.under_way():
+            return None
+        # A new zygote: another task may have damaged the old one.
+        self._end_zygote()
+        if not self._begin():
+            return None
+        self._alone = self._suspects.popleft()
+        return self._alone
+
+    def _put_back(self, number: int) -> None:
+        if number == self._alone:
+            self._alone = None
+            self._suspects.appendleft(number)
+        else:
+            self._waiting.appendleft(number)
+
+    def _free_lane(self) -> Lane[int] | None:
+        """Return a lane for one more task, None where no more may run at the same time."""
+        if self._zygote is None:
+            return None
+        most = self._most_lanes if self._is_secluded or self._mark is None else 1
+        try:
+            return self._lanes.free(most, self._zygote.new_watcher)
+        except ConnectionError:
+            self._end_zygote()
+        except OSError as error:  # no descriptors left: the lanes that exist go on
+            if not self._lanes:
+                self._give_up(f"no process can be started: {error}")
+        return None
+
+    # -- listening ------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        for lane in self._lanes.ready(_LOOK_EVERY_S):
+            self._hear(lane)
+        if any(lane.is_late for lane in self._lanes):
+            self._end_zygote()
+
+    def _hear(self, lane: Lane[int]) -> None:
+        number = lane.work
+        try:
+            findings = [Finding.from_dict(entry) for entry in lane.receive()]
+        except (EOFError, ValueError):
+            self._lose(lane)
+            return
+        if findings and number is not None:
+            lane.work = None
+            self._found(number, findings[0])
+
+    def _lose(self, lane: Lane[int]) -> None:
+        """Remove a lane whose watcher ended; its task is tried alone, unless it was already."""
+        self._lanes.remove(lane)
+        if lane.work is not None and lane.work == self._alone:
+            self._found(lane.work, watcher_lost())
+        elif lane.work is not None:
+            self._suspects.append(lane.work)
+
+    # -- the zygote -----------------------------------------------------------------------------
+
+    def _begin(self) -> bool:
+        """Start a zygote and return whether it runs; else the tasks that are left fail."""
+        self._starts_left -= 1
+        try:
+            if self._starts_left < 0:
+                raise OSError("no process can be started: all have ended too early")  # noqa: TRY301
+            self._zygote = self._zygotes.warm()
+        except OSError as error:
+            self._give_up(str(error))
+            return False
+        return True
+
+    def _end_zygote(self) -> None:
+        """End the zygote with its watchers, after reading the findings that were sent."""
+        if self._zygote is None:
+            return
+        self._zygote = None
+        for lane in self._lanes:
+            lane.connection.settimeout(0)
+            with suppress(BlockingIOError):
+                self._hear(lane)
+        for lane in self._lanes:
+            self._lose(lane)
+        self._zygotes.end()
+
+    def _give_up(self, why: str) -> None:
+        for number in range(len(self._tasks)):
+            if number not in self.findings:
+                self._found(number, cannot_try(why))

@@ -14,8 +14,8 @@ from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.process_limits import process_limits
 from modular_tf.first_contact.process_state import ProcessState, changes
 from modular_tf.first_contact.rehearsal import Rehearsal
-from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trial import try_task
+from modular_tf.loading.task import Task
 from modular_tf.processes.child_pipes import AbandonedError
 from modular_tf.processes.report import Report
 from modular_tf.processes.watched_child import watch_over

@@ -13,9 +13,9 @@ from modular_tf.abi.layouts import (
 )
 from modular_tf.filesystem.configuration import Option
 from modular_tf.first_contact.finding import Finding
-from modular_tf.first_contact.task import Task
 from modular_tf.isolation.rights import ALL
 from modular_tf.loading.filesystem_tables import MAX_SCHEMES, Table
+from modular_tf.loading.task import Task
 from modular_tf.processes.checked_values import (
     fields_of,
     list_of,

@@ -5,29 +5,20 @@ from __future__ import annotations
 import itertools
 import os
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.linking.library_search import expand, is_relative
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.errors import ModularTFError, PluginError
-from modular_tf.loading.bound_files import (
-    AdditionalLibraries,
-    Bound,
-    arrived_since,
-    bound,
-    file_key,
-    is_single_threaded,
-    own_paths,
-)
-from modular_tf.loading.guarded_functions import guards, share_guards
+from modular_tf.loading.bound_files import Bound, bound_files, file_key
+from modular_tf.loading.known_defects import stores_of
 from modular_tf.loading.opened_by_name import is_needed, opened_by_name
 from modular_tf.loading.opened_file import DESCRIPTORS, OpenedFile, changed_since
-from modular_tf.loading.origin_folder import shown_file
+from modular_tf.loading.origin_folder import origin_levels
 from modular_tf.loading.private_copy import copy_for_host, in_memory
 from modular_tf.loading.stub_library import stub_library
-from modular_tf.loading.target import LinkNames, Target
-from modular_tf.loading.unresolved_names import unresolved_names
 from modular_tf.native.library import (
     RTLD_DEEPBIND,
     RTLD_NOW_LOCAL,
@@ -36,7 +27,12 @@ from modular_tf.native.library import (
     show_as,
 )
 from modular_tf.native.plugin_names import note_code
-from modular_tf.native.runtime_library import absent_function, load_runtime, tensorflow_is_loaded
+from modular_tf.native.runtime_library import (
+    absent_function,
+    guarded_stream_function,
+    load_runtime,
+    tensorflow_is_loaded,
+)
 from modular_tf.native.sanitizers import sanitizer_of_process
 from modular_tf.rules import Violation
 from modular_tf.rules.mapping import MAPPABLE, PROC_MOUNTED
@@ -52,6 +48,41 @@ if TYPE_CHECKING:
 _STUB = "libmodular_tf_stub.so"
 _stub_numbers = itertools.count(1)
 _lock = ForkLock()
+
+
+class LinkNames(NamedTuple):
+    """The names in a library that the dynamic linker reads, as they are written there."""
+
+    soname: str | None
+    needed: tuple[str, ...]
+    linked: tuple[str, ...]  # the needed ones, and its filters (DT_AUXILIARY, DT_FILTER)
+    search_path: tuple[str, ...]
+    levels: int | None  # as `origin_levels`
+
+    @classmethod
+    def of(cls, path: str, file: str) -> LinkNames:
+        """Return the names in the library at a path, which is open from a file."""
+        with ElfFile(path) as elf:
+            found = elf.dynamic
+            levels = origin_levels(elf, file)
+            search_path = (*found.rpath, *found.runpath)
+            linked = tuple(one.name for one in found.linked)
+            return cls(found.soname, found.needed, linked, search_path, levels)
+
+    def must_differ(self, replaced_sonames: frozenset[str]) -> bool:
+        """Return whether names have to be changed in a copy (`private_copy`)."""
+        return not replaced_sonames.isdisjoint(self.needed) or any(
+            map(is_relative, self.search_path)
+        )
+
+
+class Target(NamedTuple):
+    """A library to map: its file, and the path by which it, or a copy of it, is mapped."""
+
+    file: OpenedFile
+    mapped_as: str
+    is_copy: bool
+    names: LinkNames
 
 
 def bind(
@@ -95,7 +126,7 @@ def bind(
         identity = file_key(files[-1].identity)
         hashes = tuple(file.sha256() for file in files) if sealed else None
         key = hashes or identity
-        known = bound.get(key)
+        known = bound_files.files.get(key)
         if known is None or not files[-1].may_be(known.sha256):
             read = [(file, LinkNames.of(file.mapped_as, file.path)) for file in files]
             needed = is_needed(read, replaced_sonames)
@@ -104,9 +135,10 @@ def bind(
             by_name = opened_by_name(others, replaced_sonames, copies)
             targets = _targets(read, replaced_sonames, by_name, opened, sealed=sealed)
             known = _map(targets, absent, by_name)
-            bound[key] = bound[identity] = known
+            bound_files.files[key] = bound_files.files[identity] = known
             copies.pop_all()
-        share_guards(known.library.path, path)
+        if known.library.path in bound_files.guarded:
+            bound_files.guarded.add(path)
         if known.library.path == path:
             return known.library
         show_as(known.mapped_as, path)
@@ -128,30 +160,24 @@ def _open(path: str, seen: Mapping[str, SeenFile] | None, opened: ExitStack) -> 
 
 
 def _map(targets: Sequence[Target], absent: Sequence[str], by_name: OpenedByName) -> Bound:
-    """Map files, the plugin last, and record the paths that the dynamic linker knows them by.
-
-    Raises:
-        PluginError: See `bind`.
-    """
+    """Map files, the plugin last, and record the paths that the dynamic linker knows them by."""
     plugin, mapped_as = targets[-1].file, targets[-1].mapped_as
     for target in targets:  # before its constructors run, which may log or crash
         show_as(target.mapped_as, target.file.path)
-        own_paths.add(target.mapped_as)
+        bound_files.own_paths.add(target.mapped_as)
     load_runtime()
-    single_threaded = is_single_threaded()
     stub = _map_stub(targets, absent, by_name)
     since = mapped_since(stub)
-    note_code(plugin.path, [new.address for new in since if new.path in own_paths])
+    note_code(plugin.path, [new.address for new in since if new.path in bound_files.own_paths])
     for new in since if by_name.shown else ():
-        show_as(new.path, shown_file(new.path) or new.path)
+        show_as(new.path, bound_files.mirrors.shown_file(new.path) or new.path)
     wanted = {target.file.path: target.names.linked for target in targets}
     library = Library.find(mapped_as)
     if library is None:
         path = plugin.path
         raise Violation(MAPPABLE, f"{path}: mapped, but not found again").error(PluginError)
-    additional = AdditionalLibraries(stub, tuple(arrived_since(stub)), wanted, single_threaded)
     library = Library(plugin.path, library.handle)
-    return Bound(library, mapped_as, plugin.known_sha256, additional, by_name)
+    return Bound(library, mapped_as, plugin.known_sha256, stub, wanted, by_name)
 
 
 def _targets(
@@ -162,12 +188,7 @@ def _targets(
     *,
     sealed: bool,
 ) -> list[Target]:
-    """Return what to map for each file: the file itself or a private copy; the plugin is last.
-
-    Raises:
-        PluginError: A file is not what was checked (LD-082), or its search path (LD-097) cannot be
-            changed.
-    """
+    """Return what to map for each file: the file itself or a private copy; the plugin is last."""
     # A plugin that other code has mapped is not bound to the host runtime.
     is_elsewhere = Library.find(files[-1][0].mapped_as) is not None
     levels: dict[str, int] = {}
@@ -220,13 +241,13 @@ def _map_stub(targets: Sequence[Target], absent: Sequence[str], by_name: OpenedB
         def make(soname: str, needed: Sequence[str], functions: Mapping[str, int]) -> str:
             library = in_memory(stub_library(soname, needed, machine, functions), _STUB)
             made.callback(library.close)
-            own_paths.add(library.mapped_as)
+            bound_files.own_paths.add(library.mapped_as)
             return library.mapped_as
 
-        needed += [make(name, [path], {}) for name, path in unresolved_names(targets).items()]
+        needed += [make(name, [path], {}) for name, path in _unresolved_names(targets).items()]
         soname = f"{_STUB}.{next(_stub_numbers)}"
         functions = {name: absent_function(name, plugin.path) for name in absent}
-        functions |= guards(plugin.path, own_scope_first=bool(flags & RTLD_DEEPBIND))
+        functions |= _guards(plugin.path, own_scope_first=bool(flags & RTLD_DEEPBIND))
         if by_name.shown:  # which are no part of what is mapped with the stub
             needed.append(make(by_name.host_name, [load_runtime().path], functions))
         stub = make(soname, needed, functions)
@@ -238,6 +259,57 @@ def _map_stub(targets: Sequence[Target], absent: Sequence[str], by_name: OpenedB
         except ModularTFError as error:
             raise _refused(targets, error.message) from error
     return stub
+
+
+def _guards(library: str, *, own_scope_first: bool) -> dict[str, int]:
+    """Return the functions that stand in for the C++ library's in a plugin with known defects.
+
+    A plugin that takes for granted how a store answers may take the process down where it answers
+    otherwise; what stands in for a function that it calls then prevents that (`stream_guard.cc`).
+    """
+    wanted = {name for store in stores_of(library) for name in store.guarded_functions}
+    found: dict[str, int] = {}
+    for name in wanted:
+        function = guarded_stream_function(name, own_scope_first=own_scope_first)
+        if function is not None:
+            found[name] = function
+    if wanted and len(found) == len(wanted):
+        bound_files.guarded.add(library)
+    return found
+
+
+def _unresolved_names(targets: Sequence[Target]) -> dict[str, str]:
+    """Return the needed names that the dynamic linker would not resolve to the mapped libraries.
+
+    The dynamic linker knows a library by its SONAME and by the paths that it was opened by, and one
+    that is mapped by descriptor was opened by a path that no other library uses. So a library that
+    is needed by its file's name, or by a path, would be searched for and mapped a second time, from
+    whatever file is there by then, or from the original file of a changed copy. A library without
+    code that has such a name and needs the right library prevents that. Each target but the last
+    was found by the name of its file, by which another library needs it. Each name is returned as
+    the dynamic linker compares it, with the path by which its library is mapped.
+    """
+    by_file_name: dict[str, list[Target]] = {}
+    for target in reversed(targets):  # likewise
+        by_file_name.setdefault(os.path.basename(target.file.path), []).append(target)
+    found = {
+        os.path.basename(target.file.path): target.mapped_as
+        for target in targets[:-1]  # of two with one name, the one that was found first
+        if target.names.soname != os.path.basename(target.file.path)
+    }
+    for target in targets:
+        for name in target.names.linked:
+            for other in by_file_name.get(os.path.basename(name), ()):
+                if other.names.soname != name and _leads_to(name, target, other):
+                    for compared in expand(name, target.mapped_as.rpartition("/")[0]):
+                        found.setdefault(compared, other.mapped_as)
+    return found
+
+
+def _leads_to(name: str, target: Target, other: Target) -> bool:
+    """Return whether a needed name was resolved to the other library."""
+    paths = map(os.path.normpath, expand(name, os.path.dirname(target.file.path)))
+    return any(f"/{os.path.normpath(other.file.path)}".endswith(f"/{path}") for path in paths)
 
 
 def _refused(targets: Sequence[Target], reason: str) -> ModularTFError:

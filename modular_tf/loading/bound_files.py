@@ -1,35 +1,17 @@
-"""The files that `binding` has mapped, once for all services of the process."""
+"""What `binding` has mapped, once for all services of the process."""
 
 from __future__ import annotations
 
+import atexit
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.file_identity import FileIdentity
-from modular_tf.loading.origin_folder import shown_file
+from modular_tf.loading.origin_folder import Mirrors
 
 if TYPE_CHECKING:
     from modular_tf.loading.opened_by_name import OpenedByName
     from modular_tf.native.library import Library, MappedObject
-
-
-class AdditionalLibraries(NamedTuple):
-    """The libraries that were mapped together with a plugin, beside it and its companions.
-
-    They were mapped with the plugin, or while its init functions ran.
-
-    Attributes:
-        stub: The path of the stub, which was mapped before all of them.
-        objects: The libraries: what plugin and companions need, what their code opened, and what
-            other threads opened at the same time.
-        wanted: For plugin and companions, by their paths, the names of the libraries they need.
-        single_threaded: Whether there was no other thread.
-    """
-
-    stub: str
-    objects: tuple[MappedObject, ...]
-    wanted: dict[str, tuple[str, ...]]
-    single_threaded: bool
 
 
 class Bound(NamedTuple):
@@ -39,67 +21,63 @@ class Bound(NamedTuple):
         library: The library.
         mapped_as: The path by which it, or a copy of it, was mapped.
         sha256: The hash of its bytes when it was checked, None if unknown.
-        additional: The libraries that were mapped with it.
+        stub: The path of the stub, which was mapped before all that came with the file.
+        wanted: For plugin and companions, by their paths, the names of the libraries they need.
         by_name: The libraries that its code may open by name.
     """
 
     library: Library
     mapped_as: str
     sha256: str | None
-    additional: AdditionalLibraries
+    stub: str
+    wanted: dict[str, tuple[str, ...]]
     by_name: OpenedByName
 
 
-bound: dict[tuple[int, ...] | tuple[str, ...], Bound] = {}
-"""The mapped files by `file_key`, and copies by the hashes of the originals."""
+class BoundFiles:
+    """All that this process has mapped by `binding`. [any thread]
 
-
-by_init: dict[str, list[AdditionalLibraries]] = {}
-"""What came each time that init functions ran, by stubs: a later service judges it again."""
-
-rejected_libraries: set[MappedObject] = set()
-"""Libraries that are not trusted: they stay mapped, and the next plugin may need them too."""
-
-own_paths: set[str] = set()
-"""The paths of all libraries that `binding` has mapped, stubs included."""
-
-
-def arrived_since(stub: str) -> list[MappedObject]:
-    """Return the libraries that were mapped after a stub and are not of `binding`. [any thread]"""
-    from modular_tf.native.library import mapped_since  # noqa: PLC0415  (a list maps nothing)
-
-    since = mapped_since(stub)
-    return [new for new in since if new.path not in own_paths and shown_file(new.path) is None]
-
-
-def close_unopened(library: Library) -> None:
-    """Close what the code of a library of `binding` could have opened by name and did not."""
-    _bound(library).by_name.close_unopened()
-
-
-def additional_libraries_of(library: Library) -> AdditionalLibraries:
-    """Return the libraries that were mapped with a library of `binding`."""
-    return _bound(library).additional
-
-
-def _bound(library: Library) -> Bound:
-    found = list(bound.values())  # a copy: other threads add to it
-    return next(one for one in found if one.library.handle == library.handle)
-
-
-def is_single_threaded() -> bool:
-    """Return whether this process has one thread only. [any thread]
-
-    Raises:
-        OSError: The list of threads cannot be read now.
+    Attributes:
+        files: The mapped files by `file_key`, and copies by the hashes of the originals.
+        own_paths: The paths of all libraries that `binding` has mapped, stubs included.
+        guarded: The files that were bound to all the functions that their known defects ask for.
+        late: By stubs, what came with a file and was judged late (`late_libraries`).
+        refused: Libraries that were refused then: they stay mapped, and the next plugin may need
+            them too.
+        mirrors: The mirrors of folders.
     """
-    return len(os.listdir("/proc/self/task")) == 1
+
+    def __init__(self) -> None:
+        self.files: dict[tuple[int, ...] | tuple[str, ...], Bound] = {}
+        self.own_paths: set[str] = set()
+        self.guarded: set[str] = set()
+        self.late: dict[str, set[MappedObject]] = {}
+        self.refused: set[MappedObject] = set()
+        self.mirrors = Mirrors()
+
+    def of(self, library: Library) -> Bound:
+        """Return the mapped file that a library of `binding` is of."""
+        found = list(self.files.values())  # a copy: other threads add to it
+        return next(one for one in found if one.library.handle == library.handle)
+
+    def arrived_since(self, stub: str) -> list[MappedObject]:
+        """Return the libraries that were mapped after a stub and are not of `binding`."""
+        from modular_tf.native.library import mapped_since  # noqa: PLC0415  (a list maps nothing)
+
+        shown = self.mirrors.shown_file
+        own = self.own_paths
+        return [it for it in mapped_since(stub) if it.path not in own and shown(it.path) is None]
+
+
+bound_files = BoundFiles()
+atexit.register(bound_files.mirrors.remove)
 
 
 def is_bound(path: str) -> bool:
     """Return whether this file was mapped before; a file that replaced it was not. [any thread]"""
+    files = bound_files.files
     try:
-        return bool(bound) and file_key(FileIdentity.of(os.stat(path))) in bound
+        return bool(files) and file_key(FileIdentity.of(os.stat(path))) in files
     except OSError:
         return False
 

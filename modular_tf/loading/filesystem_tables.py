@@ -120,17 +120,11 @@ class WorkerUse(Protocol):
 
 
 class WorkerPlace(NamedTuple):
-    """Which filesystem of which worker it is.
-
-    Attributes:
-        worker: The worker.
-        number: Of the filesystem there.
-        store: The number of the first one there that has the same files.
-    """
+    """Which filesystem of which worker it is."""
 
     worker: WorkerUse
     number: int
-    store: int
+    store: int  # the number of the first one there that has the same files
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +168,9 @@ class RefusedTables:
 def read_entry(
     address: int, index: int, allocator: tuple[int, int]
 ) -> FilesystemTables | RefusedTables:
-    """Return the checked copy of the entry for one scheme; reads mapped memory only.
+    """Return the checked copy of an entry of the `ops` array; reads mapped memory only.
 
-    Args:
-        address: The `ops` array.
-        index: Which entry.
-        allocator: The addresses of `plugin_memory_allocate` and `plugin_memory_free`.
+    The allocator is the addresses of `plugin_memory_allocate` and `plugin_memory_free`.
     """
     raw = try_read(address + index * PLUGIN_OPS.size, PLUGIN_OPS.size)
     if raw is None:
@@ -206,13 +197,7 @@ def read_entry(
 def tables_in_worker(
     scheme: str, tables: Mapping[str, Table], place: WorkerPlace
 ) -> FilesystemTables:
-    """Return tables of functions that call a worker, for the slots that a plugin has there.
-
-    Args:
-        scheme: The scheme.
-        tables: The plugin's, by C struct name; a slot that it has holds anything but 0.
-        place: Where it runs.
-    """
+    """Return tables of functions that call a worker, for the slots that a plugin has there."""
     slots = _canonical_block(dict(tables), (0, 0))
     block = ffi.new("char[]", lib.mtf_worker_tables_size())
     lib.mtf_worker_tables(ffi.from_buffer("char[]", slots), block)
@@ -221,12 +206,7 @@ def tables_in_worker(
 
 
 def handed_over(address: int, count: int) -> Iterator[tuple[str, int]]:
-    """Yield name and address of each block that the host must free: schemes, tables, the array.
-
-    Args:
-        address: The `ops` array.
-        count: How many entries it has.
-    """
+    """Yield name and address of each block that the host must free: schemes, tables, the array."""
     for index in range(count):
         raw = try_read(address + index * PLUGIN_OPS.size, PLUGIN_OPS.size)
         if raw is not None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.discovery.linking.host_exports import REPLACED_SONAMES
 from modular_tf.errors import PluginError
 from modular_tf.loading.binding import bind
-from modular_tf.loading.bound_files import additional_libraries_of, rejected_libraries
 from modular_tf.loading.filesystem_tables import (
     MAX_SCHEMES,
     FilesystemTables,
@@ -27,10 +26,9 @@ from modular_tf.rules.mapping import INIT_RETURNS, INIT_SYMBOL_IS_CODE, MAPPABLE
 from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from modular_tf.discovery.file_identity import SeenFile
-    from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.native.library import Library
 
 FILESYSTEM_INIT = "TF_InitPlugin"
@@ -43,8 +41,6 @@ def map_file(
     *,
     checked: Sequence[SeenFile] | None = None,
     sealed: bool = False,
-    trust: TrustPolicy | None = None,
-    tell: Callable[[list[Violation]], None] | None = None,
 ) -> Library:
     """Return the mapped library of a plugin that the probe found loadable; constructors run.
 
@@ -55,30 +51,18 @@ def map_file(
         checked: The files as they were when they were checked (`TrustVerdict.checked`); None if
             they were not checked.
         sealed: Map copies, which stay as they are when the files are overwritten.
-        trust: The settings of trust for libraries that are mapped together with the plugin; None to
-            check none.
-        tell: Called with the warnings about these libraries.
 
     Raises:
         PluginError: The dynamic linker refuses it (LD-050), or its search path cannot be led away
-            from the current directory (LD-097); a file is not the one that was checked (LD-082); or
-            what was mapped with it is not to be trusted (LD-098).
+            from the current directory (LD-097); or a file is not the one that was checked (LD-082).
         ShortageError: It cannot be mapped now, for what this process has too little of.
     """
     try:
-        library = bind(path, companions, REPLACED_SONAMES, absent, checked=checked, sealed=sealed)
+        return bind(path, companions, REPLACED_SONAMES, absent, checked=checked, sealed=sealed)
     except OSError as error:  # gone or changed since the probe, ...
         raise_shortage(error)
         message = f"{path}: cannot be mapped: {error}"
         raise Violation(MAPPABLE, message, path=path).error(PluginError) from error
-    additional = additional_libraries_of(library)
-    if trust is not None and checked and (additional.objects or rejected_libraries):
-        from modular_tf.loading.additional_libraries import judge_additional_libraries  # noqa: PLC0415  (mostly nothing)
-
-        remarks = judge_additional_libraries(path, additional, checked, trust)
-        if remarks and tell is not None:
-            tell(remarks)
-    return library
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,10 @@
 """Libraries that a plugin's code may open by name, led to the host runtime.
 
 The dynamic linker would look for the library of TensorFlow that such a library needs. So mirrors of
-folders show a copy in the place of its file, which needs a library of the host by another name.
+folders show a copy instead of its file, which needs a library of the host by another name.
+
+Any other library that needs one of TensorFlow's cannot be opened, such as one that needs more than
+TensorFlow's C API; a plugin that goes on without it offers less than it could, and a trial warns.
 """
 
 from __future__ import annotations
@@ -10,19 +13,27 @@ import itertools
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.linking.host_exports import HOST_RUNTIME, REPLACED_SONAMES
 from modular_tf.discovery.linking.opened_by_name import file_mentions
-from modular_tf.loading.origin_folder import ShownLibrary, mirrored_path, show_no_longer
+from modular_tf.discovery.sources.search_log import is_plugin_file_name
+from modular_tf.errors import ElfError
+from modular_tf.loading.bound_files import bound_files
+from modular_tf.loading.origin_folder import ShownLibrary
 from modular_tf.loading.private_copy import copy_for_host
-from modular_tf.native.library import Library
+from modular_tf.native.library import Library, mapped_objects
 from modular_tf.native.sanitizers import sanitizer_of_process
+from modular_tf.rules import Violation
+from modular_tf.rules.first_contact import NEIGHBOURS_LINKABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from contextlib import ExitStack
 
+    from modular_tf.loading.binding import LinkNames
     from modular_tf.loading.opened_file import OpenDescriptor, OpenedFile
-    from modular_tf.loading.target import LinkNames
 
+_OF_TENSORFLOW = REPLACED_SONAMES - {HOST_RUNTIME}
 # Short, so that it fits in the place of every name of a library of TensorFlow.
 _HOST_NAME = "libmtf.so"
 _numbers = itertools.count(1)
@@ -43,24 +54,20 @@ class OpenedByName(NamedTuple):
     levels: dict[str, int]
 
     def mirrored_path(self, file: str, source: OpenDescriptor, levels: int) -> str | None:
-        """Return a path to an open file in a mirror of its folder that shows the libraries.
-
-        Args:
-            file: The plugin's file, or that of a library that it needs.
-            source: The open file that is mapped for it.
-            levels: How many parent folders it searches.
-        """
+        """Return a path to an open file in a mirror of its folder that shows the libraries."""
         if not self.shown:
-            return mirrored_path(file, source, levels)
+            return bound_files.mirrors.path_in(file, source, levels)
         folder = os.path.realpath(os.path.dirname(file))
         levels = max(levels, *(_levels_from(folder, *searched) for searched in self.levels.items()))
-        return mirrored_path(file, source, levels, self.shown, shown_for=self.host_name)
+        return bound_files.mirrors.path_in(
+            file, source, levels, self.shown, shown_for=self.host_name
+        )
 
     def close_unopened(self) -> None:
         """Close the copies that nobody has opened; a second call does nothing."""
         for library in self.shown:
             is_unopened = library.source.is_open and Library.find(library.source.mapped_as) is None
-            if is_unopened and show_no_longer(library):
+            if is_unopened and bound_files.mirrors.show_no_longer(library):
                 library.source.close()
 
 
@@ -72,12 +79,7 @@ def opened_by_name(
     replaced_sonames: frozenset[str],
     copies: ExitStack,
 ) -> OpenedByName:
-    """Return copies of libraries, led to a library that does not exist yet.
-
-    Args:
-        files: The libraries, as they are.
-        replaced_sonames: Names of libraries that the host runtime replaces.
-        copies: Closes the copies.
+    """Return copies of libraries, led to a library that does not exist yet; `copies` closes them.
 
     Raises:
         PluginError: As `copy_for_host`.
@@ -102,11 +104,7 @@ def is_needed(
     """Return for each library whether it is mapped at once; others are opened by name.
 
     One that a library of the system needs is not named by any of these, but not in their code
-    either.
-
-    Args:
-        files: The libraries, the plugin last.
-        replaced_sonames: Names of libraries that the host runtime replaces.
+    either. The plugin is the last of the files.
     """
     *others, plugin = files
     waiting = [found for found in others if not replaced_sonames.isdisjoint(found[1].needed)]
@@ -133,3 +131,34 @@ def _levels_from(folder: str, file: str, levels: int) -> int:
     way = os.path.relpath(os.path.realpath(os.path.dirname(file)), folder).split("/")
     ups = way.count("..")
     return ups - (len(way) - ups - way.count(".")) + levels
+
+
+def unlinkable_neighbours(path: str, companions: Sequence[str]) -> Iterator[Violation]:
+    """Yield a warning for each library beside a plugin that it names and that needs TensorFlow."""
+    files = [os.path.realpath(file) for file in (path, *companions)]
+    mapped = {*files, *(os.path.realpath(found.path) for found in mapped_objects())}
+    for folder in dict.fromkeys(map(os.path.dirname, files)):
+        for neighbour in _libraries_in(folder):
+            missing = [] if neighbour in mapped else _needs_of_tensorflow(neighbour)
+            if missing and any(file_mentions(file, os.path.basename(neighbour)) for file in files):
+                yield Violation(
+                    NEIGHBOURS_LINKABLE,
+                    f"{neighbour}, which the plugin may open by itself, needs "
+                    f"{' and '.join(missing)} of TensorFlow, so it cannot be opened here",
+                )
+
+
+def _libraries_in(folder: str) -> list[str]:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return [os.path.join(folder, name) for name in sorted(names) if is_plugin_file_name(name)]
+
+
+def _needs_of_tensorflow(path: str) -> list[str]:
+    try:
+        with ElfFile(path) as elf:
+            return sorted(_OF_TENSORFLOW.intersection(elf.dynamic.needed))
+    except ElfError:
+        return []

@@ -113,21 +113,13 @@ class OpenedFile(OpenDescriptor):
                 self.sha256()
 
     def require_unwritten(self) -> None:
-        """Raise if the open file was written to; called right before it is mapped.
-
-        Raises:
-            PluginError: It was written to (LD-082).
-        """
+        """Raise LD-082 if the open file was written to; called right before it is mapped."""
         now = FileIdentity.of(os.fstat(self.fd))
         if (now.size, now.mtime_ns) != (self.identity.size, self.identity.mtime_ns):
             raise changed_since(self.path)
 
     def sha256(self) -> str:
-        """Return the hash of the bytes.
-
-        Raises:
-            PluginError: It is not what was checked (LD-082).
-        """
+        """Return the hash of the bytes; raise LD-082 if that is not what was checked."""
         found = sha256_of(self.fd)
         require_same(self.path, found, self.known_sha256)
         self.known_sha256 = found
@@ -139,11 +131,7 @@ class OpenedFile(OpenDescriptor):
 
 
 def require_same(path: str, sha256: str, expected: str | None) -> None:
-    """Raise if a hash differs from the expected one, if that is known.
-
-    Raises:
-        PluginError: It is another (LD-082).
-    """
+    """Raise LD-082 if a hash differs from the expected one, if that is known."""
     if expected is not None and sha256 != expected:
         raise changed_since(path)
 

@@ -8,7 +8,6 @@ whose other entries are links to what lies beside the library's file.
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import itertools
 import os
@@ -33,19 +32,12 @@ _UNLOCKED_LIFE_S = 60.0  # a process that has just made its folder has not locke
 _MOST_LEVELS = 8
 
 _numbers = itertools.count(1)
-_mirrors: dict[tuple[int, str, int, str], _Mirror] = {}
-_shown_files: dict[str, str] = {}  # by their places in mirrors
-_root: tuple[int, str, FileIO] | None = None  # process, path, lock
 
 
 def origin_levels(elf: ElfFile, file: str) -> int | None:
     """Return how many parent folders a library searches; None if it does not use its folder.
 
     Folders that do not exist do not count: build systems leave many such in search paths.
-
-    Args:
-        elf: The library, open.
-        file: Its file.
     """
     templates = (*elf.dynamic.rpath, *elf.dynamic.runpath)
     asked = [_below_origin(part) for part in templates if "$ORIGIN" in part or "${ORIGIN}" in part]
@@ -56,84 +48,112 @@ def origin_levels(elf: ElfFile, file: str) -> int | None:
 
 
 class ShownLibrary(NamedTuple):
-    """A library that stands in mirrors for the file of that name.
-
-    Attributes:
-        file: The file.
-        source: What is mapped when somebody opens it by name.
-    """
+    """What is mapped when somebody opens a file by name in a mirror."""
 
     file: str
     source: OpenDescriptor
 
 
-def mirrored_path(
-    file: str,
-    source: OpenDescriptor,
-    levels: int,
-    shown: Sequence[ShownLibrary] = (),
-    *,
-    shown_for: str = "",
-) -> str | None:
-    """Return a path to an open file in a mirror of the folder of `file`.
+class Mirrors:
+    """The mirrors of this process. A forked child makes its own, and leaves those of its parent."""
 
-    Args:
-        file: The library's file.
-        source: The open file that is mapped for it; it stays open from now on.
-        levels: How many parent folders are mirrored as well.
-        shown: Libraries that the mirror shows in the places of their files.
-        shown_for: The plugin that they are shown to, which has mirrors of its own.
+    def __init__(self) -> None:
+        self._mirrors: dict[tuple[int, str, int, str], _Mirror] = {}
+        self._shown_files: dict[str, str] = {}  # by their places in mirrors
+        self._root: tuple[int, str, FileIO] | None = None  # process, path, lock
 
-    Returns:
-        None if no mirror can be made.
-    """
-    folder, name = os.path.split(file)
-    if is_privileged():  # the user controls where temporary files go
-        return None
-    key = (os.getpid(), os.path.realpath(folder), levels, shown_for if shown else "")
-    try:
-        mirror = _mirrors.get(key)
-        if mirror is None or not mirror.has_room(name, source):
-            mirror = _mirrors[key] = _Mirror(key[1], levels)
-            for library in shown:
-                mirror.show(library)
-        placed = mirror.place(name, source)
-    except OSError as error:
-        raise_shortage(error)
-        return None
-    # The dynamic linker replaces a dollar and what follows it.
-    return None if "$" in placed else placed
+    def path_in(
+        self,
+        file: str,
+        source: OpenDescriptor,
+        levels: int,
+        shown: Sequence[ShownLibrary] = (),
+        *,
+        shown_for: str = "",
+    ) -> str | None:
+        """Return a path to an open file in a mirror of the folder of `file`, None if none is made.
 
+        Args:
+            file: The library's file.
+            source: The open file that is mapped for it; it stays open from now on.
+            levels: How many parent folders are mirrored as well.
+            shown: Libraries that the mirror shows instead of their files.
+            shown_for: The plugin that they are shown to, which has mirrors of its own.
+        """
+        folder, name = os.path.split(file)
+        if is_privileged():  # the user controls where temporary files go
+            return None
+        key = (os.getpid(), os.path.realpath(folder), levels, shown_for if shown else "")
+        try:
+            mirror = self._mirrors.get(key)
+            if mirror is None or not mirror.has_room(name, source):
+                mirror = self._mirrors[key] = _Mirror(self.own_root(), key[1], levels)
+                for library in shown:
+                    if (link := mirror.show(library)) is not None:
+                        self._shown_files[link] = library.file
+            placed = mirror.place(name, source)
+        except OSError as error:
+            raise_shortage(error)
+            return None
+        # The dynamic linker replaces a dollar and what follows it.
+        return None if "$" in placed else placed
 
-def unmirrored_path(path: str) -> str:
-    """Return the file that a path in a mirror leads to; any other path unchanged."""
-    if _root is None or not path.startswith(f"{_root[1]}/"):
-        return path
-    return shown_file(path) or os.path.realpath(path)
+    def unmirrored_path(self, path: str) -> str:
+        """Return the file that a path in a mirror leads to; any other path unchanged."""
+        if self._root is None or not path.startswith(f"{self._root[1]}/"):
+            return path
+        return self.shown_file(path) or os.path.realpath(path)
 
+    def shown_file(self, path: str) -> str | None:
+        """Return the file instead of which a mirror shows another; None for any other path."""
+        return self._shown_files.get(os.path.normpath(path)) if self._shown_files else None
 
-def shown_file(path: str) -> str | None:
-    """Return the file in whose place a mirror shows another at a path; None for any other path."""
-    return _shown_files.get(os.path.normpath(path)) if _shown_files else None
+    def show_no_longer(self, library: ShownLibrary) -> bool:
+        """Show the file itself again, and return whether that was possible.
 
+        It is done before what was shown for it is closed: mirrors would show whatever file has the
+        number of the descriptor next.
+        """
+        shown = self._shown_files
+        links = [link for link, file in list(shown.items()) if _leads_to(library, link, file)]
+        if links and (self._root is None or self._root[0] != os.getpid()):
+            return False
+        for link in links:
+            os.unlink(link)
+            del shown[link]
+            with suppress(OSError):  # then nobody finds it
+                os.symlink(library.file, link)
+        return True
 
-def show_no_longer(library: ShownLibrary) -> bool:
-    """Show the file itself again, before what was shown for it is closed.
+    def remove(self) -> None:
+        """Remove the mirrors of this process; its libraries find no neighbours from then on."""
+        root, self._root = self._root, None
+        if root is not None:
+            with root[2]:
+                if root[0] == os.getpid():
+                    self._mirrors.clear()
+                    self._shown_files.clear()
+                    _remove(root[1])
 
-    Otherwise mirrors would show whatever file has the number of the descriptor next.
+    def own_root(self) -> str:
+        """Return the directory of this process, and remove those of processes that ended.
 
-    Returns:
-        Whether it was possible; a forked child leaves the mirrors of its parent alone.
-    """
-    links = [link for link, file in list(_shown_files.items()) if _leads_to(library, link, file)]
-    if links and (_root is None or _root[0] != os.getpid()):
-        return False
-    for link in links:
-        os.unlink(link)
-        del _shown_files[link]
-        with suppress(OSError):  # then nobody finds it
-            os.symlink(library.file, link)
-    return True
+        Raises:
+            OSError: None can be made.
+        """
+        if self._root is None or self._root[0] != os.getpid():
+            self.remove()  # in a fork it only forgets those of the parent
+            import tempfile  # noqa: PLC0415  (few libraries ask for their folder)
+
+            runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+            base = runtime if os.path.isabs(runtime) and os.access(runtime, os.W_OK) else None
+            path = tempfile.mkdtemp(prefix=_PREFIX, dir=base)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            lock = open_owned(os.path.join(path, _LOCK_NAME), flags, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._root = (os.getpid(), path, lock)
+            _remove_orphans(os.path.dirname(path))
+        return self._root[1]
 
 
 def _leads_to(library: ShownLibrary, link: str, file: str) -> bool:
@@ -142,30 +162,15 @@ def _leads_to(library: ShownLibrary, link: str, file: str) -> bool:
     return False
 
 
-def remove_mirrors() -> None:
-    """Remove the mirrors of this process; its libraries find no neighbours from then on."""
-    global _root
-    root, _root = _root, None
-    if root is not None:
-        with root[2]:
-            if root[0] == os.getpid():
-                _mirrors.clear()
-                _shown_files.clear()
-                _remove(root[1])
-
-
-atexit.register(remove_mirrors)
-
-
 class _Mirror:
     """The mirror of one folder."""
 
-    def __init__(self, folder: str, levels: int) -> None:
+    def __init__(self, root: str, folder: str, levels: int) -> None:
         self._folder = folder
         self._levels = levels
         self._shown: set[str] = set()
         self._mapped: dict[str, tuple[int, int]] = {}
-        at = os.path.join(_own_root(), str(next(_numbers)))
+        at = os.path.join(root, str(next(_numbers)))
         os.mkdir(at, 0o700)
         for above, below in _chain(folder, levels):
             for name in os.listdir(above):
@@ -198,13 +203,13 @@ class _Mirror:
             self._mapped[name] = _inode(source)
         return link
 
-    def show(self, library: ShownLibrary) -> None:
-        """Show a library in the place of a file, if that is in a folder that is mirrored."""
+    def show(self, library: ShownLibrary) -> str | None:
+        """Show a library instead of a file and return where; None if no mirrored folder has it."""
         folder, name = os.path.split(library.file)
         way = os.path.relpath(os.path.realpath(folder), self._folder)
         steps = [step for step in way.split("/") if step != "."]
         if steps.count("..") > self._levels:
-            return
+            return None
         at = self._path
         for step in steps:
             at = os.path.normpath(os.path.join(at, step))
@@ -213,17 +218,13 @@ class _Mirror:
         with suppress(FileNotFoundError):
             os.unlink(link)
         os.symlink(_link_to(library.source), link)
-        _shown_files[link] = library.file
         if not steps:
             self._shown.add(name)
+        return link
 
 
 def _make_folder_of_link(link: str) -> None:
-    """Replace a link to a folder by a folder of links to what is in it; leave any other as it is.
-
-    Raises:
-        OSError: There is no such folder.
-    """
+    """Replace a link to a folder by a folder of links to what is in it; leave others alone."""
     if not os.path.islink(link):
         return
     folder = os.readlink(link)
@@ -264,24 +265,6 @@ def _chain(folder: str, levels: int) -> Iterator[tuple[str, str]]:
         above, below = os.path.split(folder)
         yield from _chain(above, levels - 1)
         yield above, below
-
-
-def _own_root() -> str:
-    """Return the directory of this process, and remove those of processes that ended."""
-    global _root  # noqa: PLW0603  (see `remove_mirrors`)
-    if _root is None or _root[0] != os.getpid():
-        remove_mirrors()  # in a fork it only forgets those of the parent
-        import tempfile  # noqa: PLC0415  (few libraries ask for their folder)
-
-        runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-        base = runtime if os.path.isabs(runtime) and os.access(runtime, os.W_OK) else None
-        path = tempfile.mkdtemp(prefix=_PREFIX, dir=base)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        lock = open_owned(os.path.join(path, _LOCK_NAME), flags, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        _root = (os.getpid(), path, lock)
-        _remove_orphans(os.path.dirname(path))
-    return _root[1]
 
 
 def _remove_orphans(base: str) -> None:

@@ -59,12 +59,8 @@ def copy_for_host(
 ) -> OpenDescriptor:
     """Return a sealed copy of a library that needs the host runtime instead of TensorFlow's.
 
-    Its search path has no relative directories.
-
-    Args:
-        file: The library.
-        replaced_sonames: Names of libraries that the host runtime replaces.
-        host_name: The name of the library that replaces them.
+    Its search path has no relative directories. A library `host_name` replaces those of
+    `replaced_sonames`.
 
     Raises:
         PluginError: A search path cannot be changed in place (LD-097); the bytes are not those that

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules.rule import Rule, Severity, Violation
+from modular_tf.rules.rule import Rule, Violation
 
 OWNER = Rule(
     id="LD-075",
@@ -74,23 +74,14 @@ MAPPED_AS_JUDGED = Rule(
     "no other user may change it and, if plugins are frozen, it is the system's or in the lock "
     "file.",
     consequence="The plugin is rejected and nothing that it offers is used, but code of the "
-    "library that the message names has run, in its trial or in this process. A library that "
-    "another thread opens while the plugin is loaded counts as the plugin's, unless Python "
-    "imports it; then the next load may succeed.",
+    "library that the message names has run, in its trial or, if plugins are frozen, in this "
+    "process. A library that another thread opens while a frozen plugin is loaded counts as the "
+    "plugin's, unless Python imports it.",
     remedy="Find out how the library comes in: by a variable of the linker's (LD_PRELOAD, "
     "LD_AUDIT, LD_LIBRARY_PATH), or by code of the plugin that opens it. Take it out, or make it "
     "belong to a trusted user; where plugins are frozen, write the lock file again with "
     "`modular-tf lock --load` under the same variables.",
     source="design, trust; dl_iterate_phdr(3)",
-)
-MAPPED_UNEXPECTED = Rule(
-    id="LD-099",
-    requirement="The libraries that are mapped with a plugin are those that the probe found.",
-    consequence="The plugin is loaded: only trusted users can change the library. It was not "
-    "checked before it ran, and is not in the lock file.",
-    remedy="As for LD-098, before plugins are frozen.",
-    source="design, trust; dl_iterate_phdr(3)",
-    severity=Severity.WARNING,
 )
 UNCHANGED = Rule(
     id="LD-082",

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.first_contact.limits import Limits
-from modular_tf.first_contact.task import Task
 from modular_tf.rules.kept_state import CALLS_SURVIVED, LOADING_SURVIVED
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.configuration import trust_of
@@ -237,7 +236,7 @@ class Admission:
         # Imported where there is something to try only; most processes have nothing.
         from modular_tf.first_contact.trials import Trials, try_plugins  # noqa: PLC0415
 
-        tasks = [_task_of(entry.plugin) for entry in entries]
+        tasks = [entry.plugin.task for entry in entries]
 
         def tell(number: int, finding: Finding) -> None:
             del number, finding
@@ -355,17 +354,6 @@ def _store_now() -> QuarantineStore:
     if store.shortage is not None:
         raise store.shortage
     return store
-
-
-def _task_of(plugin: Plugin) -> Task:
-    return Task(
-        plugin=plugin.name,
-        file=plugin.path,
-        companions=plugin.facts.companions,
-        absent=plugin.facts.absent,
-        kinds=tuple(kind.value for kind in plugin.facts.kinds),
-        checked=plugin.checked,
-    )
 
 
 def _dated(incident: Incident, found: float) -> Incident:

@@ -6,7 +6,6 @@ import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf.first_contact.task import Task
 from modular_tf.isolation.job import Job
 from modular_tf.isolation.worker import Worker
 from modular_tf.loading.filesystem_tables import WorkerPlace, tables_in_worker
@@ -58,21 +57,13 @@ def load_in_worker(
     Raises:
         UnavailableError: It cannot be started, or it ended (LD-144).
     """
-    task = Task(
-        plugin.name,
-        plugin.path,
-        tuple(plugin.facts.companions),
-        tuple(plugin.facts.absent),
-        kinds=("filesystem",),
-        checked=None if plugin.checked is None else tuple(plugin.checked),
-    )
     close_timeout_s = config.close_timeout_s or _TIME_TO_CLEAN_UP_S
     overlaid = {**os.environ, **environment}
     variables = child_environment({n: value for n, value in overlaid.items() if value is not None})
     tried = plugin.finding
     worker = Worker(
         Job(
-            task,
+            plugin.task,
             plugin.is_bundled,
             variables,
             instance,

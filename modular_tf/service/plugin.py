@@ -17,6 +17,7 @@ from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.events import EventLog
 from modular_tf.loading.bound_files import is_bound
+from modular_tf.loading.task import Task
 from modular_tf.rules import Violation
 from modular_tf.rules.first_contact import CHILD_STARTABLE
 from modular_tf.rules.mapping import NOT_VETOED, PLUGIN_ENABLED
@@ -147,6 +148,13 @@ class Plugin(NamedTuple):
     def sha256(self) -> str | None:
         """Of its bytes, in hexadecimal digits; None where they could not be read."""
         return self.known.sha256 if self.known is not None else None
+
+    @property
+    def task(self) -> Task:
+        """What a process needs to open it."""
+        kinds = tuple(kind.value for kind in self.facts.kinds)
+        companions, absent = self.facts.companions, self.facts.absent
+        return Task(self.name, self.path, companions, absent, kinds, self.checked)
 
     @property
     def is_bundled(self) -> bool:

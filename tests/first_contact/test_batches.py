@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from modular_tf.first_contact.limits import Limits
-from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import Trials
+from modular_tf.loading.task import Task
 from tests.first_contact.conftest import PATIENT, build_misdeed
 
 
@@ -68,7 +68,7 @@ def test_a_fork_starts_its_own(run_python):
     code = """
     import os, sys
     from modular_tf.first_contact.limits import Limits
-    from modular_tf.first_contact.task import Task
+    from modular_tf.loading.task import Task
     from modular_tf.first_contact.trials import Trials
     def attempt():
         (found,) = trials.try_plugins([Task("x", sys.argv[1])])

@@ -12,8 +12,8 @@ import shutil
 import pytest
 
 from modular_tf.first_contact.limits import Limits
-from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
+from modular_tf.loading.task import Task
 from modular_tf.service.kept.scan_cache import ScanCache
 from tests.fixtures.compiler import compile_object, link_library
 from tests.trust.opening import opened_library, opening_plugin

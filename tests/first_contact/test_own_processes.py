@@ -10,8 +10,8 @@ import pytest
 
 import modular_tf
 from modular_tf.first_contact.limits import Limits
-from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
+from modular_tf.loading.task import Task
 from modular_tf.service.kept.quarantine import QuarantineStore
 from tests.fixtures.compiler import compile_object, link_library
 

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
+from modular_tf.loading.task import Task
 from modular_tf.processes import interpreter as interpreter_of_trials
 from modular_tf.processes.child_pipes import ChildPipes
 from modular_tf.processes.interpreter import child_environment, find_interpreter
@@ -27,7 +27,7 @@ CHECKOUT = Path(__file__).parents[2]
 TRY = """
     import os, sys, signal
     from modular_tf.first_contact.limits import Limits
-    from modular_tf.first_contact.task import Task
+    from modular_tf.loading.task import Task
     from modular_tf.first_contact.trials import try_plugins
     def attempt(*files):
         found = try_plugins([Task("x", file) for file in files], Limits(seconds=60.0))

@@ -9,8 +9,8 @@ from itertools import product
 
 import pytest
 
-from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
+from modular_tf.loading.task import Task
 from tests.first_contact.conftest import PATIENT, build_misdeed, find_one, processes_with
 
 
@@ -45,7 +45,7 @@ _ENDED_BEFORE_ITS_REPORT_IS_READ = """
     from modular_tf.first_contact import trial
     from modular_tf.processes.descendants import adopt_orphans
     from modular_tf.first_contact.limits import Limits
-    from modular_tf.first_contact.task import Task
+    from modular_tf.loading.task import Task
 
     adopt_orphans()
     nobody, _ = os.pipe()

@@ -11,10 +11,10 @@ import pytest
 from modular_tf.first_contact.child_entries import Outcome
 from modular_tf.first_contact.finding import MOST_NOTES, Finding, Offer, PlatformOffer, noted
 from modular_tf.first_contact.limits import Limits
-from modular_tf.first_contact.rehearsal import Rehearsal
-from modular_tf.first_contact.task import Task
+from modular_tf.first_contact.rehearsal import bounded_finding
 from modular_tf.first_contact.trials import try_plugins
 from modular_tf.first_contact.verdict import Ending, finding_of
+from modular_tf.loading.task import Task
 from modular_tf.rules import Violation
 from tests.first_contact.conftest import PATIENT, find_one
 from tests.fixtures.compiler import compile_object, link_library
@@ -282,13 +282,11 @@ def test_who_breaks_many_rules_or_has_long_names_is_not_who_ends_a_process(count
 
 @pytest.mark.parametrize("errors_last", [False, True])
 def test_of_too_many_notes_errors_are_kept(errors_last):
-    rehearsal = Rehearsal(Task("x", "/p/libx.so", kinds=()), journal=None)
     notes = [noted(Violation("FS-020", "?", "init"))] * MOST_NOTES + [
         noted(Violation("FS-013", "?", "init"))
     ]
-    rehearsal.notes = notes if errors_last else notes[::-1]
 
-    found = rehearsal.finding()
+    found = bounded_finding(Offer(), notes if errors_last else notes[::-1])
 
     assert len(found.notes) == MOST_NOTES
     assert not found.is_clean

@@ -167,8 +167,8 @@ def test_what_a_worker_wrote_before_it_ended_shows_no_secret():
 
 
 def test_a_job_shows_no_value():
-    from modular_tf.first_contact.task import Task
     from modular_tf.isolation.job import Job
+    from modular_tf.loading.task import Task
 
     job = Job(Task("p", "/p.so"), False, {"MY_SECRET": "hush"}, "archive")
     assert "hush" not in repr(job)

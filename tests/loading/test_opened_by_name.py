@@ -17,7 +17,7 @@ from modular_tf.discovery.linking.host_exports import (
 )
 from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.probe import probe
-from modular_tf.loading.bound_files import additional_libraries_of, close_unopened
+from modular_tf.loading.bound_files import bound_files
 from modular_tf.loading.loader import init_filesystems, map_file
 from modular_tf.native.library import Library
 from modular_tf.service.service import PluginService
@@ -163,8 +163,8 @@ def test_those_that_nobody_opened_are_closed(folder, opened):
     before = copies_open()
     library = load(plugin)
     assert sorted(copies_open() - before) == sorted((opened, other))
-    close_unopened(library)
-    close_unopened(library)
+    bound_files.of(library).by_name.close_unopened()
+    bound_files.of(library).by_name.close_unopened()
 
     assert copies_open() - before == {opened}
     assert ask(library) == ANSWER
@@ -175,7 +175,7 @@ def test_what_was_closed_leads_to_no_other_file(folder, opened):
     put_opened(folder / "libs" / opened)
     other = link_library("libmtf_other.so", [compile_object(LAST, ["ANSWER=13", 'NAME="other"'])])
     library = load(plugin)
-    close_unopened(library)
+    bound_files.of(library).by_name.close_unopened()
 
     taken = [os.open(other, os.O_RDONLY) for _ in range(100)]  # the number of the copy among them
     init_filesystems(library, plugin="x")
@@ -197,7 +197,7 @@ def test_it_is_none_of_the_libraries_that_came_unexpected(folder, opened):
 
     library = load(plugin)
 
-    assert additional_libraries_of(library).objects == ()
+    assert bound_files.arrived_since(bound_files.of(library).stub) == []
 
 
 def test_a_service_loads_it_without_a_remark(folder, opened):

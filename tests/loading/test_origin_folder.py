@@ -11,6 +11,7 @@ import pytest
 
 from modular_tf.discovery.file_identity import SETTLED_AFTER_NS, see
 from modular_tf.loading import origin_folder
+from modular_tf.loading.bound_files import bound_files
 from modular_tf.loading.loader import map_file
 from tests.fixtures.compiler import compile_object, link_library
 
@@ -49,9 +50,9 @@ def temporary(tmp_path, monkeypatch):
     path = tmp_path / "temporary"
     path.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(path))
-    origin_folder.remove_mirrors()
+    bound_files.mirrors.remove()
     yield path
-    origin_folder.remove_mirrors()
+    bound_files.mirrors.remove()
 
 
 def load(path, *companions, settled=False):
@@ -151,7 +152,7 @@ def test_libraries_of_one_folder_share_theirs(folder, put, temporary):
 
 
 def test_without_a_place_for_folders_libraries_are_mapped_all_the_same(folder, put, monkeypatch):
-    monkeypatch.setattr(origin_folder, "_own_root", failing)
+    monkeypatch.setattr(bound_files.mirrors, "own_root", failing)
     library = put(built("libx.so", "ASKS_LINKER", options=[RUNPATH + "$ORIGIN"]), folder)
 
     assert load(library).symbol("TF_InitPlugin")

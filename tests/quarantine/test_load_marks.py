@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from modular_tf.first_contact.task import Task
+from modular_tf.loading.task import Task
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.kept import load_marks
 from modular_tf.service.kept.load_marks import Culprit, LoadMarks

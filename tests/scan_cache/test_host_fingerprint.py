@@ -95,7 +95,7 @@ TRIED = """
     from modular_tf.first_contact import zygote
     from modular_tf.first_contact.journal import Journal
     from modular_tf.first_contact.rehearsal import Rehearsal
-    from modular_tf.first_contact.task import Task
+    from modular_tf.loading.task import Task
     from modular_tf.processes.report import Report
 
     zygote._warm_up()

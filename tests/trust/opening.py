@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from modular_tf.discovery.trust.lock_file import LockedFile, LockedPlugin, LockFile
 from tests.fixtures.compiler import compile_object, link_library
 from tests.plugins.build import build_plugin
 from tests.plugins.matrix import variants
@@ -38,6 +40,21 @@ def opened_library(
     compiled = compile_object(_SOURCE, [f'NAME="{name}"', f"VALUE={value}"])
     named = [f"-Wl,-soname,{soname}"] if soname else []
     return _put(link_library(place.name, [compiled], [*named, *options]), place)
+
+
+def write_lock(
+    lock: Path, plugin: Path, *companions: Path, others: Sequence[Path] = ()
+) -> dict[str, Any]:
+    """Write a lock file with a plugin, its companions and other plugins; return a frozen policy."""
+    library, *more = map(_locked, (plugin, *companions))
+    plugins = [LockedPlugin("x", library, companions=tuple(more))]
+    plugins += [LockedPlugin(other.stem, _locked(other)) for other in others]
+    lock.write_text(LockFile.of(plugins).text())
+    return {"frozen": True, "lock": str(lock)}
+
+
+def _locked(file: Path) -> LockedFile:
+    return LockedFile(file.name, hashlib.sha256(file.read_bytes()).hexdigest(), 1)
 
 
 def _put(built: Path, place: Path) -> Path:

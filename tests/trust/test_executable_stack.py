@@ -14,7 +14,7 @@ import pytest
 
 from modular_tf.discovery.elf.file import wants_executable_stack
 from tests.discovery.elf_builder import ElfBuilder
-from tests.trust.opening import opened_library, opening_plugin
+from tests.trust.opening import opened_library, opening_plugin, write_lock
 
 EXECUTABLE, DATA = ["-Wl,-z,execstack"], ["-Wl,-z,noexecstack"]
 PT_GNU_STACK, PT_NULL = 0x6474E551, 0
@@ -128,12 +128,13 @@ def test_a_library_that_code_opens_must_not_ask_for_it(when, load, tmp_path):
     assert_refused(load(plugin, **{when: opened}), opened)
 
 
-def test_without_a_trial_such_a_plugin_is_not_used(load, tmp_path):
+def test_without_a_trial_such_a_frozen_plugin_is_not_used(load, tmp_path):
     """The stack is executable by then."""
     opened = opened_library(tmp_path / "libopened.so", options=EXECUTABLE)
     plugin = opening_plugin(tmp_path / "libx.so")
+    policy = write_lock(tmp_path / "plugins.lock", plugin, opened)
 
-    state, reason, _ = load(plugin, "never", OPENS_IN_CONSTRUCTOR=opened)
+    state, reason, _ = load(plugin, "never", policy=policy, OPENS_IN_CONSTRUCTOR=opened)
 
     assert (state, reason["rule"]) == ("failed", "LD-098")
     assert f"{opened} asks for an executable stack" in reason["message"]

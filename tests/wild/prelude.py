@@ -12,7 +12,7 @@ from modular_tf import errors  # noqa: F401  (for the subjects)
 from modular_tf.filesystem import workarounds
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.filesystem.workarounds.store import Store
-from modular_tf.loading import guarded_functions
+from modular_tf.loading import binding
 
 _OPERATIONS = {name for name in vars(PluginFilesystem) if name[0] != "_"} - {
     "after_fork_in_child", "close", "handle", "is_in_use", "open_count", "writer_type",
@@ -40,7 +40,7 @@ def _store_without(path: str, scheme: str) -> type[Store]:
 if _without:
     workarounds.store_class = _store_without
 if "guarded_functions" in _without:
-    guarded_functions.stores_of = lambda _: []
+    binding.stores_of = lambda _: []
 
 service = mtf.PluginService(plugin_paths=[os.environ["WILD_PLUGIN"]], bundled=False)
 service.load(os.environ["WILD_PLUGIN"])

@@ -118,13 +118,7 @@ class TrustJudge:
     ) -> TrustVerdict:
         """Return the verdict on an accepted candidate with its companions, whose code runs too.
 
-        Args:
-            candidate: The candidate.
-            verdict: What `judge` said of it.
-            companions: Files of the libraries.
-
-        Returns:
-            The same verdict with the companions among its `checked` files, or the first refusal.
+        It is the same with the companions among its `checked` files, or the first refusal.
         """
         if not verdict.checked or not companions:
             return verdict
@@ -142,12 +136,7 @@ class TrustJudge:
         return verdict.on(tuple(checked))
 
     def judge_stacks(self, verdict: TrustVerdict, libraries: Sequence[str]) -> TrustVerdict:
-        """Return the verdict on an accepted candidate whose libraries need an executable stack.
-
-        Args:
-            verdict: What was said of it and its companions.
-            libraries: Files, its own and of what is loaded with it, that ask for one.
-        """
+        """Return the verdict on a candidate some of whose libraries ask for an executable stack."""
         if not libraries:
             return verdict
         refused = [path for path in libraries if not self._may_have_executable_stack(path)]
@@ -171,26 +160,16 @@ class TrustJudge:
     def judge_opened(
         self, candidate: Candidate, verdict: TrustVerdict, opened: Sequence[SeenFile]
     ) -> TrustVerdict:
-        """Return the verdict on an accepted candidate with the libraries that its code opened.
+        """Return the verdict on an accepted candidate with what its code opens (`Finding.opened`).
 
-        Args:
-            candidate: The candidate.
-            verdict: What was said of it and its companions.
-            opened: The libraries (`Finding.opened`).
-
-        Returns:
-            The same verdict with the libraries among its `checked` files, but for the system's; or
-            the first refusal.
+        It is the same with the libraries among its `checked` files, but for the system's; or the
+        first refusal.
         """
         files = [(it.path, 0 if it.identity is None else it.identity.size) for it in opened]
         return self._judge_others(candidate, verdict, files, "which its code opens")
 
     def refusal_of_hook(self, value: str) -> Violation | None:
-        """Return why a hook of an installed package must not run; None where it may.
-
-        Args:
-            value: The value of its entry point.
-        """
+        """Return why the hook of an entry point's value must not run; None where it may."""
         return None if self._lock is None else self._lock.refusal_of_hook(value)
 
     def judge_opened_before(
@@ -198,15 +177,8 @@ class TrustJudge:
     ) -> TrustVerdict:
         """Return the verdict on an accepted candidate with what its code opened before.
 
-        It is judged as it is now, before the candidate is tried: its code may open it again.
-
-        Args:
-            candidate: The candidate.
-            verdict: What was said of it and its companions.
-            paths: The files; those that are gone do not count.
-
-        Returns:
-            The same verdict, or the first refusal.
+        It is judged as it is now, before the candidate is tried: its code may open it again. Files
+        that are gone do not count.
         """
         files = [(path, None) for path in paths if os.path.exists(path)]
         found = self._judge_others(candidate, verdict, files, "which its code opens")
@@ -218,13 +190,6 @@ class TrustJudge:
         """Return the verdict on a candidate with the libraries that the linker's variables added.
 
         What comes with this package is judged by them only where plugins are frozen.
-
-        Args:
-            candidate: The candidate.
-            verdict: What was said of it and its companions.
-
-        Returns:
-            As `judge_opened`.
         """
         if candidate.source is Source.BUNDLED and self._lock is None:
             return verdict

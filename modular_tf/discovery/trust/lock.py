@@ -32,11 +32,7 @@ class Lock:
         self._read: LockFile | Violation | None = None
 
     def verdict(self, file: JudgedFile, of: str | None = None) -> TrustVerdict:
-        """Return the verdict on a file by the lock file.
-
-        Args:
-            file: A plugin's library, or a companion.
-            of: For a companion, the hash of its plugin's library.
+        """Return the verdict on a plugin's library, or on a companion of the library with a hash.
 
         Raises:
             OSError: The file's bytes cannot be read.
@@ -55,11 +51,7 @@ class Lock:
         return self._refusal(file, f" as a companion of {plugin.name!r}")
 
     def refusal_of_hook(self, value: str) -> Violation | None:
-        """Return why a hook of an installed package must not run; None if its code is locked.
-
-        Args:
-            value: The value of its entry point.
-        """
+        """Return why the hook with an entry point must not run; None if its code is locked."""
         from modular_tf.discovery.trust.hook_code import code_of_hook  # noqa: PLC0415  (few have hooks)
 
         if self._read is None:

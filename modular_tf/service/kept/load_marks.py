@@ -18,7 +18,7 @@ from modular_tf.discovery.host_fingerprint import host_fingerprint
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import state_directory
 from modular_tf.first_contact.finding import Incident
-from modular_tf.first_contact.task import WITNESSED
+from modular_tf.loading.task import WITNESSED
 from modular_tf.rules import Violation
 from modular_tf.rules.kept_state import LOADING_SURVIVED
 from modular_tf.rules.shortage import raise_shortage

@@ -1,4 +1,4 @@
-"""LD-098 and LD-099: what comes into the process with a plugin beside what was judged.
+"""LD-098: what comes into the process with a frozen plugin beside what was judged.
 
 Each library leaves a trace by its constructor, and the plugin one when it is initialised. Plugins
 are mapped in a process of their own, without having been tried before.
@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import partial
 
 import pytest
 
-from modular_tf.discovery.trust.lock_file import LockedFile, LockedPlugin, LockFile
-from tests.trust.opening import opened_library, opening_plugin
+from modular_tf.discovery.file_identity import see
+from modular_tf.discovery.trust.policy import TrustPolicy
+from modular_tf.loading.late_libraries import unlocked_library
+from modular_tf.loading.loader import map_file
+from tests.trust.opening import opened_library, opening_plugin, write_lock
 
 _LOAD = """
     import json, os, sys, threading, types
@@ -70,18 +74,7 @@ def names(traces):
 @pytest.fixture
 def locked(tmp_path):
     """Write a lock file with a plugin and its companions, and return a policy that freezes."""
-
-    def write(plugin, *companions):
-        library, *others = (
-            LockedFile(file.name, hashlib.sha256(file.read_bytes()).hexdigest(), 1)
-            for file in (plugin, *companions)
-        )
-        path = tmp_path / "plugins.lock"
-        plugin = LockedPlugin("x", library, companions=tuple(others))
-        path.write_text(LockFile.of([plugin]).text())
-        return {"frozen": True, "lock": str(path)}
-
-    return write
+    return partial(write_lock, tmp_path / "plugins.lock")
 
 
 def test_a_plugin_that_brings_nothing_along_is_loaded(load, tmp_path, locked, traces):
@@ -127,13 +120,14 @@ def by_folder(needed):
 @pytest.mark.parametrize("has_thread", [False, True], ids=["alone", "with a thread"])
 @pytest.mark.parametrize("how", [by_file, by_folder])
 def test_what_strangers_can_change_is_refused_before_the_plugin_begins(
-    how, has_thread, needing, load, traces
+    how, has_thread, needing, load, locked, traces
 ):
     plugin, needed = needing
     how(needed)
+    policy = locked(plugin, needed)
 
     [[state, schemes, [[rule, message]]]] = load(
-        plugin, has_thread=has_thread, LD_LIBRARY_PATH=needed.parent
+        plugin, policy=policy, has_thread=has_thread, LD_LIBRARY_PATH=needed.parent
     )
 
     assert (state, schemes, rule) == ("failed", [], "LD-098")
@@ -155,34 +149,22 @@ def test_what_is_not_locked_is_refused_where_plugins_are_frozen(needing, load, l
     assert "init" not in names(traces)
 
 
-def test_what_is_locked_is_accepted_and_told(needing, load, locked):
+def test_what_is_locked_is_accepted(needing, load, locked):
     plugin, needed = needing
 
-    [[state, schemes, [[rule, message]]]] = load(
-        plugin, policy=locked(plugin, needed), LD_LIBRARY_PATH=needed.parent
-    )
-
-    assert (state, schemes, rule) == ("loaded", ["opening"], "LD-099")
-    assert f"{needed}, which {plugin} needs" in message
-
-
-def test_what_was_not_judged_is_told_where_plugins_are_not_frozen(needing, load):
-    plugin, needed = needing
-
-    [[state, schemes, [[rule, message]]]] = load(plugin, LD_LIBRARY_PATH=needed.parent)
-
-    assert (state, schemes, rule) == ("loaded", ["opening"], "LD-099")
-    assert f"{needed}, which {plugin} needs, was mapped with it; the probe" in message
+    assert load(plugin, policy=locked(plugin, needed), LD_LIBRARY_PATH=needed.parent) == [
+        ["loaded", ["opening"], []]
+    ]
 
 
 def test_the_next_plugin_that_needs_what_was_refused_is_refused_too(needing, load, tmp_path):
     plugin, needed = needing
-    needed.chmod(0o666)
     options = ["-Wl,--no-as-needed", str(needed)]
     other = opening_plugin(tmp_path / "libother.so", "other", options)
     good = opening_plugin(tmp_path / "libgood.so", "good")
+    policy = write_lock(tmp_path / "plugins.lock", plugin, others=(other, good))
 
-    outcomes = load(plugin, other, good, LD_LIBRARY_PATH=needed.parent)
+    outcomes = load(plugin, other, good, policy=policy, LD_LIBRARY_PATH=needed.parent)
 
     assert [state for state, _, _ in outcomes] == ["failed", "failed", "loaded"]
     assert [[rule for rule, _ in found] for _, _, found in outcomes] == [["LD-098"]] * 2 + [[]]
@@ -194,15 +176,14 @@ def test_a_library_that_filters_the_plugin_is_judged(tag, load, tmp_path, locked
     filtering = opened_library(folder / SYSTEMS, "filtering", soname=SYSTEMS)
     plugin = opening_plugin(tmp_path / "libx.so", options=[f"-Wl,{tag},{SYSTEMS}"])
 
-    [[state, _, [[rule, message]]]] = load(plugin, LD_LIBRARY_PATH=folder)
-    assert (state, rule) == ("loaded", "LD-099")
-    assert f"{filtering}, which {plugin} needs" in message
     [[state, _, [[rule, message]]]] = load(plugin, policy=locked(plugin), LD_LIBRARY_PATH=folder)
     assert (state, rule) == ("failed", "LD-098")
+    assert f"{filtering}, which {plugin} needs" in message
     filtering.chmod(0o666)
-    (traces / "init").unlink()
-    [[state, _, [[rule, message]]]] = load(plugin, LD_LIBRARY_PATH=folder)
+    policy = locked(plugin, filtering)
+    [[state, _, [[rule, message]]]] = load(plugin, policy=policy, LD_LIBRARY_PATH=folder)
     assert (state, rule) == ("failed", "LD-098")
+    assert "so anybody may write to it" in message
     assert "init" not in names(traces)
 
 
@@ -221,11 +202,16 @@ def opening(tmp_path):
 @pytest.mark.parametrize("has_thread", [False, True], ids=["alone", "with a thread"])
 @pytest.mark.parametrize("how", [by_file, by_folder])
 @OPENS
-def test_what_its_code_opens_must_not_be_strangers(how, has_thread, place, opening, load, traces):
+def test_what_its_code_opens_must_not_be_strangers(
+    how, has_thread, place, opening, load, locked, traces
+):
     plugin, opened = opening
     how(opened)
+    policy = locked(plugin, opened)
 
-    [[state, schemes, [[rule, message]]]] = load(plugin, has_thread=has_thread, **{place: opened})
+    [[state, schemes, [[rule, message]]]] = load(
+        plugin, policy=policy, has_thread=has_thread, **{place: opened}
+    )
 
     assert (state, schemes, rule) == ("failed", [], "LD-098")
     assert f"{opened}, opened by its code, or by another thread, was mapped" in message
@@ -324,28 +310,19 @@ def test_threads_that_open_libraries_meanwhile_do_not_matter(run_python, tmp_pat
 
 
 def test_a_file_that_was_swapped_since_it_was_mapped_is_not_what_was_judged(
-    tmp_path, traces, monkeypatch
+    tmp_path, traces, monkeypatch, locked
 ):
     """The library that was mapped is gone, and a good one has its place."""
-    from modular_tf.discovery.file_identity import see
-    from modular_tf.discovery.trust.policy import TrustPolicy
-    from modular_tf.errors import PluginError
-    from modular_tf.loading import additional_libraries, loader
-
     needed = opened_library(tmp_path / "libfilter.so", "evil")
     options = ["-Wl,-f,libfilter.so", f"-Wl,-rpath,{tmp_path}"]
     plugin = opening_plugin(tmp_path / "libx.so", options=options)
-    judge = additional_libraries.judge_additional_libraries
-
-    def swap_first(*arguments):
-        opened_library(tmp_path / "good.so", "good").replace(needed)
-        return judge(*arguments)
-
     monkeypatch.setenv("TRACES", str(traces))
-    monkeypatch.setattr(additional_libraries, "judge_additional_libraries", swap_first)
+    checked = [see(str(plugin))]
+    library = map_file(str(plugin), [], checked=checked)
+    opened_library(tmp_path / "good.so", "good").replace(needed)
 
-    with pytest.raises(PluginError, match="is not the file that was mapped") as caught:
-        loader.map_file(str(plugin), [], checked=[see(str(plugin))], trust=TrustPolicy())
+    refusal = unlocked_library(library, checked, TrustPolicy(**locked(plugin, needed)))
 
-    assert caught.value.rule == "LD-098"
+    assert refusal.rule == "LD-098"
+    assert "is not the file that was mapped" in refusal.message
     assert "evil" in names(traces)

@@ -1,4 +1,4 @@
-"""A plugin to try, as it is sent to the process that tries it."""
+"""A plugin to open, as it is sent to the process that opens it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ WITNESSED = ".witnessed"
 
 
 class Task(NamedTuple):
-    """One plugin to try.
+    """One plugin to open (`modular_tf.opening`).
 
     Attributes:
         plugin: Its name for users.
         file: Its library.
         companions: Files of libraries that it brings along (`LoadFacts.companions`).
         absent: Functions that nobody has (`LoadFacts.absent`).
-        kinds: The kinds to try: `filesystem`, `device`, as `discovery.kinds.Kind` names them.
+        kinds: What to open of it: `filesystem`, `device`, `kernel`, as `discovery.kinds.Kind` has
+            them.
         checked: The files as they were when they were checked (`TrustVerdict.checked`); only these
             are mapped. None where they were not checked.
         mark: The file that tells later processes that this plugin is under trial, "" for none.
