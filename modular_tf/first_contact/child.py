@@ -9,10 +9,13 @@ import signal
 from typing import TYPE_CHECKING, NoReturn
 
 from modular_tf.first_contact.journal import IN_ORDER, Journal
-from modular_tf.first_contact.process_limits import process_limits
-from modular_tf.first_contact.process_state import ProcessState, changes, child_changes
+from modular_tf.first_contact.process_state import (
+    ProcessState,
+    changes,
+    child_changes,
+    process_limits,
+)
 from modular_tf.first_contact.rehearsal import Rehearsal
-from modular_tf.first_contact.stopped_watchers import Watchers
 from modular_tf.loading.bound_files import bound_files
 from modular_tf.native.crash_report import expect_exit, report_crashes
 from modular_tf.native.ffi import ffi, lib
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modular_tf.first_contact.limits import Limits
-    from modular_tf.first_contact.process_limits import ProcessLimits
+    from modular_tf.first_contact.process_state import ProcessLimits
     from modular_tf.loading.task import Task
 
 _MIB = 1 << 20
@@ -42,15 +45,11 @@ _SHARED = frozenset({errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
 def run(task: Task, limits: Limits, ends: Sequence[int], parent: int) -> NoReturn:
     """Try a plugin and end the process as an application does, but for Python's own end.
 
-    Args:
-        task: The plugin.
-        limits: The limits of the trial.
-        ends: The descriptors that become standard output, standard error, and the report.
-        parent: The process that waits for this one; when it ends, this one is killed.
+    The arguments `ends` and `parent` are those of `become_child`.
     """
     try:
         become_child(ends, parent)
-        journal = Journal(Report(), Watchers())
+        journal = Journal(Report(), is_watched=True)
     except BaseException:  # noqa: BLE001  (there is no report yet; the parent sees it end)
         os._exit(1)
     try:
@@ -84,7 +83,7 @@ def _try(task: Task, journal: Journal, own: ProcessLimits) -> None:
     finding = rehearsal.perform()
     bound_files.mirrors.remove()  # this process ends without what Python does at its end
     flush_output()
-    changed = [*child_changes(child), *changes(before, ProcessState.now(), own)]
+    changed = [*child_changes(child), *changes(before, ProcessState.now(), own, journal.enter)]
     if fork_handler_count() > handlers:
         journal.enter("its functions at a fork")
         _fork_once()

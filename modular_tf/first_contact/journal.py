@@ -8,6 +8,10 @@ entries of the native core are described in `native/core/crash_report.h`.
 from __future__ import annotations
 
 import os
+import re
+import signal
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.processes.memory_use import memory_use
@@ -15,11 +19,17 @@ from modular_tf.processes.memory_use import memory_use
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from modular_tf.first_contact.stopped_watchers import Watchers
     from modular_tf.processes.report import Report
 
 IN_ORDER = 118
 """The exit status of a child that finished, and whose exit handlers and destructors returned."""
+
+
+_LONG_STOP_S = 0.05
+_WATCHERS = 3  # the watcher, the process that forked it, and the application
+_STATE = re.compile(rb"^State:\s*(\S)", re.MULTILINE)
+_PARENT = re.compile(rb"^PPid:\s*(\d+)", re.MULTILINE)
+_PENDING = re.compile(rb"^ShdPnd:\s*([0-9a-f]+)", re.MULTILINE)
 
 
 class Journal:
@@ -30,13 +40,15 @@ class Journal:
 
     Args:
         report: Where the entries are written.
-        watchers: The processes that are continued if a plugin has stopped them.
+        is_watched: Whether the parent is a watcher. It is continued, with the processes above it,
+            if a plugin has stopped all processes of its user: where the plugin is not secluded,
+            only its own process can do that.
     """
 
-    def __init__(self, report: Report, watchers: Watchers | None = None) -> None:
+    def __init__(self, report: Report, *, is_watched: bool = False) -> None:
         self.device: int | None = None
         self._report = report
-        self._watchers = watchers
+        self._watchers = _ancestors() if is_watched else []
 
     def enter(self, call: str) -> None:
         """Report the next call; end the process if the last one harmed what that needs."""
@@ -50,19 +62,42 @@ class Journal:
         self._report.write({"finished": outcome, "memory": memory_use("self")})
 
     def fail(self, text: str, *, is_scarce: bool) -> None:
-        """Report that the host's own code failed.
-
-        Args:
-            text: The error.
-            is_scarce: Whether a resource of the machine was used up.
-        """
+        """Report that the host's own code failed, maybe for want of a resource of the machine."""
         self._check_process()
         self._report.write({"fault": text, "scarce": int(is_scarce)})
 
     def _check_process(self) -> None:
-        if self._watchers is not None and self._watchers.wake():
-            self._report.write({"stops": 1})
-            os._exit(0)
+        if self._watchers and _is_stopped(self._watchers[0]):
+            time.sleep(_LONG_STOP_S)
+            if _is_stopped(self._watchers[0]):  # else somebody stopped all of us for a while
+                for pid in self._watchers:  # nearest first: a parent kills a stopped child
+                    with suppress(OSError):
+                        os.kill(pid, signal.SIGCONT)
+                self._report.write({"stops": 1})
+                os._exit(0)
         if lost := self._report.lost_streams():
             self._report.write({"lost": lost})
             os._exit(0)
+
+
+def _ancestors() -> list[int]:
+    """Return the processes above this one up to the application, the nearest first."""
+    found = [os.getppid()]
+    while len(found) < _WATCHERS and (parent := _PARENT.search(_status(found[-1]))) is not None:
+        found.append(int(parent[1]))
+    return [pid for pid in found if pid > 0]  # 0 is outside of the PID namespace
+
+
+def _is_stopped(pid: int) -> bool:
+    """Return whether a process is stopped, or is about to be."""
+    status = _status(pid)
+    state, pending = _STATE.search(status), _PENDING.search(status)
+    if state is None or pending is None:
+        return False
+    return state[1] == b"T" or bool(int(pending[1], 16) >> (signal.SIGSTOP - 1) & 1)
+
+
+def _status(pid: int) -> bytes:
+    with suppress(OSError), open(f"/proc/{pid}/status", "rb", buffering=0) as status:
+        return status.read()
+    return b""

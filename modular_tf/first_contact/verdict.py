@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from modular_tf.first_contact.finding import MOST_NOTES, Finding, Incident, noted
 from modular_tf.first_contact.journal import IN_ORDER
 from modular_tf.first_contact.limits import ACCEPTABLE
-from modular_tf.first_contact.process_facts import HAS_TRACER
+from modular_tf.first_contact.process_state import HAS_TRACER
 from modular_tf.processes.ending import ChildEnding
 from modular_tf.processes.plain_text import plain
 from modular_tf.processes.report import MUTE_STATUS

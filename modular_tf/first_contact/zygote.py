@@ -11,8 +11,7 @@ from modular_tf.filesystem.workarounds import import_stores
 from modular_tf.first_contact.child import fork_handler_count
 from modular_tf.first_contact.journal import Journal
 from modular_tf.first_contact.limits import Limits
-from modular_tf.first_contact.process_limits import process_limits
-from modular_tf.first_contact.process_state import ProcessState, changes
+from modular_tf.first_contact.process_state import ProcessState, changes, process_limits
 from modular_tf.first_contact.rehearsal import Rehearsal
 from modular_tf.first_contact.trial import try_task
 from modular_tf.loading.task import Task
@@ -30,12 +29,7 @@ _OWN_PLUGIN = os.path.join("plugins", "libposix_filesystem.so")
 
 
 def serve(*, limits: dict[str, Any], **own: Any) -> NoReturn:
-    """Fork watchers over trials, then end the process.
-
-    Args:
-        limits: What `Limits.as_dict` gave.
-        own: What `Zygotes` adds.
-    """
+    """Fork watchers over trials, then end the process; see `zygotes_of` for the arguments."""
     may = Limits.from_dict(limits)
     serve_zygote(
         **own,
@@ -70,7 +64,7 @@ def _warm_up() -> None:
     for file in (os.path.join(folder, _OWN_PLUGIN) for folder in package_directories()):
         if os.path.exists(file):
             _rehearse(file)
-    list(changes(ProcessState.now(), ProcessState.now(), process_limits()))
+    changes(ProcessState.now(), ProcessState.now(), process_limits())
     fork_handler_count()
 
 

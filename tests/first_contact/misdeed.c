@@ -38,8 +38,7 @@ enum misdeed {
   RAISE, CATCH_QUIT, DEFAULT_SEGV, DEAFEN, SHUT_DOWN, TAKE_REPORT, KILL_ALL, STOP_ALL,
   NO_FILES, USUAL_FILES, NO_FILE_SIZE, NO_ADDRESSES, NO_QUEUES, PIN_STACK, ALARM, HANDLED_ALARM, TIMER, IGNORED_TIMER,
   CHANGE_USER, CHANGE_GROUPS, CHANGE_ROOT, LEAVE_NETWORK, LEAVE_PIDS, HIDE_PROC, FILTER,
-  FILTER_OPEN, NO_NEW_PRIVILEGES, TRACE_ME, STOP_TRACED, END_WITH_PARENT, ADOPT_ORPHANS, NOT_DUMPABLE, RENAME,
-  NICE, AFFINITY, LOCK_MEMORY, SIGNAL_STACK, NON_BLOCKING, AT_FORK, CRASH_AT_FORK,
+  FILTER_OPEN, TRACE_ME, STOP_TRACED, END_WITH_PARENT, AFFINITY, NON_BLOCKING, AT_FORK, CRASH_AT_FORK,
   CRASH_LATER, ABORT_LATER, EXIT_LATER, CANCEL_LATER, CRASH_AT_EXIT, HANG_AT_EXIT, CRASH_WHEN_UNLOADED,
   HANG_WHEN_UNLOADED, OVERWRITE_TABLES_LATER, PRELOAD,
   LEAVE_0, THREAD_TIMER, FATAL_THREAD_TIMER, WAIT_FOR_ANY, WAIT_IN_A_THREAD, WATCHES, ALL_WATCHES,
@@ -436,17 +435,10 @@ static void misbehave(void) {
     case HIDE_PROC: hide_proc(); break;
     case FILTER: filter_calls(0); break;
     case FILTER_OPEN: filter_calls(1); break;
-    case NO_NEW_PRIVILEGES: give_up_privileges(); break;
     case TRACE_ME: trace_me(); break;
     case STOP_TRACED: trace_me(); raise(SIGCHLD); break;
-    case END_WITH_PARENT: control(PR_SET_PDEATHSIG, SIGKILL); break;
-    case ADOPT_ORPHANS: control(PR_SET_CHILD_SUBREAPER, 1); break;
-    case NOT_DUMPABLE: control(PR_SET_DUMPABLE, 0); break;
-    case RENAME: control(PR_SET_NAME, (unsigned long)"misdeed"); break;
-    case NICE: change_scheduling(1); break;
-    case AFFINITY: change_scheduling(0); break;
-    case LOCK_MEMORY: lock_memory(); break;
-    case SIGNAL_STACK: replace_signal_stack(); break;
+    case END_WITH_PARENT: end_with_parent(); break;
+    case AFFINITY: take_processors(); break;
     case NON_BLOCKING: make_output_non_blocking(); break;
     case AT_FORK: call_at_fork(0); break;
     case CRASH_AT_FORK: call_at_fork(1); break;

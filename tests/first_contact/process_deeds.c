@@ -130,32 +130,18 @@ void filter_calls(int refuses_open) {
   need(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
 }
 
-void give_up_privileges(void) { need(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0); }
-
 void trace_me(void) { need(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0); }
 
-void control(int option, unsigned long value) { need(prctl(option, value, 0, 0, 0) == 0); }
+void end_with_parent(void) { need(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0); }
 
-void change_scheduling(int is_nice) {
+void take_processors(void) {
   cpu_set_t processors;
-  if (is_nice) {
-    errno = 0;
-    need(nice(3) != -1 || errno == 0);
-    return;
-  }
   need(sched_getaffinity(0, sizeof processors, &processors) == 0);
   int first = 0;
   while (!CPU_ISSET(first, &processors)) ++first;
   CPU_ZERO(&processors);
   CPU_SET(first, &processors);
   need(sched_setaffinity(0, sizeof processors, &processors) == 0);
-}
-
-void lock_memory(void) { need(mlockall(MCL_FUTURE) == 0); }
-
-void replace_signal_stack(void) {
-  const stack_t stack = {.ss_sp = malloc(1 << 16), .ss_size = 1 << 16};
-  need(sigaltstack(&stack, NULL) == 0);
 }
 
 void make_output_non_blocking(void) {

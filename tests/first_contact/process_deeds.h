@@ -19,12 +19,9 @@ void change_root(void);
 void leave_namespace(int flags);
 void hide_proc(void);
 void filter_calls(int refuses_open);
-void give_up_privileges(void);
 void trace_me(void);
-void control(int option, unsigned long value);
-void change_scheduling(int is_nice);
-void lock_memory(void);
-void replace_signal_stack(void);
+void end_with_parent(void);
+void take_processors(void);
 void make_output_non_blocking(void);
 void call_at_fork(int crashes);
 
