@@ -19,8 +19,8 @@ from pathlib import Path
 
 import modular_tf
 from modular_tf.first_contact.limits import Limits
-from modular_tf.loading.task import Task
 from modular_tf.first_contact.trials import Trials
+from modular_tf.loading.task import Task
 
 TARGET = "1000 well under 4 s on 2 processors"
 
