@@ -24,7 +24,7 @@ from modular_tf.rules import (
     user_places,
     worker,
 )
-from modular_tf.rules.rule import (
+from modular_tf.rules.violation import (
     Problem,
     Reason,
     Rule,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules.rule import Rule, Severity, Violation
+from modular_tf.rules.violation import Rule, Severity, Violation
 
 _HEADER = "device.h"
 _OBSERVED = "TensorFlow 2.21, observed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules.rule import Rule, Severity
+from modular_tf.rules.violation import Rule, Severity
 
 LOADING_SURVIVED = Rule(
     "LD-070",

@@ -5,7 +5,7 @@ They are checked by reading files, before any library is loaded. LD-050 to LD-05
 
 from __future__ import annotations
 
-from modular_tf.rules.rule import Rule, Severity
+from modular_tf.rules.violation import Rule, Severity
 
 PATH_EXISTS = Rule(
     id="LD-001",

@@ -11,7 +11,7 @@ import errno
 import os
 
 from modular_tf.errors import ResourceExhaustedError
-from modular_tf.rules.rule import Rule
+from modular_tf.rules.violation import Rule
 
 __all__ = [
     "SHORTAGE",

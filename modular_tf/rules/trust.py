@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules.rule import Rule, Violation
+from modular_tf.rules.violation import Rule, Violation
 
 OWNER = Rule(
     id="LD-075",

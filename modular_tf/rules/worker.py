@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules.rule import Rule
+from modular_tf.rules.violation import Rule
 
 WORKER_RUNS = Rule(
     "LD-140",
