@@ -67,8 +67,7 @@ if TYPE_CHECKING:
         State,
     )
     from modular_tf.service.service import PluginService
-    from modular_tf.service.statistics import OperationStatistics, ServiceStatistics
-    from modular_tf.service.tracing import trace
+    from modular_tf.service.statistics import OperationStatistics, ServiceStatistics, trace
     from modular_tf.service.why.answer import Explanation, Fact
 
 __version__ = "0.1.0"
@@ -140,7 +139,7 @@ _ORIGINS = {
     "include_directory": "modular_tf.headers",
     "load_pluggable_device_library": "modular_tf.service.default",
     "register_filesystem_plugin": "modular_tf.service.default",
-    "trace": "modular_tf.service.tracing",
+    "trace": "modular_tf.service.statistics",
 }
 _MODULES = ("config", "dlpack", "errors", "fsspec", "gfile")
 

@@ -97,7 +97,7 @@ def measured(options: GlobalOptions) -> Iterator[None]:
     """
     with ExitStack() as ends:
         if options.trace is not None:
-            from modular_tf.service.tracing import trace  # noqa: PLC0415  (few commands need it)
+            from modular_tf.service.statistics import trace  # noqa: PLC0415  (few commands need it)
 
             ends.enter_context(trace(options.trace))
         if options.statistics is not None:

@@ -36,6 +36,13 @@ class ForkLock(RLock):  # type: ignore[misc]
 _locks: weakref.WeakSet[ForkLock] = weakref.WeakSet()
 
 
+def holds_lock() -> bool:
+    """Return whether the calling thread has any of these locks."""
+    references = list(_locks.data)  # type: ignore[attr-defined]  # copied in one step
+    found = (reference() for reference in references)
+    return any(lock is not None and lock.is_held_by_this_thread for lock in found)
+
+
 def _free_in_child() -> None:
     for lock in list(_locks):
         # As the standard library does with its own locks.

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from functools import partial
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from collections import deque
+from contextvars import copy_context
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from modular_tf.concurrency.fork_lock import holds_lock
+from modular_tf.concurrency.live_objects import LiveObjects
 from modular_tf.errors import ResourceExhaustedError
+from modular_tf.events.delivery import collected, collecting, deliver_collected, is_collecting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from typing_extensions import ParamSpec
+
+    _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
 
@@ -36,42 +45,151 @@ def start_thread(thread: threading.Thread) -> None:
         ) from error
 
 
-def call_without_signal_handlers(work: Callable[[], _Result]) -> _Result:
-    """Return or raise what a function returns or raises on another thread.
+class Work(Generic[_Result]):
+    """A call that a thread of its own makes, so that it ends as a whole. [any thread]
 
-    Python runs signal handlers in the main thread alone. So no exception of one can come between a
-    system call and the line that keeps what it returned, as in Python's own `subprocess` and
-    `socket`. Where the wait is interrupted, the thread does its work and drops the result, which is
-    to end what it stands for. Where no thread can be had, this one does it.
+    Python runs signal handlers in the main thread alone. So none comes in the middle of the call:
+    what one raises ends the wait of the main thread, and the call goes on. Users' code that it
+    wants called (`events.delivery`) is called by the thread that waits, when the call has ended, or
+    by its own where nobody waits any more. In a forked child, which has no such thread, the one
+    that waits makes the call anew.
+
+    Args:
+        call: What to call, in a copy of the caller's context.
+        name: The thread's.
+        daemon: Whether the end of the process stops the call instead of waiting for it.
+
+    Attributes:
+        is_over: Whether the call has ended.
+
+    Raises:
+        ResourceExhaustedError: There can be no thread for it.
     """
-    if threading.current_thread() is not threading.main_thread():
-        return work()
-    ended: list[Callable[[], _Result]] = []
-    thread = threading.Thread(
-        target=lambda: ended.append(_outcome_of(work)), name="modular_tf-start"
-    )
+
+    def __init__(self, call: Callable[[], _Result], name: str, *, daemon: bool) -> None:
+        self.is_over = False
+        self._call = call
+        self._is_left = self._is_lost = False
+        self._error: BaseException | None = None
+        self._reports: deque[Callable[[], object]] = deque()
+        self._waiting: list[threading.Lock] = []
+        run = partial(copy_context().run, self._run)
+        _works.add(self)
+        try:
+            start_thread(threading.Thread(target=run, name=name, daemon=daemon))
+        except BaseException:  # an interrupt may come when it runs
+            self._is_left = True
+            raise
+
+    def _run(self) -> None:
+        self._reports = collected()
+        try:
+            self._result = collecting(self._call)
+        except BaseException as error:  # noqa: BLE001  (raised again in the waiting thread)
+            self._error = error
+        self._end()
+        del self._call  # which may refer to what refers to this
+        if self._is_left:
+            deliver_collected()
+
+    def _end(self) -> None:
+        self.is_over = True
+        for waiting in self._waiting:
+            waiting.release()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end of the call, so many seconds at most; return whether it has ended."""
+        mine = threading.Lock()  # `Thread.join` that is interrupted takes the thread for ended
+        mine.acquire()
+        self._waiting.append(mine)
+        try:
+            return self.is_over or mine.acquire(timeout=-1 if timeout is None else timeout)
+        finally:
+            if not self.is_over:
+                self._is_left = True
+            if self.is_over:  # perhaps only now
+                deliver_collected(self._reports)
+
+    def outcome(self) -> _Result:
+        """Wait, and return or raise what the call returned or raised."""
+        self.wait()
+        if self._is_lost:
+            return self._call()
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                self._error = None  # else it and the frames in it would keep each other
+        return self._result
+
+    def after_fork_in_child(self) -> None:
+        """Wake the thread that waits: the one that makes the call stayed in the parent."""
+        if not self.is_over:
+            self._is_lost = True
+            self._reports = deque()
+            self._end()
+
+
+_works: LiveObjects[Work[Any]] = LiveObjects()
+
+
+def _lose_works() -> None:
+    for work in _works.all():
+        work.after_fork_in_child()
+
+
+os.register_at_fork(after_in_child=_lose_works)
+
+
+def is_main_thread() -> bool:
+    """Return whether this is the thread in which Python runs signal handlers."""
+    return threading.get_ident() == threading.main_thread().ident
+
+
+def call_without_signal_handlers(call: Callable[[], _Result]) -> _Result:
+    """Return or raise what a function returns or raises where no signal handler runs.
+
+    So no exception of one can come between a system call and the line that keeps what it returned,
+    as in Python's own `subprocess` and `socket`. Where the wait is interrupted, the result is
+    dropped, which is to end what it stands for. Where no thread can be had, this one makes the
+    call.
+    """
+    if not is_main_thread():
+        return call()
     try:
-        start_thread(thread)
+        work = Work(call, "modular_tf-start", daemon=False)
     except ResourceExhaustedError:
-        return work()
-    thread.join()
-    return ended.pop()()
+        return call()
+    return work.outcome()
 
 
-def _outcome_of(work: Callable[[], _Result]) -> Callable[[], _Result]:
-    """Call a function, and return one that returns or raises its outcome."""
-    try:
-        result = work()
-    except BaseException as error:  # noqa: BLE001  (raised again in the waiting thread)
-        return partial(_raise, error)
-    return lambda: result
+def uninterrupted(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """Make a function that takes locks of the package end as a whole, and users' code wait for it.
 
+    In the main thread another thread runs it (`Work`), so that an interrupt ends only the wait.
+    Inside another such function, and where the calling thread has a lock of the package, it runs as
+    it is.
+    """
+    name = f"modular_tf-{function.__name__}"
 
-def _raise(error: BaseException) -> NoReturn:
-    try:
-        raise error
-    finally:
-        del error  # else it and this frame would keep each other
+    @wraps(function)
+    def run(*arguments: _Given.args, **named: _Given.kwargs) -> _Result:
+        if is_collecting():
+            return function(*arguments, **named)
+        call = partial(function, *arguments, **named)
+        if is_main_thread() and not holds_lock():
+            try:
+                work = Work(call, name, daemon=True)
+            except ResourceExhaustedError:
+                pass
+            else:
+                return work.outcome()
+        try:
+            return collecting(call)
+        finally:
+            deliver_collected()
+
+    return run
 
 
 class TimedWork:
@@ -81,24 +199,24 @@ class TimedWork:
     """
 
     def __init__(self) -> None:
-        self._thread: threading.Thread | None = None
+        self._work: Work[object] | None = None
 
-    def run(self, work: Callable[[], object], name: str, timeout: float | None) -> bool:
+    def run(self, call: Callable[[], object], name: str, timeout: float | None) -> bool:
         """Start the work, or wait for the thread that does it; return whether it ended in time.
 
         Where there is no thread for it, nothing is done. Without a timeout it waits for the end.
         """
-        thread = self._thread
-        if thread is None or not thread.is_alive():
-            # Not a daemon, which the end of the process would stop wherever it is.
-            thread = self._thread = threading.Thread(target=work, name=name, daemon=False)
+        work = self._work
+        if work is None or work.is_over:
             try:
-                start_thread(thread)
+                # Not a daemon, which the end of the process would stop wherever it is.
+                work = self._work = Work(call, name, daemon=False)
             except ResourceExhaustedError:
-                self._thread = None
                 return True
-        thread.join(timeout)
-        return not thread.is_alive()
+        if not work.wait(timeout):
+            return False
+        work.outcome()
+        return True
 
 
 class Worker:

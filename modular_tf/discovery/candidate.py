@@ -66,11 +66,7 @@ class Candidate(NamedTuple):
 
     @property
     def brought_by(self) -> str | None:
-        """Name and version of the distribution that brings it; None where none is known.
-
-        Raises:
-            ShortageError: This process has too few descriptors or too little memory now.
-        """
+        """Name and version of the distribution that brings it; None where none is known."""
         if self.distribution is None:
             return None
         for origin in (self.origin, *(twin.origin for twin in self.twins)):

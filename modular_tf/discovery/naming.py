@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from modular_tf.discovery.sources.installed import unpacked_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Sequence
 
     from modular_tf.discovery.sources.search_log import Sighting
 
-__all__ = ["file_stem", "plugin_names"]
+__all__ = ["file_stem", "plugin_names", "unused_name"]
 
 
 def plugin_names(sightings: Sequence[Sighting]) -> list[str]:
@@ -22,7 +22,19 @@ def plugin_names(sightings: Sequence[Sighting]) -> list[str]:
     that of their file. Of equal names the first is kept, the next get "#2", "#3" and so on.
     """
     shared = Counter(map(_installation_of, sightings))
-    return list(_distinct(_plain_name(seen, shared) for seen in sightings))
+    names: dict[str, None] = {}
+    for seen in sightings:
+        names[unused_name(_plain_name(seen, shared), names)] = None
+    return [*names]
+
+
+def unused_name(name: str, *taken: Container[str]) -> str:
+    """Return a name that is in none of several collections: this one, or one with a number."""
+    number, unused = 1, name
+    while any(unused in names for names in taken):
+        number += 1
+        unused = f"{name}#{number}"
+    return unused
 
 
 def file_stem(path: str) -> str:
@@ -42,14 +54,3 @@ def _plain_name(seen: Sighting, shared: Counter[tuple[str | None, str | None]]) 
     if seen.distribution is not None and shared[_installation_of(seen)] == 1:
         return seen.distribution
     return file_stem(seen.path)
-
-
-def _distinct(names: Iterable[str]) -> Iterable[str]:
-    used: set[str] = set()
-    for name in names:
-        unique, number = name, 1
-        while unique in used:
-            number += 1
-            unique = f"{name}#{number}"
-        used.add(unique)
-        yield unique

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from contextlib import suppress
 from functools import cache
@@ -14,22 +15,15 @@ from modular_tf.discovery.naming import plugin_names
 from modular_tf.discovery.sources.distributions import (
     read_distribution,
     search_distributions,
+    search_entry_points,
     search_unpacked_wheels,
 )
-from modular_tf.discovery.sources.entry_points import search_entry_points
 from modular_tf.discovery.sources.installed import (
     ExcessiveMetadataError,
     Installation,
     installed_distributions,
     unpacked_wheel,
 )
-from modular_tf.discovery.sources.named_paths import (
-    search_arguments,
-    search_config,
-    search_environment,
-    search_tf_environment,
-)
-from modular_tf.discovery.sources.own_directories import search_bundled, search_user_directories
 from modular_tf.discovery.sources.search_log import SearchedPlace, SearchLog, Sighting
 from modular_tf.discovery.sources.search_paths import (
     SearchPaths,
@@ -37,18 +31,39 @@ from modular_tf.discovery.sources.search_paths import (
     package_directories,
     python_path,
 )
-from modular_tf.discovery.sources.tensorflow_plugins import search_tensorflow_plugins
+from modular_tf.discovery.user_directories import ignored_variables
 from modular_tf.rules import Violation
-from modular_tf.rules.shortage import SHORTAGE, ShortageError, raise_shortage
+from modular_tf.rules.shortage import raise_shortage
+from modular_tf.rules.user_places import ABSOLUTE_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from modular_tf.discovery.record_rows import RecordRow
     from modular_tf.discovery.sources.distributions import Recall
     from modular_tf.discovery.sources.installed import InstalledDistribution
 
-__all__ = ["FoundCandidates", "discover", "discover_named", "installed_among"]
+__all__ = [
+    "PLUGIN_PATH_VARIABLE",
+    "TENSORFLOW_DIRECTORY",
+    "TF_LIBRARY_PATH_VARIABLE",
+    "FoundCandidates",
+    "discover",
+    "discover_named",
+    "installed_among",
+]
+
+PLUGIN_PATH_VARIABLE = "MODULAR_TF_PLUGIN_PATH"
+TF_LIBRARY_PATH_VARIABLE = "TF_PLUGGABLE_DEVICE_LIBRARY_PATH"
+TENSORFLOW_DIRECTORY = "tensorflow-plugins"
+"""The directory in site-packages where TensorFlow looks for device plugins."""
+
+_AS_PRIVILEGED = "the process has rights that its user lacks (setuid or setgid)"
+_USUAL_DIRECTORY = "~/.local/share/modular_tf/plugins"
+_CHECKOUT_DIRECTORY = "plugin_dirs"
+_BUILD_FILE = "pyproject.toml"
+_names_this_project = re.compile(rb'^name = "modular_tf"\s*$', re.MULTILINE).search
+_MOST_OF_A_BUILD_FILE = 1 << 20
 
 
 class FoundCandidates(NamedTuple):
@@ -80,33 +95,127 @@ def discover(
         installation: What was read of the installed distributions for this search already.
         recall: Returns the plugins among the libraries of a distribution, by what it knows, or by
             the two functions that it is given.
+
+    Raises:
+        ShortageError: This process has too few descriptors or too little memory now.
     """
     log = SearchLog()
     if installation is None or installation.python_path != paths.python_path:
         installation = Installation(paths.python_path)
     installed = installation
     searches: dict[Source, Callable[[], None]] = {
-        Source.ARGUMENT: lambda: search_arguments(paths, log),
-        Source.ENVIRONMENT: lambda: search_environment(paths, log),
-        Source.TF_ENVIRONMENT: lambda: search_tf_environment(paths, log),
-        Source.CONFIG: lambda: search_config(paths, log),
+        Source.ARGUMENT: lambda: _search_arguments(paths, log),
+        Source.ENVIRONMENT: lambda: _search_environment(paths, log),
+        Source.TF_ENVIRONMENT: lambda: _search_tf_environment(paths, log),
+        Source.CONFIG: lambda: _search_config(paths, log),
         Source.ENTRY_POINT: lambda: search_entry_points(installed, log),
-        Source.TENSORFLOW_PLUGINS: lambda: search_tensorflow_plugins(paths, log),
+        Source.TENSORFLOW_PLUGINS: lambda: _search_tensorflow_plugins(paths, log),
         Source.DISTRIBUTION: lambda: search_distributions(installed, log, recall),
-        Source.USER_DIRECTORY: lambda: search_user_directories(paths, log),
-        Source.BUNDLED: lambda: search_bundled(paths, log),
+        Source.USER_DIRECTORY: lambda: _search_user_directories(paths, log),
+        Source.BUNDLED: lambda: _search_bundled(paths, log),
     }
     for source, search in searches.items():
         if source in paths.sources:
-            try:
-                search()
-                search_unpacked_wheels(log, recall)
-            except ShortageError as error:  # the next search begins anew
-                message = f"plugins of source {source.value!r} cannot be searched now"
-                problem = Violation(SHORTAGE, f"{message}: {error.message}", path=error.filename)
-                log.problems.append(problem)
+            search()
+            search_unpacked_wheels(log, recall)
     candidates = _candidates(log.sightings, _same_by_record(log.sightings, installed))
     return FoundCandidates(candidates, tuple(log.problems), tuple(log.places))
+
+
+# -- places of files ------------------------------------------------------------------------------
+
+
+def _search_arguments(paths: SearchPaths, log: SearchLog) -> None:
+    for path in paths.arguments:
+        log.look_at(path, Source.ARGUMENT, "argument", required=True)
+
+
+def _search_environment(paths: SearchPaths, log: SearchLog) -> None:
+    value = paths.environment.get(PLUGIN_PATH_VARIABLE, "")
+    for path in filter(None, value.split(os.pathsep)):
+        _look_unless_privileged(path, Source.ENVIRONMENT, PLUGIN_PATH_VARIABLE, paths, log)
+
+
+def _search_tf_environment(paths: SearchPaths, log: SearchLog) -> None:
+    """Search one file or directory, as TensorFlow does."""
+    path, origin = paths.environment.get(TF_LIBRARY_PATH_VARIABLE), TF_LIBRARY_PATH_VARIABLE
+    if path:
+        _look_unless_privileged(path, Source.TF_ENVIRONMENT, origin, paths, log)
+
+
+def _search_config(paths: SearchPaths, log: SearchLog) -> None:
+    for path in paths.config_directories:
+        _look_unless_privileged(path, Source.CONFIG, paths.config_origin, paths, log)
+
+
+def _look_unless_privileged(
+    path: str, source: Source, origin: str, paths: SearchPaths, log: SearchLog
+) -> None:
+    if paths.privileged:
+        log.note_place(path, source, origin, exists=False, hits=0, ignored=_AS_PRIVILEGED)
+    else:
+        log.look_at(path, source, origin, required=True)
+
+
+def _search_tensorflow_plugins(paths: SearchPaths, log: SearchLog) -> None:
+    """Search by TensorFlow's rules, but in a defined order; a broken file ends nothing."""
+    for site in paths.site_directories:
+        path = os.path.join(site, TENSORFLOW_DIRECTORY)
+        log.look_at(path, Source.TENSORFLOW_PLUGINS, path)
+
+
+def _search_user_directories(paths: SearchPaths, log: SearchLog) -> None:
+    """Search the user's drop-in directory and, in a source checkout, `plugin_dirs`."""
+    source, path = Source.USER_DIRECTORY, paths.user_directory or _USUAL_DIRECTORY
+    why_not = _AS_PRIVILEGED if paths.privileged else paths.why_no_user_directory
+    if paths.user_directory is not None and not paths.privileged:
+        log.look_at(path, source, path)
+    elif paths.user_directory is not None or paths.why_no_user_directory is not None:
+        log.note_place(path, source, path, exists=False, hits=0, ignored=why_not)
+    if not paths.privileged:
+        for variable in ignored_variables(paths.environment):
+            problem = Violation(ABSOLUTE_VARIABLE, str(variable), origin=variable.name)
+            log.problems.append(problem)
+    for root in _checkouts(paths):
+        for directory in _with_subdirectories(os.path.join(root, _CHECKOUT_DIRECTORY)):
+            log.look_at(directory, source, directory)
+
+
+def _checkouts(paths: SearchPaths) -> Iterator[str]:
+    """Yield source checkouts that this package is run from.
+
+    The build file tells them by the name of the project: the package may also lie in the checkout
+    of another one, or beside a build file that somebody has left in site-packages.
+    """
+    for package in paths.package_directories:
+        root = os.path.dirname(package)
+        try:
+            with open(os.path.join(root, _BUILD_FILE), "rb") as file:
+                text = file.read(_MOST_OF_A_BUILD_FILE)
+        except OSError as error:
+            raise_shortage(error)
+            continue
+        if _names_this_project(text):
+            yield root
+
+
+def _with_subdirectories(path: str) -> Iterator[str]:
+    """Yield a directory and those in it: a checkout keeps one folder for each plugin."""
+    if not os.path.isdir(path):
+        return
+    yield path
+    for name in sorted(os.listdir(path)):
+        below = os.path.join(path, name)
+        if os.path.isdir(below):
+            yield below
+
+
+def _search_bundled(paths: SearchPaths, log: SearchLog) -> None:
+    for package in paths.package_directories:
+        log.look_at(os.path.join(package, "plugins"), Source.BUNDLED, "modular_tf")
+
+
+# -- candidates -----------------------------------------------------------------------------------
 
 
 def discover_named(path: str) -> FoundCandidates:
@@ -138,7 +247,8 @@ def _same_by_record(sightings: Sequence[Sighting], installation: Installation) -
     are the same is known from the RECORDs; what a stranger unpacked stands for files of its owner
     alone, as its RECORD may claim the hash of any library.
     """
-    wheels = {found for seen in sightings if (found := _wheel_of(seen)) is not None}
+    paths = [seen.path for seen in sightings if seen.distribution is not None]
+    wheels = set(filter(None, map(unpacked_wheel, paths)))
     if not wheels:
         return {}
     names = {wheel.name for wheel in wheels}
@@ -166,10 +276,6 @@ def _owner_of(folder: str) -> int:
         return -1
 
 
-def _wheel_of(seen: Sighting) -> InstalledDistribution | None:
-    return None if seen.distribution is None else unpacked_wheel(seen.path)
-
-
 def _row_of(path: str, distribution: InstalledDistribution) -> RecordRow | None:
     from modular_tf.discovery.record_rows import rows_that_name  # noqa: PLC0415  (hardly ever)
 
@@ -184,9 +290,7 @@ def _row_of(path: str, distribution: InstalledDistribution) -> RecordRow | None:
 def _candidates(sightings: Iterable[Sighting], same: Mapping[str, str]) -> tuple[Candidate, ...]:
     """Return one candidate for each file, from its first sighting; the later ones are its twins.
 
-    Args:
-        sightings: All that were found.
-        same: Files that are another one by their bytes, with the path of that one.
+    `same` has files that are another one by their bytes, with the path of that one.
     """
     groups: dict[tuple[int, int], list[Sighting]] = {}
     links: set[str] = set()
@@ -225,9 +329,7 @@ def _candidate(
 def _identity(path: str, links: set[str]) -> tuple[int, int] | None:
     """Return device and inode of a file, or of a link that leads nowhere; None if it is gone.
 
-    Args:
-        path: The file.
-        links: Gets the path if it is a link.
+    `links` gets the path if it is a link.
     """
     try:
         found = os.lstat(path)

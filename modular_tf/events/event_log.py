@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from time import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from modular_tf.events.delivery import deliver
@@ -100,14 +101,19 @@ class EventLog:
         if self.is_enabled_for(level):
             values = _without_secrets(values)
             told = Event(event=event, **self._bound, **values)
-            deliver(partial(self._hand_over, self._record(level, told, created), event, values))
+            when = time() if created is None else created
+            deliver(partial(self._hand_over, level, told, when, event, values))
 
     def _hand_over(
-        self, record: logging.LogRecord, event: str, values: Mapping[str, object]
+        self, level: int, told: Event, created: float, event: str, values: Mapping[str, object]
     ) -> None:
         """Pass an event to the application's processors and handlers."""
         import logging  # noqa: PLC0415  (it is: a level is enabled)
 
+        record = logging.LogRecord(self._name, level, "", 0, told, None, None)
+        record.event = told
+        record.created = created
+        record.msecs = created % 1 * 1000
         try:
             structlog = _configured_structlog()
             if structlog is None:
@@ -119,16 +125,6 @@ class EventLog:
         except Exception:  # noqa: BLE001  (of the application's code)
             if logging.lastResort is not None:
                 logging.lastResort.handle(record)
-
-    def _record(self, level: int, told: Event, created: float | None) -> logging.LogRecord:
-        from logging import LogRecord  # noqa: PLC0415  (likewise)
-
-        record = LogRecord(self._name, level, "", 0, told, None, None)
-        record.event = told
-        if created is not None:
-            record.created = created
-            record.msecs = created % 1 * 1000
-        return record
 
 
 class Event(dict[str, object]):

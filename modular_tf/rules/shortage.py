@@ -1,8 +1,8 @@
 """Shortages: failures for want of descriptors or memory, which are no verdict on a file.
 
 No descriptor or memory is left, or a signal came in the middle. The same call may succeed a moment
-later, so nothing is decided or kept. A handler of an `OSError` first raises a shortage again
-(`raise_shortage`), and the service reports that the plugin could not be looked at now.
+later, so nothing is decided or stored. A handler of an `OSError` first raises a shortage again
+(`raise_shortage`), and the call of the service ends with it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ SHORTAGE = Rule(
     id="LD-113",
     requirement="This process has file descriptors and memory left to examine plugins and to load "
     "them.",
-    consequence="The plugin is left out for now. Nothing is decided about it and nothing is "
-    "stored: the next `load()`, `refresh()` or first use tries again.",
+    consequence="The call that meets it raises `ResourceExhaustedError`. Nothing is decided about "
+    "a plugin and nothing is stored: the next `load()`, `refresh()` or first use goes on.",
     remedy="Close files, or raise the limits: of descriptors (`ulimit -n`), memory (`ulimit -v`), "
     "or file sizes (`ulimit -f`, also for copies in memory); then call `refresh()`.",
     source="open(2), write(2), errors EMFILE, ENFILE, ENOMEM, EINTR, EAGAIN, EFBIG",

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.first_contact.limits import Limits
 from modular_tf.rules.kept_state import CALLS_SURVIVED, LOADING_SURVIVED
-from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.configuration import trust_of
 from modular_tf.service.kept.load_marks import LoadMarks
 from modular_tf.service.kept.notes import Notes, read_notes, take_in
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.finding import Finding, Incident
     from modular_tf.first_contact.trials import Trials
     from modular_tf.service.configuration import Config
-    from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache
+    from modular_tf.service.kept.scan_cache import ScanCache
     from modular_tf.service.plugin_entry import PluginEntry
 
 _SEEN_IN_PROCESS = (LOADING_SURVIVED, CALLS_SURVIVED)
@@ -57,10 +56,8 @@ class Admission:
             accept=frozenset(config.first_contact_accept),
         )
 
-    def notes_for(
-        self, entries: Iterable[PluginEntry], *, anew: bool = False
-    ) -> Notes | ShortageError | None:
-        """Return what ended processes left behind, or why that cannot be read. [any thread]
+    def notes_for(self, entries: Iterable[PluginEntry], *, anew: bool = False) -> Notes | None:
+        """Return what ended processes left behind. [any thread]
 
         None where it was read before, or is for none of the plugins. Not for the service's lock: it
         may wait for a second.
@@ -71,14 +68,9 @@ class Admission:
         """
         if (self._is_told and not anew) or all(entry.plugin.is_bundled for entry in entries):
             return None
-        try:
-            return read_notes(self._marks)
-        except ShortageError as error:
-            return error
+        return read_notes(self._marks)
 
-    def recall(
-        self, entries: Iterable[PluginEntry], notes: Notes | ShortageError | None
-    ) -> list[PluginEntry]:
+    def recall(self, entries: Iterable[PluginEntry], notes: Notes | None) -> list[PluginEntry]:
         """Give each plugin the finding that it is registered by, or refuse it, where that is known.
 
         Plugins that come with this package, and those whose code runs in this process already,
@@ -94,15 +86,11 @@ class Admission:
         new = self._new_here(entries)
         if not new:
             return []
-        if (shortage := self._shortage_of_memory(notes)) is not None:
-            for entry in new:  # nobody knows now what is in quarantine
-                entry.change(Plugin.postponed, "first-contact", shortage)
-            return []
+        self._read_quarantine(notes)
         for entry in new:
-            if entry.plugin.remarks or not self._memory().is_empty:
+            if entry.plugin.remarks or not self._quarantine_store().is_empty:
                 self._recall_quarantine(entry)
         untried = [entry for entry in new if entry.plugin.is_new_here and not self._recall(entry)]
-        untried = [entry for entry in untried if entry.plugin.is_new_here]
         if self._config.first_contact != "never":
             return untried
         for entry in untried:
@@ -123,31 +111,31 @@ class Admission:
                     entry.change(Plugin.accepted, finding, "it comes with this package")
         return new
 
-    def _shortage_of_memory(self, notes: Notes | ShortageError | None) -> ShortageError | None:
-        """See what others did to the quarantine; return why that cannot be seen now."""
-        if isinstance(notes, ShortageError):
-            return notes
-        try:
-            memory = self._memory()
-            memory.refresh()
-            if notes is not None:
-                take_in(memory, notes)
-                self._is_told = True
-        except ShortageError as error:
-            return error
-        return memory.shortage
+    def _read_quarantine(self, notes: Notes | None) -> None:
+        """Read what others did to the quarantine, and record in it what ended processes left.
+
+        Raises:
+            ShortageError: Nobody knows now what is in quarantine.
+        """
+        store = self._quarantine_store()
+        store.refresh()
+        if notes is not None:
+            take_in(store, notes)
+            self._is_told = True
+        if store.shortage is not None:
+            raise store.shortage
 
     def _recall_quarantine(self, entry: PluginEntry) -> None:
         sha256 = entry.plugin.sha256
         if not sha256:
             return
-        incidents = [call.incident for call in self._memory().ended_calls(sha256)]
+        incidents = [call.incident for call in self._quarantine_store().ended_calls(sha256)]
         entry.change(Plugin.with_ended_calls, incidents)
-        found = self._memory().recall(sha256)
+        found = self._quarantine_store().recall(sha256)
         if found is None:
             return
         rule = found.incident.violation.rule_id
-        # Who wants no first contact does not want its verdicts either.
+        # first_contact = "never" ignores verdicts of trials; those of real processes count.
         is_wanted = self._config.first_contact != "never" or rule in _SEEN_IN_PROCESS
         if is_wanted and rule not in self._limits.accept:
             is_of_trial = rule not in _SEEN_IN_PROCESS  # of the others the message says when
@@ -156,13 +144,13 @@ class Admission:
 
     def _suspicion(self, entry: PluginEntry) -> Incident | None:
         """Return the end of a process that loaded these bytes, as it was told since they did."""
-        if self._memory().is_empty:
+        if self._quarantine_store().is_empty:
             return None
         sha256 = entry.plugin.sha256
-        found = self._memory().suspicion(sha256) if sha256 else None
+        found = self._quarantine_store().suspicion(sha256) if sha256 else None
         return None if found is None else found.incident
 
-    def _memory(self) -> QuarantineStore:
+    def _quarantine_store(self) -> QuarantineStore:
         if self._quarantine is None:
             self._quarantine = QuarantineStore.of_process()
         return self._quarantine
@@ -174,7 +162,7 @@ class Admission:
             return False
         finding = known.finding if known.tried else None
         if finding is None:
-            finding = self._finding_of_others(entry, known)
+            finding = self._cache.finding_for(known)
         if finding is None and self._config.first_contact == "never":
             finding = known.finding
         if finding is None or not finding.is_clean:
@@ -184,24 +172,12 @@ class Admission:
             self._judge_opened(entry, finding)
         return True
 
-    def _finding_of_others(self, entry: PluginEntry, known: CacheEntry) -> Finding | None:
-        try:
-            return self._cache.finding_for(known)
-        except ShortageError as error:
-            entry.change(Plugin.postponed, "first-contact", error)
-            return None
-
     def _judge_opened(self, entry: PluginEntry, finding: Finding) -> None:
         """Judge what the code of a plugin opens beside what the scan knew of."""
-        if not finding.opened:
-            return
-        plugin = entry.plugin
-        judge = TrustJudge(trust_of(self._config), python_path=sys.path)
-        try:
+        if finding.opened:
+            plugin = entry.plugin
+            judge = TrustJudge(trust_of(self._config), python_path=sys.path)
             trust = judge.judge_opened(plugin.candidate, plugin.trust, finding.opened)
-        except ShortageError as error:
-            entry.change(Plugin.postponed, "trust", error)
-        else:
             entry.change(Plugin.judged, trust)
 
     @property
@@ -215,9 +191,7 @@ class Admission:
         is_kept = known is not None and known.lasting and self._config.first_contact != "always"
         return "" if not is_kept or self._suspicion(entry) else entry.plugin.sha256 or ""
 
-    def recall_anew(
-        self, entries: Sequence[PluginEntry], notes: Notes | ShortageError | None
-    ) -> list[PluginEntry]:
+    def recall_anew(self, entries: Sequence[PluginEntry], notes: Notes | None) -> list[PluginEntry]:
         """Recall plugins once more, by what other processes have found since; see `recall`."""
         self._cache.refresh()
         return self.recall(entries, notes)
@@ -300,11 +274,11 @@ class Admission:
             self._judge_opened(entry, finding)
             return
         if self._config.first_contact == "never":
-            # It was tried as a suspect; of other verdicts such a user wants to know nothing.
+            # Tried only because an earlier process died while loading it, so report that death.
             incident = self._suspicion(entry) or incident
         plugin = entry.change(Plugin.quarantined, incident, time.time())
         if not incident.untried and plugin.sha256:
-            self._memory().remember(plugin.sha256, plugin.name, plugin.path, incident)
+            self._quarantine_store().remember(plugin.sha256, plugin.name, plugin.path, incident)
 
     def _remember(self, entry: PluginEntry, finding: Finding, *, tried: bool) -> None:
         if entry.plugin.known is not None:

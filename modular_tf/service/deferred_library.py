@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.errors import ModularTFError
-from modular_tf.events.delivery import delivers_at_end
 from modular_tf.filesystem.registry import DeferredFilesystem
 from modular_tf.rules import Violation
 from modular_tf.rules.mapping import OFFER_UNCHANGED
-from modular_tf.rules.shortage import raise_shortage
+from modular_tf.service.lifetime import entry_point
 from modular_tf.service.log_output.plugin_names import name_library
 from modular_tf.service.outcome import Outcome
 
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     Mark = Callable[[Plugin], AbstractContextManager[object]]
 
+_PATIENCE_AT_EXIT_S = 5.0
 _NO_TABLES: Mapping[str, FilesystemTables] = MappingProxyType({})
 
 
@@ -45,12 +45,10 @@ class DeferredLibrary:
 
     Used under the service's lock, except that any thread may have it mapped, or close it.
 
-    It registers what the library is known to offer, or loads it and registers what is there. Each
-    of the two is done as a whole, or as if it had not begun: what interrupts it, be it an
-    exception of a signal handler or a fork by another thread, leaves what was registered before,
-    and the next use does it again. So does a signal handler that comes in the middle of it and
-    needs what the library serves; what was interrupted by it then keeps the handler's. What it came
-    to becomes part of the plugin's record.
+    It registers what the library is known to offer, or loads it and registers what is there. Where
+    that fails, for want of something or since another thread forked the process, what was
+    registered before is left, and the next use does it again. What it came to becomes part of the
+    plugin's record.
 
     Attributes:
         registrations: What it has registered.
@@ -123,21 +121,13 @@ class DeferredLibrary:
         notes = finding.notes_of_loading if finding.notes else ()
         with self._lock:
             self._promised = finding
-            deferred = self._deferred_filesystems(offer), self._deferred_platform(offer)
-            refused = list(self._serve(*deferred))
-            reasons = [*(note for note in notes if note.is_error), *refused] if notes else refused
+            refused = self._serve(self._deferred_filesystems(offer), self._deferred_platform(offer))
+            reasons = [*(note for note in notes if note.is_error), *refused]
             warnings = [note for note in notes if not note.is_error]
             if offer.kernels or offer.ops:
                 self.registrations.promise_kernels(self.open_now)
             outcome = self._registered(reasons, warnings, promised=offer)
-            # A signal handler in the middle of that may have mapped it, which counts more.
-            self._change(
-                lambda plugin: (
-                    plugin.registered(outcome, "to be mapped at its first use")
-                    if plugin.outcome is None
-                    else plugin
-                )
-            )
+            self._change(lambda plugin: plugin.registered(outcome, "to be mapped at its first use"))
 
     def _deferred_filesystems(self, offer: Offer) -> list[DeferredFilesystem]:
         plugin = self._plugin.name
@@ -173,7 +163,6 @@ class DeferredLibrary:
 
     # -- mapped -----------------------------------------------------------------------------------
 
-    @delivers_at_end
     def open_now(self) -> None:
         """Load the library and register what it offers, where that is not done. [any thread]
 
@@ -183,54 +172,44 @@ class DeferredLibrary:
         Raises:
             ShortageError: It cannot be loaded now; the next use tries again.
         """
-        if self._is_open or self._is_over:  # no wait for whoever holds the lock to find that out
-            return
+        if not (self._is_open or self._is_over):
+            self._open()
+
+    @entry_point
+    def _open(self) -> None:
         with self._lock:
             if self._is_open or self._is_over:
                 return
-            loaded = self._load()
-            if self._is_open:  # by a signal handler in the middle of that
-                return
+            if (loaded := self._loaded) is None:
+                # What loads libraries is imported where one is loaded; a list loads none.
+                from modular_tf.service.library_loading import load_library  # noqa: PLC0415
+
+                self._name()
+                with self._mark(self._plugin):
+                    why_taken = self.registrations.why_taken
+                    loaded = load_library(self._plugin, self._config, self._trust, why_taken)
+                self._loaded = loaded
             try:
-                refused = list(self._serve(loaded.filesystems, loaded.platform))
-                notes = self._serve_kernels(loaded.kernels)
-                self.registrations.give_back_deferred()
-                found = loaded.outcome
-                refused += [note for note in notes if note.is_error]
-                differences = [note for note in notes if not note.is_error]
-                differences += self._differences(found.finding)
-                outcome = self._registered(
-                    [*found.reasons, *refused], [*found.warnings, *differences], found.finding
-                )
-                # What could not be registered shall not live on here.
-                left = loaded._replace(filesystems=(), platform=None, kernels=None)
-                self._change(lambda plugin: plugin.registered(outcome, "mapped"))
-                # No call between these: what was interrupted before is repeated as a whole.
-                self._loaded = left
-                self._is_open = True
+                self._register(loaded)
             finally:
-                if self._is_over:  # it was closed meanwhile, and no next use finishes this
+                if self._is_over:  # it was closed meanwhile
                     self.registrations.close([], at_exit=False)
 
-    def _load(self) -> LoadResult:
-        if self._loaded is not None:
-            return self._loaded
-        try:
-            # What loads libraries is imported where one is loaded; a list loads none.
-            from modular_tf.service.library_loading import load_library  # noqa: PLC0415
-
-            self._name()
-        except OSError as error:  # also of an import
-            raise_shortage(error)
-            raise
-        with self._mark(self._plugin):
-            why_taken = self.registrations.why_taken
-            loaded = load_library(self._plugin, self._config, self._trust, why_taken)
-        if self._loaded is None:
-            self._loaded = loaded
-        else:  # a signal handler came in the middle
-            loaded.close()
-        return self._loaded
+    def _register(self, loaded: LoadResult) -> None:
+        refused = self._serve(loaded.filesystems, loaded.platform)
+        notes = self._serve_kernels(loaded.kernels)
+        self.registrations.give_back_deferred()
+        found = loaded.outcome
+        refused += [note for note in notes if note.is_error]
+        differences = [note for note in notes if not note.is_error]
+        differences += self._differences(found.finding)
+        outcome = self._registered(
+            [*found.reasons, *refused], [*found.warnings, *differences], found.finding
+        )
+        self._change(lambda plugin: plugin.registered(outcome, "mapped"))
+        # What could not be registered shall not live on here.
+        self._loaded = loaded._replace(filesystems=(), platform=None, kernels=None)
+        self._is_open = True
 
     def _name(self) -> None:
         """Make known whose library it is, before its code runs."""
@@ -254,19 +233,21 @@ class DeferredLibrary:
         self,
         filesystems: Iterable[PluginFilesystem | DeferredFilesystem],
         platform: DevicePlatform | DeferredFactory | None,
-    ) -> Iterator[Violation]:
-        """Register filesystems and a platform; yield why one cannot be, and was closed."""
+    ) -> list[Violation]:
+        """Register filesystems and a platform; return why one cannot be, and was closed."""
+        reasons = []
         for filesystem in filesystems:
             refused = self.registrations.add_filesystem(filesystem)
             if refused is not None:
-                yield refused.at("register")
+                reasons.append(refused.at("register"))
             elif not isinstance(filesystem, DeferredFilesystem):
                 self._plugin.log.info("scheme.registered", scheme=filesystem.scheme)
         if platform is not None:
             try:
                 self.registrations.add_platform(platform)
             except ModularTFError as error:
-                yield Violation.of_error(error, "register")
+                reasons.append(Violation.of_error(error, "register"))
+        return reasons
 
     def _serve_kernels(self, kernels: PluginKernels | None) -> list[Violation]:
         """Register kernels; return what is wrong with single ones, or why they cannot be."""
@@ -296,6 +277,8 @@ class DeferredLibrary:
     def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
         """Stop serving: files, filesystems, devices; add what went wrong to `failures`."""
         self._is_over = True  # without the lock, as above
+        if at_exit and self._lock.acquire(timeout=_PATIENCE_AT_EXIT_S):
+            self._lock.release()  # an init that an interrupted use has left behind has ended
         self.registrations.close(failures, at_exit=at_exit)
 
     def after_fork_in_child(self) -> None:

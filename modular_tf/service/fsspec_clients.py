@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.events import EventLog
-from modular_tf.events.delivery import delivers_at_end
 from modular_tf.filesystem.registry import MadeOnce
 from modular_tf.filesystem.scheme import scheme_of
 from modular_tf.loading.known_packages import known_packages, package_for
@@ -151,6 +150,7 @@ class FsspecFallback:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._made: dict[str, MadeOnce] = {}
+        self._logged: set[str] = set()
 
     @property
     def why_off(self) -> str:
@@ -185,7 +185,6 @@ class FsspecFallback:
         """Return who serves a scheme and why, as one sentence without a full stop."""
         return f"scheme {scheme!r} is served by {_release(scheme)}, since no plugin serves it"
 
-    @delivers_at_end
     def filesystem(self, scheme: str) -> Filesystem | None:
         """Return the filesystem that serves a scheme, made at the first use; None for none.
 
@@ -197,18 +196,21 @@ class FsspecFallback:
             if (name := self.owner(scheme)) is None:
                 return None
             made = self._made.setdefault(scheme, MadeOnce(scheme, lambda: self._make(scheme, name)))
-        return made.get()
+        filesystem = made.get()
+        if scheme not in self._logged:
+            self._logged.add(scheme)
+            _log.info("fsspec.fallback", scheme=scheme, message=self.sentence(scheme))
+        return filesystem
 
     def _make(self, scheme: str, name: str) -> Filesystem:
         client = ConfiguredFilesystem(fsspec=scheme)
         why, origin = self.sentence(scheme), self._config.origin
-        made = make_configured(scheme, client, name, origin=origin, why=why)
-        _log.info("fsspec.fallback", scheme=scheme, message=why)
-        return made
+        return make_configured(scheme, client, name, origin=origin, why=why)
 
     def after_fork_in_child(self) -> None:
         """Have the filesystems made anew."""
         self._made.clear()
+        self._logged.clear()
 
 
 def _module_of(scheme: str) -> str | None:

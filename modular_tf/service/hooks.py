@@ -8,8 +8,7 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.discovery.sources.entry_point_file import entries_of_group
-from modular_tf.discovery.sources.installed import Installation
+from modular_tf.discovery.sources.installed import Installation, entries_of_group
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.events import EventLog

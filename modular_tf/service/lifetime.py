@@ -6,17 +6,42 @@ import atexit
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Protocol
+from functools import wraps
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.concurrency.live_objects import LiveObjects
-from modular_tf.errors import ClosedError, DeadlineExceededError
+from modular_tf.concurrency.threads import uninterrupted
+from modular_tf.errors import ClosedError, DeadlineExceededError, ModularTFError
+from modular_tf.rules.shortage import raise_shortage
 from modular_tf.service.log_output.listener import listener
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from modular_tf.errors import ModularTFError
+    from typing_extensions import ParamSpec
+
+    _Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+def entry_point(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """Make a function end as a whole (`uninterrupted`), or with the shortage that it met.
+
+    What this process has too little of is no verdict on a plugin: it raises `ShortageError`, the
+    plugins are left as they are, and the next call tries again.
+    """
+
+    @wraps(function)
+    def run(*arguments: _Given.args, **named: _Given.kwargs) -> _Result:
+        try:
+            return function(*arguments, **named)
+        except (OSError, MemoryError) as error:  # also of an import
+            if not isinstance(error, ModularTFError):
+                raise_shortage(error)
+            raise
+
+    return uninterrupted(run)
 
 
 class ServiceLock(ForkLock):  # type: ignore[misc]
@@ -90,9 +115,8 @@ def close_with_process(service: LiveService, exit_timeout_s: float | None = None
 
 def is_awaited() -> bool:
     """Return whether this thread runs a callback of a device, which cannot wait for its own end."""
-    from modular_tf.device.streams.host_callback import running_executor  # noqa: PLC0415  (native core)
-
-    return running_executor() is not None
+    callbacks = sys.modules.get("modular_tf.device.streams.host_callback")
+    return callbacks is not None and callbacks.running_executor() is not None
 
 
 def not_closed_in_time(left: Sequence[str], timeout_s: float) -> DeadlineExceededError:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.events.delivery import delivers_at_end
-from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.admission import Admission
 from modular_tf.service.configuration import trust_of
 from modular_tf.service.deferred_library import DeferredLibrary
 from modular_tf.service.kept.claims import find_out_once
-from modular_tf.service.plugin import Plugin
+from modular_tf.service.lifetime import entry_point
 from modular_tf.service.plugin_entry import Attempt
 from modular_tf.service.registrations import Registrations
 
@@ -20,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from modular_tf.discovery.trust.policy import TrustPolicy
-    from modular_tf.first_contact.finding import Finding
     from modular_tf.service.configuration import Config
     from modular_tf.service.hooks import Hooks
     from modular_tf.service.lifetime import ServiceLock
+    from modular_tf.service.plugin import Plugin
     from modular_tf.service.plugin_entry import PluginEntry
     from modular_tf.service.plugins import KnownPlugins
-    from modular_tf.service.registries import Registries
+    from modular_tf.service.registrations import Registries
 
 
 class Judged(NamedTuple):
@@ -84,25 +81,9 @@ class PluginPipeline:
 
         Raises:
             ClosedError: The service is closed.
+            ShortageError: This process has too little of something; the next run goes on.
         """
         self._run(self.vetoes(entries), eager=eager)
-
-    @delivers_at_end
-    def _run(self, vetoes: dict[PluginEntry, str | None], *, eager: bool) -> None:
-        if eager or self._config.load == "eager":
-            _open_registered(vetoes)
-        # A signal handler that has interrupted what this thread does under the service's lock waits
-        # for no other run, which may wait for that lock.
-        with nullcontext() if self._lock.is_held_by_this_thread else self._running:
-            attempt = Attempt()
-            try:
-                judged = self.judge(vetoes, attempt)
-                self.try_out(judged)
-                with self._lock:
-                    known = [entry for entry in judged.entries if self._known.has(entry)]
-                    self.register(known, eager=eager)
-            finally:
-                attempt.is_over = True
 
     def vetoes(self, entries: Iterable[PluginEntry]) -> dict[PluginEntry, str | None]:
         """Ask the hooks, which is users' code and not for the lock, why plugins are forbidden.
@@ -120,14 +101,23 @@ class PluginPipeline:
         plugin = entry.plugin
         if not plugin.is_on_its_way or self._config.why_disabled(plugin.name) is not None:
             return None
-        try:
-            return self._hooks.veto(lambda: entry.probe)
-        except ShortageError as error:
-            with self._lock:
-                entry.change(Plugin.postponed, "policy", error)
-            return None
+        return self._hooks.veto(lambda: entry.probe)
 
-    @delivers_at_end
+    @entry_point
+    def _run(self, vetoes: dict[PluginEntry, str | None], *, eager: bool) -> None:
+        if eager or self._config.load == "eager":
+            _open_registered(vetoes)
+        with self._running:
+            attempt = Attempt()
+            try:
+                judged = self.judge(vetoes, attempt)
+                self.try_out(judged)
+                with self._lock:
+                    known = [entry for entry in judged.entries if self._known.has(entry)]
+                    self.register(known, eager=eager)
+            finally:
+                attempt.is_over = True
+
     def judge(self, vetoes: dict[PluginEntry, str | None], attempt: Attempt) -> Judged:
         """Apply the user's decisions and what is remembered.
 
@@ -142,14 +132,14 @@ class PluginPipeline:
         with self._lock:
             self._lock.check_open()
             for entry, veto in vetoes.items():
-                entry.begin(attempt)
+                entry.attempt = attempt
                 entry.change(self._under_policy, veto)
             return Judged(list(vetoes), self._admission.recall(vetoes, notes))
 
     def _under_policy(self, plugin: Plugin, veto: str | None) -> Plugin:
         if self._seals and not (plugin.sealed or plugin.is_bundled):
             plugin = plugin._replace(sealed=True)
-        return plugin.under_policy(self._config, veto)
+        return plugin.to_be_tried().under_policy(self._config, veto)
 
     def try_out(self, judged: Judged) -> None:
         """Try the plugins that have to be, in child processes, and conclude what may run.
@@ -173,27 +163,17 @@ class PluginPipeline:
             check=self._lock.check_open,
         )
 
-    @delivers_at_end
     def _recall_anew(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
         notes = self._admission.notes_for(entries, anew=True)
         with self._lock:
             return self._admission.recall_anew(entries, notes)
 
     def _try(self, entries: Sequence[PluginEntry], tell_progress: Callable[[], None]) -> None:
-        self._conclude(entries, self._admission.try_out(entries, tell_progress))
-
-    @delivers_at_end
-    def _conclude(self, entries: Sequence[PluginEntry], findings: Sequence[Finding]) -> None:
+        findings = self._admission.try_out(entries, tell_progress)
         with self._lock:
             self._admission.conclude(entries, findings)
 
-    @delivers_at_end
-    def register(
-        self,
-        entries: Collection[PluginEntry],
-        *,
-        eager: bool = False,
-    ) -> None:
+    def register(self, entries: Collection[PluginEntry], *, eager: bool = False) -> None:
         """Register plugins that may run, and tell the hooks of those whose state changed.
 
         Args:
@@ -207,16 +187,17 @@ class PluginPipeline:
         with self._lock:
             self._lock.check_open()
             trust = trust_of(self._config)  # the environment may be another one at the first use
-            for entry in entries:
-                self._register(entry, trust, eager=eager)
-                self._admission.remember_offer(entry)
-                self._tell_hooks(entry)
-            self._known.cache.save()
+            try:
+                for entry in entries:
+                    self._register(entry, trust, eager=eager)
+                    self._admission.remember_offer(entry)
+                    if not self._hooks.are_none and entry.has_other_state():
+                        self._hooks.outcome(entry.plugin.record)
+            finally:
+                self._known.cache.save()
 
     def _register(self, entry: PluginEntry, trust: TrustPolicy, *, eager: bool) -> None:
         """Register what a plugin offers; does nothing where that is done or the plugin was refused.
-
-        What was interrupted is done by the next call.
 
         Args:
             entry: The plugin.
@@ -229,28 +210,19 @@ class PluginPipeline:
             _open_registered([entry])
         if not plugin.is_on_its_way:
             return
-        library = entry.serve(lambda: self._library_of(entry, trust))
+        if entry.serving is None:
+            registrations = entry.registrations
+            if registrations is None:
+                reserved = {} if plugin.is_bundled else self._reserved
+                registrations = Registrations(plugin.name, self._config, self._registries, reserved)
+            mark = self._admission.mark
+            entry.serving = DeferredLibrary(entry, self._config, trust, registrations, mark)
         finding = plugin.finding
         # At the first use the file of what is sealed may be another one.
         if finding is None or finding.offer is None or eager or plugin.sealed:
-            try:
-                library.open_now()
-            except ShortageError as error:
-                entry.change(Plugin.postponed, "load", error)
+            entry.serving.open_now()
         else:
-            library.defer(finding, finding.offer)
-
-    def _library_of(self, entry: PluginEntry, trust: TrustPolicy) -> DeferredLibrary:
-        registrations = entry.registrations
-        if registrations is None:
-            reserved = {} if entry.plugin.is_bundled else self._reserved
-            name = entry.plugin.name
-            registrations = Registrations(name, self._config, self._registries, reserved)
-        return DeferredLibrary(entry, self._config, trust, registrations, self._admission.mark)
-
-    def _tell_hooks(self, entry: PluginEntry) -> None:
-        if not self._hooks.are_none and entry.has_other_state():
-            self._hooks.outcome(entry.plugin.record)
+            entry.serving.defer(finding, finding.offer)
 
     def expect_changes(self) -> None:
         """From now on map plugins from copies, and keep what they are tried in for the next."""
@@ -265,10 +237,8 @@ class PluginPipeline:
 def _open_registered(entries: Iterable[PluginEntry]) -> None:
     """Map plugins that are registered already, without a lock of the service.
 
-    A thread that maps one for its first use may be in a signal handler that waits for that lock,
-    and an init that hangs would keep the lock.
+    An init that hangs would keep the lock.
     """
     for entry in entries:
         if entry.serving is not None and entry.plugin.outcome is not None:
-            with suppress(ShortageError):  # the first use does it
-                entry.serving.open_now()
+            entry.serving.open_now()

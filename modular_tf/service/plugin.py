@@ -9,19 +9,15 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.kinds import Kind
-from modular_tf.discovery.load_facts import LoadFacts
-from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.events import EventLog
 from modular_tf.loading.bound_files import is_bound
 from modular_tf.loading.task import Task
 from modular_tf.rules import Violation
-from modular_tf.rules.first_contact import CHILD_STARTABLE
 from modular_tf.rules.mapping import NOT_VETOED, PLUGIN_ENABLED
-from modular_tf.rules.shortage import SHORTAGE, ShortageError
 from modular_tf.service.outcome import state_of
 from modular_tf.service.report import Decision, PluginRecord, State
 
@@ -30,16 +26,15 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.discovery.file_identity import FileIdentity, SeenFile
+    from modular_tf.discovery.load_facts import LoadFacts
     from modular_tf.discovery.probe import Probe
+    from modular_tf.discovery.trust.verdict import TrustVerdict
     from modular_tf.first_contact.finding import Finding, Incident
     from modular_tf.service.configuration import Config
     from modular_tf.service.kept.scan_cache import CacheEntry
     from modular_tf.service.outcome import Outcome
 
-    _Decisions = tuple[Decision, ...]
-
 _log = EventLog("plugin")
-_POSTPONING = frozenset((SHORTAGE, CHILD_STARTABLE))  # no process could be started to try it in
 
 
 class Plugin(NamedTuple):
@@ -63,9 +58,8 @@ class Plugin(NamedTuple):
         ended: The state in which it ended before it registered anything, None where it did not end.
         incident: What it did to another process, None where it did nothing.
         quarantined_since: When it did that, in seconds since 1970.
-        refusals: Why it ended so.
         remarks: Rules that it broke before it was loaded, without being refused.
-        decisions: What was decided about it, in order, for and against.
+        steps: What was decided about it, in order: for it, or why it is refused.
     """
 
     candidate: Candidate
@@ -81,9 +75,8 @@ class Plugin(NamedTuple):
     ended: State | None = None
     incident: Incident | None = None
     quarantined_since: float | None = None
-    refusals: tuple[Violation, ...] = ()
     remarks: tuple[Violation, ...] = ()
-    decisions: tuple[Decision, ...] = ()
+    steps: tuple[Decision | Violation, ...] = ()
 
     @classmethod
     def of(
@@ -97,13 +90,14 @@ class Plugin(NamedTuple):
         identity: FileIdentity | None = None,
     ) -> Plugin:
         """Make it of a candidate that was probed and judged; see the attributes."""
-        refusals, remarks = _sorted_out(facts.problems) if facts.problems else ([], ())
-        if refusals:
-            probed = Decision("probe", False, refusals[0].rule, refusals[0].message)  # noqa: FBT003
-        else:
-            probed = _probed(facts.kinds, is_new=probe is not None)
+        problems = [problem.at("probe") for problem in facts.problems]
+        refusals: list[Decision | Violation] = [found for found in problems if found.is_error]
+        steps = refusals or [_probed(facts.kinds, is_new=probe is not None)]
         if trust.refused is not None and trust.refused not in facts.problems:
-            refusals.insert(0, trust.refused.at("trust"))
+            steps.insert(0, trust.refused.at("trust"))
+        else:
+            judged = Decision("trust", trust.accepted, trust.rule, trust.message)
+            steps.insert(0, judged)
         return cls(
             candidate,
             facts,
@@ -112,20 +106,10 @@ class Plugin(NamedTuple):
             known,
             probe,
             identity,
-            ended=_state_of_refused(refusals),
-            refusals=tuple(refusals),
-            remarks=remarks,
-            decisions=(Decision("trust", trust.accepted, trust.rule, trust.message), probed),
+            ended=State.REJECTED if refusals or trust.refused is not None else None,
+            remarks=tuple([found for found in problems if not found.is_error]),
+            steps=tuple(steps),
         )
-
-    @classmethod
-    def unread(
-        cls, candidate: Candidate, shortage: ShortageError, identity: FileIdentity | None
-    ) -> Plugin:
-        """Make it of a file that cannot be looked at now, and will be later."""
-        problem = Violation(SHORTAGE, shortage.message, path=candidate.path)
-        facts, trust = LoadFacts(frozenset(), (problem,)), TrustVerdict.of_problem(problem)
-        return cls.of(candidate, facts, trust, identity=identity)
 
     # -- what it is -----------------------------------------------------------------------------
 
@@ -185,12 +169,21 @@ class Plugin(NamedTuple):
     @property
     def reasons(self) -> tuple[Violation, ...]:
         """Why it, or a part of it, does not serve."""
-        return self.refusals if self.outcome is None else self.refusals + self.outcome.reasons
+        if self.outcome is not None:
+            return self.outcome.reasons
+        if self.ended is None:
+            return ()
+        return tuple([step for step in self.steps if isinstance(step, Violation)])
 
     @property
-    def is_postponed(self) -> bool:
-        """Whether nothing was decided about it, for what this process has too little of."""
-        return bool(self.refusals) and any(r.rule in _POSTPONING for r in self.refusals)
+    def decisions(self) -> tuple[Decision, ...]:
+        """What was decided about it, in order, for and against."""
+        return tuple([_decision(s) if isinstance(s, Violation) else s for s in self.steps])
+
+    @property
+    def is_untried(self) -> bool:
+        """Whether no process could be started to try it in: the next run does."""
+        return self.incident is not None and self.incident.untried
 
     @property
     def is_new_here(self) -> bool:
@@ -218,30 +211,18 @@ class Plugin(NamedTuple):
 
     # -- steps ----------------------------------------------------------------------------------
 
-    def _with(self, **changed: Any) -> Plugin:
-        """Return it with other values, as `_replace` does, in a third of the time."""
-        values: list[Any] = [*self]
-        for name, value in changed.items():
-            values[_AT[name]] = value
-        return Plugin._make(values)
-
-    def _and(self, stage: str, rule: str | None, text: str, *, passed: bool) -> _Decisions:
-        """Return its decisions and one more."""
-        return (*self.decisions, Decision(stage, passed, rule, text))
-
     def ends(self, state: State, reason: Violation) -> Plugin:
         """Return it as one that ended in a state and registers nothing."""
         if not self.is_on_its_way:
             return self
-        return self._replace(
-            ended=state,
-            refusals=(*self.refusals, reason),
-            decisions=self._and(reason.stage, reason.rule, reason.message, passed=False),
-        )
+        return self._replace(ended=state, steps=(*self.steps, reason))
 
-    def postponed(self, stage: str, shortage: ShortageError) -> Plugin:
-        """Return it as one that cannot be processed now; the next load tries again."""
-        return self.ends(State.FAILED, Violation.of_error(shortage, stage))
+    def to_be_tried(self) -> Plugin:
+        """Return it without a trial for which no process could be started."""
+        if not self.is_untried:
+            return self
+        steps = tuple([step for step in self.steps if step.stage != "first-contact"])
+        return self._replace(ended=None, incident=None, quarantined_since=None, steps=steps)
 
     def under_policy(self, config: Config, veto: str | None) -> Plugin:
         """Return it disabled where configuration or a hook says so, before its code runs."""
@@ -263,12 +244,12 @@ class Plugin(NamedTuple):
         remarks = self.remarks
         if finding.notes:
             remarks += tuple([note.at("first-contact") for note in finding.notes_of_trial])
-        decisions = self._and("first-contact", None, why, passed=True)
-        return self._with(finding=finding, remarks=remarks, decisions=decisions)
+        steps = (*self.steps, _passed("first-contact", why))
+        return self._replace(finding=finding, remarks=remarks, steps=steps)
 
     def untried(self, why: str) -> Plugin:
         """Return it as one that is not tried."""
-        return self._replace(decisions=self._and("first-contact", None, why, passed=True))
+        return self._replace(steps=(*self.steps, _passed("first-contact", why)))
 
     def judged(self, trust: TrustVerdict) -> Plugin:
         """Return it with another verdict on its files, which counts what its code opens."""
@@ -288,12 +269,7 @@ class Plugin(NamedTuple):
         return self._replace(remarks=(*kept, *told))
 
     def quarantined(self, incident: Incident, since: float) -> Plugin:
-        """Return it kept out of this process, for what it did to another one.
-
-        Args:
-            incident: What it did.
-            since: When, in seconds since 1970.
-        """
+        """Return it kept out of this process, for what it did to another one at that time."""
         state = State.FAILED if incident.untried else State.QUARANTINED
         ended = self.ends(state, incident.violation.at("first-contact"))
         if ended is self:
@@ -301,29 +277,31 @@ class Plugin(NamedTuple):
         return ended._replace(incident=incident, quarantined_since=since)
 
     def registered(self, outcome: Outcome, how: str) -> Plugin:
-        """Return it with what it registered.
+        """Return it with what it registered; the last time counts.
 
         Args:
-            outcome: What that came to; the last one counts.
+            outcome: What that came to.
             how: Whether its library is mapped, for the decision.
         """
         if self.outcome is not None:  # it was registered before its library was mapped
             return self._replace(outcome=outcome)
-        if state_of(self.ended, outcome) is State.LOADED:
-            decisions = self._and("register", None, how, passed=True)
-        else:
-            reason = outcome.reasons[0]
-            decisions = self._and(reason.stage, reason.rule, reason.message, passed=False)
-        return self._with(outcome=outcome, decisions=decisions)
+        is_loaded = state_of(self.ended, outcome) is State.LOADED
+        step = _passed("register", how) if is_loaded else _decision(outcome.reasons[0])
+        return self._replace(outcome=outcome, steps=(*self.steps, step))
 
     def kept(self, reason: Violation) -> Plugin:
         """Return it as one that goes on serving though its file was replaced, and why."""
         others = [remark for remark in self.remarks if remark.rule != reason.rule]
-        decisions = self._and(reason.stage, reason.rule, reason.message, passed=True)
-        return self._replace(remarks=(*others, reason), decisions=decisions)
+        step = _decision(reason)._replace(passed=True)
+        return self._replace(remarks=(*others, reason), steps=(*self.steps, step))
 
 
-_AT = {name: at for at, name in enumerate(Plugin._fields)}
+def _passed(stage: str, text: str) -> Decision:
+    return Decision(stage, passed=True, rule=None, text=text)
+
+
+def _decision(reason: Violation) -> Decision:
+    return Decision(reason.stage, passed=False, rule=reason.rule, text=reason.message)
 
 
 @cache
@@ -331,23 +309,7 @@ def _probed(of_kinds: frozenset[Kind], *, is_new: bool) -> Decision:
     """Return that nothing of the bytes of a plugin was refused."""
     kinds = ", ".join(_kind_names(of_kinds)) or "no plugin"
     how = "read from its bytes" if is_new else "known from an earlier scan"
-    return Decision("probe", True, None, f"{kinds}, {how}")  # noqa: FBT003
-
-
-def _sorted_out(
-    problems: Iterable[Violation],
-) -> tuple[list[Violation], tuple[Violation, ...]]:
-    """Return what refuses a plugin, and what is only remarked."""
-    found = [problem.at("probe") for problem in problems]
-    remarks = tuple([problem for problem in found if not problem.is_error])
-    return [problem for problem in found if problem.is_error], remarks
-
-
-def _state_of_refused(refusals: list[Violation]) -> State | None:
-    if not refusals:
-        return None
-    is_postponed = any(reason.rule in _POSTPONING for reason in refusals)
-    return State.FAILED if is_postponed else State.REJECTED
+    return _passed("probe", f"{kinds}, {how}")
 
 
 @cache

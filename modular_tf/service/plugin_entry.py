@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.events import EventLog
 from modular_tf.events.event_log import INFO
@@ -38,7 +39,7 @@ class Attempt:
     """One run over some plugins, from the first step to the last.
 
     Attributes:
-        is_over: Whether it came to its end, or was interrupted. Set by its maker.
+        is_over: Whether nobody waits for it any more. Set by its maker.
     """
 
     def __init__(self) -> None:
@@ -52,19 +53,18 @@ class Attempt:
 
 
 class PluginEntry:
-    """The place of one plugin among those of a service. [any thread]
-
-    Its record is immutable and replaced as a whole, by `change`; an interrupt in
-    the middle of a step finds the plugin as it was before.
+    """The place of one plugin among those of a service, with its newest record. [any thread]
 
     Attributes:
         registrations: Where its library registers what it offers; None for the registries of the
             service.
+        attempt: The run that processed it last, None for none.
+        serving: What registers for it, None before it does.
 
     Args:
         plugin: The first record.
         registrations: As above.
-        attempt: The run that processes it, None for none yet.
+        attempt: As above.
     """
 
     def __init__(
@@ -74,10 +74,11 @@ class PluginEntry:
         attempt: Attempt | None = None,
     ) -> None:
         self.registrations = registrations
+        self.attempt = attempt
+        self.serving: DeferredLibrary | None = None
         self._plugin = plugin
-        self._serving: DeferredLibrary | None = None
-        self._attempt = attempt
         self._state_told = plugin.state
+        self._lock = ForkLock()
 
     @property
     def plugin(self) -> Plugin:
@@ -90,20 +91,10 @@ class PluginEntry:
         *given: _Given.args,
         **named: _Given.kwargs,
     ) -> Plugin:
-        """Replace the record by the next one, and return that.
-
-        Args:
-            step: Returns the record after a given one. Called again where another was faster.
-            given: What else it is called with.
-            named: Likewise.
-        """
-        while True:
+        """Replace the record by the next one, which `step` makes of it, and return that."""
+        with self._lock:
             before = self._plugin
-            after = step(before, *given, **named)
-            # No call until the store: neither signal handler nor thread comes between.
-            if self._plugin is before:
-                self._plugin = after
-                break
+            self._plugin = after = step(before, *given, **named)
         if after is not before:
             log_step(before, after)
         return after
@@ -126,80 +117,50 @@ class PluginEntry:
             return self._plugin.probe or found
         return self._plugin.probe
 
-    # -- runs ------------------------------------------------------------------------------------
-
-    @property
-    def attempt(self) -> Attempt | None:
-        """The run that processed it last, None for none."""
-        return self._attempt
-
     @property
     def is_under_way(self) -> bool:
         """Whether a run processes it now."""
-        return self._attempt is not None and self._attempt.is_under_way
-
-    def begin(self, attempt: Attempt) -> None:
-        """Note the run that processes it from now on."""
-        self._attempt = attempt
+        return self.attempt is not None and self.attempt.is_under_way
 
     def anew(self, plugin: Plugin, attempt: Attempt | None = None) -> PluginEntry:
-        """Return an entry for the same plugin, to be processed from the beginning.
-
-        Args:
-            plugin: What its file is now.
-            attempt: The run that processes it, None for none yet.
-        """
+        """Return an entry for the same plugin, with what its file is now, from the beginning."""
         before = self._plugin
-        started = plugin._replace(name=before.name, sealed=before.sealed)
-        return PluginEntry(started, attempt=attempt)
+        return PluginEntry(plugin._replace(name=before.name, sealed=before.sealed), attempt=attempt)
 
     # -- what it serves ---------------------------------------------------------------------------
 
     @property
-    def serving(self) -> DeferredLibrary | None:
-        """What registers for it, None before it does."""
-        return self._serving
-
-    def serve(self, make: Callable[[], DeferredLibrary]) -> DeferredLibrary:
-        """Return what registers for it, which is made the first time."""
-        if self._serving is None:
-            made = make()
-            if self._serving is None:  # else a signal handler has made it meanwhile
-                self._serving = made
-        return self._serving
-
-    @property
     def library(self) -> Library | None:
         """The mapped library, once it is."""
-        return None if self._serving is None else self._serving.library
+        return None if self.serving is None else self.serving.library
 
     @property
     def filesystems(self) -> Mapping[str, Registered]:
         """What it registered, by scheme."""
-        return {} if self._serving is None else self._serving.registrations.filesystems
+        return {} if self.serving is None else self.serving.registrations.filesystems
 
     @property
     def tables(self) -> Mapping[str, FilesystemTables]:
         """Its accepted filesystem tables, by scheme, served or not, once it is mapped."""
-        return {} if self._serving is None else self._serving.tables
+        return {} if self.serving is None else self.serving.tables
 
     @property
     def platform(self) -> DevicePlatform | None:
         """Its device platform, once it is loaded."""
-        found = None if self._serving is None else self._serving.registrations.platform
+        found = None if self.serving is None else self.serving.registrations.platform
         return None if isinstance(found, DeferredFactory) else found
 
     # -- the end ----------------------------------------------------------------------------------
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child, or give it up."""
-        if self._serving is not None:
-            self._serving.after_fork_in_child()
+        if self.serving is not None:
+            self.serving.after_fork_in_child()
 
     def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
         """Stop serving: files, filesystems, devices; add what went wrong to `failures`."""
-        if self._serving is not None:
-            self._serving.close(failures, at_exit=at_exit)
+        if self.serving is not None:
+            self.serving.close(failures, at_exit=at_exit)
 
 
 def log_step(before: Plugin | None, after: Plugin) -> None:

@@ -1,33 +1,42 @@
-"""The plugins that a service knows: found, probed once, and named."""
+"""The plugins that a service knows: searched, recalled or probed once, judged, and named."""
 
 from __future__ import annotations
 
 import os
+import sys
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from time import time_ns
+from typing import TYPE_CHECKING
 
+from modular_tf.discovery.file_identity import FileIdentity, see_library
+from modular_tf.discovery.naming import unused_name
 from modular_tf.discovery.search import FoundCandidates, discover, discover_named, installed_among
 from modular_tf.discovery.sources.installed import Installation
 from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.discovery.sources.search_paths import SearchPaths, python_path
+from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.errors import NotFoundError
-from modular_tf.events.delivery import delivers_at_end
-from modular_tf.rules.shortage import SHORTAGE
+from modular_tf.service.configuration import trust_of
 from modular_tf.service.kept.claims import find_out_once
 from modular_tf.service.kept.scan_cache import ScanCache
+from modular_tf.service.lifetime import entry_point
 from modular_tf.service.outcome import lost_schemes, without
+from modular_tf.service.plugin import Plugin
 from modular_tf.service.plugin_entry import PluginEntry, log_step
-from modular_tf.service.plugin_scan import PluginScan, scan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from modular_tf.discovery.candidate import Candidate
+    from modular_tf.discovery.file_identity import SeenFile
+    from modular_tf.discovery.load_facts import LoadFacts
+    from modular_tf.discovery.probe import Prober
+    from modular_tf.discovery.trust.verdict import TrustVerdict
     from modular_tf.filesystem.registry import FilesystemRegistry
     from modular_tf.service.configuration import Config
     from modular_tf.service.hooks import Hooks
+    from modular_tf.service.kept.scan_cache import CacheEntry
     from modular_tf.service.lifetime import ServiceLock
-    from modular_tf.service.plugin import Plugin
     from modular_tf.service.plugin_entry import Attempt
     from modular_tf.service.report import PluginRecord
 
@@ -35,31 +44,141 @@ if TYPE_CHECKING:
 _PATIENCE_S = 10.0  # with another process that reads one library
 
 
-class SearchUnderWay(NamedTuple):
-    """What a search has found, before what is unknown of it was probed.
+class PluginScan:
+    """Candidates that become plugins: those of which nothing is known have to be probed.
 
-    Attributes:
-        found: What there is.
-        scan: Makes plugins of the candidates that are new.
-        unknown: Those of them that have to be probed.
+    Nothing of theirs is run. Reading libraries takes its time: not for the service's lock.
     """
 
-    found: FoundCandidates
-    scan: PluginScan
-    unknown: list[Candidate]
+    def __init__(self, candidates: Sequence[Candidate], config: Config, cache: ScanCache) -> None:
+        self.candidates = candidates
+        self._config = config
+        self._cache = cache
+        self._plugins: dict[str, Plugin] = {}
+        self._seen: dict[str, SeenFile] = {}
+
+    @property
+    def plugins(self) -> list[Plugin]:
+        """One plugin for each candidate, in the same order; all have been recalled or probed."""
+        return [self._plugins[candidate.path] for candidate in self.candidates]
+
+    def recall(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Judge candidates by what is known of them; return those of which nothing is."""
+        if not candidates:
+            return []
+        self._cache.refresh()
+        judge = self._judge()
+        # Step by step for all of them, which takes two thirds of the time of one after the other:
+        # a processor's caches hold the code of one step.
+        recalled = [(found, self._cache.recall(found.path)) for found in candidates]
+        self._seen.update({found.path: known.seen for found, known in recalled if known})
+        judged = [
+            (found, known, self._trust(judge, found, known.facts, known))
+            for found, known in recalled
+            if known is not None
+        ]
+        for found, known, trust in judged:
+            identity = known.seen.identity
+            plugin = Plugin.of(found, known.facts, trust, known=known, identity=identity)
+            self._plugins[found.path] = plugin
+        self._cache.save()
+        return [found for found in candidates if found.path not in self._plugins]
+
+    def probe(self, candidates: Sequence[Candidate], tell_progress: Callable[[], None]) -> None:
+        """Probe and judge candidates of which nothing is known, and keep what becomes known.
+
+        Args:
+            candidates: The candidates.
+            tell_progress: Called after each.
+        """
+        if not candidates:
+            return
+        # What reads libraries is imported where one is read; known plugins are not.
+        from modular_tf.discovery.linking.host_exports import host_exports  # noqa: PLC0415
+        from modular_tf.discovery.probe import Prober  # noqa: PLC0415
+
+        judge, began_ns = self._judge(), time_ns()
+        with Prober(host_exports()) as prober:  # reads each file once
+            for candidate in candidates:
+                self._plugins[candidate.path] = self._probed(candidate, judge, prober, began_ns)
+                tell_progress()
+        self._cache.save()
+
+    def _probed(
+        self, candidate: Candidate, judge: TrustJudge, prober: Prober, began_ns: int
+    ) -> Plugin:
+        from modular_tf.discovery.load_facts import LoadFacts  # noqa: PLC0415  (as in `probe`)
+
+        identity = FileIdentity.at(candidate.path)  # before anything is read
+        refusal = judge.refusal_by_rights(candidate)
+        if refusal is not None:  # whoever wrote the file decides how long its reading takes
+            probe = prober.probe(candidate, link=False)
+            facts = LoadFacts.of(probe)
+            return Plugin.of(candidate, facts, refusal, probe=probe, identity=identity)
+        seen = see_library(candidate.path)  # before it is probed: a change after that is noticed
+        probe = prober.probe(candidate)
+        facts = LoadFacts.of(probe)
+        known = None
+        if seen is not None:
+            self._seen[candidate.path] = seen
+            known = self._cache.describe(probe, seen, began_ns)
+            self._cache.remember(known)
+        trust = self._trust(judge, candidate, facts, known)
+        return Plugin.of(candidate, facts, trust, known=known, probe=probe, identity=identity)
+
+    def _judge(self) -> TrustJudge:
+        return TrustJudge(
+            trust_of(self._config), python_path=sys.path, known_sha256=self._sha256_of
+        )
+
+    def _sha256_of(self, path: str, identity: FileIdentity) -> str | None:
+        """Return the hash of a candidate, which was read for the cache."""
+        seen = self._seen.get(path)
+        return seen.sha256 if seen is not None and seen.identity == identity else None
+
+    def _trust(
+        self, judge: TrustJudge, candidate: Candidate, facts: LoadFacts, known: CacheEntry | None
+    ) -> TrustVerdict:
+        seen = self._seen.get(candidate.path)
+        if seen is not None and seen.sha256 is None and not facts.loadable:
+            return judge.judge_unread(candidate)
+        verdict = judge.judge(candidate, seen)
+        if verdict.accepted and facts.loadable:
+            if facts.companions:
+                verdict = judge.judge_companions(candidate, verdict, facts.companions)
+            if facts.executable_stacks:
+                verdict = judge.judge_stacks(verdict, facts.executable_stacks)
+            verdict = judge.judge_environment_libraries(candidate, verdict)
+        if known is None or not verdict.accepted:
+            return verdict
+        if known.finding is not None and known.finding.opened:
+            verdict = judge.judge_opened(candidate, verdict, known.finding.opened)
+        if known.opened_before and verdict.accepted:
+            verdict = judge.judge_opened_before(candidate, verdict, known.opened_before)
+        return verdict
+
+
+def scan(candidates: Sequence[Candidate], config: Config, cache: ScanCache) -> list[Plugin]:
+    """Recall or probe candidates, judge them, and return plugins, in the same order."""
+    made = PluginScan(candidates, config, cache)
+    made.probe(made.recall(candidates), tell_progress=lambda: None)
+    return made.plugins
 
 
 class KnownPlugins:
-    """The entries of all plugins, in order of precedence. [any thread]
+    """Finds the plugins of one service, and has their entries in order of precedence. [any thread]
 
-    What searches and reads libraries is not for the service's lock, which is taken here where
-    entries are named. A signal handler may use this in the middle of its methods. What they change
-    is therefore computed first and put in place by one store.
+    Libraries are searched and read without the service's lock, which is taken where entries are
+    named. Of two threads that search at once, both search; what one of them probes, the other waits
+    for.
 
     Args:
-        config: What the user decided.
-        taken: Gives the names that plugins must not have, besides each other's.
         lock: The service's.
+        config: What the user decided.
+        hooks: Who may add places.
+        arguments: Files and directories that come before all others.
+        taken: Gives the names that plugins must not have, besides each other's.
+        bundled: Whether the plugins that come with the package count.
 
     Attributes:
         cache: What is known of libraries from earlier scans.
@@ -68,19 +187,30 @@ class KnownPlugins:
     """
 
     def __init__(
-        self, config: Config, taken: Callable[[], Collection[str]], lock: ServiceLock
+        self,
+        lock: ServiceLock,
+        config: Config,
+        hooks: Hooks,
+        arguments: Sequence[str],
+        taken: Callable[[], Collection[str]],
+        *,
+        bundled: bool,
     ) -> None:
         accepted = " ".join(sorted(config.first_contact_accept))
         self.cache = ScanCache.of_process(settings={"accepted": accepted} if accepted else None)
-        self._config = config
-        self._taken = taken
-        self._lock = lock
-        self._entries: dict[str, PluginEntry] = {}
         self.found: FoundCandidates | None = None
         self.all_wanted = False
+        self._lock = lock
+        self._config = config
+        self._hooks = hooks
+        self._arguments = tuple(arguments)
+        self._taken = taken
+        self._bundled = bundled
+        self._searched: SearchPaths | None = None
+        self._entries: dict[str, PluginEntry] = {}  # replaced as a whole, under the lock
 
     def __iter__(self) -> Iterator[PluginEntry]:
-        return iter(list(self._entries.values()))
+        return iter(self._entries.values())
 
     def records(self, schemes: FilesystemRegistry) -> list[PluginRecord]:
         """Return one record per plugin, as it serves now. [any thread, without the service's lock]
@@ -95,32 +225,85 @@ class KnownPlugins:
             for record, filesystems in registered
         ]
 
-    @property
-    def was_cut_short(self) -> bool:
-        """Whether a shortage kept the last search from one of its sources."""
-        return self.found is not None and any(p.rule == SHORTAGE for p in self.found.problems)
+    # -- searching --------------------------------------------------------------------------------
 
-    def begin_search(self, paths: SearchPaths, installation: Installation) -> SearchUnderWay:
-        """Find candidates; what is known already goes on."""
-        self.retry_postponed()
+    def paths(self) -> SearchPaths:
+        """Return where to search, as process, configuration and hooks have it now."""
+        return SearchPaths.of_process(
+            arguments=self._arguments,
+            config_directories=(
+                *self._config.plugin_dirs,
+                *self._hooks.plugin_paths(self._config),
+            ),
+            config_origin=self._config.origin,
+            bundled=self._bundled,
+        )
+
+    def search(self) -> None:
+        """Find candidates in all sources and probe those that are new."""
+        installation = Installation(python_path())
+        self._hooks.find(installation)  # from the same files as the entry points of plugins
+        self._search(self.paths(), installation)
+
+    def search_once(self) -> None:
+        """Search all sources, unless that was done before."""
+        if self.found is None:
+            installation = Installation(python_path())
+            self._hooks.find(installation)
+            paths = self.paths()
+            if paths != self._searched:  # else another thread has done it meanwhile
+                self._search(paths, installation)
+
+    def search_for(self, names_or_paths: Sequence[str]) -> None:
+        """Search all sources once, if they decide what is named; no name means all plugins."""
+        if not names_or_paths or not all(map(self._is_clear, names_or_paths)):
+            self.search_once()
+
+    def _is_clear(self, name_or_path: str) -> bool:
+        """Return whether something names a known plugin, or files that need no source.
+
+        A path that the caller names comes before all sources. Only what a distribution brings has
+        to be known for that, since its RECORD decides whether the file is trusted.
+        """
+        if name_or_path in self._entries:
+            return True
+        is_file = is_plugin_file_name(name_or_path) and os.path.lexists(name_or_path)
+        if os.sep not in name_or_path and not is_file:
+            return False
+        return not installed_among(discover_named(name_or_path).candidates)
+
+    @entry_point
+    def _search(self, paths: SearchPaths, installation: Installation) -> None:
         found = discover(paths, installation, self.cache.installed_plugins)
         made = PluginScan(self._new_among(found), self._config, self.cache)
-        return SearchUnderWay(found, made, made.recall(made.candidates))
+        if unknown := made.recall(made.candidates):
+            find_out_once(
+                self.cache.claims("probe"),
+                unknown,
+                attrgetter("path"),
+                unknown=made.recall,
+                find_out=made.probe,
+                patience_s=_PATIENCE_S,
+                check=self._lock.check_open,
+            )
+        self.meet(made.plugins)
+        self.found, self._searched = found, paths
 
-    def finish_search(self, search: SearchUnderWay) -> None:
-        """Name and keep the plugins that are new, when the unknown ones have been probed."""
-        self.meet(search.scan.plugins)
-        self.found = search.found
+    def scanned(self, candidates: Sequence[Candidate]) -> list[Plugin]:
+        """Return plugins of candidates, which are not stored here."""
+        return scan(candidates, self._config, self.cache)
 
+    # -- entries ----------------------------------------------------------------------------------
+
+    @entry_point
     def named(self, name_or_path: str) -> list[PluginEntry]:
-        """Return the entry of a name or of a file, which is looked at if it is new.
+        """Return the entry of a name or of a file, which is probed if it is new.
 
         A directory has an entry for each library in it.
 
         Raises:
             NotFoundError: There is no such plugin or file, or no library in the directory.
         """
-        self.retry_postponed()
         if (entry := self._entries.get(name_or_path)) is not None:
             return [entry]
         if os.sep not in name_or_path and not os.path.lexists(name_or_path):
@@ -152,13 +335,12 @@ class KnownPlugins:
 
     def unused_name(self, name: str) -> str:
         """Return a name that nobody has: this one, or one with a number behind it."""
-        return _unused_name(name, self._entries, self._taken())
+        return unused_name(name, self._entries, self._taken())
 
     def _new_among(self, discovery: FoundCandidates) -> list[Candidate]:
         known = self._by_identity()
         return [found for found in discovery.candidates if found.identity not in known]
 
-    @delivers_at_end
     def meet(self, plugins: Sequence[Plugin], attempt: Attempt | None = None) -> list[PluginEntry]:
         """Name and store plugins, but for those of a file that has an entry by now.
 
@@ -169,38 +351,28 @@ class KnownPlugins:
         Returns:
             Their entries.
         """
-        entries = [PluginEntry(plugin, attempt=attempt) for plugin in plugins]
+        met = []
         with self._lock:
-            self._change(lambda before: self._with(entries, before))
-            met = [entry for entry in entries if self.has(entry)]
+            before, after = self._entries, dict(self._entries)
+            files = {_file_of(entry.plugin) for entry in before.values()}
+            identities = {plugin.candidate.identity for plugin in plugins}
+            others = [e.plugin for e in before.values()]
+            there = {  # it may have been met by another path
+                plugin.candidate.identity
+                for plugin in others
+                if plugin.candidate.identity in identities and plugin.is_there
+            }
+            taken = self._taken()
+            for plugin in plugins:
+                if _file_of(plugin) not in files and plugin.candidate.identity not in there:
+                    name = unused_name(plugin.candidate.name, after, taken)
+                    named = plugin if name == plugin.name else plugin._replace(name=name)
+                    after[name] = entry = PluginEntry(named, attempt=attempt)
+                    met.append(entry)
+            self._entries = after
         for entry in met:
             log_step(None, entry.plugin)
         return met
-
-    def _with(
-        self, entries: Sequence[PluginEntry], before: Mapping[str, PluginEntry]
-    ) -> dict[str, PluginEntry]:
-        """Return the entries with others, but for those that somebody has met meanwhile.
-
-        They may have met a file by another path.
-        """
-        after = dict(before)
-        met = {_file_of(entry) for entry in before.values()}
-        identities = {entry.plugin.candidate.identity for entry in entries}
-        others = [e.plugin for e in before.values() if e.plugin.candidate.identity in identities]
-        there = {plugin.candidate.identity for plugin in others if plugin.is_there}
-        taken = self._taken()
-        for entry in entries:
-            if _file_of(entry) not in met and entry.plugin.candidate.identity not in there:
-                name = _unused_name(entry.plugin.candidate.name, after, taken)
-                if name != entry.plugin.name:
-                    entry.change(lambda plugin, name: plugin._replace(name=name), name)
-                after[name] = entry
-        return after
-
-    def has_name(self, name: str) -> bool:
-        """Return whether a plugin has this name."""
-        return name in self._entries
 
     def has(self, entry: PluginEntry) -> bool:
         """Return whether an entry stands for its plugin: it was neither replaced nor given up."""
@@ -208,165 +380,21 @@ class KnownPlugins:
 
     def replace(self, old: PluginEntry, new: PluginEntry) -> None:
         """Let an entry stand for the plugin of another, whose name it has."""
-        self._change(lambda before: {name: new if e is old else e for name, e in before.items()})
+        with self._lock:
+            self._entries = {name: new if e is old else e for name, e in self._entries.items()}
 
     def forget(self, entry: PluginEntry) -> None:
         """Give up an entry, whose file is gone."""
-        self._change(lambda before: {name: e for name, e in before.items() if e is not entry})
-
-    def _change(self, change: Callable[[dict[str, PluginEntry]], dict[str, PluginEntry]]) -> None:
-        while True:
-            before = self._entries
-            after = change(before)
-            if self._entries is before:  # else it was changed in the middle
-                self._entries = after
-                return
-
-    def retry_postponed(self) -> None:
-        """Look again at plugins that a shortage kept from being looked at.
-
-        They go on from where they were: what was to be loaded is to be loaded.
-        """
-        postponed = [entry for entry in self if _may_retry(entry)]
-        scanned = self.scanned([entry.plugin.candidate for entry in postponed])
-        for old, plugin in zip(postponed, scanned, strict=True):
-            if not plugin.is_postponed and _may_retry(old):
-                log_step(None, plugin)
-                self.replace(old, old.anew(plugin, attempt=old.attempt))
-
-    def scanned(self, candidates: Sequence[Candidate]) -> list[Plugin]:
-        """Judge and probe candidates, and return plugins that are not stored here."""
-        return scan(candidates, self._config, self.cache)
+        with self._lock:
+            self._entries = {name: e for name, e in self._entries.items() if e is not entry}
 
     def _by_identity(self) -> dict[tuple[int, int], PluginEntry]:
         """Return the entries by device and inode, without those whose file is gone.
 
         A system may give the inode of a deleted file to the next one that is made.
         """
-        entries = self._entries.values()
-        return {e.plugin.candidate.identity: e for e in entries if e.plugin.is_there}
+        return {e.plugin.candidate.identity: e for e in self if e.plugin.is_there}
 
 
-class PluginSearch:
-    """Finds the plugins of one service. [any thread]
-
-    Libraries are read without the service's lock. Of two threads that search at once, both search;
-    what one of them probes, the other waits for.
-
-    Attributes:
-        known: The plugins that were found so far.
-
-    Args:
-        lock: The service's.
-        known: As above.
-        config: What the user decided.
-        hooks: Who may add places.
-        arguments: Files and directories that come before all others.
-        bundled: Whether the plugins that come with the package count.
-    """
-
-    def __init__(
-        self,
-        lock: ServiceLock,
-        known: KnownPlugins,
-        config: Config,
-        hooks: Hooks,
-        arguments: Sequence[str],
-        *,
-        bundled: bool,
-    ) -> None:
-        self.known = known
-        self._lock = lock
-        self._config = config
-        self._hooks = hooks
-        self._arguments = tuple(arguments)
-        self._bundled = bundled
-        self._searched: SearchPaths | None = None
-
-    def paths(self) -> SearchPaths:
-        """Return where to search, as process, configuration and hooks have it now."""
-        return SearchPaths.of_process(
-            arguments=self._arguments,
-            config_directories=(
-                *self._config.plugin_dirs,
-                *self._hooks.plugin_paths(self._config),
-            ),
-            config_origin=self._config.origin,
-            bundled=self._bundled,
-        )
-
-    def run(self) -> None:
-        """Find candidates in all sources and probe those that are new."""
-        self._run(again=True)
-
-    def run_once(self) -> None:
-        """Search all sources, unless that was done before and no shortage cut it short."""
-        if not self.was_run or self.known.was_cut_short:
-            self._run(again=self.was_run)
-
-    def all(self) -> list[PluginEntry]:
-        """Return all entries; plugins that a shortage postponed are looked at again."""
-        self.known.retry_postponed()
-        return list(self.known)
-
-    def run_for(self, names_or_paths: Sequence[str]) -> None:
-        """Search all sources once, if they decide what is named; no name means all plugins."""
-        if not names_or_paths or not all(map(self._is_clear, names_or_paths)):
-            self.run_once()
-
-    def _is_clear(self, name_or_path: str) -> bool:
-        """Return whether something names a known plugin, or files that need no source.
-
-        A path that the caller names comes before all sources. Only what a distribution brings has
-        to be known for that, since its RECORD decides whether the file is trusted.
-        """
-        if self.known.has_name(name_or_path):
-            return True
-        is_file = is_plugin_file_name(name_or_path) and os.path.lexists(name_or_path)
-        if os.sep not in name_or_path and not is_file:
-            return False
-        return not installed_among(discover_named(name_or_path).candidates)
-
-    def _run(self, *, again: bool) -> None:
-        installation = Installation(python_path())
-        self._hooks.find(installation)  # from the same files as the entry points of plugins
-        paths = self.paths()
-        if not again and paths == self._searched:  # another thread has done it meanwhile
-            return
-        search = self.known.begin_search(paths, installation)
-        if search.unknown:
-            find_out_once(
-                self.known.cache.claims("probe"),
-                search.unknown,
-                attrgetter("path"),
-                unknown=search.scan.recall,
-                find_out=search.scan.probe,
-                patience_s=_PATIENCE_S,
-                check=self._lock.check_open,
-            )
-        self.known.finish_search(search)
-        self._searched = paths
-
-    @property
-    def was_run(self) -> bool:
-        """Whether all sources were searched before."""
-        return self.known.found is not None
-
-
-def _unused_name(name: str, entries: Collection[str], taken: Collection[str]) -> str:
-    """Return a name that is in neither: this one, or one with a number behind it."""
-    number, unused = 2, name
-    while unused in entries or unused in taken:
-        unused = f"{name}#{number}"
-        number += 1
-    return unused
-
-
-def _file_of(entry: PluginEntry) -> tuple[str, tuple[int, int]]:
-    candidate = entry.plugin.candidate
-    return candidate.path, candidate.identity
-
-
-def _may_retry(entry: PluginEntry) -> bool:
-    plugin = entry.plugin
-    return plugin.is_postponed and plugin.is_there and not entry.is_under_way
+def _file_of(plugin: Plugin) -> tuple[str, tuple[int, int]]:
+    return plugin.candidate.path, plugin.candidate.identity

@@ -7,10 +7,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import AlreadyExistsError
-from modular_tf.events.delivery import delivers_at_end
 from modular_tf.filesystem.registry import DeferredFilesystem, MadeOnce, SchemeRegistration
 from modular_tf.rules.filesystem import scheme_configured, scheme_pinned, scheme_reserved
 from modular_tf.service.configured_filesystems import make_configured
+from modular_tf.service.lifetime import entry_point
 from modular_tf.service.outcome import Outcome, lost_schemes, state_of, without
 from modular_tf.service.report import CONFIGURATION_SOURCE, PYTHON_SOURCE, PluginRecord
 
@@ -23,16 +23,15 @@ if TYPE_CHECKING:
     from modular_tf.service.configured_filesystems import ConfiguredFilesystem
     from modular_tf.service.hooks import Hooks
     from modular_tf.service.lifetime import ServiceLock
-    from modular_tf.service.registries import Registries
+    from modular_tf.service.registrations import Registries
 
 
 class _Contribution:
     """One object of Python code's, made before it is registered.
 
     Attributes:
-        name: Its name for users, None until it is unique.
-        wanted_name: The name that it would have alone.
-        enter: Registers it, under its name; can be repeated.
+        name: Its name for users, made unique when it is registered.
+        enter: Registers it, under its name.
         leave: Undoes that; can be repeated.
         filesystems: What it serves, by scheme.
         device_types: The types of its devices.
@@ -41,7 +40,7 @@ class _Contribution:
 
     def __init__(
         self,
-        wanted_name: str,
+        name: str,
         *,
         enter: Callable[[str], None],
         leave: Callable[[], None],
@@ -49,8 +48,7 @@ class _Contribution:
         device_types: tuple[str, ...] = (),
         source: str = PYTHON_SOURCE,
     ) -> None:
-        self.name: str | None = None
-        self.wanted_name = wanted_name
+        self.name = name
         self.enter = enter
         self.leave = leave
         self.filesystems = filesystems or {}
@@ -73,7 +71,7 @@ class _Contribution:
 class PythonContributions:
     """What Python code registered in one service. [any thread]
 
-    Objects of Python code are looked at first; then it takes the service's lock itself.
+    Attributes of its objects, which are users' code, are read before the service's lock is taken.
 
     Args:
         lock: The service's.
@@ -97,7 +95,7 @@ class PythonContributions:
         self._reserved = reserved
         self._unused_name = unused_name
         self._contributed: dict[str, _Contribution] = {}
-        self._hooked: list[tuple[str, _Contribution]] | None = None
+        self._is_hooked = False  # whether what hooks bring is registered
         self._configured: list[tuple[SchemeRegistration, DeferredFilesystem, MadeOnce]] = []
 
     @property
@@ -124,6 +122,7 @@ class PythonContributions:
 
     # -- what the configuration names --------------------------------------------------------------
 
+    @entry_point
     def add_configured(self) -> None:
         """Register what the configuration names; nothing of it is imported."""
         for scheme, configured in self._config.filesystems.items():
@@ -165,14 +164,29 @@ class PythonContributions:
 
     def add_hooked(self, hooks: Hooks) -> None:
         """Register what hooks bring, once; what is refused is noted there."""
-        if self._hooked is None:
-            if hooks.is_asking("modular_tf_filesystems", "modular_tf_device_factories"):
-                return  # this is done when they have answered
-            brought = [*self._hooked_filesystems(hooks), *self._hooked_factories(hooks)]
-            if self._hooked is None:  # another thread may have been faster
-                self._hooked = brought
-        for entry in list(self._hooked):
-            self._add_noted(hooks, entry)
+        if self._is_hooked:
+            return
+        if hooks.is_asking("modular_tf_filesystems", "modular_tf_device_factories"):
+            return  # this is done when they have answered
+        brought = [*self._hooked_filesystems(hooks), *self._hooked_factories(hooks)]
+        self._add_brought(hooks, brought)
+
+    @entry_point
+    def _add_brought(self, hooks: Hooks, brought: list[tuple[str, _Contribution]]) -> None:
+        with self._lock:
+            if self._is_hooked:  # another thread was faster
+                return
+            try:
+                for what, made in brought:
+                    try:
+                        self._register(made)
+                    except Exception as error:  # noqa: BLE001  (its attributes may raise anything)
+                        hooks.note(what, error)
+            except BaseException:  # the next call registers all of it
+                for _, made in brought:
+                    self._undo(made)
+                raise
+            self._is_hooked = True
 
     def _hooked_filesystems(self, hooks: Hooks) -> Iterator[tuple[str, _Contribution]]:
         for scheme, filesystem in hooks.filesystems():
@@ -186,18 +200,6 @@ class PythonContributions:
         for factory in hooks.device_factories():
             what = f"registering {factory!r}"
             yield from _noted(hooks, what, partial(self._of_factory, factory))
-
-    @delivers_at_end
-    def _add_noted(self, hooks: Hooks, entry: tuple[str, _Contribution]) -> None:
-        what, made = entry
-        with self._lock:
-            if self._hooked is None or entry not in self._hooked:
-                return
-            try:
-                self._register(made)
-            except Exception as error:  # noqa: BLE001  (its attributes may raise anything)
-                hooks.note(what, error)
-            self._hooked = [other for other in self._hooked if other is not entry]
 
     # -- registering ------------------------------------------------------------------------------
 
@@ -257,33 +259,32 @@ class PythonContributions:
             device_types=(made.device_type,),
         )
 
-    @delivers_at_end
+    @entry_point
     def _add(self, made: _Contribution) -> Callable[[], None]:
-        undo = partial(self._undo, made)
-        try:
-            with self._lock:
-                self._lock.check_open()
-                self._register(made)
-        except BaseException:  # nobody gets what undoes it
-            undo()
-            raise
-        return undo
+        with self._lock:
+            self._lock.check_open()
+            self._register(made)
+        return partial(self._undo, made)
 
     def _register(self, made: _Contribution) -> None:
-        name = made.name = made.name or self._unused_name(made.wanted_name)
-        made.enter(name)
-        self._contributed[name] = made
+        made.name = self._unused_name(made.name)
+        try:
+            made.enter(made.name)
+        except BaseException:
+            made.leave()
+            raise
+        self._contributed[made.name] = made
 
     def _undo(self, made: _Contribution) -> None:
         made.leave()
-        if made.name is not None and self._contributed.get(made.name) is made:
+        if self._contributed.get(made.name) is made:
             self._contributed.pop(made.name, None)
 
 
 def _noted(
     hooks: Hooks, what: str, make: Callable[[], _Contribution]
 ) -> Iterator[tuple[str, _Contribution]]:
-    """Let nothing out that goes wrong with an object of a stranger; note it instead."""
+    """Yield a contribution; where its object raises, note that instead."""
     try:
         yield what, make()
     except Exception as error:  # noqa: BLE001  (its attributes may raise anything)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from modular_tf.device.deferred import DeferredFactory
-from modular_tf.errors import ModularTFError, collected
-from modular_tf.filesystem.registry import DeferredFilesystem, SchemeRegistration
+from modular_tf.device.registry import DeviceRegistry
+from modular_tf.device.visible import parse_enabled_types
+from modular_tf.errors import AlreadyExistsError, ModularTFError, collected
+from modular_tf.filesystem.registry import (
+    DeferredFilesystem,
+    FilesystemRegistry,
+    SchemeRegistration,
+)
 from modular_tf.rules import Violation
 from modular_tf.rules.filesystem import (
     scheme_configured,
@@ -16,6 +23,8 @@ from modular_tf.rules.filesystem import (
     scheme_reserved,
     scheme_taken,
 )
+from modular_tf.service.fsspec_clients import FsspecFallback
+from modular_tf.service.operations import ServiceOperations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -26,12 +35,47 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.kernel.registry import PluginKernels
     from modular_tf.service.configuration import Config
-    from modular_tf.service.registries import Registries
 
     _Served: TypeAlias = PluginFilesystem | DeferredFilesystem
 
 
 _OF_BUNDLED_PLUGINS = {"": "posix_filesystem", "file": "posix_filesystem", "ram": "ram_filesystem"}
+
+
+class Registries(NamedTuple):
+    """The registries of one service. [any thread]
+
+    Attributes:
+        schemes: Which filesystem serves which scheme.
+        fallback: What fsspec serves of the other schemes.
+        devices: The factories of devices, by type and platform.
+        operations: What the kernels of plugins compute.
+    """
+
+    schemes: FilesystemRegistry
+    fallback: FsspecFallback
+    devices: DeviceRegistry
+    operations: ServiceOperations
+
+    @classmethod
+    def of_process(cls, config: Config) -> Registries:
+        """Return empty ones, by the user's decisions and the environment of this process.
+
+        Raises:
+            InvalidArgumentError: The visible devices are malformed.
+            ConfigError: What the configuration says of device memory cannot be.
+        """
+        devices = DeviceRegistry(
+            priorities=config.priorities,
+            enabled_types=parse_enabled_types(os.environ.get("TF_ENABLED_DEVICE_TYPES")),
+            visible=config.visible_devices or None,
+            device_count=config.device_count,
+            name_prefix=config.name_prefix,
+            dlpack_types=config.dlpack_types,
+        )
+        devices.operations = operations = ServiceOperations(devices)
+        fallback = FsspecFallback(config)
+        return cls(FilesystemRegistry(fallback.filesystem), fallback, devices, operations)
 
 
 def reserved_schemes(config: Config) -> dict[str, str]:
@@ -50,25 +94,25 @@ class Registrations:
     """The schemes and the platform of one plugin's library, in the registries of one service.
 
     What it registers may be deferred; the real one then takes its place when it is added. Each
-    step can be done again, after whatever interrupted it.
-
-    Used by the library, under the lock of that.
+    step can be done again, after whatever failed. Where it is to replace other registrations, it
+    serves nobody before `take_over`. Used by the library, under the lock of that.
 
     Attributes:
         plugin: The plugin's name.
         config: What the user decided.
         registries: Where it registers.
+        reserved: The schemes that it gets only where the configuration pins them to it, with the
+            bundled plugins that have them otherwise.
         scheme_places: Its registrations, by scheme.
         device_place: The registration of its platform, None for none.
         kernel_place: Its kernels, None for none.
-        reserved: Schemes that it gets only by a pin.
 
     Args:
         plugin: As above.
         config: As above.
         registries: As above.
-        reserved: The schemes that it gets only where the configuration pins them to it, with the
-            bundled plugins that have them otherwise.
+        reserved: As above.
+        replaced: The registrations whose place it takes; None for none.
     """
 
     def __init__(
@@ -77,6 +121,7 @@ class Registrations:
         config: Config,
         registries: Registries,
         reserved: Mapping[str, str],
+        replaced: Registrations | None = None,
     ) -> None:
         self.plugin = plugin
         self.config = config
@@ -85,6 +130,12 @@ class Registrations:
         self.scheme_places: dict[str, SchemeRegistration] = {}
         self.device_place: Registration | None = None
         self.kernel_place: PluginKernels | None = None
+        self._replaced = replaced
+
+    @classmethod
+    def replacing(cls, old: Registrations) -> Registrations:
+        """Return registrations that take the place of others."""
+        return cls(old.plugin, old.config, old.registries, old.reserved, old)
 
     @property
     def filesystems(self) -> dict[str, _Served]:
@@ -102,15 +153,18 @@ class Registrations:
 
     def why_taken(self, scheme: str) -> Violation | None:
         """Return why it cannot have a scheme: who else has it, or is to have it."""
-        if scheme in self.scheme_places:
+        if self._replaced is None and scheme in self.scheme_places:
             return None
-        return self.why_pinned(scheme) or self.why_owned(scheme)
+        pinned = self._why_pinned(scheme)
+        if pinned is not None:
+            return pinned
+        owner = self.registries.schemes.serving.get(scheme)
+        if owner is None or (self._replaced and scheme in self._replaced.scheme_places):
+            return None
+        return scheme_taken(scheme, self.plugin, owner.plugin)
 
-    def why_pinned(self, scheme: str) -> Violation | None:
-        """Return why a scheme is meant for another plugin, None where it is not.
-
-        The configuration gives it to another one, or a bundled plugin has it.
-        """
+    def _why_pinned(self, scheme: str) -> Violation | None:
+        """Return why the configuration, or a bundled plugin, has a scheme for another plugin."""
         if scheme in self.config.filesystems:
             return scheme_configured(scheme, self.plugin, where=self.config.origin)
         pinned = self.config.scheme_pins.get(scheme)
@@ -120,13 +174,6 @@ class Registrations:
             owner = self.reserved.get(scheme)
             return None if owner is None else scheme_reserved(scheme, self.plugin, owner)
         return scheme_pinned(scheme, self.plugin, pinned, where=self.config.origin)
-
-    def why_owned(self, scheme: str) -> Violation | None:
-        """Return who serves a scheme, None for nobody."""
-        owner = self.registries.schemes.serving.get(scheme)
-        if owner is None:
-            return None
-        return scheme_taken(scheme, self.plugin, owner.plugin)
 
     def add_filesystem(self, filesystem: _Served) -> Violation | None:
         """Register a filesystem for its scheme; one that cannot be registered is closed.
@@ -153,8 +200,9 @@ class Registrations:
         return None
 
     def enter_scheme(self, place: SchemeRegistration) -> None:
-        """Let a filesystem serve its scheme from now on; raises as `SchemeRegistration.enter`."""
-        place.enter()
+        """Let a filesystem serve its scheme; raises as `SchemeRegistration.enter`."""
+        if self._replaced is None:
+            place.enter()
 
     def give_up(self, filesystem: _Served) -> None:
         """Let go of a filesystem that does not serve, and close it."""
@@ -186,8 +234,12 @@ class Registrations:
             raise
 
     def enter_platform(self, place: Registration) -> None:
-        """Let a platform serve from now on; raises as `DeviceRegistry.enter`."""
-        self.registries.devices.enter(place)
+        """Let a platform serve; raises as `DeviceRegistry.enter`."""
+        devices = self.registries.devices
+        if self._replaced is None:
+            devices.enter(place)
+        else:
+            devices.check_room(place, instead_of=self._replaced.device_place)
 
     def _give_devices_back(self) -> None:
         if self.device_place is not None:
@@ -206,8 +258,11 @@ class Registrations:
         return self.enter_kernels(place)
 
     def enter_kernels(self, place: PluginKernels) -> tuple[Violation, ...]:
-        """Let kernels serve from now on; raises as `KernelRegistry.enter`."""
-        return self.registries.operations.registry.enter(place)
+        """Let kernels serve, and return what is wrong with them; raises as the registry."""
+        registry = self.registries.operations.registry
+        if self._replaced is None:
+            return registry.enter(place)
+        return registry.judge(place, instead_of=self._replaced.kernel_place)
 
     def promise_kernels(self, open_now: Callable[[], None]) -> None:
         """Have kernels registered by a call when somebody asks for any."""
@@ -218,6 +273,44 @@ class Registrations:
         place = self.kernel_place
         if place is not None:
             self.registries.operations.registry.leave(place)
+
+    # -- taking the place of others ---------------------------------------------------------------
+
+    def give_up_taken(self) -> list[Violation]:
+        """Give up, and close, what somebody else has got since this was loaded; return that."""
+        if self._replaced is None:
+            return []
+        given_up = []
+        for scheme, filesystem in self.filesystems.items():
+            if (why := self.why_taken(scheme)) is not None:
+                self.give_up(filesystem)
+                given_up.append(why.at("register"))
+        if (platform := self.platform) is not None:
+            try:
+                self.add_platform(platform)
+            except ModularTFError as error:
+                given_up.append(Violation.of_error(error, "register"))
+        return given_up
+
+    def take_over(self) -> None:
+        """Serve what the others serve, in one step, and what they did not; they serve no longer.
+
+        What somebody else has was given up before; what they got since is theirs. Can be repeated.
+        """
+        old = self._replaced
+        if old is None:
+            return
+        for scheme, place in list(self.scheme_places.items()):
+            with suppress(AlreadyExistsError):
+                place.enter(instead_of=old.scheme_places.get(scheme))
+        if self.device_place is not None:
+            with suppress(AlreadyExistsError):
+                self.registries.devices.enter(self.device_place, instead_of=old.device_place)
+        if self.kernel_place is not None:
+            operations = self.registries.operations.registry
+            operations.enter(self.kernel_place, instead_of=old.kernel_place)
+        old.withdraw()
+        self._replaced = None
 
     # -- the end ----------------------------------------------------------------------------------
 

@@ -6,14 +6,27 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.concurrency.threads import TimedWork
+from modular_tf.concurrency.fork_lock import holds_lock
+from modular_tf.concurrency.threads import Work, is_main_thread
+from modular_tf.discovery.kinds import Kind
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.sources.search_paths import python_path
-from modular_tf.errors import FailedPreconditionError, unexpected
-from modular_tf.filesystem.scheme import is_of_this_machine
+from modular_tf.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    ResourceExhaustedError,
+    UnimplementedError,
+    unexpected,
+)
+from modular_tf.filesystem.registry import DeferredFilesystem
+from modular_tf.filesystem.scheme import is_of_this_machine, scheme_of
+from modular_tf.loading.known_packages import package_for
 from modular_tf.service.configuration import Config, load_config, trust_of
+from modular_tf.service.configured_filesystems import foreseen_problem
+from modular_tf.service.fsspec_clients import commands_for
 from modular_tf.service.hooks import Hooks
-from modular_tf.service.instances import Instances
+from modular_tf.service.instances import Instances, shared_name
 from modular_tf.service.lifetime import (
     ServiceLock,
     close_with_process,
@@ -23,22 +36,30 @@ from modular_tf.service.lifetime import (
 from modular_tf.service.log_output import follow_environment
 from modular_tf.service.outcome import NOTHING_LOST, lost_devices, without
 from modular_tf.service.pipeline import PluginPipeline
-from modular_tf.service.plugins import KnownPlugins, PluginSearch
+from modular_tf.service.plugins import KnownPlugins
 from modular_tf.service.python_objects import PythonContributions
-from modular_tf.service.registrations import reserved_schemes
-from modular_tf.service.registries import Registries
+from modular_tf.service.registrations import Registries, reserved_schemes
 from modular_tf.service.reload.hot_reload import HotReload
-from modular_tf.service.report import Report
-from modular_tf.service.served import Served
+from modular_tf.service.report import Report, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from typing_extensions import Self
 
+    from modular_tf.device.device import Device
+    from modular_tf.device.registered_platform import RegisteredPlatform
+    from modular_tf.device.registry import DeviceRegistry
     from modular_tf.discovery.sources.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
+    from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.isolation.worker import WorkerRecord
+    from modular_tf.kernel.op import Op
+    from modular_tf.kernel.op_definition import OpDefinition
+    from modular_tf.kernel.registration import KernelRegistration
+    from modular_tf.kernel.registry import KernelRegistry
     from modular_tf.native.measured_calls import CountedCalls
+    from modular_tf.service.plugin import Plugin
     from modular_tf.service.plugin_entry import PluginEntry
     from modular_tf.service.reload.watching import Watch
     from modular_tf.service.report import PluginChange, PluginRecord
@@ -46,13 +67,18 @@ if TYPE_CHECKING:
     from modular_tf.service.why import Explanation
 
 _PATIENCE_AT_EXIT_S = 5.0
+_KEPT_OUT = frozenset((State.QUARANTINED, State.REJECTED, State.FAILED, State.DISABLED))
 
 
-class PluginService(Served):
+class PluginService:
     """Everything that one application does with plugins. [any thread]
 
     There is no global state: two services do not see each other. Closing one ends what it serves;
     the libraries stay mapped.
+
+    An interrupt of the main thread, such as Ctrl-C, ends its wait for a search, a trial, a library
+    that is mapped or closed, or a registration: another thread does these, and brings them to their
+    end. So a plugin's init functions run in a thread that is not the main one.
 
     Args:
         config: The configuration; by default it is read from the user's file.
@@ -102,9 +128,13 @@ class PluginService(Served):
         arguments = [*_paths(plugin_paths), *_paths(plugin_dirs)]
         self._lock = ServiceLock()
         self._hooks = Hooks(hooks, python_path, trust_of(self.config))
-        self._known = KnownPlugins(self.config, lambda: self._contributions.names, self._lock)
-        self._search = PluginSearch(
-            self._lock, self._known, self.config, self._hooks, arguments, bundled=bundled
+        self._known = KnownPlugins(
+            self._lock,
+            self.config,
+            self._hooks,
+            arguments,
+            lambda: self._contributions.names,
+            bundled=bundled,
         )
         self._registries = Registries.of_process(self.config)
         reserved = reserved_schemes(self.config) if bundled else {}
@@ -116,13 +146,13 @@ class PluginService(Served):
             self._lock, self.config, self._known, self._registries, self._hooks, reserved
         )
         self._hot_reload = HotReload(
-            self._lock, self.config, self._search, self._pipeline, self._hooks, load_all=self.load
+            self._lock, self.config, self._known, self._pipeline, self._hooks, load_all=self.load
         )
         self._instances = Instances(self.config)
         self._failures: list[ModularTFError] = []  # of closing, until somebody is told
         self._is_ended = False
         self._unclosed: list[PluginEntry] = []
-        self._closing = TimedWork()
+        self._closing: Work[None] | None = None
         close_with_process(self, self.config.close_timeout_s)
 
     # -- the way of plugins ---------------------------------------------------------------------
@@ -130,7 +160,7 @@ class PluginService(Served):
     def discover(self) -> Report:
         """Find candidates in all sources and probe them; nothing of theirs is run."""
         self._lock.check_open()
-        self._search.run()
+        self._known.search()
         return self.report()
 
     def load(self, *names_or_paths: str | os.PathLike[str]) -> Report:
@@ -148,23 +178,25 @@ class PluginService(Served):
 
         Raises:
             NotFoundError: There is no such plugin or file, or no library in a directory.
+            ResourceExhaustedError: This process has too few descriptors or too little memory
+                (rule LD-113). Plugins that were not loaded are loaded by the next call.
         """
         self._lock.check_open()
         names = [_name_or_path(name) for name in names_or_paths]
-        self._search.run_for(names)
+        self._known.search_for(names)
         if names:
             named = [entry for name in names for entry in self._known.named(name)]
             wanted = list(dict.fromkeys(named))
         else:
             self._known.all_wanted = True
             self._contributions.add_hooked(self._hooks)
-            wanted = self._search.all()
+            wanted = list(self._known)
         self._pipeline.run(wanted, eager=bool(names))
         return self.report()
 
     def search_paths(self) -> SearchPaths:
         """Return where this service searches."""
-        return self._search.paths()
+        return self._known.paths()
 
     # -- following changes ----------------------------------------------------------------------
 
@@ -180,6 +212,9 @@ class PluginService(Served):
 
         Returns:
             What became of it, removed plugins first.
+
+        Raises:
+            ResourceExhaustedError: As of `load`.
         """
         return self._hot_reload.refresh(None if paths is None else _paths(paths))
 
@@ -234,7 +269,7 @@ class PluginService(Served):
             NotFoundError: There is no such plugin or file, or a directory has several.
         """
         name = _name_or_path(name_or_path)
-        self._search.run_for([name])
+        self._known.search_for([name])
         return self._known.one_named(name)
 
     def calls_at_once(self, *schemes: str) -> int:
@@ -271,6 +306,290 @@ class PluginService(Served):
         from modular_tf.service.why import explain  # noqa: PLC0415  (it imports this module's types)
 
         return explain(self, _name_or_path(name))
+
+    # -- filesystems and devices ----------------------------------------------------------------
+
+    def schemes(self) -> dict[str, str]:
+        """Return the name of who serves each scheme, sorted by scheme.
+
+        That is a plugin, an object of Python, or, as `fsspec.SCHEME`, what the configuration names
+        or fsspec has for a scheme that nobody else serves (`fallback_schemes`).
+        """
+        serving = {s: fs.plugin for s, fs in self._registries.schemes.serving.items()}
+        return dict(sorted({**self._fallback_owners(), **serving}.items()))
+
+    def _fallback_owners(self) -> dict[str, str]:
+        return {} if self._lock.closed else self._registries.fallback.owners()
+
+    def fallback_schemes(self) -> dict[str, str]:
+        """Return the schemes that fsspec's clients serve, since nobody else does.
+
+        Returns:
+            Who serves it and why, by scheme, each one sentence without a full stop.
+        """
+        others = self._fallback_owners().keys() - self._registries.schemes.serving.keys()
+        return {scheme: self.fallback_sentence(scheme) for scheme in sorted(others)}
+
+    def fallback_sentence(self, scheme: str) -> str:
+        """Return which client of fsspec serves a scheme, and why."""
+        return self._registries.fallback.sentence(scheme)
+
+    def owner(self, scheme: str) -> str | None:
+        """Return the name of who serves a scheme, as `schemes`; None for nobody."""
+        serving = self._registries.schemes.serving.get(scheme)
+        if serving is not None:
+            return serving.plugin
+        return None if self._lock.closed else self._registries.fallback.owner(scheme)
+
+    def is_fallback(self, scheme: str) -> bool:
+        """Return whether fsspec's client serves a scheme, since nobody else does."""
+        return scheme not in self._registries.schemes.serving and self.owner(scheme) is not None
+
+    def foreseen_problem(self, scheme: str) -> tuple[str, str]:
+        """Return why what the configuration names for a scheme cannot be made, and what to do.
+
+        Nothing is imported for it but fsspec. ("", "") where nothing is foreseen.
+        """
+        serving = self._registries.schemes.serving.get(scheme)
+        is_made = not isinstance(serving, DeferredFilesystem)
+        configured = None if is_made else self.config.filesystems.get(scheme)
+        return ("", "") if configured is None else foreseen_problem(configured)
+
+    def next_step(self, scheme: str) -> str:
+        """Return how to have a scheme served that nobody serves; "" where that is not known."""
+        fallback, package = self._registries.fallback, package_for(scheme)
+        has_plugin = package is not None and any(
+            entry.plugin.candidate.distribution == package.name for entry in self._known
+        )
+        commands = commands_for(scheme, has_plugin=has_plugin)
+        if not commands:
+            return ""
+        step = "to have it: " + " or ".join(f"`{command}`" for command in commands)
+        if pinned := self.config.scheme_pins.get(scheme):
+            return f"{step}; `scheme_pins` in {self.config.origin} gives it to {pinned!r} alone"
+        off = f'; fsspec\'s client also needs {scheme} = "fsspec" in [filesystems], since '
+        return step + off + fallback.why_off if fallback.why_off else step
+
+    def devices(self, device_type: str | None = None) -> list[Device]:
+        """Return the visible devices, of one type or all."""
+        self._lock.check_open()
+        return self._registries.devices.devices(device_type)
+
+    @property
+    def device_registry(self) -> DeviceRegistry:
+        """Every factory and what became of it."""
+        return self._registries.devices
+
+    def device(self, name: str) -> Device:
+        """Return the device of that name, in any of TensorFlow's forms.
+
+        Raises:
+            NotFoundError: No visible device has it; the message names the device plugins that are
+                not loaded, such as those in quarantine.
+            InvalidArgumentError: It is no device name.
+            ClosedError: The service is closed.
+        """
+        self._lock.check_open()
+        try:
+            return self._registries.devices.device(name)
+        except NotFoundError as error:
+            if not (kept_out := self._kept_out()):
+                raise
+            text = f"{error.message}; not loaded: {kept_out}; see modular-tf why PLUGIN"
+            raise NotFoundError(text, path=name) from error
+
+    def _kept_out(self) -> str:
+        """Return the device plugins that were found and are not loaded, each with its state."""
+        kept_out = [
+            (record.name, record.state.value, record.reason.rule if record.reason else None)
+            for record in self._known.records(self._registries.schemes)
+            if Kind.DEVICE.value in record.kinds and record.state in _KEPT_OUT
+        ]
+        return ", ".join(
+            f"{name} ({state}, {rule})" if rule else f"{name} ({state})"
+            for name, state, rule in kept_out
+        )
+
+    def platform(self, name: str) -> RegisteredPlatform:
+        """Return the device platform of that name, in any case, whether it serves or not.
+
+        Raises:
+            NotFoundError: No registered platform has it.
+        """
+        return self._registries.devices.platform(name)
+
+    def filesystem(self, scheme: str) -> Filesystem:
+        """Return the filesystem of a scheme, "" for plain paths.
+
+        Raises:
+            UnimplementedError: None serves it; the message lists those that are served, and says
+                of a plugin that does not get the scheme how to give it to that.
+            ClosedError: The service is closed.
+        """
+        try:
+            return self._registries.schemes.get(scheme)
+        except UnimplementedError as error:
+            raise self._with_refusals(error, scheme) from None
+
+    def filesystem_for(self, uri: str) -> Filesystem:
+        """Return the filesystem of a URI's scheme.
+
+        Raises:
+            UnimplementedError: None serves it; the message is as that of `filesystem`.
+            ClosedError: The service is closed.
+        """
+        try:
+            return self._registries.schemes.for_uri(uri)
+        except UnimplementedError as error:
+            raise self._with_refusals(error, scheme_of(uri)) from None
+
+    def _with_refusals(self, error: UnimplementedError, scheme: str) -> UnimplementedError:
+        """Return the error with the reasons why plugins do not serve the scheme, and what does."""
+        refusals = [
+            f"; {reason.message}" + (f". {reason.remedy}" if reason.remedy else "")
+            for record in self._known.records(self._registries.schemes)
+            for reason in record.reasons
+            if reason.scheme == scheme
+        ]
+        if step := self.next_step(scheme):
+            refusals.append(f"; {step}")
+        if not refusals:
+            return error
+        text = error.message + "".join(refusals)
+        return UnimplementedError(
+            text, plugin=error.plugin, path=error.path, operation=error.operation, rule=error.rule
+        )
+
+    # -- instances ------------------------------------------------------------------------------
+
+    def instance(
+        self, scheme: str, *, name: str, environment: Mapping[str, str | None]
+    ) -> Filesystem:
+        """Return one more filesystem of the plugin that serves a scheme, for another account.
+
+        It runs in a worker process with an environment of its own, whatever `Config.isolation`
+        says, and is closed with this service. `filesystem` and gfile go on with the plugin itself.
+
+        Args:
+            scheme: The scheme.
+            name: Names it in lists and messages: 1 to 64 letters, digits, `.`, `_` and `-`; unique
+                in this service.
+            environment: Variables that its process has besides those of this one, or instead of
+                them; None unsets one. No value of a variable with the name of a secret is shown
+                anywhere.
+
+        Raises:
+            UnimplementedError: None serves the scheme.
+            InvalidArgumentError: A Python object serves it, or a name or a variable cannot be.
+            AlreadyExistsError: There is an instance of this name.
+            UnavailableError: No process can be started, or the plugin does not load in it (LD-144).
+            ClosedError: The service is closed.
+        """
+        self._lock.check_open()
+        return self._instances.add(self._plugin_of(scheme), scheme, name, environment)
+
+    def instances(self) -> dict[str, str]:
+        """Return the plugins of the instances that are open, by the instance's name. [any thread]
+
+        The names of those that fsspec's storage options asked for begin with `options:`.
+        """
+        return self._instances.plugins()
+
+    def workers(self) -> list[WorkerRecord]:
+        """Return what the worker processes of this service do now, in order of their plugins.
+
+        Those of plugins in workers that nobody has used yet are not started.
+        """
+        from modular_tf.isolation.worker import workers_of  # noqa: PLC0415  (the native core)
+
+        return workers_of([*self._registries.schemes.serving.values(), *self._instances])
+
+    def shared_instance(self, scheme: str, environment: Mapping[str, str | None]) -> Filesystem:
+        """Return the instance with this environment, opened when it is first asked for.
+
+        Raises:
+            UnimplementedError: As of `instance`, like the other errors.
+        """
+        self._lock.check_open()
+        return self._instances.shared(self._plugin_of(scheme), scheme, environment)
+
+    def instance_name(self, scheme: str, environment: Mapping[str, str | None]) -> str:
+        """Return the name that `shared_instance` gives it, from which no secret can be guessed.
+
+        Raises:
+            UnimplementedError: As of `instance`, like the other errors.
+        """
+        return shared_name(self._plugin_of(scheme), scheme, environment)
+
+    def _plugin_of(self, scheme: str) -> Plugin:
+        if not isinstance(scheme, str):
+            raise unexpected(scheme, "a scheme", "a text")
+        serving = self._registries.schemes.serving.get(scheme)
+        if serving is None:
+            self._registries.schemes.get(scheme)  # which says why
+        owner = "" if serving is None else serving.plugin
+        found = next((entry.plugin for entry in self._known if entry.plugin.name == owner), None)
+        if found is None:
+            text = f"scheme {scheme!r}: a Python object serves it, which has no process of its own"
+            raise InvalidArgumentError(text)
+        return found
+
+    # -- kernels and operations -----------------------------------------------------------------
+
+    @property
+    def kernel_registry(self) -> KernelRegistry:
+        """The kernels of all plugins; libraries that bring some are mapped now.
+
+        Raises:
+            ClosedError: The service is closed.
+            ShortageError: One cannot be mapped now; the next use tries again.
+        """
+        self._lock.check_open()
+        self._registries.operations.open_promised()
+        return self._registries.operations.registry
+
+    def kernels(
+        self, op: str | None = None, device_type: str | None = None, plugin: str | None = None
+    ) -> tuple[KernelRegistration, ...]:
+        """Return the kernels that plugins have registered, in order of registration.
+
+        Args:
+            op: Those of one operation; of all by default.
+            device_type: Those for one type of devices.
+            plugin: Those of one plugin, by its name.
+
+        Raises:
+            ClosedError: The service is closed.
+        """
+        return self.kernel_registry.kernels(op, device_type, plugin)
+
+    def op_definitions(self, name: str | None = None) -> tuple[OpDefinition, ...]:
+        """Return the definitions of operations, TensorFlow's and plugins' own, by name.
+
+        Args:
+            name: That of one operation; all by default.
+
+        Raises:
+            NotFoundError: Nobody defines an operation of this name (rule KN-040).
+            ClosedError: The service is closed.
+        """
+        registry = self.kernel_registry
+        names = registry.op_names() if name is None else (name,)
+        return tuple(registry.definition(each) for each in names)
+
+    def op(self, name: str, label: str = "") -> Op:
+        """Return an operation, which works on the device of its inputs.
+
+        Args:
+            name: Of the operation.
+            label: Which kernels it asks for; "" for ordinary ones.
+
+        Raises:
+            NotFoundError: Nobody defines it (rule KN-040).
+            ClosedError: The service is closed.
+        """
+        self._lock.check_open()
+        return self._registries.operations.op(name, label)
 
     # -- what Python brings ---------------------------------------------------------------------
 
@@ -325,12 +644,11 @@ class PluginService(Served):
     def close(self) -> None:
         """Close open files, filesystems and devices; a second call does nothing.
 
-        Memory regions that are still viewed keep their filesystem until the last view is gone. A
-        call that was interrupted is finished by the next, or by the end of the process.
+        Memory regions that are still viewed keep their filesystem until the last view is gone.
 
-        With `close_timeout_s` in the configuration, plugins close on a thread. What has not ended
-        by then goes on there, so that no data are lost; the next call waits for it as long again,
-        and the end of the process until it is done.
+        Where an interrupt of the main thread or `close_timeout_s` of the configuration ends the
+        wait, plugins are still closed, by a thread, so that no data are lost; the next call waits
+        for it again, and the end of the process until it is done.
 
         Raises:
             DeadlineExceededError: Plugins, which it names, were not closed in time; or an
@@ -339,15 +657,28 @@ class PluginService(Served):
             ModularTFError: The first failure; the rest was closed all the same.
         """
         timeout = self.config.close_timeout_s
-        if timeout is not None and not self._is_ended and not is_awaited():
-            close = partial(self._close, at_exit=False)
-            if not self._closing.run(close, "close of a service", timeout):
-                raise not_closed_in_time([entry.plugin.name for entry in self._unclosed], timeout)
+        aside = timeout is not None or (is_main_thread() and not holds_lock())
+        if aside and not self._is_ended and not is_awaited():
+            self._close_aside(timeout)
         self._close(at_exit=False)  # what a thread has done already is done
         # In place: another thread that closes it may be about to add to the list.
         failures, self._failures[:] = self._failures[:], []
         if failures:
             raise failures[0]
+
+    def _close_aside(self, timeout: float | None) -> None:
+        """Close on a thread, which the end of the process waits for; wait for it."""
+        work = self._closing
+        if work is None or work.is_over:
+            close = partial(self._close, at_exit=False)
+            try:
+                work = self._closing = Work(close, "close of a service", daemon=False)
+            except ResourceExhaustedError:
+                return
+        if not work.wait(timeout):
+            assert timeout is not None  # noqa: S101
+            raise not_closed_in_time([entry.plugin.name for entry in self._unclosed], timeout)
+        work.outcome()
 
     def _close(self, *, at_exit: bool) -> None:
         if self._is_ended:

@@ -1,16 +1,24 @@
-"""What calls into plugins cost: how many, how long, how many bytes, and how they ended."""
+"""What calls into plugins cost: counts, also in the format of Prometheus, and traces."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.native.measured_calls import CallCounts, call_counts
+from modular_tf.native.measured_calls import CallCounts, call_counts, traced_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+_METRIC = "modular_tf_plugin_call"
+_SHOWN = range(8, 38)
+"""The buckets that Prometheus gets: 256 ns to 137 s."""
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +62,8 @@ class ServiceStatistics:
 
     def prometheus(self) -> str:
         """Return the text that Prometheus reads: from an HTTP endpoint, or a `.prom` file."""
-        from modular_tf.service.prometheus import prometheus_text  # noqa: PLC0415  (few ask for it)
-
-        return prometheus_text(self.operations)
+        lines = [line for metric in _METRICS for line in _lines(metric, self.operations)]
+        return "".join(f"{line}\n" for line in lines)
 
 
 def statistics_of(plugins: Collection[str] | None = None) -> ServiceStatistics:
@@ -88,3 +95,96 @@ def _added_up(parts: list[CallCounts]) -> OperationStatistics:
         failures=dict(sorted(failures.items())),
         durations=durations,
     )
+
+
+def trace(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
+    """Write each call into a plugin that begins and ends in the block to a file. [any thread]
+
+    The calls are those of all threads and services of this process; a forked child writes nothing.
+    The file is JSON in the array format of Chrome and Perfetto (https://ui.perfetto.dev): one
+    complete event per call, with the operation as its name, the plugin as its category,
+    microseconds of the monotonic clock, process and thread, and as arguments `plugin`, `subject`
+    (the path without secrets, or the device), `bytes` and `status`. No event is kept in memory,
+    and a regular file is whole JSON after each one, also where the process is killed.
+
+    Args:
+        path: The file, whose content is replaced; its directory exists. A pipe is written as well.
+
+    Raises:
+        FailedPreconditionError: A trace is under way in this process.
+        OSError: The file cannot be written. Where that comes up during the block, it is raised at
+            the end of the block, and the file has the calls until then.
+    """
+    return traced_calls(os.fsdecode(path))
+
+
+# -- the text format of Prometheus, version 0.0.4 -------------------------------------------------
+
+
+class _Sample(NamedTuple):
+    suffix: str
+    value: str
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+class _Metric(NamedTuple):
+    name: str
+    kind: str
+    help: str
+    samples: Callable[[OperationStatistics], Iterable[_Sample]]
+
+
+def _lines(metric: _Metric, operations: Iterable[OperationStatistics]) -> Iterator[str]:
+    yield f"# HELP {metric.name} {metric.help}"
+    yield f"# TYPE {metric.name} {metric.kind}"
+    for operation in operations:
+        named = ("plugin", operation.plugin), ("operation", operation.operation)
+        for suffix, value, labels in metric.samples(operation):
+            shown = ",".join(f'{n}="{text.translate(_ESCAPES)}"' for n, text in (*named, *labels))
+            yield f"{metric.name}{suffix}{{{shown}}} {value}"
+
+
+def _histogram(operation: OperationStatistics) -> Iterator[_Sample]:
+    at_most = list(accumulate(operation.durations))
+    for i in _SHOWN:
+        yield _Sample("_bucket", str(at_most[i]), (("le", _seconds(1 << i)),))
+    yield _Sample("_bucket", str(operation.calls), (("le", "+Inf"),))
+    yield _Sample("_sum", _seconds(operation.time_ns))
+    yield _Sample("_count", str(operation.calls))
+
+
+def _seconds(ns: int) -> str:
+    return f"{ns // 10**9}.{ns % 10**9:09}"
+
+
+def _failures(operation: OperationStatistics) -> Iterator[_Sample]:
+    for code, count in operation.failures.items():
+        yield _Sample("", str(count), (("status", code.name),))
+
+
+_METRICS = (
+    _Metric(
+        f"{_METRIC}_duration_seconds",
+        "histogram",
+        "Time of calls into plugins that have ended.",
+        _histogram,
+    ),
+    _Metric(
+        f"{_METRIC}_failures_total",
+        "counter",
+        "Calls into plugins that ended with a status other than OK.",
+        _failures,
+    ),
+    _Metric(
+        f"{_METRIC}_bytes_total",
+        "counter",
+        "Bytes that calls into plugins have read, appended or mapped.",
+        lambda operation: [_Sample("", str(operation.bytes))],
+    ),
+    _Metric(
+        f"{_METRIC}s_under_way",
+        "gauge",
+        "Calls into plugins that have not ended.",
+        lambda operation: [_Sample("", str(operation.under_way))],
+    ),
+)

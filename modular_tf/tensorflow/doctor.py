@@ -27,10 +27,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.elf import ElfFile, SymbolName
-from modular_tf.discovery.search import discover
-from modular_tf.discovery.sources.named_paths import TF_LIBRARY_PATH_VARIABLE
+from modular_tf.discovery.search import TENSORFLOW_DIRECTORY, TF_LIBRARY_PATH_VARIABLE, discover
 from modular_tf.discovery.sources.search_paths import SearchPaths
-from modular_tf.discovery.sources.tensorflow_plugins import DIRECTORY_NAME
 from modular_tf.errors import ElfError, UnavailableError
 from modular_tf.isolation.rights import rights_here
 from modular_tf.native.preloading import preloaded, with_preloaded
@@ -39,7 +37,7 @@ from modular_tf.processes.interpreter import find_interpreter
 from modular_tf.processes.plain_text import plain_lines
 from modular_tf.rules.shortage import raise_shortage
 from modular_tf.service.kept.scan_cache import ScanCache
-from modular_tf.service.plugin_scan import scan
+from modular_tf.service.plugins import scan
 from modular_tf.service.report import State
 from modular_tf.tensorflow.schemes import AvailableScheme, StoreRow, report_schemes, report_stores
 
@@ -320,7 +318,7 @@ class _TensorFlow:
             for name in ("purelib", "platlib")
         ]
         sites = dict.fromkeys((*paths.site_directories, *map(os.path.abspath, schemes)))
-        self._places = [os.path.join(site, DIRECTORY_NAME) for site in sites]
+        self._places = [os.path.join(site, TENSORFLOW_DIRECTORY) for site in sites]
         self._trials: dict[frozenset[_File], _ImportTrial] = {}
         folders = (os.path.join(at or os.getcwd(), _PACKAGE) for at in sys.path)
         found = (path for path in folders if os.path.isfile(os.path.join(path, _LIBRARY)))

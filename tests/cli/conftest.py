@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from modular_tf.cli.main import run
-from modular_tf.discovery.sources import own_directories
+from modular_tf.discovery import search
 from tests.fixtures.process_group import run_in_group
 
 
@@ -37,7 +37,7 @@ class Ended:
 @pytest.fixture(autouse=True)
 def no_drop_ins_of_the_checkout(monkeypatch):
     """Leave out what `scripts/build_plugins` may have put into this checkout's `plugin_dirs`."""
-    monkeypatch.setattr(own_directories, "_CHECKOUT_DIRECTORY", "no-plugin-dirs")
+    monkeypatch.setattr(search, "_CHECKOUT_DIRECTORY", "no-plugin-dirs")
 
 
 @pytest.fixture

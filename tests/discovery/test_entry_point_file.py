@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib_metadata
 import pytest
 
-from modular_tf.discovery.sources.entry_point_file import entries_of_group
+from modular_tf.discovery.sources.installed import entries_of_group
 
 GROUP = "modular_tf.plugins"
 

@@ -7,8 +7,9 @@ import threading
 
 import pytest
 
+from modular_tf.concurrency.threads import uninterrupted
 from modular_tf.events import EventLog
-from modular_tf.events.delivery import deliver, delivers_at_end
+from modular_tf.events.delivery import deliver
 
 
 def test_it_is_called_at_once_where_nothing_is_held():
@@ -22,12 +23,12 @@ def test_it_is_called_at_once_where_nothing_is_held():
 def test_it_waits_for_the_outermost_function_and_keeps_the_order():
     told = []
 
-    @delivers_at_end
+    @uninterrupted
     def inner():
         deliver(lambda: told.append("inner"))
         assert told == []
 
-    @delivers_at_end
+    @uninterrupted
     def outer():
         deliver(lambda: told.append("first"))
         inner()
@@ -42,7 +43,7 @@ def test_it_waits_for_the_outermost_function_and_keeps_the_order():
 def test_it_is_called_also_where_the_function_raises():
     told = []
 
-    @delivers_at_end
+    @uninterrupted
     def fail():
         deliver(lambda: told.append(1))
         raise ZeroDivisionError
@@ -56,7 +57,7 @@ def test_it_is_called_also_where_the_function_raises():
 def test_what_it_brings_about_itself_comes_after_it():
     told = []
 
-    @delivers_at_end
+    @uninterrupted
     def work():
         deliver(lambda: told.append("work"))
 
@@ -75,7 +76,7 @@ def test_an_interrupt_leaves_the_rest_to_the_next():
     def interrupt():
         raise KeyboardInterrupt
 
-    @delivers_at_end
+    @uninterrupted
     def work():
         deliver(interrupt)
         deliver(lambda: told.append("rest"))
@@ -91,7 +92,7 @@ def test_an_interrupt_leaves_the_rest_to_the_next():
 def test_threads_do_not_wait_for_each_other():
     told, threads = [], []
 
-    @delivers_at_end
+    @uninterrupted
     def work():
         threads.append(threading.Thread(target=deliver, args=(lambda: told.append("other"),)))
         threads[0].start()

@@ -18,7 +18,7 @@ from modular_tf.service import admission, plugins
 from modular_tf.service.admission import Admission
 from modular_tf.service.configuration import Config
 from modular_tf.service.kept.claims import Claims
-from modular_tf.service.plugin_scan import PluginScan
+from modular_tf.service.plugins import PluginScan
 from modular_tf.service.service import PluginService
 
 NAME, SIGNS = sys.argv[1], Path(sys.argv[2])

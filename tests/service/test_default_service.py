@@ -284,22 +284,27 @@ def test_a_veto_that_uses_it_hears_that_nothing_may_serve_yet(run_python, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "step", ["discover", "scan", "judge", "open_now", "open_filesystem", "enter"]
+    "step", ["discover", "recall", "judge", "open_now", "open_filesystem", "enter"]
 )
 def test_a_signal_handler_may_use_it_while_it_is_made(run_python, tmp_path, step):
     run_python(
         _USES_GFILE
         + """
+    import threading
+
     def profile(frame, event, _):
         if event == "call" and frame.f_code.co_name == sys.argv[2]:
             sys.setprofile(None)
-            signal.raise_signal(signal.SIGALRM)
+            threading.setprofile(None)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
 
-    signal.signal(signal.SIGALRM, lambda *_: use())
+    signal.signal(signal.SIGALRM, lambda *_: used or use())
     import modular_tf.service.default
+    threading.setprofile(profile)
     sys.setprofile(profile)
     gfile.exists(sys.argv[1])
     sys.setprofile(None)
+    threading.setprofile(None)
 """
         + _AFTERWARDS,
         tmp_path / "log",

@@ -1,11 +1,12 @@
-"""What interrupts the loading of a plugin leaves it as it was: the next use begins anew.
+"""A plugin that is being loaded when a signal comes, something fails, or another thread forks.
 
-An interrupt is a signal handler that raises or uses the package, a fork by another thread, or
-another thread that asks for something else.
+A signal handler that raises ends the wait of the main thread, and the loading comes to its end.
+What fails in the middle leaves the plugin as it was: the next use begins anew.
 """
 
 from __future__ import annotations
 
+import signal
 import threading
 from contextlib import suppress
 
@@ -41,9 +42,9 @@ DEVICE_STEPS = [
 STEPS_OF_ALL = [
     "modular_tf.service.plugins:discover",
     "modular_tf.service.plugins:find_out_once",
-    "modular_tf.service.plugin_scan:PluginScan.recall",
-    "modular_tf.service.plugin_scan:PluginScan.probe",
-    "modular_tf.service.plugins:KnownPlugins.finish_search",
+    "modular_tf.service.plugins:PluginScan.recall",
+    "modular_tf.service.plugins:PluginScan.probe",
+    "modular_tf.service.plugins:KnownPlugins.meet",
     "modular_tf.service.hooks:Hooks.filesystems",
     "modular_tf.service.python_objects:PythonContributions._register",
     "modular_tf.service.pipeline:find_out_once",
@@ -79,6 +80,20 @@ def loaded():
 
 def interrupt():
     raise KeyboardInterrupt
+
+
+@pytest.fixture
+def signal_at_step(at_step):
+    """Let a handler handle a signal in the main thread when a step is reached in any thread."""
+    before = signal.getsignal(signal.SIGALRM)
+
+    def arrange(step, handle):
+        signal.signal(signal.SIGALRM, lambda *_: handle())
+        main = threading.main_thread().ident
+        at_step(step, lambda: signal.pthread_kill(main, signal.SIGALRM))
+
+    yield arrange
+    signal.signal(signal.SIGALRM, before)
 
 
 def remembered(path):
@@ -201,23 +216,40 @@ def test_the_next_call_brings_all_plugins_to_their_end(one_of_each, at_step, ste
 
 
 @pytest.mark.parametrize("step", STEPS_OF_ALL)
-def test_a_signal_handler_may_use_the_service_that_is_being_loaded(one_of_each, at_step, step):
-    service = one_of_each
+def test_a_signal_handler_may_use_the_service_that_is_being_loaded(
+    one_of_each, signal_at_step, step
+):
+    service, used = one_of_each, []
 
     def use():
         service.load()
         service.filesystem("fixture").path_exists("fixture://host/folder")
+        used.append(True)
 
-    at_step(step, use)
+    signal_at_step(step, use)
+    service.load()
+
+    assert used == [True]
+    require_all(service)
+
+
+@pytest.mark.parametrize("step", STEPS_OF_ALL)
+def test_a_load_that_a_signal_handler_interrupts_brings_all_plugins_to_their_end(
+    one_of_each, signal_at_step, step
+):
+    service = one_of_each
+    signal_at_step(step, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        service.load()
     service.load()
 
     require_all(service)
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_signal_handler_may_use_what_is_being_opened(plugin_file, loaded, at_step, step):
+def test_a_signal_handler_may_use_what_is_being_opened(plugin_file, loaded, signal_at_step, step):
     service, seen = loaded(TRIED, plugin_file("libcut.so")), []
-    at_step(step, lambda: seen.append(service.filesystem("fixture")))
+    signal_at_step(step, lambda: seen.append(service.filesystem("fixture")))
 
     assert service.filesystem("fixture") is seen[0]
     seen[0].create_dir("fixture://host/folder")
@@ -244,6 +276,34 @@ def test_what_another_thread_is_opening_is_not_remembered_by_half(
     service.load()
 
     assert remembered(path) == ("fixture",)
+
+
+def test_an_interrupt_returns_from_an_init_that_hangs(run_python, fixture_plugin):
+    """The process ends too, though the init goes on in a thread."""
+    child = run_python(
+        """
+        import signal, sys
+        from modular_tf.loading import loader
+        from modular_tf.service.configuration import Config
+        from modular_tf.service.service import PluginService
+
+        def init(*given, **named):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            return real(*given, **named)
+
+        real, loader.init_filesystems = loader.init_filesystems, init
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        config = Config(first_contact="never", load="eager")
+        service = PluginService(config=config, plugin_paths=[sys.argv[1]])
+        try:
+            service.load()
+        except KeyboardInterrupt:
+            print("interrupted")
+        """,
+        fixture_plugin("init-plugin-hangs"),
+    )
+
+    assert child.stdout == "interrupted\n"
 
 
 def finishes(function):

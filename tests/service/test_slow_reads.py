@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from modular_tf.discovery import file_identity
 from modular_tf.errors import ClosedError
-from modular_tf.service.admission import Admission
 from modular_tf.service.registrations import Registrations
 from modular_tf.service.report import State
 
@@ -157,41 +156,6 @@ def test_threads_that_load_a_file_by_two_names_find_it_once(
             load.result(ENOUGH_S)
 
     assert [plugin.state for plugin in service.plugins()] == [State.LOADED]
-
-
-def test_a_signal_handler_under_the_lock_waits_for_no_run(
-    make_service, plugin_file, tmp_path, monkeypatch
-):
-    """The run of another thread waits for the lock, which this thread has until it returns."""
-    service = make_service()
-    paths = [plugin_file(f"{name}.so", scheme=name) for name in ("one", "two")]
-    is_running, may_go_on = threading.Event(), threading.Event()
-
-    def notes_for(*given: Any, **named: Any) -> object:
-        is_running.set()
-        assert may_go_on.wait(2 * ENOUGH_S)
-        return real(*given, **named)
-
-    real = Admission.notes_for
-    monkeypatch.setattr(Admission, "notes_for", notes_for)
-    states = []
-
-    def handle_signal() -> None:
-        with service._lock:
-            may_go_on.set()
-            service.load(paths[1])
-            states.append(service.entry(str(paths[1])).plugin.state)
-
-    running = threading.Thread(target=service.load, args=(paths[0],), daemon=True)
-    running.start()
-    assert is_running.wait(ENOUGH_S)
-    handling = threading.Thread(target=handle_signal, daemon=True)
-    handling.start()
-    handling.join(ENOUGH_S)
-
-    assert states == [State.LOADED]
-    running.join(ENOUGH_S)
-    assert sorted(service.schemes()) == ["one", "two"]
 
 
 def test_a_plugin_is_not_loaded_before_it_serves(make_service, plugin_file, tmp_path, monkeypatch):

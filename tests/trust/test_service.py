@@ -13,7 +13,7 @@ from modular_tf.discovery.linking.library_search import LibrarySearch
 from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.errors import ModularTFError
 from modular_tf.loading import loader
-from modular_tf.service import plugin_scan
+from modular_tf.service import plugins as known_plugins
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
@@ -88,7 +88,7 @@ def test_what_a_stranger_could_write_is_not_followed(place, fixture_plugin, monk
     place.chmod(0o666)
     looked = []
     monkeypatch.setattr(LibrarySearch, "find", lambda *given, **_: looked.append(given[1]))
-    monkeypatch.setattr(plugin_scan, "see_library", looked.append)
+    monkeypatch.setattr(known_plugins, "see_library", looked.append)
 
     with service(place) as plugins:
         (record,) = plugins.discover().plugins

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.errors import ClosedError, UnimplementedError
-from modular_tf.service.deferred_library import DeferredLibrary
+from modular_tf.service import library_loading
 from modular_tf.service.report import State
 from tests.watching.conftest import told, write
 
@@ -143,7 +143,7 @@ def replace(put, scheme):
 
 STEPS = [
     "modular_tf.service.reload.renewal:discover",
-    "modular_tf.service.plugins:scan",
+    "modular_tf.service.plugins:KnownPlugins.scanned",
     "modular_tf.service.plugins:KnownPlugins.meet",
     "modular_tf.service.plugins:KnownPlugins.replace",
     "modular_tf.service.plugins:KnownPlugins.forget",
@@ -153,8 +153,8 @@ STEPS = [
     "modular_tf.service.plugin_entry:PluginEntry.change",
     "modular_tf.service.pipeline:PluginPipeline._register",
     "modular_tf.service.deferred_library:DeferredLibrary.open_now",
-    "modular_tf.service.reload.replacement:StagedRegistrations.give_up_taken",
-    "modular_tf.service.reload.replacement:StagedRegistrations.take_over",
+    "modular_tf.service.registrations:Registrations.give_up_taken",
+    "modular_tf.service.registrations:Registrations.take_over",
     "modular_tf.service.reload.renewal:RetiredLibrary.of",
     "modular_tf.service.deferred_library:DeferredLibrary.forget",
     "modular_tf.filesystem.registry:SchemeRegistration.enter",
@@ -240,15 +240,15 @@ def test_a_plugin_that_is_removed_during_an_interrupted_first_use_serves_nobody(
 ):
     path = Path(put(scheme="one"))
     service.load()
-    load = DeferredLibrary._load
+    load = library_loading.load_library
 
-    def remove_it(library):
-        loaded = load(library)
+    def remove_it(*given):
+        loaded = load(*given)
         path.unlink()
         assert told(service.refresh()) == [("removed", "x", "loaded")]
         return loaded
 
-    monkeypatch.setattr(DeferredLibrary, "_load", remove_it)
+    monkeypatch.setattr(library_loading, "load_library", remove_it)
     interrupt_once(
         monkeypatch, "modular_tf.service.deferred_library:DeferredLibrary._differences", "before"
     )

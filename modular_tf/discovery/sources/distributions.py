@@ -1,18 +1,24 @@
-"""Source 7: libraries of installed distributions that export an init symbol.
+"""Sources 5 and 7: plugins in installed distributions; nothing of a package is imported.
 
-This finds plugins that were not made for this package, such as those of tensorflow-io.
+An entry point names a file or a folder inside a package: `package` or `package:relative/path`,
+where `package` may have dots. Its top level is located, the rest is a path. Libraries that a RECORD
+lists and that export an init symbol are plugins that were not made for this package, such as those
+of tensorflow-io.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.file_identity import real_path
 from modular_tf.discovery.sources.installed import (
     ExcessiveMetadataError,
+    entries_of_group,
     installed_distributions,
 )
 from modular_tf.discovery.sources.search_log import (
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.sources.installed import Installation, InstalledDistribution
     from modular_tf.discovery.sources.search_log import SearchLog
+    from modular_tf.rules import Rule
 
     Recall = Callable[
         [str, Callable[[], Iterable[str]], Callable[[str], "bool | None"]], Iterable[str]
@@ -41,6 +48,7 @@ __all__ = [
     "libraries_in_record",
     "read_distribution",
     "search_distributions",
+    "search_entry_points",
     "search_unpacked_wheels",
 ]
 
@@ -48,6 +56,9 @@ OWN_DISTRIBUTION = "modular-tf"  # its plugins are source 9
 # Names by which Python finds extension modules. One could export an init symbol as well, but
 # none is known to, and asking them all would triple the time: their authors have entry points.
 _MODULE_TAGS = (".cpython-", ".abi3.so", ".pypy")
+_GROUP = "modular_tf.plugins"
+# Not compiled here: hardly any distribution has such an entry point.
+_VALUE = r"(?P<package>\w+(?:\.\w+)*)\s*(?::\s*(?P<path>[^\[]*?)\s*)?(?:\[.*\])?\s*"
 
 
 def search_distributions(installation: Installation, log: SearchLog, recall: Recall) -> None:
@@ -56,8 +67,7 @@ def search_distributions(installation: Installation, log: SearchLog, recall: Rec
     Args:
         installation: The distributions.
         log: Takes what is found.
-        recall: Returns the plugins of a distribution, by what it knows or by reading; takes what
-            `read_distribution` takes.
+        recall: Takes and returns what `read_distribution` does, by what it knows or by reading.
     """
     hits: Counter[str] = Counter()
     for distribution in installation.distributions:
@@ -76,12 +86,7 @@ def search_distributions(installation: Installation, log: SearchLog, recall: Rec
 
 
 def search_unpacked_wheels(log: SearchLog, recall: Recall) -> None:
-    """Search the unpacked wheels that a source has found: each is a distribution in its folder.
-
-    Args:
-        log: Names the folders, and takes what is found.
-        recall: As of `search_distributions`.
-    """
+    """Search the unpacked wheels that a source has found: each is a distribution in its folder."""
     while log.unpacked_folders:
         folder, source = log.unpacked_folders.pop(0)
         for distribution in installed_distributions((folder,)):
@@ -165,3 +170,121 @@ def exports_init_symbol(path: str) -> bool:
 
     with ElfFile(path) as elf:
         return bool(kinds_of(elf))
+
+
+# -- entry points ---------------------------------------------------------------------------------
+
+
+class _UnusableEntryPointError(Exception):
+    """An entry point breaks a rule; its arguments are the rule and the message."""
+
+
+def search_entry_points(installation: Installation, log: SearchLog) -> None:
+    """Search what each entry point of the group names; a bad one becomes a problem."""
+    for distribution in installation.distributions:
+        try:
+            content = installation.entry_points(distribution)
+            entries = entries_of_group(content, _GROUP) if _GROUP.encode() in content else []
+        except ExcessiveMetadataError as error:
+            _report(distribution, "entry_points.txt", rules.SEARCH_BOUNDED, str(error), log)
+            continue
+        except Exception as error:  # noqa: BLE001  (metadata of other packages: anything may come)
+            raise_shortage(error)
+            _report(distribution, "entry_points.txt", rules.RECORD_READABLE, str(error), log)
+            continue
+        for name, value in entries:
+            _look_at_entry(distribution, name, value, log)
+
+
+def _look_at_entry(
+    distribution: InstalledDistribution, name: str, value: str, log: SearchLog
+) -> None:
+    origin = f"{distribution.label}: {name}"
+    what = f"entry point {name!r} = {value!r}"
+    try:
+        path, root = _resolve(distribution, value)
+    except _UnusableEntryPointError as error:
+        _report(distribution, what, error.args[0], error.args[1], log)
+        log.note_place(value, Source.ENTRY_POINT, origin, exists=False, hits=0)
+        return
+
+    def stays_inside(file: str) -> bool:
+        target = real_path(file)
+        if any(target.startswith(f"{place}/") for place in _real_places(distribution, root)):
+            return True
+        message = f"a link leads out of the package, from {file} to {target}"
+        _report(distribution, what, rules.ENTRY_POINT_STAYS_INSIDE, message, log)
+        return False
+
+    log.look_at(path, Source.ENTRY_POINT, origin, distribution=distribution.name, keep=stays_inside)
+
+
+def _report(
+    distribution: InstalledDistribution, what: str, broken: Rule, message: str, log: SearchLog
+) -> None:
+    text = f"{what} of distribution {distribution.label}: {message}"
+    log.problems.append(
+        Violation(broken, text, path=distribution.metadata_directory, origin=distribution.label)
+    )
+
+
+def _real_places(distribution: InstalledDistribution, root: str) -> tuple[str, str]:
+    """Return the real places of a package, links resolved.
+
+    Some installers put links in the place of all files of a distribution, also of its metadata.
+    """
+    metadata = os.path.realpath(os.path.join(distribution.metadata_directory, "METADATA"))
+    location = os.path.dirname(os.path.dirname(metadata))
+    return os.path.realpath(root), os.path.join(location, os.path.basename(root))
+
+
+def _resolve(distribution: InstalledDistribution, value: str) -> tuple[str, str]:
+    """Return the path that an entry point names, and the directory of its top-level package."""
+    match = re.fullmatch(_VALUE, value.strip())
+    if match is None:
+        raise _UnusableEntryPointError(
+            rules.ENTRY_POINT_RESOLVES, "it is not of the form 'package:relative/path'"
+        )
+    top, *parts = match["package"].split(".")
+    relative = _inside(match["path"] or "")
+    tried = []
+    for root in _roots(distribution, top):
+        path = os.path.normpath(os.path.join(root, *parts, relative))
+        if os.path.lexists(path):
+            return path, root
+        tried.append(path)
+    places = " or ".join(tried) if tried else f"package {top!r}, which is not installed"
+    raise _UnusableEntryPointError(rules.ENTRY_POINT_RESOLVES, f"there is no {places}")
+
+
+def _inside(relative: str) -> str:
+    path = os.path.normpath(relative) if relative else ""
+    if os.path.isabs(path) or path == ".." or path.startswith("../") or "\0" in path:
+        raise _UnusableEntryPointError(
+            rules.ENTRY_POINT_STAYS_INSIDE, f"{relative!r} leads out of the package"
+        )
+    return path
+
+
+def _roots(distribution: InstalledDistribution, top: str) -> Iterator[str]:
+    """Yield the directories that package `top` may consist of, the distribution's own first."""
+    own = os.path.join(distribution.location, top)
+    if os.path.isdir(own):
+        yield own
+    yield from (root for root in _located(top) if root != own)
+
+
+def _located(top: str) -> list[str]:
+    """Return the places of a top-level package, from the import system; nothing is imported."""
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    try:
+        spec = find_spec(top)
+    except Exception as error:  # noqa: BLE001  (finders of editable installs may raise anything)
+        raise_shortage(error)
+        return []
+    if spec is None:
+        return []
+    if spec.submodule_search_locations is not None:
+        return list(spec.submodule_search_locations)
+    return [os.path.dirname(spec.origin)] if spec.has_location and spec.origin else []

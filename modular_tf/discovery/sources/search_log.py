@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.sources.installed import UNPACKED_SUFFIX, unpacked_wheel
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from modular_tf.discovery.candidate import Source
+    from modular_tf.rules import Rule
 
 __all__ = ["MOST_LIBRARIES", "SearchLog", "SearchedPlace", "Sighting", "is_plugin_file_name"]
 
@@ -26,14 +28,7 @@ MOST_LIBRARIES = 10_000
 
 
 class Sighting(NamedTuple):
-    """One file that one source pointed to.
-
-    Attributes:
-        path: Absolute, links kept.
-        source: The source.
-        origin: What named it.
-        distribution: Normalised name of the distribution that brings it, if known.
-    """
+    """One file that a source pointed to, by an absolute path with links kept; see `Candidate`."""
 
     path: str
     source: Source
@@ -97,14 +92,13 @@ class SearchLog:
             origin: What named it.
             distribution: The distribution that brings it.
             required: Whether it is a problem if there is nothing.
-            keep: Tells whether a file that is found counts.
-
-        Raises:
-            ShortageError: Nothing can be said of the place now.
+            keep: Returns whether a file that is found counts.
         """
         expanded = expand_home(path)
         if expanded is None:
-            self._note_homeless(path, source, origin)
+            self.note_place(path, source, origin, exists=False, hits=0, ignored=NO_HOME)
+            what = f"{path} cannot be found, named by {origin}: {NO_HOME}"
+            self._note_problem(rules.PATH_EXISTS, what, path, origin)
             return
         path = os.path.abspath(expanded)
         mode = self._mode_of(path, origin, required=required)
@@ -119,8 +113,8 @@ class SearchLog:
                 distribution = wheel.name
         most = MOST_LIBRARIES - (self._libraries[distribution] if distribution else 0)
         if len(listed) > most:
-            message = f"{path} has {len(listed)} libraries, named by {origin}: {most} are searched"
-            self.problems.append(Violation(rules.SEARCH_BOUNDED, message, path=path, origin=origin))
+            what = f"{path} has {len(listed)} libraries, named by {origin}: {most} are searched"
+            self._note_problem(rules.SEARCH_BOUNDED, what, path, origin)
         found = [file for file in listed[:most] if keep(file)]
         if distribution:
             self._libraries[distribution] += len(found)
@@ -140,25 +134,23 @@ class SearchLog:
         """Record a place that was searched or ignored."""
         self.places.append(SearchedPlace(path, source, origin, exists, hits, ignored))
 
-    def _note_homeless(self, path: str, source: Source, origin: str) -> None:
-        self.note_place(path, source, origin, exists=False, hits=0, ignored=NO_HOME)
-        message = f"{path} cannot be found, named by {origin}: {NO_HOME}"
-        self.problems.append(Violation(rules.PATH_EXISTS, message, path=path, origin=origin))
+    def _note_problem(self, broken: Rule, message: str, path: str, origin: str) -> None:
+        self.problems.append(Violation(broken, message, path=path, origin=origin))
 
     def _mode_of(self, path: str, origin: str, *, required: bool) -> int | None:
         """Return the file mode; a link that leads nowhere counts as a file, the probe tells."""
         try:
-            return _mode(path)
+            with suppress(OSError):
+                return os.stat(path).st_mode
+            return os.lstat(path).st_mode
         except (FileNotFoundError, NotADirectoryError):
             if required:
-                message = f"{path} does not exist, named by {origin}"
-                self.problems.append(
-                    Violation(rules.PATH_EXISTS, message, path=path, origin=origin)
-                )
+                what = f"{path} does not exist, named by {origin}"
+                self._note_problem(rules.PATH_EXISTS, what, path, origin)
         except (OSError, ValueError) as error:
             raise_shortage(error)
-            message = f"{path} cannot be looked at, named by {origin}: {_reason(error)}"
-            self.problems.append(Violation(rules.READABLE, message, path=path, origin=origin))
+            what = f"{path} cannot be looked at, named by {origin}: {_reason(error)}"
+            self._note_problem(rules.READABLE, what, path, origin)
         return None
 
     def _list(self, directory: str, source: Source, origin: str) -> list[str]:
@@ -166,10 +158,8 @@ class SearchLog:
             names = os.listdir(directory)
         except OSError as error:
             raise_shortage(error)
-            message = f"the directory {directory} cannot be listed: {_reason(error)}"
-            self.problems.append(
-                Violation(rules.DIRECTORY_LISTABLE, message, path=directory, origin=origin)
-            )
+            what = f"the directory {directory} cannot be listed: {_reason(error)}"
+            self._note_problem(rules.DIRECTORY_LISTABLE, what, directory, origin)
             return []
         prefix = os.path.join(directory, "")
         unpacked = [prefix + name for name in sorted(names) if name.endswith(UNPACKED_SUFFIX)]
@@ -185,13 +175,6 @@ def is_plugin_file_name(name: str) -> bool:
         return True
     at = name.rfind(".so.")
     return at >= 0 and name[at + 4 : at + 5] in set("0123456789")
-
-
-def _mode(path: str) -> int:
-    try:
-        return os.stat(path).st_mode
-    except OSError:
-        return os.lstat(path).st_mode
 
 
 def _reason(error: OSError | ValueError) -> str:

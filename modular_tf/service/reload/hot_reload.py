@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from modular_tf.events.delivery import delivers_at_end
+from modular_tf.service.lifetime import entry_point
 from modular_tf.service.plugin_entry import Attempt
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from modular_tf.service.hooks import Hooks
     from modular_tf.service.lifetime import ServiceLock
     from modular_tf.service.pipeline import PluginPipeline
-    from modular_tf.service.plugins import PluginSearch
+    from modular_tf.service.plugin_entry import PluginEntry
+    from modular_tf.service.plugins import KnownPlugins
     from modular_tf.service.reload.renewal import Prepared, Renewal, Scope
     from modular_tf.service.reload.watching import Change, Watch
     from modular_tf.service.report import PluginChange
@@ -37,7 +38,7 @@ class HotReload:
         self,
         lock: ServiceLock,
         config: Config,
-        search: PluginSearch,
+        known: KnownPlugins,
         pipeline: PluginPipeline,
         hooks: Hooks,
         *,
@@ -45,7 +46,7 @@ class HotReload:
     ) -> None:
         self._lock = lock
         self._config = config
-        self._search = search
+        self._known = known
         self._pipeline = pipeline
         self._hooks = hooks
         self._load_all = load_all
@@ -70,20 +71,20 @@ class HotReload:
         if self._started is None:
             from modular_tf.service.reload.renewal import Renewal  # noqa: PLC0415  (as said of the class)
 
-            self._started = Renewal(self._search.known, self._lock)
+            self._started = Renewal(self._known, self._lock)
         return self._started
 
     def _is_unused(self) -> bool:
         """Return whether nothing was searched or loaded yet, so that all plugins are meant."""
-        return not self._search.was_run and not any(self._search.known)
+        return self._known.found is None and not any(self._known)
 
     def _renew(self, scope: Scope) -> list[PluginChange]:
         self._lock.check_open()
         if self._is_unused():
             self._load_all()
             return []
-        self._search.run_once()
-        places = self._search.paths()
+        self._known.search_once()
+        places = self._known.paths()
         changes: list[PluginChange] = []
         again: list[str] | None = None
         for _ in range(_MOST_LOOKS):
@@ -92,8 +93,6 @@ class HotReload:
             if not again:
                 break
             scope = type(scope)(again)
-        for change in changes:
-            self._hooks.changed(change)
         return changes
 
     def _look(self, places: SearchPaths, scope: Scope) -> tuple[list[PluginChange], list[str]]:
@@ -101,23 +100,26 @@ class HotReload:
         attempt = Attempt()
         try:
             prepared = self._prepare(places, scope, attempt)
-            vetoes = self._pipeline.vetoes(prepared.entries)
-            judged = self._pipeline.judge(vetoes, attempt)
-            self._pipeline.try_out(judged)
-            return self._finish(prepared.only(vetoes))
+            return self._finish(prepared, self._pipeline.vetoes(prepared.entries), attempt)
         finally:
             attempt.is_over = True
 
-    @delivers_at_end
+    @entry_point
     def _prepare(self, places: SearchPaths, scope: Scope, attempt: Attempt) -> Prepared:
         with self._lock:  # of several threads, one makes it
             renewal = self._renewal
         return renewal.prepare(places, scope, attempt)
 
-    @delivers_at_end
-    def _finish(self, prepared: Prepared) -> tuple[list[PluginChange], list[str]]:
+    @entry_point
+    def _finish(
+        self, prepared: Prepared, vetoes: dict[PluginEntry, str | None], attempt: Attempt
+    ) -> tuple[list[PluginChange], list[str]]:
+        self._pipeline.try_out(self._pipeline.judge(vetoes, attempt))
         with self._lock:
-            return self._renewal.finish(prepared, self._pipeline.register)
+            changes, again = self._renewal.finish(prepared.only(vetoes), self._pipeline.register)
+        for change in changes:
+            self._hooks.changed(change)
+        return changes, again
 
     def watch(self, on_change: Callable[[PluginChange], object] | None) -> Watch:
         """See `PluginService.watch`."""
@@ -127,7 +129,7 @@ class HotReload:
         self._pipeline.expect_changes()
         if self._is_unused():
             self._load_all()
-        self._search.run_once()
+        self._known.search_once()
         with self._lock:
             self._lock.check_open()
             known = self._renewal.known_files()
@@ -148,7 +150,7 @@ class HotReload:
             raise
         return watch
 
-    @delivers_at_end
+    @entry_point
     def _watched_places(self) -> list[str]:
         with self._lock:
             self._renewal.finish_drained()

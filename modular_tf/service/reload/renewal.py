@@ -24,8 +24,7 @@ from modular_tf.rules import Violation
 from modular_tf.rules.mapping import REPLACEMENT_ACCEPTED
 from modular_tf.service.plugin import Plugin
 from modular_tf.service.plugin_entry import PluginEntry, log_step
-from modular_tf.service.registrations import close_served
-from modular_tf.service.reload.replacement import StagedRegistrations
+from modular_tf.service.registrations import Registrations, close_served
 from modular_tf.service.report import ChangeKind, PluginChange, State
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from modular_tf.service.lifetime import ServiceLock
     from modular_tf.service.plugin_entry import Attempt
     from modular_tf.service.plugins import KnownPlugins
-    from modular_tf.service.registrations import Registrations
     from modular_tf.service.reload.watching import Snapshot
 
 _log = EventLog("plugin")
@@ -137,7 +135,7 @@ class _Replacement(NamedTuple):
 
     old: PluginEntry
     new: PluginEntry
-    staged: StagedRegistrations | None
+    staged: Registrations | None
 
 
 class _Swap(NamedTuple):
@@ -145,7 +143,7 @@ class _Swap(NamedTuple):
 
     old: PluginEntry
     new: PluginEntry
-    staged: StagedRegistrations | None
+    staged: Registrations | None
     retired: RetiredLibrary | None
 
 
@@ -290,7 +288,6 @@ class Renewal:
         Raises:
             ClosedError: The service is closed.
         """
-        self._known.retry_postponed()
         found = self._search(places, scope)
         with self._lock:
             self._lock.check_open()
@@ -316,7 +313,7 @@ class Renewal:
             added = [entry for entry in (*left, *met) if self._is_whole(entry, scope)]
             prepared = Prepared(scope, removed, retried, replacements, added)
             for entry in prepared.entries:
-                entry.begin(attempt)
+                entry.attempt = attempt
         return prepared
 
     def _remove(self, entry: PluginEntry) -> PluginChange:
@@ -368,13 +365,13 @@ class Renewal:
             return None
         staged = None
         if old.plugin.state is State.LOADED and old.serving is not None:
-            staged = StagedRegistrations(old.serving.registrations)
+            staged = Registrations.replacing(old.serving.registrations)
         new = PluginEntry(plugin._replace(name=old.plugin.name, sealed=True), staged)
         self._replacement_of[old] = new
         return _Replacement(old, new, staged)
 
     def _left(self, scope: Scope) -> list[PluginEntry]:
-        """Return plugins that were wanted and that an interrupt left unfinished."""
+        """Return plugins that were wanted and that a shortage left unfinished."""
         return [
             entry
             for entry in self._known
@@ -427,7 +424,7 @@ class Renewal:
                     new.close([], at_exit=False)
             raise
         for entry in prepared.added:
-            if not entry.plugin.is_postponed:
+            if not entry.plugin.is_untried:
                 entry.plugin.log.info("plugin.appeared")
                 changes.append(_change(ChangeKind.APPEARED, entry.plugin))
         # A watch reports the others when they are whole.
@@ -435,7 +432,7 @@ class Renewal:
         return changes, [*again, *(entry.plugin.path for entry in self._shadowed())]
 
     def _replace(
-        self, old: PluginEntry, new: PluginEntry, staged: StagedRegistrations | None
+        self, old: PluginEntry, new: PluginEntry, staged: Registrations | None
     ) -> PluginChange:
         """Let the new one take over if it serves, or if there is nothing to keep."""
         if staged is not None:
@@ -472,7 +469,7 @@ class Renewal:
         first = plugin.reasons[0].message if plugin.reasons else "it offers nothing"
         why = f"the new file is {plugin.state}: {first}"
         kept = Violation(REPLACEMENT_ACCEPTED, f"{plugin.path}: {why}", "register")
-        if not plugin.is_postponed:  # else the next look tries again
+        if not plugin.is_untried:  # else the next refresh tries again
             old.change(lambda before: before._replace(identity=plugin.identity))
         old.change(Plugin.kept, kept)
         plugin.log.warning("plugin.kept", reason=why)
@@ -528,9 +525,7 @@ def _moved(plugin: Plugin, to: Plugin) -> Plugin:
     return plugin._replace(candidate=to.candidate, identity=to.identity, known=to.known)
 
 
-def _without_taken(
-    plugin: Plugin, staged: StagedRegistrations, taken: Sequence[Violation]
-) -> Plugin:
+def _without_taken(plugin: Plugin, staged: Registrations, taken: Sequence[Violation]) -> Plugin:
     """Return a plugin without what somebody else has got since it was loaded."""
     outcome = plugin.outcome
     if outcome is None or not taken:

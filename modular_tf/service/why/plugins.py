@@ -12,9 +12,9 @@ from modular_tf.device.deferred import DeferredFactory
 from modular_tf.device.ranking import FactoryState
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.naming import file_stem
+from modular_tf.discovery.search import PLUGIN_PATH_VARIABLE
 from modular_tf.discovery.sources.distributions import OWN_DISTRIBUTION
 from modular_tf.discovery.sources.installed import installed_distributions, unpacked_wheel
-from modular_tf.discovery.sources.named_paths import PLUGIN_PATH_VARIABLE
 from modular_tf.errors import ModularTFError
 from modular_tf.loading.known_packages import known_packages
 from modular_tf.processes.signal_names import signal_name
