@@ -138,15 +138,6 @@ class _Replacement(NamedTuple):
     staged: Registrations | None
 
 
-class _Swap(NamedTuple):
-    """A replacement that takes place: it is done as a whole, also after an interrupt."""
-
-    old: PluginEntry
-    new: PluginEntry
-    staged: Registrations | None
-    retired: RetiredLibrary | None
-
-
 class Prepared(NamedTuple):
     """A renewal whose plugins have not been loaded yet.
 
@@ -155,7 +146,7 @@ class Prepared(NamedTuple):
         removed: What was done already.
         retried: Shadowed plugins, which may get what nobody serves any more.
         replacements: The plugins that are to be renewed.
-        added: The new ones, and those that an interrupt left unfinished.
+        added: The new ones, and those that a shortage left unfinished.
     """
 
     scope: Scope
@@ -190,7 +181,6 @@ class Renewal:
         self._known = known
         self._lock = lock
         self._draining: list[RetiredLibrary] = []
-        self._unfinished: list[_Swap] = []
         # The entry that was made last to take the place of a plugin.
         self._replacement_of: weakref.WeakKeyDictionary[PluginEntry, PluginEntry] = (
             weakref.WeakKeyDictionary()
@@ -291,7 +281,7 @@ class Renewal:
         found = self._search(places, scope)
         with self._lock:
             self._lock.check_open()
-            self._finish_swaps()
+            self.finish_drained()
             gone = self._gone(found, scope)
             removed = [self._remove(entry) for entry in gone]
             shadowed = self._shadowed()
@@ -417,10 +407,9 @@ class Renewal:
         try:
             register(list(current))
             changes += [self._replace(*pair) for pair in prepared.replacements]
-        except BaseException:  # an interrupt: what was opened for the others is closed
-            taking_place = [swap.new for swap in self._unfinished]
+        except BaseException:  # a shortage: what was opened for the others is closed
             for _, new, _ in prepared.replacements:
-                if new not in taking_place and not self._known.has(new):
+                if not self._known.has(new):
                     new.close([], at_exit=False)
             raise
         for entry in prepared.added:
@@ -440,27 +429,16 @@ class Renewal:
             new.change(_without_taken, staged, taken)
             if new.plugin.state is not State.LOADED:
                 return self._keep(old, new)
-        retired = None
         if old.serving is not None:
-            retired = RetiredLibrary.of(old.plugin, old.serving.registrations)
-        self._unfinished.append(_Swap(old, new, staged, retired))
-        self._finish_swaps()
+            self._draining.append(RetiredLibrary.of(old.plugin, old.serving.registrations))
+        if staged is not None:
+            staged.take_over()
+        self._known.replace(old, new)
+        if old.serving is not None:
+            old.serving.forget()
+        self.finish_drained()
         new.plugin.log.info("plugin.replaced")
         return _change(ChangeKind.REPLACED, new.plugin)
-
-    def _finish_swaps(self) -> None:
-        """Swap old libraries for new ones; what an interrupt left of that is done now."""
-        for swap in list(self._unfinished):
-            old, new, staged, retired = swap
-            if staged is not None:
-                staged.take_over()
-            self._known.replace(old, new)
-            if retired is not None and retired not in self._draining:
-                self._draining.append(retired)
-            if old.serving is not None:
-                old.serving.forget()
-            self._unfinished.remove(swap)
-        self.finish_drained()
 
     def _keep(self, old: PluginEntry, new: PluginEntry) -> PluginChange:
         """Let the old library go on, since the new one cannot."""
@@ -495,11 +473,6 @@ class Renewal:
         """Close the old libraries that still serve somebody; add what went wrong to `failures`."""
         for old in self._draining:
             old.close(failures, at_exit=at_exit)
-        for swap in self._unfinished:
-            # The retired one is among those that drain only when its swap is finished.
-            for left in (swap.new, swap.retired):
-                if left is not None:
-                    left.close(failures, at_exit=at_exit)
         self._draining.clear()
 
     def after_fork_in_child(self) -> None:
