@@ -29,7 +29,8 @@ _lock = ForkLock()
 _keys: WeakKeyDictionary[PluginService, str] = WeakKeyDictionary()
 _live: WeakValueDictionary[str, PluginService] = WeakValueDictionary()
 _started: dict[tuple[PluginFile | str | None, str], LoadedOnce] = {}
-_registered: dict[str, PluginService] = {}
+registered: dict[str, PluginService | None] = {}
+"""By scheme, the service of filesystems that name none."""
 
 
 @dataclass(frozen=True)
@@ -191,25 +192,17 @@ def service_for(scheme: str, plugin: str | None, config: Any) -> PluginService:
     if plugin is not None or config is not None:
         paths = () if plugin is None else (plugin,)
         return _start(plugin, config, paths, lambda service: service.load(*paths))
-    registered = _registered.get(scheme)
-    if registered is None:
+    service = registered.get(scheme)
+    if service is None:
         from modular_tf.service.default import default_service  # noqa: PLC0415  (loads the native core)
 
         return default_service()
-    if registered.closed:
+    if service.closed:
         raise ClosedError(
             f"the service that fsspec's {scheme!r} was registered with is closed; "
             "call modular_tf.fsspec.register with one that is open"
         )
-    return registered
-
-
-def remember(scheme: str, service: PluginService | None) -> None:
-    """Set the service for filesystems of `scheme` that name none; None removes it."""
-    if service is None:
-        _registered.pop(scheme, None)
-    else:
-        _registered[scheme] = service
+    return service
 
 
 def _start(

@@ -130,7 +130,13 @@ def register(
     registration = Registration(taken, owners, layers)
     try:
         for scheme, layer in layers.items():
-            _take(scheme, layer)
+            with _lock:
+                below = _layers.setdefault(scheme, [])
+                present = registry.get(scheme)
+                if present is not layer.implementation:
+                    below.append(_Layer(None, present))
+                below.append(layer)
+                _serve(scheme)
         for scheme, owner in owners.items():
             _log.info("fsspec.protocol_kept", scheme=scheme, owner=owner)
         if warn:
@@ -143,10 +149,10 @@ def register(
 
 def _working_owner(scheme: str) -> str | None:
     """Return the name of the other implementation that fsspec would use, if it can be imported."""
-    registered = registry.get(scheme)
-    if registered is not None:
-        ours = issubclass(registered, ModularFileSystem)
-        return None if ours else f"{registered.__module__}.{registered.__qualname__}"
+    present = registry.get(scheme)
+    if present is not None:
+        ours = issubclass(present, ModularFileSystem)
+        return None if ours else f"{present.__module__}.{present.__qualname__}"
     known = known_implementations.get(scheme)
     if known is None:
         return None
@@ -158,17 +164,6 @@ def _working_owner(scheme: str) -> str | None:
     return name
 
 
-def _take(protocol: str, layer: _Layer) -> None:
-    """Put a layer on top of a protocol."""
-    with _lock:
-        layers = _layers.setdefault(protocol, [])
-        present = registry.get(protocol)
-        if present is not layer.implementation:
-            layers.append(_Layer(None, present))
-        layers.append(layer)
-        _serve(protocol)
-
-
 def _serve(protocol: str) -> None:
     """Make fsspec use the layer on top.
 
@@ -176,7 +171,7 @@ def _serve(protocol: str) -> None:
     protocol meant before.
     """
     top = _layers[protocol][-1]
-    origin.remember(protocol, top.service)
+    origin.registered[protocol] = top.service
     if top.implementation is not None:
         register_implementation(protocol, top.implementation, clobber=True)
     else:

@@ -55,7 +55,7 @@ def ram_path(ram):
 @pytest.fixture
 def untouched_registry(monkeypatch):
     """Take back what a test does to fsspec's registry, and begin with no service registered."""
-    monkeypatch.setattr(origin, "_registered", {})
+    monkeypatch.setattr(origin, "registered", {})
     monkeypatch.setattr(registration, "_layers", {})
     monkeypatch.setattr(registration, "_reported", set())
     before = dict(_registry)
