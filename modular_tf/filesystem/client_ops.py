@@ -348,11 +348,11 @@ class ClientOps(Filesystem, ABC):
         """
         old = self.translate_name(source)
         is_directory = self._is_directory(old)
-        target = self._landing(old, target)
-        new = self.translate_name(target)
-        is_one_file = not is_directory and self._is_one_place(source, target)
-        if old == new or is_one_file:  # it lies in the directory that it is moved to
-            return
+        landing = self._landing(old, target)
+        new = self.translate_name(landing)
+        is_taken_in = landing != target and not is_directory
+        if old == new or (is_taken_in and self._is_one_place(source, landing)):
+            return  # it lies in the directory that it is moved to
         if self.is_file_and_directory(source):
             raise incomplete(source, [FILE_AND_DIRECTORY])
         if not is_directory:
@@ -364,7 +364,7 @@ class ClientOps(Filesystem, ABC):
         if self._is_there(new):
             raise IsADirectoryError(f"it would replace what is at {new!r}")
         if not self._move_whole_directory(old, new):
-            self._move_entries(source, target)
+            self._move_entries(source, landing)
 
     @translated
     def copy_file(self, source: str, target: str) -> None:

@@ -110,6 +110,19 @@ def test_a_file_that_is_copied_onto_itself_in_a_directory_stays(ops, tmp_path):
     assert [path.name for path in folder.glob("*/*")] == ["a"] * 3
 
 
+@of_disks
+def test_a_file_that_is_renamed_to_a_link_to_it_replaces_the_link(ops, tmp_path):
+    bridge, base = ops
+    folder = tmp_path / "base"
+    (folder / "a").write_bytes(b"data")
+    (folder / "b").symlink_to(folder / "a")
+    bridge.rename_file(f"{base}/a", f"{base}/b")
+
+    assert [path.name for path in folder.iterdir()] == ["b"]
+    assert not (folder / "b").is_symlink()
+    assert (folder / "b").read_bytes() == b"data"
+
+
 def test_a_file_comes_back_byte_for_byte(ops):
     bridge, base = ops
     write(bridge, f"{base}/a", b"0123456789")
