@@ -31,9 +31,9 @@ from modular_tf.filesystem.child_names import (
 from modular_tf.filesystem.files import (
     ClientMemoryRegion,
     RandomAccessFile,
+    RangeReader,
     ReadOnlyMemoryRegion,
     WritableFile,
-    known_length,
 )
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.held_writer import HeldWriter
@@ -152,7 +152,7 @@ class ClientOps(Filesystem, ABC):
         """Return whether something lies below a name, which may be that of a file."""
 
     @abstractmethod
-    def _reader(self, path: str, uri: str) -> RandomAccessFile:
+    def _reader(self, path: str, uri: str) -> RangeReader:
         """Open a file; `IsADirectoryError` for a directory."""
 
     @abstractmethod
@@ -188,8 +188,7 @@ class ClientOps(Filesystem, ABC):
     def new_random_access_file(self, uri: str) -> RandomAccessFile:
         """Open an existing file for reading."""
         file = self._reader(self.translate_name(uri), uri)
-        is_split = self.is_distant and known_length(file) is not None
-        return PiecewiseReader(file, _PIECE) if is_split else file
+        return PiecewiseReader(file, _PIECE) if self.is_distant else file
 
     @translated
     def new_writable_file(self, uri: str) -> WritableFile:
@@ -205,7 +204,7 @@ class ClientOps(Filesystem, ABC):
     def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
         """Read a whole file into memory."""
         with self._reader(self.translate_name(uri), uri) as file:
-            return ClientMemoryRegion(file.read(0, known_length(file) or 0), uri)
+            return ClientMemoryRegion(file.read(0, file.known_length()), uri)
 
     @contextmanager
     def _of_a_file(self, path: str) -> Iterator[None]:

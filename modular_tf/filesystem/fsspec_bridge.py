@@ -14,7 +14,7 @@ from weakref import finalize
 
 from modular_tf.errors import DataLossError, ModularTFError, UnimplementedError
 from modular_tf.filesystem.client_ops import Child, ClientOps, ClientWriter, translated
-from modular_tf.filesystem.files import RandomAccessFile, RangeReader
+from modular_tf.filesystem.files import RangeReader
 from modular_tf.filesystem.python_errors import translated_errors
 from modular_tf.filesystem.statistics import FileStatistics
 
@@ -196,7 +196,7 @@ class FsspecOps(ClientOps):
 
     # -- opening ------------------------------------------------------------------------------
 
-    def _reader(self, path: str, uri: str) -> RandomAccessFile:
+    def _reader(self, path: str, uri: str) -> RangeReader:
         """Open a file that any number of threads read by ranges.
 
         Some HTTP servers give no size, or answer with the whole file whatever range they are asked

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from modular_tf.filesystem.files import RandomAccessFile, WritableFile
+    from modular_tf.filesystem.files import WritableFile
 
 _BUCKET_KEYS = ("bucket", "container_name")
 """The names of the settings in which the stores of Amazon, Google and Azure have their bucket."""
@@ -147,7 +147,7 @@ class ObstoreOps(ClientOps):
 
     # -- opening ------------------------------------------------------------------------------
 
-    def _reader(self, path: str, uri: str) -> RandomAccessFile:
+    def _reader(self, path: str, uri: str) -> RangeReader:
         if not path:
             raise IsADirectoryError("the root of a store is a directory")
         with self._of_a_file(path):

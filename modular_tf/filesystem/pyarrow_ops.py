@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from modular_tf.filesystem.files import RandomAccessFile, WritableFile
+    from modular_tf.filesystem.files import WritableFile
 
 _WITH_APPENDED_FILES = {"local", "hdfs", "mock"}
 """The kinds that have files which grow and directories which are renamed; others are stores."""
@@ -127,7 +127,7 @@ class PyarrowOps(ClientOps):
 
     # -- opening ------------------------------------------------------------------------------
 
-    def _reader(self, path: str, uri: str) -> RandomAccessFile:
+    def _reader(self, path: str, uri: str) -> RangeReader:
         with self._of_a_file(path):
             file = self.fs.open_input_file(path)
         return RangeReader(uri, file.size(), lambda start, end: file.read_at(end - start, start))
