@@ -16,7 +16,7 @@ import os
 import shutil
 import stat
 from contextlib import closing, suppress
-from itertools import chain, count, islice
+from itertools import chain, count, islice, repeat
 from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING
 
@@ -242,13 +242,8 @@ def _blocks(
             raise _changed(uri)
     watch.begun(length)
     size = block if length is None else max(1, min(block, length))
-    free: SimpleQueue[memoryview] = SimpleQueue()
 
-    def read(offset: int) -> memoryview:
-        try:
-            buffer = free.get_nowait()  # else two threads may wait for the last one
-        except Empty:
-            buffer = memoryview(bytearray(size))
+    def read(offset: int, buffer: memoryview) -> memoryview:
         wanted = buffer if length is None else buffer[: length - offset]
         n = reader.readinto(offset, wanted)
         if not 0 <= n <= len(wanted):  # it would copy for ever, or garbage
@@ -259,19 +254,34 @@ def _blocks(
             raise DataLossError.of("read", reader.uri, ended)
         return buffer[:n]
 
-    offsets = count(0, size) if length is None else range(0, length, size)
-    crew = Crew(2 if length is not None and length > block and not is_here else 1)
+    def pieces() -> Generator[memoryview]:
+        if length is None or length <= block or is_here:
+            offsets = count(0, size) if length is None else range(0, length, size)
+            yield from map(read, offsets, repeat(memoryview(bytearray(size))))
+            return
+        free: SimpleQueue[memoryview] = SimpleQueue()
+
+        def read_ahead(offset: int) -> memoryview:
+            try:
+                buffer = free.get_nowait()  # else two threads may wait for the last one
+            except Empty:
+                buffer = memoryview(bytearray(size))
+            return read(offset, buffer)
+
+        with closing(Crew(2).run(read_ahead, range(0, length, size))) as outcomes:
+            for outcome in outcomes:
+                yield outcome.get()
+                free.put(outcome.get())
+
     done = 0
-    with closing(crew.run(read, offsets)) as outcomes:
-        for outcome in outcomes:
-            data = outcome.get()
+    with closing(pieces()) as read_pieces:
+        for data in read_pieces:
             if data:
                 yield data
                 done += len(data)
                 watch.advance(len(data))
             if len(data) < size:  # a short read is the end
                 break
-            free.put(data)
     # The system gives lengths of some files that cannot be read, and these do not change.
     is_whole = before is None or (length is None and done >= before.length)
     if not is_whole and fs.stat(uri) != before:

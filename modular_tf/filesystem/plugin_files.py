@@ -99,7 +99,7 @@ class PluginRandomAccessFile(RandomAccessFile):
         count = _new(_COUNT)
         try:
             buffer = _zeros(n)
-            error = _read(self.native_reader, offset, buffer, n, count)
+            error = _read(self._reader or self.native_reader, offset, buffer, n, count)
         except (OverflowError, MemoryError) as problem:
             raise self._impossible(problem, offset, n) from None
         if error:
@@ -109,11 +109,11 @@ class PluginRandomAccessFile(RandomAccessFile):
 
     def readinto(self, offset: int, buffer: Buffer) -> int:
         with _bytes_of(buffer, writable=True) as target:
-            count = _new(_COUNT)
+            count, n = _new(_COUNT), len(target)
             try:
-                error = _read(self.native_reader, offset, target, len(target), count)
+                error = _read(self._reader or self.native_reader, offset, target, n, count)
             except OverflowError as problem:
-                raise self._impossible(problem, offset, len(target)) from None
+                raise self._impossible(problem, offset, n) from None
         if error:
             raise failed(self._filesystem, error, self.uri, "read")
         return int(count[0])
