@@ -36,11 +36,16 @@ if TYPE_CHECKING:
     from modular_tf.discovery.sources.search_log import SearchedPlace
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.errors import ModularTFError
-    from modular_tf.filesystem.child_names import IncompleteListingWarning
     from modular_tf.filesystem.configuration import Option, Transaction
-    from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
+    from modular_tf.filesystem.files import (
+        DeletedCounts,
+        FileStatistics,
+        RandomAccessFile,
+        ReadOnlyMemoryRegion,
+        WritableFile,
+    )
     from modular_tf.filesystem.filesystem import Filesystem
-    from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
+    from modular_tf.filesystem.location import IncompleteListingWarning
     from modular_tf.headers import include_directory
     from modular_tf.isolation.worker import WorkerRecord
     from modular_tf.kernel.op import Op
@@ -82,7 +87,7 @@ _ORIGINS = {
     "Config": "modular_tf.service.configuration",
     "DataType": "modular_tf.abi.data_types",
     "Decision": "modular_tf.service.report",
-    "DeletedCounts": "modular_tf.filesystem.statistics",
+    "DeletedCounts": "modular_tf.filesystem.files",
     "Device": "modular_tf.device.device",
     "DeviceArray": "modular_tf.device.arrays.array",
     "DeviceDetails": "modular_tf.device.details",
@@ -92,11 +97,11 @@ _ORIGINS = {
     "EventStatus": "modular_tf.device.streams.event",
     "Explanation": "modular_tf.service.why.answer",
     "Fact": "modular_tf.service.why.answer",
-    "FileStatistics": "modular_tf.filesystem.statistics",
+    "FileStatistics": "modular_tf.filesystem.files",
     "Filesystem": "modular_tf.filesystem.filesystem",
     "HookFunction": "modular_tf.service.report",
     "HostMemory": "modular_tf.device.memory.device_memory",
-    "IncompleteListingWarning": "modular_tf.filesystem.child_names",
+    "IncompleteListingWarning": "modular_tf.filesystem.location",
     "KernelCandidate": "modular_tf.kernel.selection",
     "KernelRegistration": "modular_tf.kernel.registration",
     "MemorySettings": "modular_tf.device.memory.memory_settings",

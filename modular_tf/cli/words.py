@@ -110,7 +110,7 @@ def _directories(options: GlobalOptions, prefix: str) -> list[str]:
 def _uris(options: GlobalOptions, prefix: str) -> list[str]:
     """Return URIs of files and directories, and schemes; local paths as well."""
     from modular_tf.cli.session import session  # noqa: PLC0415  (loads the native core)
-    from modular_tf.filesystem.scheme import scheme_of  # noqa: PLC0415
+    from modular_tf.filesystem.uri import scheme_of  # noqa: PLC0415
 
     def schemes() -> list[str]:
         with session(options) as service:
@@ -127,7 +127,7 @@ def _in_store(options: GlobalOptions, prefix: str) -> list[str]:
 
     from modular_tf.cli.session import session  # noqa: PLC0415
     from modular_tf.concurrency.crew import Crew  # noqa: PLC0415
-    from modular_tf.filesystem.scheme import scheme_of  # noqa: PLC0415
+    from modular_tf.filesystem.uri import scheme_of  # noqa: PLC0415
 
     folder, begun = _parted(prefix)
     with session(options) as service:

@@ -21,29 +21,30 @@ from modular_tf.errors import (
     ModularTFError,
     NotFoundError,
 )
-from modular_tf.filesystem.child_names import (
-    FILE_AND_DIRECTORY,
-    Listing,
-    incomplete,
-    store_listing,
-    warn_left_out,
-)
 from modular_tf.filesystem.files import (
-    ClientMemoryRegion,
+    DeletedCounts,
+    FileStatistics,
     RandomAccessFile,
-    RangeReader,
     ReadOnlyMemoryRegion,
     WritableFile,
 )
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.held_writer import HeldWriter
 from modular_tf.filesystem.jobs import Job
-from modular_tf.filesystem.location import Location, Overlap, overlap
+from modular_tf.filesystem.location import (
+    FILE_AND_DIRECTORY,
+    Listing,
+    Location,
+    Overlap,
+    incomplete,
+    overlap,
+    store_listing,
+    warn_left_out,
+)
 from modular_tf.filesystem.python_errors import translated_errors
-from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
+from modular_tf.filesystem.store_files import ClientMemoryRegion, PiecewiseReader, RangeReader
 from modular_tf.filesystem.trees import Copying, Facts, Item, Removal, Walk
 from modular_tf.filesystem.uri import join_path
-from modular_tf.filesystem.workarounds.readers import PiecewiseReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -32,8 +32,7 @@ from modular_tf.errors import (
 from modular_tf.filesystem.files import give_up, known_length
 from modular_tf.filesystem.location import Location, Overlap, overlap
 from modular_tf.filesystem.python_errors import error_for
-from modular_tf.filesystem.scheme import is_of_this_machine
-from modular_tf.filesystem.uri import basename, create_uri, join_path
+from modular_tf.filesystem.uri import basename, create_uri, is_of_this_machine, join_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

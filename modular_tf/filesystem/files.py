@@ -1,4 +1,4 @@
-"""The three kinds of file objects of all filesystems.
+"""The three kinds of file objects of all filesystems, and the statistics of files.
 
 They are context managers, safe to close twice, and refuse use after close with `ClosedError`.
 """
@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf.errors import ClosedError, DataLossError, ModularTFError, NotFoundError
-from modular_tf.filesystem.python_errors import translated_errors
+from modular_tf.errors import ModularTFError, NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import (  # type: ignore[attr-defined,unused-ignore]
@@ -23,6 +22,27 @@ if TYPE_CHECKING:
 
 SHORT_FILE = 64 << 10
 """Bytes: a file that is shorter is read whole without a question for its length."""
+
+
+class FileStatistics(NamedTuple):
+    """The result of `stat` (`TF_FileStatistics`).
+
+    Attributes:
+        length: Bytes; meaningless for a directory.
+        mtime_nsec: Time of last change, nanoseconds since 1970; 0 or less where unknown.
+        is_directory: Whether it is one.
+    """
+
+    length: int
+    mtime_nsec: int
+    is_directory: bool
+
+
+class DeletedCounts(NamedTuple):
+    """The numbers of files and directories that `delete_recursively` could not delete."""
+
+    undeleted_files: int
+    undeleted_dirs: int
 
 
 class _Closable(ABC):
@@ -148,78 +168,6 @@ class ReadOnlyMemoryRegion(_Closable):
 
     @abstractmethod
     def __len__(self) -> int: ...
-
-
-class ClientMemoryRegion(ReadOnlyMemoryRegion):
-    """A whole file, read once."""
-
-    __slots__ = ("_data",)
-
-    def __init__(self, data: bytes, uri: str) -> None:
-        self.uri = uri
-        self._data: bytes | None = data
-
-    def view(self) -> memoryview:
-        """Return the bytes, read-only; they live as long as the view."""
-        return memoryview(self._open_data())
-
-    def __len__(self) -> int:
-        return len(self._open_data())
-
-    def close(self) -> None:
-        """Release the memory as soon as no view is left."""
-        self._data = None
-
-    def _open_data(self) -> bytes:
-        if self._data is None:
-            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
-        return self._data
-
-
-class RangeReader(RandomAccessFile):
-    """A file of known length that is read by ranges. [any thread]
-
-    Args:
-        uri: The URI it was opened as.
-        size: Bytes in the file.
-        fetch: Returns the bytes from an offset up to another one, which is within the file.
-    """
-
-    __slots__ = ("_fetch", "_size")
-
-    def __init__(self, uri: str, size: int, fetch: Callable[[int, int], Buffer]) -> None:
-        self.uri = uri
-        self._size = size
-        self._fetch: Callable[[int, int], Buffer] | None = fetch
-
-    def known_length(self) -> int:
-        """Return the length in bytes that the client gave when it was opened."""
-        return self._size
-
-    def readinto(self, offset: int, buffer: Buffer) -> int:
-        """Fill `buffer` from `offset`; the client hands out copies, so this costs one."""
-        fetch = self._fetch
-        if fetch is None:
-            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
-        with memoryview(buffer) as whole, whole.cast("B") as view:
-            # A store asked for a range past the end answers with an error of its own.
-            wanted = min(view.nbytes, self._size - offset)
-            if wanted <= 0:
-                return 0
-            with translated_errors("read", self.uri):
-                data = memoryview(fetch(offset, offset + wanted)).cast("B")
-            if data.nbytes != wanted:
-                raise DataLossError.of(
-                    "read",
-                    self.uri,
-                    f"expected {wanted} bytes at {offset}, found {data.nbytes}; open it again",
-                )
-            view[:wanted] = data
-        return wanted
-
-    def close(self) -> None:
-        """Reject further reads, and release the client's file."""
-        self._fetch = None
 
 
 def known_length(file: RandomAccessFile) -> int | None:

@@ -17,11 +17,11 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.filesystem import trees
-from modular_tf.filesystem.child_names import Listing
 from modular_tf.filesystem.copying import copy_through
 from modular_tf.filesystem.files import read_rest
 from modular_tf.filesystem.location import (
     TWO_PATH_OPERATIONS,
+    Listing,
     Overlap,
     is_link,
     overlap,
@@ -37,12 +37,13 @@ if TYPE_CHECKING:
 
     from modular_tf.filesystem.configuration import Option, Transaction
     from modular_tf.filesystem.files import (
+        DeletedCounts,
+        FileStatistics,
         RandomAccessFile,
         ReadOnlyMemoryRegion,
         WritableFile,
     )
-    from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
-    from modular_tf.filesystem.writer_streams import StreamWriter, TextWriter
+    from modular_tf.filesystem.streams import StreamWriter, TextWriter
 
 
 class Filesystem:

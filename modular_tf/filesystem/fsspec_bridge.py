@@ -14,9 +14,9 @@ from weakref import finalize
 
 from modular_tf.errors import DataLossError, ModularTFError, UnimplementedError
 from modular_tf.filesystem.client_ops import Child, ClientOps, ClientWriter, translated
-from modular_tf.filesystem.files import RangeReader
+from modular_tf.filesystem.files import FileStatistics
 from modular_tf.filesystem.python_errors import translated_errors
-from modular_tf.filesystem.statistics import FileStatistics
+from modular_tf.filesystem.store_files import RangeReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

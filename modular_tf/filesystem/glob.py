@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from modular_tf.filesystem.child_names import checked_listing, unnamed_keys, warn_left_out
+from modular_tf.filesystem.location import checked_listing, unnamed_keys, warn_left_out
 from modular_tf.filesystem.uri import create_uri, join_path, parse_uri
 
 if TYPE_CHECKING:

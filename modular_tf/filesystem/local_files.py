@@ -8,11 +8,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from modular_tf.errors import ModularTFError
-from modular_tf.filesystem.files import RandomAccessFile, WritableFile
+from modular_tf.filesystem.files import FileStatistics, RandomAccessFile, WritableFile
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.location import Location
 from modular_tf.filesystem.python_errors import error_for
-from modular_tf.filesystem.statistics import FileStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]

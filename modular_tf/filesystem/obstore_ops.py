@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from modular_tf.errors import FailedPreconditionError, InvalidArgumentError
 from modular_tf.filesystem.client_ops import DIRECTORY, Child, ClientOps, put_when_closed
-from modular_tf.filesystem.files import RangeReader
-from modular_tf.filesystem.statistics import FileStatistics
+from modular_tf.filesystem.files import FileStatistics
+from modular_tf.filesystem.store_files import RangeReader
 from modular_tf.filesystem.uri import clean_path, parse_uri
 
 if TYPE_CHECKING:

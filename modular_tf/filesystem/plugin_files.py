@@ -16,7 +16,7 @@ from modular_tf.errors import (
     ResourceExhaustedError,
 )
 from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
-from modular_tf.filesystem.scheme import is_of_this_machine
+from modular_tf.filesystem.uri import is_of_this_machine
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.interruptible import Release, opened
 from modular_tf.native.status import take_error

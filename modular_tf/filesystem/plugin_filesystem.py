@@ -14,10 +14,10 @@ from modular_tf.errors import (
     ModularTFError,
     collected,
 )
-from modular_tf.filesystem.child_names import clean_names
 from modular_tf.filesystem.configuration import Option, OptionsForC, Transaction, option_from_c
-from modular_tf.filesystem.files import SHORT_FILE, read_on
+from modular_tf.filesystem.files import SHORT_FILE, DeletedCounts, FileStatistics, read_on
 from modular_tf.filesystem.filesystem import Filesystem
+from modular_tf.filesystem.location import clean_names
 from modular_tf.filesystem.plugin_files import (
     PluginReadOnlyMemoryRegion,
     PluginWritableFile,
@@ -26,9 +26,8 @@ from modular_tf.filesystem.plugin_files import (
     read_first,
     with_limits,
 )
-from modular_tf.filesystem.scheme import is_of_this_machine
-from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
-from modular_tf.filesystem.writer_streams import OpenWriters
+from modular_tf.filesystem.streams import OpenWriters
+from modular_tf.filesystem.uri import is_of_this_machine
 from modular_tf.native._dlpack import stat_path
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.interruptible import Release, address_of, opened
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
         ReadOnlyMemoryRegion,
         WritableFile,
     )
-    from modular_tf.filesystem.writer_streams import StreamWriter, TextWriter
+    from modular_tf.filesystem.streams import StreamWriter, TextWriter
     from modular_tf.loading.filesystem_tables import FilesystemTables
 
 _new = ffi.new

@@ -13,8 +13,8 @@ from modular_tf.filesystem.client_ops import (
     ClientWriter,
     put_when_closed,
 )
-from modular_tf.filesystem.files import RangeReader
-from modular_tf.filesystem.statistics import FileStatistics
+from modular_tf.filesystem.files import FileStatistics
+from modular_tf.filesystem.store_files import RangeReader
 from modular_tf.filesystem.uri import clean_path, parse_uri
 
 if TYPE_CHECKING:

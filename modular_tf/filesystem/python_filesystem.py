@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.filesystem_layouts import FILESYSTEM_SLOTS
 from modular_tf.errors import InternalError
-from modular_tf.filesystem.child_names import checked_listing, clean_names
+from modular_tf.filesystem.files import FileStatistics
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_of_fsspec
-from modular_tf.filesystem.location import TWO_PATH_OPERATIONS, skip_same_file
+from modular_tf.filesystem.location import (
+    TWO_PATH_OPERATIONS,
+    checked_listing,
+    clean_names,
+    skip_same_file,
+)
 from modular_tf.filesystem.python_errors import translated_errors
-from modular_tf.filesystem.statistics import FileStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from modular_tf.errors import NotFoundError
-    from modular_tf.filesystem.child_names import Listing
+    from modular_tf.filesystem.location import Listing
 
 OPERATIONS = (
     *(slot for slot in FILESYSTEM_SLOTS if slot not in {"init", "cleanup"}),

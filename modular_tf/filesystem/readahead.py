@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.filesystem.files import RandomAccessFile, known_length
-from modular_tf.filesystem.scheme import is_of_this_machine
+from modular_tf.filesystem.uri import is_of_this_machine
 
 if TYPE_CHECKING:
     from collections.abc import (  # type: ignore[attr-defined,unused-ignore]

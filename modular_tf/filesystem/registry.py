@@ -13,7 +13,7 @@ from modular_tf.errors import (
     UnimplementedError,
     unexpected,
 )
-from modular_tf.filesystem.scheme import match_scheme, scheme_of
+from modular_tf.filesystem.uri import match_scheme, scheme_of
 from modular_tf.rules.filesystem import scheme_misspelt, scheme_taken
 
 if TYPE_CHECKING:

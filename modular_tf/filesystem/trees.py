@@ -33,26 +33,24 @@ from modular_tf.errors import (
     PermissionDeniedError,
     UnimplementedError,
 )
-from modular_tf.filesystem.child_names import (
-    FILE_AND_DIRECTORY,
-    Listing,
-    checked_listing,
-    complete_listing,
-)
 from modular_tf.filesystem.copying import CopyWatch, copy_file
+from modular_tf.filesystem.files import DeletedCounts, FileStatistics
 from modular_tf.filesystem.jobs import Job
 from modular_tf.filesystem.location import (
+    FILE_AND_DIRECTORY,
     Identity,
+    Listing,
     Location,
     Overlap,
+    checked_listing,
+    complete_listing,
     entered,
     identity,
     is_link,
     overlap,
     refuse_overlap,
 )
-from modular_tf.filesystem.scheme import is_of_this_machine, scheme_of
-from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
+from modular_tf.filesystem.uri import is_of_this_machine, scheme_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped]
 
 from modular_tf.filesystem.readahead import FIRST_BLOCK, read_ahead
-from modular_tf.filesystem.scheme import is_of_this_machine
-from modular_tf.filesystem.streams import DEFAULT_BUFFER, FileReader
-from modular_tf.filesystem.writer_streams import StreamWriter
+from modular_tf.filesystem.streams import DEFAULT_BUFFER, FileReader, StreamWriter
+from modular_tf.filesystem.uri import is_of_this_machine
 
 if TYPE_CHECKING:
     import io

@@ -46,20 +46,24 @@ from modular_tf.errors import (
     UnauthenticatedError,
     UnimplementedError,
 )
-from modular_tf.filesystem.child_names import (
-    FILE_AND_DIRECTORY,
-    complete_listing,
-    incomplete,
-    reported_listing,
-)
 from modular_tf.filesystem.copying import CopyWatch, copy_through, read_all, write_whole
 from modular_tf.filesystem.files import known_length
 from modular_tf.filesystem.jobs import Job
 from modular_tf.filesystem.local_files import local
-from modular_tf.filesystem.location import Location, Overlap, entered, is_link, overlap
-from modular_tf.filesystem.scheme import is_of_this_machine
+from modular_tf.filesystem.location import (
+    FILE_AND_DIRECTORY,
+    Location,
+    Overlap,
+    complete_listing,
+    entered,
+    incomplete,
+    is_link,
+    overlap,
+    reported_listing,
+)
+from modular_tf.filesystem.streams import TextWriter
 from modular_tf.filesystem.trees import Facts, Item, Removal, rename
-from modular_tf.filesystem.writer_streams import TextWriter
+from modular_tf.filesystem.uri import is_of_this_machine
 from modular_tf.fsspec.awaited import AwaitedCalls
 from modular_tf.fsspec.files import (
     DEFAULT_BLOCK_SIZE,
@@ -74,9 +78,9 @@ from modular_tf.redaction import redacted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from modular_tf.filesystem.files import FileStatistics
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.filesystem.location import Identity
-    from modular_tf.filesystem.statistics import FileStatistics
     from modular_tf.service.service import PluginService
 
 Entry = dict[str, Any]

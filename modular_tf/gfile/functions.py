@@ -16,21 +16,19 @@ from modular_tf.errors import (
     PermissionDeniedError,
     UnimplementedError,
 )
-from modular_tf.filesystem.child_names import reported_listing
 from modular_tf.filesystem.copying import copy_through, inside_directory
-from modular_tf.filesystem.location import Location, entered
-from modular_tf.filesystem.scheme import scheme_of
+from modular_tf.filesystem.location import Location, entered, reported_listing
 from modular_tf.filesystem.trees import remove_tree, rename
+from modular_tf.filesystem.uri import scheme_of
 from modular_tf.gfile.file import GFile, PathArgument, as_uri
 from modular_tf.service.default import default_service
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from modular_tf.filesystem.child_names import Listing
+    from modular_tf.filesystem.files import FileStatistics
     from modular_tf.filesystem.filesystem import Filesystem
-    from modular_tf.filesystem.location import Identity
-    from modular_tf.filesystem.statistics import FileStatistics
+    from modular_tf.filesystem.location import Identity, Listing
 
 
 def join(path: Any, *paths: Any) -> Any:

@@ -12,7 +12,7 @@ from importlib import resources
 from stat import S_ISDIR
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.filesystem.scheme import is_of_this_machine
+from modular_tf.filesystem.uri import is_of_this_machine
 from modular_tf.native.c_library import prctl, system_call
 from modular_tf.native.ffi import ffi
 from modular_tf.processes.child import dump_no_core, lower_limit

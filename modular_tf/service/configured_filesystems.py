@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.errors import FailedPreconditionError, ModularTFError
-from modular_tf.filesystem.scheme import scheme_of
+from modular_tf.filesystem.uri import scheme_of
 from modular_tf.redaction import HIDDEN, hide, names_secret, redacted, without_secrets
 
 if TYPE_CHECKING:

@@ -36,7 +36,6 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.events import EventLog
-from modular_tf.filesystem.child_names import reported_listing
 from modular_tf.filesystem.files import (
     RandomAccessFile,
     discard,
@@ -45,11 +44,11 @@ from modular_tf.filesystem.files import (
     known_length,
 )
 from modular_tf.filesystem.glob import has_magic
+from modular_tf.filesystem.location import reported_listing
 from modular_tf.filesystem.plugin_files import PluginRandomAccessFile, PluginWritableFile
 from modular_tf.filesystem.python_errors import error_for
-from modular_tf.filesystem.scheme import is_of_this_machine, scheme_of
 from modular_tf.filesystem.stat_cache import StatCache
-from modular_tf.filesystem.uri import join_path
+from modular_tf.filesystem.uri import is_of_this_machine, join_path, scheme_of
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.strings import decode, encode
 from modular_tf.tensorflow.registration import BINDINGS, Binding
@@ -57,9 +56,8 @@ from modular_tf.tensorflow.registration import BINDINGS, Binding
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from modular_tf.filesystem.files import WritableFile
+    from modular_tf.filesystem.files import FileStatistics, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
-    from modular_tf.filesystem.statistics import FileStatistics
 
     _PathOperation = Callable[[Binding, str, str, Any], None]
 

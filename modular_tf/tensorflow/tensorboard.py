@@ -16,7 +16,7 @@ from tensorboard.plugins.base_plugin import TBLoader  # type: ignore[import-not-
 from tensorboard.util import tb_logging  # type: ignore[import-not-found,unused-ignore]
 
 from modular_tf.errors import ModularTFError, NotFoundError
-from modular_tf.filesystem.scheme import scheme_of
+from modular_tf.filesystem.uri import scheme_of
 from modular_tf.service.default import default_service
 from modular_tf.tensorflow.registration import SWITCH, register
 

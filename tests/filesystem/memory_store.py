@@ -10,9 +10,8 @@ from modular_tf.errors import (
     ModularTFError,
     NotFoundError,
 )
-from modular_tf.filesystem.files import RandomAccessFile, WritableFile
+from modular_tf.filesystem.files import FileStatistics, RandomAccessFile, WritableFile
 from modular_tf.filesystem.python_filesystem import PythonFilesystem
-from modular_tf.filesystem.statistics import FileStatistics
 from modular_tf.filesystem.uri import clean_path, parse_uri, split_last
 
 # All that has no default: from these the host makes the rest.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.errors import InternalError, InvalidArgumentError, UnimplementedError
-from modular_tf.filesystem.child_names import checked_listing
+from modular_tf.filesystem.files import FileStatistics
 from modular_tf.filesystem.filesystem import Filesystem
+from modular_tf.filesystem.location import checked_listing
 from modular_tf.filesystem.python_filesystem import PythonFilesystem
-from modular_tf.filesystem.statistics import FileStatistics
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
 OFFERED = ("get_children_statistics",)

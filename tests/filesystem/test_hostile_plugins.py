@@ -189,7 +189,7 @@ service.close()
 def test_statistics_are_of_one_type_whatever_a_plugin_writes(in_child):
     in_child(
         """
-from modular_tf.filesystem.statistics import FileStatistics
+from modular_tf.filesystem.files import FileStatistics
 
 found = service.filesystem("odd").stat("odd://h/x")
 assert type(found) is FileStatistics and repr(found) == repr(FileStatistics(3, -1, True)), found

@@ -18,7 +18,7 @@ from modular_tf.filesystem.readahead import (
     ReadaheadFile,
     read_ahead,
 )
-from modular_tf.filesystem.workarounds.readers import WholeFile
+from modular_tf.filesystem.store_files import WholeFile
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
 MIB = 1 << 20

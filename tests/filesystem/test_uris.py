@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.registry import FilesystemRegistry
-from modular_tf.filesystem.scheme import scheme_of
 from modular_tf.filesystem.uri import (
     basename,
     clean_path,
@@ -21,6 +20,7 @@ from modular_tf.filesystem.uri import (
     dirname,
     join_path,
     parse_uri,
+    scheme_of,
     split_last,
 )
 from modular_tf.native.ffi import ffi, lib

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from modular_tf.errors import ClosedError, ModularTFError, NotFoundError
-from modular_tf.filesystem import plugin_files
+from modular_tf.filesystem import plugin_files, store_files
 from modular_tf.filesystem.files import SHORT_FILE, RandomAccessFile
 from modular_tf.filesystem.filesystem import Filesystem
-from modular_tf.filesystem.workarounds import readers
-from modular_tf.filesystem.workarounds.readers import PiecewiseReader
+from modular_tf.filesystem.store_files import PiecewiseReader
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import interrupt, points
@@ -196,8 +195,8 @@ def test_pages_are_brought_before_anything_has_come(monkeypatch):
         seen.append(are_present(target))
         file.may_answer.set()
 
-    monkeypatch.setattr(readers, "fresh_bytes", fresh_bytes_without_pages)
-    monkeypatch.setattr(readers, "bring_pages", bring_pages)
+    monkeypatch.setattr(store_files, "fresh_bytes", fresh_bytes_without_pages)
+    monkeypatch.setattr(store_files, "bring_pages", bring_pages)
     assert PiecewiseReader(file, 4 << 20).read(0, _LONG) == bytes(_LONG)
     memory = ffi.new("char[]", 1 << 16)
     assert seen == [False, lib.mtf_bring_pages(memory, 1 << 16)]  # old kernels cannot

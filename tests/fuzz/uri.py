@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.filesystem.filesystem import Filesystem
-from modular_tf.filesystem.scheme import scheme_of
 from modular_tf.filesystem.uri import (
     clean_path,
     create_uri,
     join_path,
     parse_uri,
+    scheme_of,
     split_last,
 )
 from modular_tf.native.ffi import ffi, lib

@@ -14,8 +14,8 @@ from modular_tf.errors import (
     PermissionDeniedError,
     UnimplementedError,
 )
+from modular_tf.filesystem.files import DeletedCounts, FileStatistics
 from modular_tf.filesystem.filesystem import Filesystem
-from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

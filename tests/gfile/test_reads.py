@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from modular_tf import gfile
 from modular_tf.errors import OutOfRangeError, UnavailableError
-from modular_tf.filesystem.files import RandomAccessFile
-from modular_tf.filesystem.statistics import FileStatistics
+from modular_tf.filesystem.files import FileStatistics, RandomAccessFile
 from modular_tf.gfile import file as file_module
 from modular_tf.service.service import PluginService
 

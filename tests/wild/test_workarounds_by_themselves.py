@@ -21,6 +21,7 @@ from modular_tf.errors import (
 )
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+from modular_tf.filesystem.store_files import PiecewiseReader, WholeFile
 from modular_tf.filesystem.workarounds import azure, endpoints
 from modular_tf.filesystem.workarounds.azure import Azure
 from modular_tf.filesystem.workarounds.endpoints import Endpoints, named_server
@@ -28,7 +29,6 @@ from modular_tf.filesystem.workarounds.hdfs import Hdfs
 from modular_tf.filesystem.workarounds.http import Http, HttpFile, require_descriptors
 from modular_tf.filesystem.workarounds.object_store import depth_of, store_uri
 from modular_tf.filesystem.workarounds.oss import Oss
-from modular_tf.filesystem.workarounds.readers import PiecewiseReader, WholeFile
 from modular_tf.filesystem.workarounds.s3 import S3
 from modular_tf.service.service import PluginService
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from modular_tf.abi.registered_names import TENSORFLOW_DEVICE_NAME
 from modular_tf.errors import InvalidArgumentError
-from modular_tf.filesystem.scheme import scheme_of
+from modular_tf.filesystem.uri import scheme_of
 
 if sys.version_info >= (3, 11):
     import tomllib

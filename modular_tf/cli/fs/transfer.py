@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from modular_tf.cli.fs.options import Rules
     from modular_tf.cli.output import Printer
     from modular_tf.cli.words import GlobalOptions
-    from modular_tf.filesystem.files import WritableFile
-    from modular_tf.filesystem.statistics import FileStatistics
+    from modular_tf.filesystem.files import FileStatistics, WritableFile
 
 STANDARD = "-"
 """What stands for standard input or output on the command line."""

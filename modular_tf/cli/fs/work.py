@@ -12,10 +12,9 @@ from modular_tf.cli.output import EXPECTED, counted, message_of, report_error, s
 from modular_tf.cli.process import OutputError, leave, terminate_as_interrupt
 from modular_tf.cli.progress import TransferProgress
 from modular_tf.errors import ModularTFError, NotFoundError, UnimplementedError
-from modular_tf.filesystem.child_names import IncompleteListingWarning
 from modular_tf.filesystem.jobs import Job
-from modular_tf.filesystem.location import Location
-from modular_tf.filesystem.scheme import is_of_this_machine, scheme_of
+from modular_tf.filesystem.location import IncompleteListingWarning, Location
+from modular_tf.filesystem.uri import is_of_this_machine, scheme_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

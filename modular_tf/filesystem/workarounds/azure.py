@@ -15,9 +15,9 @@ from modular_tf.errors import AbortedError, ModularTFError, NotFoundError
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.plugin_files import fresh_bytes
+from modular_tf.filesystem.store_files import PiecewiseReader
 from modular_tf.filesystem.workarounds.endpoints import Server, named_server
 from modular_tf.filesystem.workarounds.object_store import DIRECTORY, ObjectStore, StoreWriter
-from modular_tf.filesystem.workarounds.readers import PiecewiseReader
 from modular_tf.filesystem.workarounds.store import Store
 from modular_tf.native.ffi import lib
 
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
         Mapping,
     )
 
-    from modular_tf.filesystem.files import WritableFile
-    from modular_tf.filesystem.statistics import FileStatistics
+    from modular_tf.filesystem.files import FileStatistics, WritableFile
 
 _YEAR_ONE_NSEC = 62_135_596_800 * 10**9  # from the start of the year 1 to that of 1970
 _DESCRIPTORS = Path("/proc/self/fd")

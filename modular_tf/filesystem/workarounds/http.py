@@ -18,14 +18,14 @@ from modular_tf.errors import (
     NotFoundError,
     ResourceExhaustedError,
 )
-from modular_tf.filesystem.files import RandomAccessFile
+from modular_tf.filesystem.files import FileStatistics, RandomAccessFile
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.readahead import ReadaheadFile
 from modular_tf.filesystem.stat_cache import StatCache
-from modular_tf.filesystem.statistics import FileStatistics
+from modular_tf.filesystem.store_files import region_of
 from modular_tf.filesystem.uri import parse_uri
 from modular_tf.filesystem.workarounds.endpoints import Server
-from modular_tf.filesystem.workarounds.store import Store, region_of
+from modular_tf.filesystem.workarounds.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import (  # type: ignore[attr-defined,unused-ignore]

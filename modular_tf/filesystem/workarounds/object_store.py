@@ -24,26 +24,27 @@ from modular_tf.errors import (
     UnauthenticatedError,
     collected,
 )
-from modular_tf.filesystem.child_names import (
-    FILE_AND_DIRECTORY,
-    Listing,
-    incomplete,
-    store_listing,
-    warn_left_out,
-)
 from modular_tf.filesystem.copying import read_all
-from modular_tf.filesystem.files import end, give_up
+from modular_tf.filesystem.files import FileStatistics, end, give_up
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.held_writer import HeldWriter, stored_by
 from modular_tf.filesystem.jobs import Job
-from modular_tf.filesystem.location import Location, Overlap, overlap
+from modular_tf.filesystem.location import (
+    FILE_AND_DIRECTORY,
+    Listing,
+    Location,
+    Overlap,
+    incomplete,
+    overlap,
+    store_listing,
+    warn_left_out,
+)
 from modular_tf.filesystem.plugin_files import PluginWritableFile
 from modular_tf.filesystem.stat_cache import StatCache
-from modular_tf.filesystem.statistics import FileStatistics
+from modular_tf.filesystem.store_files import PiecewiseReader, WholeFile, region_of
 from modular_tf.filesystem.trees import Item, move_by_copy
 from modular_tf.filesystem.uri import basename, create_uri, join_path, parse_uri
-from modular_tf.filesystem.workarounds.readers import PiecewiseReader, WholeFile
-from modular_tf.filesystem.workarounds.store import Store, region_of
+from modular_tf.filesystem.workarounds.store import Store
 
 if TYPE_CHECKING:
     from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile

@@ -20,7 +20,7 @@ from modular_tf.filesystem.workarounds.store import Store
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from modular_tf.filesystem.statistics import FileStatistics
+    from modular_tf.filesystem.files import FileStatistics
 
 
 class OssWriter(StoreWriter):

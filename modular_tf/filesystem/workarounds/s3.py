@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping
     from configparser import RawConfigParser
 
-    from modular_tf.filesystem.files import WritableFile
-    from modular_tf.filesystem.statistics import FileStatistics
+    from modular_tf.filesystem.files import FileStatistics, WritableFile
 
 _SINGLE_REQUESTS = "S3_DISABLE_MULTI_PART_DOWNLOAD"
 _OTHER_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")

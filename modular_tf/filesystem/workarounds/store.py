@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.errors import (
-    InvalidArgumentError,
     ModularTFError,
     NotFoundError,
     PermissionDeniedError,
     UnauthenticatedError,
 )
-from modular_tf.filesystem.files import ClientMemoryRegion
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.filesystem.uri import parse_uri
@@ -25,7 +23,6 @@ from modular_tf.filesystem.workarounds.endpoints import Endpoints
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
 
-    from modular_tf.filesystem.files import ReadOnlyMemoryRegion
     from modular_tf.filesystem.workarounds.endpoints import Server
     from modular_tf.loading.filesystem_tables import FilesystemTables
 
@@ -198,11 +195,3 @@ class Store(PluginFilesystem):
     )
     # By the reader of the store's class; the plugin's own way is a native call without checks.
     read_file = Filesystem.read_file
-
-
-def region_of(uri: str, data: bytes) -> ReadOnlyMemoryRegion:
-    """Return the bytes of a file as a memory region; an empty file is rejected as elsewhere."""
-    if not data:
-        operation = "new_read_only_memory_region_from_file"
-        raise InvalidArgumentError.of(operation, uri, "the file is empty")
-    return ClientMemoryRegion(data, uri)

@@ -1,4 +1,4 @@
-"""Readers of files in stores: within a known length, in pieces, and from memory."""
+"""Files of stores and of clients: read by ranges, in pieces, or held in memory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.crew import Crew
-from modular_tf.errors import InvalidArgumentError
-from modular_tf.filesystem.files import RandomAccessFile, RangeReader, known_length
+from modular_tf.errors import ClosedError, DataLossError, InvalidArgumentError
+from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, known_length
 from modular_tf.filesystem.plugin_files import bring_pages, fresh_bytes, prefer_huge_pages
+from modular_tf.filesystem.python_errors import translated_errors
 
 if TYPE_CHECKING:
     from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
@@ -18,6 +19,95 @@ if TYPE_CHECKING:
 _LONG_READ = 1 << 20
 _BYTES_AT_ONCE = 1 << 26  # in pieces that are read at once, which are few or small
 _FEWEST_AT_ONCE, _MOST_AT_ONCE = 4, 16
+
+
+class ClientMemoryRegion(ReadOnlyMemoryRegion):
+    """A whole file, read once."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: bytes, uri: str) -> None:
+        self.uri = uri
+        self._data: bytes | None = data
+
+    def view(self) -> memoryview:
+        """Return the bytes, read-only; they live as long as the view."""
+        return memoryview(self._open_data())
+
+    def __len__(self) -> int:
+        return len(self._open_data())
+
+    def close(self) -> None:
+        """Release the memory as soon as no view is left."""
+        self._data = None
+
+    def _open_data(self) -> bytes:
+        if self._data is None:
+            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
+        return self._data
+
+
+class RangeReader(RandomAccessFile):
+    """A file of known length that is read by ranges. [any thread]
+
+    Args:
+        uri: The URI it was opened as.
+        size: Bytes in the file.
+        fetch: Returns the bytes from an offset up to another one, which is within the file.
+    """
+
+    __slots__ = ("_fetch", "_size")
+
+    def __init__(self, uri: str, size: int, fetch: Callable[[int, int], Buffer]) -> None:
+        self.uri = uri
+        self._size = size
+        self._fetch: Callable[[int, int], Buffer] | None = fetch
+
+    def known_length(self) -> int:
+        """Return the length in bytes that the client gave when it was opened."""
+        return self._size
+
+    def readinto(self, offset: int, buffer: Buffer) -> int:
+        """Fill `buffer` from `offset`; the client hands out copies, so this costs one."""
+        fetch = self._fetch
+        if fetch is None:
+            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
+        with memoryview(buffer) as whole, whole.cast("B") as view:
+            # A store asked for a range past the end answers with an error of its own.
+            wanted = min(view.nbytes, self._size - offset)
+            if wanted <= 0:
+                return 0
+            with translated_errors("read", self.uri):
+                data = memoryview(fetch(offset, offset + wanted)).cast("B")
+            if data.nbytes != wanted:
+                raise DataLossError.of(
+                    "read",
+                    self.uri,
+                    f"expected {wanted} bytes at {offset}, found {data.nbytes}; open it again",
+                )
+            view[:wanted] = data
+        return wanted
+
+    def close(self) -> None:
+        """Reject further reads, and release the client's file."""
+        self._fetch = None
+
+
+class WholeFile(RangeReader):
+    """A short file that was read whole when it was opened. [any thread]"""
+
+    __slots__ = ()
+    holds_bytes = True
+
+    def __init__(self, uri: str, data: bytes) -> None:
+        whole = memoryview(data)
+        super().__init__(uri, len(data), lambda start, end: whole[start:end])
+
+    def read(self, offset: int, n: int) -> bytes:
+        if offset < 0 or n < 0:
+            message = f"read {self.uri!r}: no file has {n} bytes at {offset}"
+            raise InvalidArgumentError(message, path=self.uri, operation="read")
+        return super().read(offset, n)
 
 
 class PiecewiseReader(RandomAccessFile):
@@ -151,18 +241,9 @@ def _keep_freed_memory(piece: int) -> None:
         bytes(2 * piece)
 
 
-class WholeFile(RangeReader):
-    """A short file that was read whole when it was opened. [any thread]"""
-
-    __slots__ = ()
-    holds_bytes = True
-
-    def __init__(self, uri: str, data: bytes) -> None:
-        whole = memoryview(data)
-        super().__init__(uri, len(data), lambda start, end: whole[start:end])
-
-    def read(self, offset: int, n: int) -> bytes:
-        if offset < 0 or n < 0:
-            message = f"read {self.uri!r}: no file has {n} bytes at {offset}"
-            raise InvalidArgumentError(message, path=self.uri, operation="read")
-        return super().read(offset, n)
+def region_of(uri: str, data: bytes) -> ReadOnlyMemoryRegion:
+    """Return the bytes of a file as a memory region; an empty file is rejected as elsewhere."""
+    if not data:
+        operation = "new_read_only_memory_region_from_file"
+        raise InvalidArgumentError.of(operation, uri, "the file is empty")
+    return ClientMemoryRegion(data, uri)
