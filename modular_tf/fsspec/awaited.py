@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -16,16 +17,15 @@ if TYPE_CHECKING:
 
 
 class AwaitedCalls:
-    """Calls for event loops, each by a thread of its own. [any thread]
+    """Threads that make calls for event loops. [any thread]
 
-    Unlike those of `asyncio.to_thread`, they are at most as many for a loop as a store allows, and
-    do not hold up the end of a program that was interrupted. A call is not begun once its await was
-    cancelled; a call under way ends by itself.
+    Unlike those of `asyncio.to_thread`, they are at most as many for a loop as a store allows,
+    exist only while there are calls, and do not hold up the end of a program that was interrupted.
+    A call is not begun once its await was cancelled; a call under way ends by itself.
     """
 
     def __init__(self) -> None:
-        self._places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]
-        self._places = WeakKeyDictionary()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Calls] = WeakKeyDictionary()
 
     async def make(self, function: Callable[[], Any], at_once: int) -> Any:
         """Return or raise what a function returns or raises in one of at most `at_once` threads.
@@ -33,38 +33,72 @@ class AwaitedCalls:
         Where no thread can be started, the calling thread makes the call.
         """
         loop = asyncio.get_running_loop()
-        places = self._places.setdefault(loop, asyncio.Semaphore(at_once))
-        answer = loop.create_future()
+        calls = self._loops.setdefault(loop, _Calls())
+        call = function, loop.create_future()
+        calls.waiting.append(call)
+        try:
+            if calls.threads < at_once:
+                calls.start(loop)
+        except BaseException:  # an interrupt
+            with suppress(ValueError):
+                calls.waiting.remove(call)
+            raise
+        return await call[1]
 
-        def end(result: Any, error: BaseException | None) -> None:
-            places.release()
-            if answer.cancelled():
-                return
-            if error is None:
-                answer.set_result(result)
-            elif isinstance(error, Exception):
-                answer.set_exception(error)
-            else:  # an event loop would end
-                failure = InternalError(f"a call raised {error!r}")
-                failure.__cause__ = error
-                answer.set_exception(failure)
 
+class _Calls:
+    """The calls of an event loop, whose thread alone counts and starts other threads."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[tuple[Callable[[], Any], asyncio.Future[Any]]] = deque()
+        self.threads = 0
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
         def work() -> None:
-            outcome: tuple[Any, BaseException | None]
-            try:
-                outcome = function(), None
-            except BaseException as error:  # noqa: BLE001  (raised again by the await)
-                outcome = None, error
+            self._make_all(loop)
             with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(end, *outcome)
-            del outcome  # else an error and this frame would keep each other
+                loop.call_soon_threadsafe(leave)
 
-        await places.acquire()
+        def leave() -> None:
+            self.threads -= 1
+            if self.waiting:  # a call came when the thread had found no other
+                self.start(loop)
+
+        self.threads += 1
         try:
             start_thread(threading.Thread(target=work, name="modular_tf-call-awaited", daemon=True))
-        except ResourceExhaustedError:
-            work()
-        except BaseException:  # an interrupt
-            places.release()
-            raise
-        return await answer
+        except BaseException as error:
+            self.threads -= 1
+            if not isinstance(error, ResourceExhaustedError):
+                raise
+            if not self.threads:
+                self._make_all(loop)
+
+    def _make_all(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Make calls until none is waiting."""
+        while self.waiting:
+            with suppress(IndexError):  # another thread was faster
+                function, answer = self.waiting.popleft()
+                if answer.cancelled():
+                    continue
+                outcome: tuple[Any, BaseException | None]
+                try:
+                    outcome = function(), None
+                except BaseException as error:  # noqa: BLE001  (raised again by the await)
+                    outcome = None, error
+                with suppress(RuntimeError):  # the loop is closed
+                    loop.call_soon_threadsafe(_end, answer, *outcome)
+                del function, answer, outcome  # an error and this frame would keep each other
+
+
+def _end(answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if answer.cancelled():
+        return
+    if error is None:
+        answer.set_result(result)
+    elif isinstance(error, Exception):
+        answer.set_exception(error)
+    else:  # an event loop would end
+        failure = InternalError(f"a call raised {error!r}")
+        failure.__cause__ = error
+        answer.set_exception(failure)
