@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.registered_names import DEVICE_NAME, SCHEME
 from modular_tf.discovery.file_identity import SeenFile
+from modular_tf.discovery.library_bounds import MOST_BYTES
 from modular_tf.processes.backtrace import MOST_FRAMES
 from modular_tf.processes.checked_values import (
     fields_of,
@@ -346,7 +347,8 @@ def opened_from_rows(value: Any) -> tuple[SeenFile, ...]:
     if not listed(value, _MOST_OPENED):
         return ()
     opened = tuple([_opened(file) for file in value])
-    if sum(seen.identity.size for seen in opened if seen.identity) > _MOST_TO_READ:
+    sizes = [seen.identity.size for seen in opened if seen.identity is not None]
+    if sum(size for size in sizes if size <= MOST_BYTES) > _MOST_TO_READ:  # none longer is read
         raise ValueError(f"expected at most {_MOST_TO_READ} bytes in what was opened")
     return opened
 
@@ -363,7 +365,7 @@ def _opened(value: Any) -> SeenFile:
         raise ValueError("expected a file, found none")
     for number in (*seen.identity, seen.seen_ns):
         number_in(number, *_64_BITS)
-    number_in(seen.identity.size, 0, _MOST_TO_READ)
+    number_in(seen.identity.size, 0, -_64_BITS[0] - 1)
     if seen.sha256 is not None and not re.fullmatch(_SHA256, seen.sha256):
         raise ValueError(f"expected a SHA-256, found {seen.sha256!r:.200}")
     if not re.fullmatch(_BOOT_ID, seen.boot):

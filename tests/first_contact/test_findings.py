@@ -108,7 +108,7 @@ def _opened_row(path="/p/libmore.so", size=3):
 @pytest.mark.parametrize(
     "rows",
     [
-        [_opened_row(size=(1 << 33) + 1)],
+        [_opened_row(size=1 << 63)],
         [_opened_row(f"/p/lib{at}.so", 1 << 32) for at in range(3)],
         [_opened_row(size=-1)],
         [["/p/libmore.so", None, None, 6, "0-b"]],
