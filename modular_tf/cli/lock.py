@@ -132,7 +132,7 @@ def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened
 
 def _hooks() -> Iterator[LockedHook]:
     """Yield the hooks that installed packages bring; those without code would not run either."""
-    from modular_tf.discovery.trust.hook_code import code_of_hook  # noqa: PLC0415
+    from modular_tf.discovery.trust.lock import code_of_hook  # noqa: PLC0415
     from modular_tf.service.hooks import installed_hooks  # noqa: PLC0415  (the service has loaded it)
 
     for name, value in installed_hooks(sys.path):

@@ -26,10 +26,10 @@ WORLD_WRITABLE = Rule(
 )
 SHARED_WRITING = Rule(
     id="LD-077",
-    requirement="No group and no entry of an access control list lets others write to a plugin, "
-    "its companions or a directory on the way to them.",
-    consequence="The plugin is rejected unopened: a member of the group could have put code "
-    "there. TensorFlow opens it.",
+    requirement="No group of others may write to a plugin, its companions or a directory on the "
+    "way to them; what any group may write to has no access control list.",
+    consequence="The plugin is rejected unopened: a member of the group, or somebody in the list, "
+    "could have put code there. TensorFlow opens it.",
     remedy="Take the permission away (chmod g-w, setfacl -b); or name the group in `groups`, or "
     "the path in `allow_writable`, under [trust] in the configuration.",
     source="design, trust; acl(5)",

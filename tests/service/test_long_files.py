@@ -12,7 +12,7 @@ import pytest
 
 from modular_tf.discovery import file_identity, library_bounds
 from modular_tf.discovery.file_identity import see, see_library
-from modular_tf.discovery.trust import judged_file
+from modular_tf.discovery.trust import judge as trust_judge
 from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
@@ -33,7 +33,7 @@ def hashed(monkeypatch):
         assert lengths[-1] < LONG
         return sha256_of(fd)
 
-    for module in file_identity, judged_file:
+    for module in file_identity, trust_judge:
         monkeypatch.setattr(module, "sha256_of", hashes)
     return lengths
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.discovery.file_identity import see
-from modular_tf.discovery.trust import judged_file
+from modular_tf.discovery.trust import judge as trust_judge
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.policy import TrustPolicy
 from tests.trust.conftest import STRANGER, candidate, judge
@@ -73,7 +73,7 @@ def test_of_what_has_another_size_than_when_it_was_opened_nothing_is_read(
     opened = see(str(more))
     with more.open("ab") as stream:
         stream.truncate(1 << 40)
-    monkeypatch.setattr(judged_file, "sha256_of", lambda _: pytest.fail("it is read"))
+    monkeypatch.setattr(trust_judge, "sha256_of", lambda _: pytest.fail("it is read"))
 
     found = TrustJudge(TrustPolicy()).judge_opened(candidate(library), verdict, [opened])
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.cli.lock import _hooks
-from modular_tf.discovery.trust.hook_code import code_of_hook
+from modular_tf.discovery.trust.lock import code_of_hook
 from modular_tf.rules.shortage import ShortageError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def test_a_lock_file_lacks_no_hook_for_want_of_descriptors(
     def fail(value: str) -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), value)
 
-    monkeypatch.setattr("modular_tf.discovery.trust.hook_code.code_of_hook", fail)
+    monkeypatch.setattr("modular_tf.discovery.trust.lock.code_of_hook", fail)
 
     with pytest.raises(ShortageError):
         list(_hooks())

@@ -149,7 +149,7 @@ def test_files_of_an_image_are_not_read_each_time(library, monkeypatch):
         return os.stat_result(tuple(status), {"st_mtime_ns": changed, "st_ctime_ns": changed})
 
     monkeypatch.setattr(os, "lstat", dated)
-    monkeypatch.setattr("modular_tf.discovery.trust.judged_file.sha256_of", None)
+    monkeypatch.setattr("modular_tf.discovery.trust.judge.sha256_of", None)
 
     (seen,) = judge(library).checked
     assert seen.identity.is_dated

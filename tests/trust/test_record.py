@@ -235,7 +235,7 @@ def test_a_known_hash_is_taken_without_reading(install, site, monkeypatch):
         asked.append((path, identity.size))
         return hashlib.sha256(BYTES).hexdigest()
 
-    monkeypatch.setattr("modular_tf.discovery.trust.judged_file.sha256_of", None)
+    monkeypatch.setattr("modular_tf.discovery.trust.judge.sha256_of", None)
     one_pass = TrustJudge(TrustPolicy(), python_path=[str(site)], known_sha256=known)
     verdict = one_pass.judge(candidate(file, Source.DISTRIBUTION, distribution="spam"))
 
@@ -246,17 +246,17 @@ def test_a_known_hash_is_taken_without_reading(install, site, monkeypatch):
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(install, site, monkeypatch):
-    from modular_tf.discovery.trust import judged_file
+    from modular_tf.discovery.trust import judge as trust_judge
 
     file = install(f"spam/libspam.so,{written()},18")
-    read = judged_file.sha256_of
+    read = trust_judge.sha256_of
 
     def change_meanwhile(fd):
         found = read(fd)
         file.write_bytes(b"changed after it was read")
         return found
 
-    monkeypatch.setattr(judged_file, "sha256_of", change_meanwhile)
+    monkeypatch.setattr(trust_judge, "sha256_of", change_meanwhile)
 
     verdict = verdict_on(file, site)
     assert (verdict.accepted, verdict.rule) == (False, "LD-082")

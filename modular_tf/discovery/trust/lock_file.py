@@ -79,7 +79,7 @@ class LockedHook:
     Attributes:
         name: Its distribution and its name, for people.
         value: What its entry point names: `package.module:object`.
-        code: The code of the package (`modular_tf.discovery.trust.hook_code`).
+        code: The code of the package (`modular_tf.discovery.trust.lock`).
     """
 
     name: str

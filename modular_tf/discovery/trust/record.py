@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from modular_tf.discovery.sources.installed import InstalledDistribution
-    from modular_tf.discovery.trust.judged_file import JudgedFile
+    from modular_tf.discovery.trust.judge import JudgedFile
     from modular_tf.discovery.trust.paths import PathJudge
 
 __all__ = ["Records", "read_hash"]

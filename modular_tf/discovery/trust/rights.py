@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import stat
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -12,9 +14,6 @@ from modular_tf.rules import trust as rules
 from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator
-
     from modular_tf.discovery.trust.writers import TrustedWriters
 
 __all__ = ["Rights"]
@@ -23,7 +22,7 @@ _BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Rights:
-    """Checks owner, mode and access control list. [any thread]
+    """Checks owner and mode; what a group may write to must have no access list. [any thread]
 
     Args:
         writers: Those who may change files.
@@ -70,27 +69,23 @@ class Rights:
         return any(fnmatchcase(path, glob) for glob in self._allow_writable)
 
     def _sharing_offence(self, path: str, status: os.stat_result) -> Violation | None:
-        try:
-            who = next(self._strangers(path, status), None)
-        except OSError as error:
-            raise_shortage(error)
-            who = f"somebody, its access control list is unreadable ({error.strerror}),"
-        if who is None:
+        who = group_text(status.st_gid)
+        if _has_access_list(path):
+            who = "somebody, by an access control list,"
+        elif self.writers.includes_group(status.st_gid):
             return None
-        mode = stat.S_IMODE(status.st_mode)
-        message = f"{path} has mode {mode:04o}; {who} may write to it"
+        message = f"{path} has mode {stat.S_IMODE(status.st_mode):04o}; {who} may write to it"
         return Violation(rules.SHARED_WRITING, message, path=path)
 
-    def _strangers(self, path: str, status: os.stat_result) -> Iterator[str]:
-        from modular_tf.discovery.trust.access_list import listed_writers  # noqa: PLC0415  (few files)
 
-        writers = self.writers
-        listed = listed_writers(path)
-        if listed.owning_group and not writers.includes_group(status.st_gid):
-            yield group_text(status.st_gid)
-        for user in listed.users:
-            if user not in writers.users:
-                yield f"{user_text(user)}, by an access control list,"
-        for group in listed.groups:
-            if not writers.includes_group(group):
-                yield f"{group_text(group)}, by an access control list,"
+def _has_access_list(path: str) -> bool:
+    """Return whether a list extends the mode, or cannot be read.
+
+    The group bits of the mode are its mask then: where they forbid to write, no entry allows it.
+    """
+    try:
+        os.getxattr(path, "system.posix_acl_access", follow_symlinks=False)
+    except OSError as error:
+        raise_shortage(error)
+        return error.errno not in (errno.ENODATA, errno.ENOTSUP)
+    return True
