@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.discovery.sources.search_paths import package_directories
 from modular_tf.filesystem.workarounds import import_stores
-from modular_tf.first_contact.child import fork_handler_count
+from modular_tf.first_contact.child import Rehearsal, fork_handler_count
 from modular_tf.first_contact.journal import Journal
 from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.process_state import ProcessState, changes, process_limits
-from modular_tf.first_contact.rehearsal import Rehearsal
 from modular_tf.first_contact.trial import try_task
 from modular_tf.loading.task import Task
 from modular_tf.processes.child_pipes import AbandonedError

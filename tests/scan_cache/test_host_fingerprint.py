@@ -94,7 +94,7 @@ TRIED = """
     import os, sys
     from modular_tf.first_contact import zygote
     from modular_tf.first_contact.journal import Journal
-    from modular_tf.first_contact.rehearsal import Rehearsal
+    from modular_tf.first_contact.child import Rehearsal
     from modular_tf.loading.task import Task
     from modular_tf.processes.report import Report
 
