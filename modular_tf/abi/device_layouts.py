@@ -1,4 +1,4 @@
-"""The structs of the device interface, in all five dialects (device-abi §A1 to §A5).
+"""The structs of the device interface, in all four dialects (device-abi §A1 to §A5).
 
 A struct that never changed stands once, with dialect `None`. The headers that we ship declare
 `Dialect.DEVICE_V209`.
@@ -18,9 +18,8 @@ from modular_tf.abi.layout import (
     unsigned,
 )
 
-_RFC, _V204, _V205, _V207, _V209 = (
+_RFC, _V205, _V207, _V209 = (
     Dialect.DEVICE_RFC,
-    Dialect.DEVICE_V204,
     Dialect.DEVICE_V205,
     Dialect.DEVICE_V207,
     Dialect.DEVICE_V209,
@@ -79,14 +78,6 @@ _RFC_PLATFORM_FUNCTIONS = """
 
 _PLATFORMS = (
     _sized("SP_Platform", _RFC, 40, *_NAME_AND_TYPE, unsigned("visible_device_count", 32)),
-    _sized(
-        "SP_Platform",
-        _V204,
-        48,
-        *_NAME_AND_TYPE,
-        unsigned("visible_device_count", 32),
-        boolean("supports_unified_memory", 40),
-    ),
     _sized("SP_Platform", _V205, 40, *_NAME_AND_TYPE, *_PLATFORM_FLAGS[:2]),
     _sized("SP_Platform", _V207, 40, *_NAME_AND_TYPE, *_PLATFORM_FLAGS[:2]),
     _sized("SP_Platform", _V209, 40, *_NAME_AND_TYPE, *_PLATFORM_FLAGS),
@@ -94,7 +85,6 @@ _PLATFORMS = (
 _PLATFORM_FNS = (
     # The RFC's macro stops at destroy_timer_fns although four more slots follow.
     _sized("SP_PlatformFns", _RFC, 96, *functions(_RFC_PLATFORM_FUNCTIONS, 16), struct_size=64),
-    _sized("SP_PlatformFns", _V204, 80, *functions(_CREATE_AND_DESTROY, 16)),
     *(
         _sized(
             "SP_PlatformFns",
@@ -106,14 +96,14 @@ _PLATFORM_FNS = (
     ),
 )
 _EXECUTORS = (
-    *(_sized("SP_StreamExecutor", d, 264, *_EXECUTOR_264) for d in (_RFC, _V204, _V205)),
+    *(_sized("SP_StreamExecutor", d, 264, *_EXECUTOR_264) for d in (_RFC, _V205)),
     *(_sized("SP_StreamExecutor", d, 288, *_EXECUTOR_288) for d in (_V207, _V209)),
 )
 _DEVICES = (
     _sized("SP_Device", _RFC, 32, *_DEVICE_FRONT),
     *(
         _sized("SP_Device", dialect, 56, *_DEVICE_FRONT, *_DEVICE_NAMES)
-        for dialect in (_V204, _V205, _V207, _V209)
+        for dialect in (_V205, _V207, _V209)
     ),
 )
 _ALLOCATOR_STATS = Layout(

@@ -45,7 +45,6 @@ class Dialect(Enum):
     """TensorFlow 2.22: the six transaction slots are gone from the middle."""
 
     DEVICE_RFC = "device-rfc-2020-09-08"
-    DEVICE_V204 = "device-2.4"
     DEVICE_V205 = "device-2.5"
     """TensorFlow 2.5 and 2.6."""
     DEVICE_V207 = "device-2.7"

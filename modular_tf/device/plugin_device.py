@@ -9,8 +9,8 @@ from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.device.details import DeviceDetails, known_or_none
 from modular_tf.errors import FailedPreconditionError, ModularTFError, error_from_code
 from modular_tf.loading.device_dialect import HOSTED
+from modular_tf.loading.device_table import LentStruct
 from modular_tf.loading.device_tables import check_device, read_name
-from modular_tf.loading.lent_struct import LentStruct
 from modular_tf.native import device_calls
 from modular_tf.native.ffi import ffi
 from modular_tf.native.host_struct import HostStruct

@@ -27,7 +27,6 @@ UNWRITTEN_EXECUTOR_SIZE = 512
 
 _NAMES = {
     Dialect.DEVICE_RFC: "the RFC of 2020-09-08",
-    Dialect.DEVICE_V204: "TF 2.4",
     Dialect.DEVICE_V205: "TF 2.5-2.6",
     Dialect.DEVICE_V207: "TF 2.7-2.8",
     Dialect.DEVICE_V209: "TF 2.9-2.21",
@@ -44,10 +43,9 @@ WITH_DEVICE_COUNT = _with_slot("SP_PlatformFns", "get_device_count")
 
 _WITH_FILLS = _with_slot("SP_StreamExecutor", "memset")
 _RFC = frozenset({Dialect.DEVICE_RFC})
-_V204 = frozenset({Dialect.DEVICE_V204})
 
-RFC_OR_V204 = _RFC | _V204
-"""What slots alone cannot tell apart: word 4 of SP_PlatformFns must be called to see."""
+# TensorFlow 2.4 had a layout of its own, which no published plugin has: it is told and refused.
+_V204_PLATFORM_SIZES, _V204_FNS_SIZE = (41, 48), 80
 
 _ALL_COUNTED = frozenset(range(2, 11))  # every slot since TF 2.5
 
@@ -55,8 +53,8 @@ _ALL_COUNTED = frozenset(range(2, 11))  # every slot since TF 2.5
 _SLOT_PATTERNS: dict[frozenset[int], frozenset[Dialect]] = {
     _ALL_COUNTED: WITH_DEVICE_COUNT,
     frozenset(range(2, 9)): WITH_DEVICE_COUNT,  # without timers
-    frozenset(range(2, 10)): RFC_OR_V204,
-    frozenset(range(2, 8)): RFC_OR_V204,  # the RFC without allocator, or TF 2.4 without timers
+    frozenset(range(2, 10)): _RFC,
+    frozenset(range(2, 8)): _RFC,  # without allocator
     frozenset(range(2, 12)): _RFC,
     frozenset({*range(2, 8), 10, 11}): _RFC,
     frozenset(range(2, 6)): _RFC,  # without timers, as the next two
@@ -64,7 +62,6 @@ _SLOT_PATTERNS: dict[frozenset[int], frozenset[Dialect]] = {
     frozenset({*range(2, 6), 10, 11}): _RFC,
 }
 _FNS_WORDS = 12
-_END_OF_V204_FNS = 10
 _FIRST_FILL = 32  # SP_StreamExecutor: host_callback of old, mem_zero since TF 2.7
 _END_OF_DEVICE_FNS = 5
 
@@ -82,16 +79,16 @@ def newest(dialects: Collection[Dialect]) -> Dialect:
 def dialects_of_registration(
     platform_size: int, fns_size: int, code: frozenset[int]
 ) -> frozenset[Dialect]:
-    """Return the dialects that a filled registration may have; empty when it contradicts itself.
+    """Return the dialects that a filled registration may have.
 
-    Args:
-        platform_size: SP_Platform.struct_size after the call.
-        fns_size: SP_PlatformFns.struct_size after the call.
-        code: Which 8-byte words of SP_PlatformFns point to code, whatever lies behind its end.
+    None where it contradicts itself, or has the layout of TensorFlow 2.4. The sizes are those after
+    the call; `code` has the 8-byte words of SP_PlatformFns that point to code, also past its end.
     """
-    by_size = _by_sizes(platform_size, fns_size)
-    if _is_belied(by_size, code):
+    if platform_size in _V204_PLATFORM_SIZES or fns_size == _V204_FNS_SIZE:
         return frozenset()
+    by_size = _by_sizes(platform_size, fns_size)
+    if by_size == _RFC and {word for word in code if word < _FNS_WORDS} == _ALL_COUNTED:
+        return frozenset()  # the slots belie the sizes
     if sizes_tell(platform_size, fns_size):
         return by_size
     return by_size & _by_slots(code) or by_size & {HOSTED} or by_size
@@ -109,30 +106,19 @@ def sizes_tell(platform_size: int, fns_size: int) -> bool:
 def refine_by_executor(
     dialects: frozenset[Dialect], executor_size: int, code: frozenset[int]
 ) -> frozenset[Dialect]:
-    """Drop the dialects that a filled SP_StreamExecutor rules out; empty when its size does so.
-
-    Args:
-        dialects: What the registration left open.
-        executor_size: SP_StreamExecutor.struct_size after the call.
-        code: Which of its 8-byte words point to code.
-    """
+    """Drop the dialects that a filled SP_StreamExecutor rules out; empty when its size does so."""
+    if dialects == _RFC and _is_device_fns(executor_size, code):
+        return frozenset()
     if executor_size in {0, UNWRITTEN_EXECUTOR_SIZE}:
         return dialects & _by_last_slots(code) or dialects
     return dialects & (_with_size("SP_StreamExecutor", executor_size) or _ALL)
 
 
-def rfc_or_v204(size: int, code: frozenset[int]) -> Dialect:
-    """Return which dialect word 4 of SP_PlatformFns has: it fills an executor or SP_DeviceFns.
-
-    Args:
-        size: The struct_size that it wrote, if it did.
-        code: Which 8-byte words of what it filled point to code.
-    """
-    if _with_size("SP_StreamExecutor", size):
-        return Dialect.DEVICE_RFC
-    if _with_size("SP_DeviceFns", size):
-        return Dialect.DEVICE_V204
-    return Dialect.DEVICE_RFC if max(code, default=0) >= _END_OF_DEVICE_FNS else Dialect.DEVICE_V204
+def _is_device_fns(size: int, code: frozenset[int]) -> bool:
+    """Return whether what should fill an executor has filled SP_DeviceFns, as in TensorFlow 2.4."""
+    return bool(_with_size("SP_DeviceFns", size)) or (
+        not _with_size("SP_StreamExecutor", size) and 0 < max(code, default=0) < _END_OF_DEVICE_FNS
+    )
 
 
 def _by_sizes(platform_size: int, fns_size: int) -> frozenset[Dialect]:
@@ -156,14 +142,6 @@ def _with_size(name: str, size: int) -> frozenset[Dialect]:
         for entry in DEVICE_LAYOUTS
         if entry.name == name and size in {entry.struct_size, entry.size}
     )
-
-
-def _is_belied(by_size: frozenset[Dialect], code: frozenset[int]) -> bool:
-    """Whether the slots contradict the dialect that the sizes announce."""
-    used = {word for word in code if word < _FNS_WORDS}
-    if by_size == _V204:
-        return max(used, default=0) >= _END_OF_V204_FNS
-    return by_size == _RFC and used == _ALL_COUNTED
 
 
 def _by_slots(code: frozenset[int]) -> frozenset[Dialect]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from modular_tf.abi.layouts import Dialect, layout
@@ -11,16 +12,20 @@ from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.loading import device_tables as checks
 from modular_tf.loading.device_dialect import (
     HOSTED,
-    RFC_OR_V204,
+    UNWRITTEN_EXECUTOR_SIZE,
+    UNWRITTEN_FNS_SIZE,
+    UNWRITTEN_PLATFORM_SIZE,
     describe,
     dialects_of_registration,
     newest,
     refine_by_executor,
     sizes_tell,
 )
-from modular_tf.loading.device_registration import DeviceRegistration
-from modular_tf.loading.device_table import DeviceTable
+from modular_tf.loading.device_table import DeviceTable, LentStruct
 from modular_tf.loading.device_tables import DeviceTables
+from modular_tf.native import device_calls
+from modular_tf.native.ffi import ffi
+from modular_tf.native.host_struct import HostStruct
 from modular_tf.native.library import is_executable
 from modular_tf.rules import Rule, Violation
 from modular_tf.rules import device as rules
@@ -28,9 +33,22 @@ from modular_tf.rules import device as rules
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from modular_tf.loading.lent_struct import LentStruct
 
 ENTRY_POINT = "SE_InitPlugin"
+_PARAMS = layout("SE_PlatformRegistrationParams")
+_DEVICE_FNS_PARAMS = layout("SE_CreateDeviceFnsParams")
+_EXECUTOR_PARAMS = layout("SE_CreateStreamExecutorParams")
+_TIMER_FNS = layout("SP_TimerFns")
+_ROOM = 128
+"""Bytes lent for a params struct: four times what any dialect has."""
+
+_TEAR_DOWN_ORDER = (
+    "destroy_device_fns",
+    "destroy_stream_executor",
+    "destroy_timer_fns",
+    "destroy_platform",
+    "destroy_platform_fns",
+)
 
 
 class ExportingLibrary(Protocol):
@@ -139,26 +157,14 @@ class _Reading:
         self.registration.own_structs(params)
         platform, fns = self.registration.platform, self.registration.platform_fns
         dialects = dialects_of_registration(platform.size_field, fns.size_field, fns.code_words)
-        if dialects == RFC_OR_V204:
-            dialects = self._ask_rfc_or_v204()
-        elif not dialects:
-            self._refuse_mixed(
-                f"SP_Platform.struct_size {platform.size_field} and SP_PlatformFns.struct_size"
-                f" {fns.size_field}, or the slots, belong to different layouts"
-            )
         if dialects:
             self._check_platform(dialects)
-
-    def _ask_rfc_or_v204(self) -> frozenset[Dialect]:
-        """Return the dialect by the call that the two have in common; none if it fails."""
-        registration = self.registration
-        platform = registration.platform.table(layout("SP_Platform", Dialect.DEVICE_V204))
-        fns = registration.platform_fns.table(layout("SP_PlatformFns", Dialect.DEVICE_RFC))
-        asked = self.attempt(
-            rules.LAYOUT_QUERY_SUCCEEDS, lambda: registration.create_stream_executor(platform, fns)
-        )
-        readable = not any(violation.rule == rules.STRUCTS_READABLE for violation in self.found)
-        return frozenset({registration.tell_rfc_from_v204()} if asked and readable else ())
+        else:
+            self._refuse_mixed(
+                f"SP_Platform.struct_size {platform.size_field} and SP_PlatformFns.struct_size"
+                f" {fns.size_field}, or the slots, belong to different layouts, or to that of"
+                " TensorFlow 2.4"
+            )
 
     def _check_platform(self, dialects: frozenset[Dialect]) -> None:
         """Check all tables; SP_PlatformFns has the same layout in all `dialects`."""
@@ -226,12 +232,9 @@ class _Reading:
         registration = self.registration
         if dialect is Dialect.DEVICE_RFC:
             return DeviceTable(layout("SP_DeviceFns"), bytes(layout("SP_DeviceFns").size), None)
-        if not registration.has_created("device_fns") and (
-            not _can_create(fns, "device_fns")
-            or not self.attempt(
-                rules.CREATE_DEVICE_FNS_SUCCEEDS,
-                lambda: registration.create_device_fns(platform, fns),
-            )
+        if not _can_create(fns, "device_fns") or not self.attempt(
+            rules.CREATE_DEVICE_FNS_SUCCEEDS,
+            lambda: registration.create_device_fns(platform, fns),
         ):
             return None
         table = registration.device_fns.table(layout("SP_DeviceFns"))
@@ -243,12 +246,9 @@ class _Reading:
     ) -> frozenset[Dialect]:
         """Let the plugin fill the executor, and return the dialects that are still possible."""
         registration = self.registration
-        if not registration.has_created("stream_executor") and (
-            not _can_create(fns, "stream_executor")
-            or not self.attempt(
-                rules.CREATE_EXECUTOR_SUCCEEDS,
-                lambda: registration.create_stream_executor(platform, fns),
-            )
+        if not _can_create(fns, "stream_executor") or not self.attempt(
+            rules.CREATE_EXECUTOR_SUCCEEDS,
+            lambda: registration.create_stream_executor(platform, fns),
         ):
             return frozenset()
         executor = registration.executor
@@ -282,3 +282,168 @@ def _names(platform: DeviceTable) -> tuple[str | None, str | None]:
 def _can_create(fns: DeviceTable, name: str) -> bool:
     """Whether both functions of a pair can be called; a missing one has broken a rule already."""
     return all(is_executable(fns.value(f"{verb}_{name}")) for verb in ("create", "destroy"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Destroyer:
+    """One destroy function with its arguments."""
+
+    slot: int
+    struct: LentStruct
+    platform: DeviceTable | None = None  # None: the function takes the struct alone
+    exists: Any = field(default_factory=lambda: ffi.new("int32_t *"))
+
+
+class DeviceRegistration:
+    """One call of SE_InitPlugin and all structs created after it. One thread at a time.
+
+    Attributes:
+        plugin: The plugin's name for users.
+        platform: SP_Platform.
+        platform_fns: SP_PlatformFns.
+        device_fns: SP_DeviceFns.
+        executor: SP_StreamExecutor.
+        timer_fns: SP_TimerFns, None before the first use of a timer.
+    """
+
+    def __init__(self, plugin: str) -> None:
+        self.plugin = plugin
+        self.platform = LentStruct(
+            layout("SP_Platform", HOSTED), unwritten_size=UNWRITTEN_PLATFORM_SIZE
+        )
+        self.platform_fns = LentStruct(
+            layout("SP_PlatformFns", HOSTED), unwritten_size=UNWRITTEN_FNS_SIZE
+        )
+        self.device_fns = LentStruct(layout("SP_DeviceFns"))
+        self.executor = LentStruct(
+            layout("SP_StreamExecutor", HOSTED), unwritten_size=UNWRITTEN_EXECUTOR_SIZE
+        )
+        self.timer_fns: LentStruct | None = None
+        self._params = LentStruct(_PARAMS)
+        self._destroyers: dict[str, _Destroyer] = {}
+        self._process = os.getpid()
+
+    def init(self, entry: int) -> Iterator[Violation]:
+        """Call SE_InitPlugin, collect the structs that it fills, and yield what is wrong with them.
+
+        Raises:
+            ModularTFError: The plugin's own status; then nothing was set up.
+        """
+        memory = self._params.memory
+        memory.set("patch_version", 1)
+        memory.set("platform", self.platform.address)
+        memory.set("platform_fns", self.platform_fns.address)
+        device_calls.init_plugin(entry, memory.address, plugin=self.plugin)
+        yield from self._params.collect(memory.address, "params")
+        yield from self.platform.collect(memory.get("platform"), "params.platform")
+        yield from self.platform_fns.collect(memory.get("platform_fns"), "params.platform_fns")
+
+    def params(self) -> DeviceTable:
+        """Return the protected copy of SE_PlatformRegistrationParams."""
+        return self._params.table()
+
+    def own_structs(self, params: DeviceTable) -> None:
+        """Let `tear_down` destroy the platform and its functions, as `params` says."""
+        for slot, struct in (
+            ("destroy_platform", self.platform),
+            ("destroy_platform_fns", self.platform_fns),
+        ):
+            destroyer = self._destroyers[slot] = _Destroyer(params.value(slot), struct)
+            destroyer.exists[0] = 1
+
+    def create_device_fns(self, platform: DeviceTable, fns: DeviceTable) -> Iterator[Violation]:
+        """Let the plugin fill SP_DeviceFns; its own status is raised."""
+        params = HostStruct(_DEVICE_FNS_PARAMS, _ROOM, struct_size=_DEVICE_FNS_PARAMS.size)
+        yield from self._create("device_fns", self.device_fns, params, platform, fns)
+
+    def create_stream_executor(
+        self, platform: DeviceTable, fns: DeviceTable
+    ) -> Iterator[Violation]:
+        """Let the plugin fill SP_StreamExecutor; its own status is raised."""
+        params = HostStruct(_EXECUTOR_PARAMS, _ROOM, struct_size=_EXECUTOR_PARAMS.size)
+        yield from self._create("stream_executor", self.executor, params, platform, fns)
+
+    def create_timer_fns(self, platform: DeviceTable, fns: DeviceTable) -> int:
+        """Let the plugin fill SP_TimerFns, if it has the functions for that; its status is raised.
+
+        Returns:
+            The address of the slot `nanoseconds`, 0 where there is none that is code.
+        """
+        if not (fns.has("create_timer_fns") and fns.has("destroy_timer_fns")):
+            return 0
+        self.timer_fns = struct = LentStruct(_TIMER_FNS)
+        # Unlike the others it has no params struct.
+        self._call_create("timer_fns", struct, struct.address, platform, fns)
+        nanoseconds = self.timer_fns.memory.get("nanoseconds")
+        return nanoseconds if is_executable(nanoseconds) else 0
+
+    def _create(
+        self,
+        name: str,
+        struct: LentStruct,
+        params: HostStruct,
+        platform: DeviceTable,
+        fns: DeviceTable,
+    ) -> Iterator[Violation]:
+        params.set(name, struct.address)
+        self._call_create(name, struct, params.address, platform, fns)
+        yield from struct.collect(params.get(name), f"params.{name}")
+
+    def _call_create(
+        self, name: str, struct: LentStruct, params: int, platform: DeviceTable, fns: DeviceTable
+    ) -> None:
+        """Call a create function; record its destroy function first, in case of an interrupt."""
+        destroyer = _Destroyer(fns.value(f"destroy_{name}"), struct, platform)
+        self._destroyers[f"destroy_{name}"] = destroyer
+        device_calls.create(
+            fns.value(f"create_{name}"),
+            platform.address,
+            params,
+            plugin=self.plugin,
+            operation=f"create_{name}",
+            exists=destroyer.exists,
+        )
+
+    def tear_down(self) -> list[Violation]:
+        """Call the destroy functions of all that exists, in TensorFlow's order.
+
+        Safe to call twice; after an interrupt, a second call does what is left.
+
+        Order: device functions, stream executor, timer functions, platform, platform functions. A
+        forked child calls none of them: what they would release belongs to the parent. After an
+        error, which is returned, the other functions are called nevertheless.
+        """
+        if os.getpid() != self._process:
+            return []
+        failures = (
+            self._destroy(operation, self._destroyers[operation])
+            for operation in _TEAR_DOWN_ORDER
+            if operation in self._destroyers
+        )
+        return [failure for failure in failures if failure is not None]
+
+    def _destroy(self, operation: str, destroyer: _Destroyer) -> Violation | None:
+        slot, struct, platform = destroyer.slot, destroyer.struct.filled_at, destroyer.platform
+        if not is_executable(slot):
+            return None  # broke a rule when the plugin was checked
+        try:
+            if platform is None:
+                device_calls.destroy_registered(
+                    slot,
+                    struct,
+                    plugin=self.plugin,
+                    operation=operation,
+                    exists=destroyer.exists,
+                )
+            else:
+                device_calls.destroy(
+                    slot,
+                    platform.address,
+                    struct,
+                    plugin=self.plugin,
+                    operation=operation,
+                    exists=destroyer.exists,
+                )
+        except ModularTFError as error:
+            return Violation(rules.DESTROY_RETURNS, error.message)
+        return None

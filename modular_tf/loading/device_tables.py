@@ -21,7 +21,7 @@ from modular_tf.rules.device_listing import DEVICE_SIZE_SET
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.loading.device_registration import DeviceRegistration
+    from modular_tf.loading.device_loader import DeviceRegistration
     from modular_tf.loading.device_table import DeviceTable
 
 HOST_VERSION = (0, 0, 1)
@@ -250,13 +250,7 @@ def check_device_fns(fns: DeviceTable) -> Iterator[Violation]:
 def check_executor(
     executor: DeviceTable, *, unified_memory: bool, own_allocator: bool = False
 ) -> Iterator[Violation]:
-    """Check SP_StreamExecutor in the plugin's own layout.
-
-    Args:
-        executor: The table.
-        unified_memory: Whether the platform says that it has unified memory.
-        own_allocator: Whether an allocator of the plugin serves in the place of its memory slots.
-    """
+    """Check SP_StreamExecutor in its own layout; an own allocator replaces its memory slots."""
     yield from _check_size(executor)
     dispensable = _OPTIONAL | _MEMORY if own_allocator else _OPTIONAL
     slots = [slot.name for slot in executor.layout.slots if slot.name not in dispensable]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.layouts import Dialect, layout
 from modular_tf.errors import FailedPreconditionError, ModularTFError, error_from_code
+from modular_tf.loading.device_table import LentStruct
 from modular_tf.loading.device_tables import check_code
-from modular_tf.loading.lent_struct import LentStruct
 from modular_tf.native import device_calls
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.host_struct import HostStruct

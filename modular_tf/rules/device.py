@@ -6,7 +6,7 @@ from modular_tf.rules.violation import Rule, Severity, Violation
 
 _HEADER = "device.h"
 _OBSERVED = "TensorFlow 2.21, observed"
-_DIALECTS = "struct sizes of the headers of TensorFlow 2.4 to 2.21 and of the RFC"
+_DIALECTS = "struct sizes of the headers of TensorFlow 2.5 to 2.21 and of the RFC"
 _ABORTS = "TensorFlow aborts the whole process; here the plugin is refused."
 _SERVED = "TensorFlow aborts the whole process; here all fields of the struct count."
 _SILENT = "TensorFlow does not check it; what follows is up to the plugin."
@@ -25,13 +25,6 @@ ENTRY_POINT_SUCCEEDS = Rule(
     _PASSED,
     "Read the plugin's own message; its documentation says what it needs.",
     _OBSERVED,
-)
-LAYOUT_QUERY_SUCCEEDS = Rule(
-    "SE-003",
-    "The one call that tells the RFC's layout from that of TF 2.4 leaves its status OK.",
-    "The layout of the slots is unknown; the plugin is refused with its own code and message.",
-    "Set struct_size in SP_Platform or SP_PlatformFns; then nothing need be asked.",
-    _DIALECTS,
 )
 ONE_LAYOUT = Rule(
     "SE-004",

@@ -10,9 +10,8 @@ import pytest
 from modular_tf.abi import layouts
 from modular_tf.abi.layouts import Dialect, layout
 
-RFC, V204, V205, V207, V209 = (
+RFC, V205, V207, V209 = (
     Dialect.DEVICE_RFC,
-    Dialect.DEVICE_V204,
     Dialect.DEVICE_V205,
     Dialect.DEVICE_V207,
     Dialect.DEVICE_V209,
@@ -39,22 +38,18 @@ FILESYSTEM_SIZES = {
 # (sizeof, *_STRUCT_SIZE); device-abi §A1 and §A2
 DEVICE_SIZES = {
     ("SP_Platform", RFC): (40, 40),
-    ("SP_Platform", V204): (48, 41),
     ("SP_Platform", V205): (40, 34),
     ("SP_Platform", V207): (40, 34),
     ("SP_Platform", V209): (40, 35),
     ("SP_PlatformFns", RFC): (96, 64),
-    ("SP_PlatformFns", V204): (80, 80),
     ("SP_PlatformFns", V205): (88, 88),
     ("SP_PlatformFns", V207): (88, 88),
     ("SP_PlatformFns", V209): (88, 88),
     ("SP_StreamExecutor", RFC): (264, 264),
-    ("SP_StreamExecutor", V204): (264, 264),
     ("SP_StreamExecutor", V205): (264, 264),
     ("SP_StreamExecutor", V207): (288, 288),
     ("SP_StreamExecutor", V209): (288, 288),
     ("SP_Device", RFC): (32, 32),
-    ("SP_Device", V204): (56, 56),
     ("SP_Device", V209): (56, 56),
     ("SE_PlatformRegistrationParams", V209): (64, 64),
     ("SP_DeviceMemoryBase", V209): (40, 40),
@@ -100,7 +95,6 @@ OFFSETS = {
         "read_only_memory_region_ops": 96,
     },
     ("SP_PlatformFns", RFC): {"create_device": 16, "create_allocator": 64},
-    ("SP_PlatformFns", V204): {"create_device": 16, "destroy_timer_fns": 72},
     ("SP_PlatformFns", V209): {"get_device_count": 16, "destroy_timer_fns": 80},
     ("SP_StreamExecutor", V205): {"synchronize_all_activity": 248, "host_callback": 256},
     ("SP_StreamExecutor", V209): {"mem_zero": 256, "memset32": 272, "host_callback": 280},

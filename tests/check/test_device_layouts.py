@@ -21,9 +21,8 @@ from tests.fixtures.matrices import BEYOND_THE_SAMPLE
 
 pytestmark = pytest.mark.xdist_group("conformance of layouts")  # one run of the kit serves all
 
-RFC, V204, V205, V207 = (
+RFC, V205, V207 = (
     Dialect.DEVICE_RFC,
-    Dialect.DEVICE_V204,
     Dialect.DEVICE_V205,
     Dialect.DEVICE_V207,
 )
@@ -71,7 +70,7 @@ def said_of_registration(build):
         said |= dict.fromkeys(("SE-005", "SE-006", "SE-007"), "warned")
     if build.form == "OWN":
         said["SE-007"] = "warned"
-    elif build.dialect in {RFC, V204}:
+    elif build.dialect is RFC:
         said |= LARGER
     if not build.sizes and build.form in {"ASSIGNS", "OWN"}:  # a size of 0 is what a host sees
         said |= dict.fromkeys(("SE-011", "SE-017", "SE-024", "SE-043"), "warned")
@@ -95,7 +94,6 @@ WHOLE = [
 ]
 # The layouts between, and the same ones once more in other forms.
 FURTHER = [
-    (Build(V204), ALWAYS | LARGER),
     (Build(V205), ALWAYS),
     (Build(V207), ALWAYS),
     (Build(RFC), ALWAYS | LARGER),

@@ -41,7 +41,7 @@ def smoke(mtf, fixture_device_plugin):
     "variant",
     [
         *("good", "handles-null", "structs-replaced", "memory-usage-unknown"),
-        *("dialect-2.7", "dialect-2.5", "dialect-2.4", "dialect-rfc"),
+        *("dialect-2.7", "dialect-2.5", "dialect-rfc"),
     ],
 )
 def test_everything_works_on_a_good_device(smoke, variant):

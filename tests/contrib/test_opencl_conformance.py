@@ -25,7 +25,6 @@ pytestmark = [
 ]
 
 LACKS_NOTHING_BUT = {
-    "SE-003": "the layout is known without a call",
     **dict.fromkeys(
         ("SE-034", "SE-035", "SE-046", "SE-047"), "the layout has no allocators of its own"
     ),

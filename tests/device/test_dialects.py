@@ -1,4 +1,4 @@
-"""Sizes and slots tell the five layouts apart (device-abi A6); tests/device/dialects loads them."""
+"""Sizes and slots tell the four layouts apart (device-abi A6); tests/device/dialects loads them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from modular_tf.loading.device_dialect import (
     dialects_of_registration,
     newest,
     refine_by_executor,
-    rfc_or_v204,
 )
 
 RFC = {Dialect.DEVICE_RFC}
-V204 = {Dialect.DEVICE_V204}
 V205 = {Dialect.DEVICE_V205}
 OLD = {Dialect.DEVICE_V205, Dialect.DEVICE_V207}
 HOSTED = {Dialect.DEVICE_V209}
-ALL = RFC | V204 | OLD | HOSTED
+ALL = RFC | OLD | HOSTED
 NO_PLATFORM, NO_FNS, NO_EXECUTOR = (
     UNWRITTEN_PLATFORM_SIZE,
     UNWRITTEN_FNS_SIZE,
@@ -43,9 +41,9 @@ ALL_SLOTS = words(*range(2, 11))
         (40, 96, words(*range(2, 12)), RFC),
         (40, NO_FNS, words(*range(2, 10)), RFC),
         (NO_PLATFORM, 64, words(*range(2, 8)), RFC),
-        (41, 80, words(*range(2, 10)), V204),
-        (48, NO_FNS, words(*range(2, 10)), V204),
-        (NO_PLATFORM, 80, words(*range(2, 10)), V204),
+        (41, 80, words(*range(2, 10)), set()),  # those of TensorFlow 2.4, as the next two
+        (48, NO_FNS, words(*range(2, 10)), set()),
+        (NO_PLATFORM, 80, words(*range(2, 10)), set()),
         (34, 88, ALL_SLOTS, OLD),
         (34, NO_FNS, ALL_SLOTS, OLD),
         (35, 88, ALL_SLOTS, HOSTED),
@@ -55,14 +53,14 @@ ALL_SLOTS = words(*range(2, 11))
         (NO_PLATFORM, 88, ALL_SLOTS, OLD | HOSTED),
         (NO_PLATFORM, NO_FNS, ALL_SLOTS, OLD | HOSTED),
         (NO_PLATFORM, NO_FNS, words(*range(2, 9)), OLD | HOSTED),
-        (NO_PLATFORM, NO_FNS, words(*range(2, 8)), RFC | V204),
+        (NO_PLATFORM, NO_FNS, words(*range(2, 8)), RFC),
         (NO_PLATFORM, NO_FNS, words(*range(2, 8), 10, 11), RFC),
         (NO_PLATFORM, NO_FNS, words(*range(2, 12)), RFC),
         (NO_PLATFORM, NO_FNS, words(*range(2, 6)), RFC),
         (NO_PLATFORM, NO_FNS, words(*range(2, 6), 8, 9), RFC),
         (NO_PLATFORM, NO_FNS, words(*range(2, 6), 10, 11), RFC),
-        (NO_PLATFORM, NO_FNS, words(*range(2, 10)), RFC | V204),
-        (0, 0, words(*range(2, 10), 15, 16), RFC | V204),  # code of a neighbour
+        (NO_PLATFORM, NO_FNS, words(*range(2, 10)), RFC),
+        (0, 0, words(*range(2, 10), 15, 16), RFC),  # code of a neighbour
         (NO_PLATFORM, NO_FNS, words(), HOSTED),
         (0, 0, ALL_SLOTS, OLD | HOSTED),
         (1, NO_FNS, ALL_SLOTS, HOSTED),
@@ -94,33 +92,19 @@ FRONT = range(2, 32)
         (RFC, NO_EXECUTOR, words(), RFC),
         (HOSTED, 264, words(*FRONT, *range(32, 36)), set()),
         (RFC, 288, words(*FRONT, 32), set()),
+        (RFC, NO_EXECUTOR, words(24), RFC),  # one function, where only an executor has one
+        (RFC, 40, words(*FRONT), set()),  # TensorFlow 2.4 fills SP_DeviceFns, as in the next two
+        (RFC, NO_EXECUTOR, words(2, 3, 4), set()),
+        (RFC, 0, words(2), set()),
     ],
 )
 def test_executors(before, size, slots, expected):
     assert refine_by_executor(frozenset(before), size, slots) == expected
 
 
-@pytest.mark.parametrize(
-    ("size", "code", "expected"),
-    [
-        (264, words(*range(2, 33)), RFC),
-        (264, words(), RFC),
-        (40, words(2, 3, 4), V204),
-        (40, words(*range(2, 33)), V204),
-        (NO_EXECUTOR, words(*range(2, 33)), RFC),
-        (NO_EXECUTOR, words(2, 3, 4, 5), RFC),
-        (NO_EXECUTOR, words(2, 3, 4), V204),
-        (NO_EXECUTOR, words(24), RFC),  # one function, where only an executor has one
-        (0, words(), V204),
-    ],
-)
-def test_what_the_one_call_has_filled(size, code, expected):
-    assert {rfc_or_v204(size, code)} == expected
-
-
 def test_the_newest_of_some():
     assert newest(ALL) is Dialect.DEVICE_V209
-    assert newest(RFC | V204) is Dialect.DEVICE_V204
+    assert newest(RFC | V205) is Dialect.DEVICE_V205
 
 
 def test_dialects_are_named_oldest_first():

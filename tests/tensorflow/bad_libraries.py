@@ -184,7 +184,6 @@ CASES = (
         Case(f"device of {name}", 0, {"d.so": partial(_device, variant=f"dialect-{variant}")})
         for name, variant in (
             ("TensorFlow 2.5", "2.5"),
-            ("TensorFlow 2.4", "2.4"),
             ("the RFC", "rfc"),
             ("the RFC, without sizes", "rfc-silent"),
         )

@@ -9,7 +9,6 @@ from modular_tf.abi.layouts import Dialect
 from modular_tf.check.check import LIBRARY, CheckList
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
 from modular_tf.check.level import Level
-from modular_tf.loading.device_dialect import RFC_OR_V204
 from modular_tf.loading.device_loader import RefusedDeviceTables
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ CHECKS = CheckList("device", "registration")
 _STEPS = (
     ("SE-001",),
     ("SE-002",),
-    ("SE-007", "SE-008", "SE-003", "SE-004"),
+    ("SE-007", "SE-008", "SE-004"),
     ("SE-005", "SE-006", "SE-009", "SE-010"),
     ("SE-011", "SE-012", "SE-013", "SE-014", "SE-015", "SE-016"),
     ("SE-017", "SE-018", "SE-019", "SE-020", "SE-034", "SE-035", "SE-029", "SE-030", "SE-031"),
@@ -30,7 +29,7 @@ _STEPS = (
     ("SE-022", "SE-024", "SE-025", "SE-026", "SE-027", "SE-028", "SE-033", "SE-036"),
 )
 _STEP = {rule_id: number for number, step in enumerate(_STEPS) for rule_id in step}
-_LAYOUT_UNKNOWN = ("SE-001", "SE-002", "SE-003", "SE-004", "SE-008")
+_LAYOUT_UNKNOWN = ("SE-001", "SE-002", "SE-004", "SE-008")
 _NO_FUNCTIONS = ("SE-018", "SE-019", "SE-021", "SE-023", "SE-029", "SE-034")
 _STOPPING = frozenset((*_LAYOUT_UNKNOWN, *_NO_FUNCTIONS))
 _OF_RFC = {
@@ -65,8 +64,6 @@ def _require_judged(rule_id: str, refused: RefusedDeviceTables) -> None:
 def _require_relevant(rule_id: str, tables: DeviceTables) -> None:
     if rule_id in _OF_RFC and tables.dialect is not Dialect.DEVICE_RFC:
         raise Unsupported(_OF_RFC[rule_id])
-    if rule_id == "SE-003" and tables.dialect not in RFC_OR_V204:
-        raise Unsupported("the layout is known without a call")
 
 
 for _rule_id in sorted(_STEP):

@@ -18,7 +18,6 @@ _SOURCES = ("plugin", "executor", "allocators")
 
 LAYOUTS = {
     Dialect.DEVICE_RFC: 2020,
-    Dialect.DEVICE_V204: 204,
     Dialect.DEVICE_V205: 205,
     Dialect.DEVICE_V207: 207,
     Dialect.DEVICE_V209: 209,

@@ -1,14 +1,14 @@
-/* The structs of the device interface in its five generations, declared for these tests alone.
+/* The structs of the device interface in its four generations, declared for these tests alone.
  *
- * LAYOUT chooses one: 2020 (the RFC of 2020-09-08), 204, 205, 207 or 209 (TensorFlow 2.4, 2.5, 2.7
- * and 2.9, the last for all after it). */
+ * LAYOUT chooses one: 2020 (the RFC of 2020-09-08), 205, 207 or 209 (TensorFlow 2.5, 2.7 and
+ * 2.9, the last for all after it). */
 #ifndef DIALECTS_LAYOUTS_H_
 #define DIALECTS_LAYOUTS_H_
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define HAS_DEVICE_COUNT (LAYOUT != 2020 && LAYOUT != 204)
+#define HAS_DEVICE_COUNT (LAYOUT != 2020)
 #define HAS_DEVICE_FNS (LAYOUT != 2020)
 #define HAS_FILLS (LAYOUT == 207 || LAYOUT == 209)
 
@@ -22,7 +22,7 @@ typedef struct Platform {
   void* ext;
   const char* name;
   const char* type;
-#if LAYOUT == 2020 || LAYOUT == 204
+#if LAYOUT == 2020
   size_t visible_device_count;
 #endif
 #if LAYOUT != 2020
@@ -176,8 +176,6 @@ typedef struct Registration {
 #define END_OF(type, field) (offsetof(type, field) + sizeof(((type*)0)->field))
 #if LAYOUT == 2020
 enum { PLATFORM_SIZE = 40, FNS_SIZE = 64, EXECUTOR_SIZE = 264, DEVICE_SIZE = 32 };
-#elif LAYOUT == 204
-enum { PLATFORM_SIZE = 41, FNS_SIZE = 80, EXECUTOR_SIZE = 264, DEVICE_SIZE = 56 };
 #elif LAYOUT == 205
 enum { PLATFORM_SIZE = 34, FNS_SIZE = 88, EXECUTOR_SIZE = 264, DEVICE_SIZE = 56 };
 #elif LAYOUT == 207
@@ -185,7 +183,7 @@ enum { PLATFORM_SIZE = 34, FNS_SIZE = 88, EXECUTOR_SIZE = 288, DEVICE_SIZE = 56 
 #elif LAYOUT == 209
 enum { PLATFORM_SIZE = 35, FNS_SIZE = 88, EXECUTOR_SIZE = 288, DEVICE_SIZE = 56 };
 #else
-#error "LAYOUT is 2020, 204, 205, 207 or 209"
+#error "LAYOUT is 2020, 205, 207 or 209"
 #endif
 _Static_assert(EXECUTOR_SIZE == END_OF(Executor, host_callback), "SP_StreamExecutor");
 _Static_assert(DEVICE_SIZE == sizeof(Device), "SP_Device");

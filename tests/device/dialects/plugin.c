@@ -22,12 +22,12 @@ VISIBLE void dialect_forget_calls(void) { calls[0] = '\0'; }
 /* The platform that comes back must be the plugin's own, in its own layout. */
 static void check_platform(const Platform* platform) {
   int same = strcmp(platform->name, PLATFORM_NAME) == 0;
-#if LAYOUT == 2020 || LAYOUT == 204
+#if LAYOUT == 2020
   same = same && platform->visible_device_count == DEVICES_SAID;
 #else
   same = same && platform->use_bfc_allocator == 1;
 #endif
-#if LAYOUT == 204 || LAYOUT == 205
+#if LAYOUT == 205
   same = same && platform->supports_unified_memory == 1;
 #endif
   if (!same) called("STRANGE_PLATFORM");
@@ -40,7 +40,7 @@ static void check_params(int are_right) {
 
 void TF_SetStatus(Status* status, int code, const char* message); /* the host's */
 
-/* What RFC and TF 2.4 create with one and the same word. */
+/* What is created first fails. */
 static int first_fails(Status* status) {
 #if FIRST_FAILS
   TF_SetStatus(status, FIRST_FAILS, "no licence for this");
@@ -143,7 +143,7 @@ static Platform own_platform = {
     .struct_size = SIZES ? PLATFORM_SAYS : 0,
     .name = PLATFORM_NAME,
     .type = TYPE_NAME,
-#if LAYOUT == 2020 || LAYOUT == 204
+#if LAYOUT == 2020
     .visible_device_count = (size_t)(DEVICES_SAID),
 #endif
 #if LAYOUT != 2020

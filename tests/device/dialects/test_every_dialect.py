@@ -14,9 +14,8 @@ from modular_tf.errors import NotFoundError
 from modular_tf.loading.device_dialect import HOSTED
 from tests.device.dialects.building import FORMS, LAYOUTS, Build, DialectPlugin
 
-RFC, V204, V207, V209 = (
+RFC, V207, V209 = (
     Dialect.DEVICE_RFC,
-    Dialect.DEVICE_V204,
     Dialect.DEVICE_V207,
     Dialect.DEVICE_V209,
 )
@@ -174,15 +173,12 @@ def test_what_the_host_lends_has_its_size_and_nothing_in_it(plugin):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("dialect", [V204, RFC])
-def test_one_call_tells_the_silent_ones_apart(dialect, form):
-    plugin = DialectPlugin(Build(dialect, sizes=False, form=form, macros={"ALLOCATOR": "PLAIN"}))
+def test_a_silent_one_is_told_by_its_slots_and_nothing_is_created_twice(form):
+    plugin = DialectPlugin(Build(RFC, sizes=False, form=form, macros={"ALLOCATOR": "PLAIN"}))
     with plugin.load() as platform:
-        assert platform.tables.dialect is dialect
-    # the answer to the call is used: nothing is created twice
-    first = "create_stream_executor" if dialect is RFC else "create_device_fns"
-    assert plugin.calls[:2] == ["init", first]
-    assert plugin.calls.count(first) == 1
+        assert platform.tables.dialect is RFC
+    assert plugin.calls[:2] == ["init", "create_stream_executor"]
+    assert plugin.calls.count("create_stream_executor") == 1
 
 
 @pytest.mark.parametrize("sizes", [True, False])

@@ -7,9 +7,8 @@ import pytest
 from modular_tf.abi.layouts import Dialect
 from tests.device.dialects.building import Build, DialectPlugin
 
-RFC, V204, V205, V207, V209 = (
+RFC, V205, V207, V209 = (
     Dialect.DEVICE_RFC,
-    Dialect.DEVICE_V204,
     Dialect.DEVICE_V205,
     Dialect.DEVICE_V207,
     Dialect.DEVICE_V209,
@@ -23,9 +22,6 @@ END = ["destroy_platform", "destroy_platform_fns"]
         (RFC, "FNS_SAYS", 80),
         (RFC, "PLATFORM_SAYS", 41),
         (RFC, "PLATFORM_SAYS", 35),
-        (V204, "FNS_SAYS", 88),
-        (V204, "FNS_SAYS", 64),
-        (V204, "PLATFORM_SAYS", 34),
         (V205, "FNS_SAYS", 64),
         (V205, "PLATFORM_SAYS", 41),
         (V207, "FNS_SAYS", 96),
@@ -42,7 +38,7 @@ def test_a_platform_and_functions_of_different_headers(dialect, macro, size):
     assert plugin.calls == ["init", *END]
 
 
-@pytest.mark.parametrize(("dialect", "size"), [(RFC, 288), (V204, 288), (V209, 264)], ids=str)
+@pytest.mark.parametrize(("dialect", "size"), [(RFC, 288), (V209, 264)], ids=str)
 def test_an_executor_of_another_header(dialect, size):
     plugin = DialectPlugin(Build(dialect, macros={"EXECUTOR_SAYS": size}))
     error = plugin.refusal()
@@ -67,6 +63,6 @@ def test_the_executor_decides_between_2_5_and_2_7():
 
 
 def test_a_larger_executor_is_taken_with_a_warning():
-    with DialectPlugin(Build(V204, macros={"EXECUTOR_SAYS": 400})).load() as platform:
-        assert platform.tables.dialect is Dialect.DEVICE_V204
+    with DialectPlugin(Build(RFC, macros={"EXECUTOR_SAYS": 400})).load() as platform:
+        assert platform.tables.dialect is RFC
         assert [found.rule_id for found in platform.warnings] == ["SE-031"]

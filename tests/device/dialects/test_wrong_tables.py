@@ -9,7 +9,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.errors import InternalError
 from tests.device.dialects.building import LAYOUTS, Build, DialectPlugin
 
-OLDEST = (Dialect.DEVICE_RFC, Dialect.DEVICE_V204)
+RFC = Dialect.DEVICE_RFC
 END = ["destroy_platform", "destroy_platform_fns"]
 
 
@@ -40,40 +40,29 @@ def test_executor_functions_must_be_code(dialect, slot):
 
 
 @pytest.mark.parametrize("slot", ["create_device", "create_stream_executor"])
-@pytest.mark.parametrize("dialect", OLDEST)
-def test_a_silent_table_with_data_in_it_is_never_asked(dialect, slot):
-    plugin = DialectPlugin(Build(dialect, sizes=False, macros={"NOT_CODE": slot}))
+def test_a_silent_table_with_data_in_it_is_never_asked(slot):
+    plugin = DialectPlugin(Build(RFC, sizes=False, macros={"NOT_CODE": slot}))
     error = plugin.refusal()
 
     assert "SE-029" in {violation.rule_id for violation in error.violations}
     assert plugin.calls == ["init", *END]
 
 
-@pytest.mark.parametrize("dialect", OLDEST)
-class TestTheOneCallFails:
-    """A silent plugin of the RFC or TF 2.4 whose first create function fails stays unknown."""
+@pytest.mark.parametrize("sizes", [True, False])
+def test_a_first_call_that_fails_refuses_the_plugin_with_its_own_status(sizes):
+    macros = {"FIRST_FAILS": int(Code.PERMISSION_DENIED)}
+    plugin = DialectPlugin(Build(RFC, sizes=sizes, macros=macros))
+    error = plugin.refusal()
 
-    def test_and_the_plugin_is_refused_with_its_own_status(self, dialect):
-        plugin = DialectPlugin(
-            Build(dialect, sizes=False, macros={"FIRST_FAILS": int(Code.PERMISSION_DENIED)})
-        )
-        error = plugin.refusal()
-
-        assert (error.rule, error.code) == ("SE-003", Code.PERMISSION_DENIED)
-        assert "no licence for this" in error.message
-        assert len(plugin.calls) == 4
-        assert plugin.calls[-2:] == END
-
-    def test_with_sizes_the_operation_is_known(self, dialect):
-        plugin = DialectPlugin(Build(dialect, macros={"FIRST_FAILS": int(Code.PERMISSION_DENIED)}))
-
-        rule = "SE-023" if dialect is Dialect.DEVICE_RFC else "SE-021"
-        assert plugin.refusal().rule == rule
+    assert (error.rule, error.code) == ("SE-023", Code.PERMISSION_DENIED)
+    assert "no licence for this" in error.message
+    assert len(plugin.calls) == 4
+    assert plugin.calls[-2:] == END
 
 
 @pytest.mark.parametrize("dialect", LAYOUTS)
 def test_a_count_that_is_none(dialect):
-    field = "visible_device_count" if dialect in OLDEST else "get_device_count"
+    field = "visible_device_count" if dialect is RFC else "get_device_count"
     with DialectPlugin(Build(dialect, macros={"DEVICES_SAID": 5000})).load() as platform:
         with pytest.raises(InternalError, match=f"{field}: found 5000") as caught:
             platform.device_count()
