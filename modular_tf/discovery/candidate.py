@@ -28,13 +28,7 @@ class Source(Enum):
 
 
 class Twin(NamedTuple):
-    """Another path to a file that is a candidate already.
-
-    Attributes:
-        path: The path of this sighting; a link, another spelling, or the same.
-        source: The source that it came from.
-        origin: What named it.
-    """
+    """Another path to a file that is a candidate already."""
 
     path: str
     source: Source

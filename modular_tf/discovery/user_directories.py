@@ -38,11 +38,7 @@ _OWN_NAME = "modular_tf"
 
 
 def config_directory(environment: Mapping[str, str]) -> str | None:
-    """Return the directory of the user's settings of this package; None for none. [any thread]
-
-    Args:
-        environment: The variables of the process.
-    """
+    """Return the directory of the user's settings of this package; None for none. [any thread]"""
     return _own_directory("XDG_CONFIG_HOME", environment)
 
 
@@ -103,10 +99,6 @@ def expand_home(path: str, environment: Mapping[str, str] | None = None) -> str 
     """Return a path with the home directory in the place of `~`; None where there is none.
 
     `~name` is the home of that user; where there is no such user, it is a name like others.
-
-    Args:
-        path: The path.
-        environment: Instead of `os.environ`.
     """
     if not path.startswith("~"):
         return path
@@ -119,12 +111,7 @@ def expand_home(path: str, environment: Mapping[str, str] | None = None) -> str 
 
 
 class IgnoredVariable(NamedTuple):
-    """A variable that names a directory and is ignored.
-
-    Attributes:
-        name: The variable.
-        value: What it says.
-    """
+    """A variable that names a directory and is ignored."""
 
     name: str
     value: str

@@ -36,10 +36,6 @@ class Admission:
     """Decides for one service what may run in its process.
 
     Used under the service's lock, but for `notes_for` and `try_out`.
-
-    Args:
-        config: What the user decided.
-        cache: What is known of libraries.
     """
 
     def __init__(self, config: Config, cache: ScanCache) -> None:
@@ -61,10 +57,6 @@ class Admission:
 
         None where it was read before, or is for none of the plugins. Not for the service's lock: it
         may wait for a second.
-
-        Args:
-            entries: The plugins that it is read for.
-            anew: Whether it is read again, for what has killed other processes since.
         """
         if (self._is_told and not anew) or all(entry.plugin.is_bundled for entry in entries):
             return None
@@ -75,10 +67,6 @@ class Admission:
 
         Plugins that come with this package, and those whose code runs in this process already,
         are admitted as they are.
-
-        Args:
-            entries: The plugins.
-            notes: What `notes_for` gave for them.
 
         Returns:
             Those that have to be tried.
@@ -112,11 +100,7 @@ class Admission:
         return new
 
     def _read_quarantine(self, notes: Notes | None) -> None:
-        """Read what others did to the quarantine, and record in it what ended processes left.
-
-        Raises:
-            ShortageError: Nobody knows now what is in quarantine.
-        """
+        """Read what others did to the quarantine, and record in it what ended processes left."""
         store = self._quarantine_store()
         store.refresh()
         if notes is not None:
@@ -202,10 +186,6 @@ class Admission:
         """Try plugins and return what was found, when all have been tried. [any thread]
 
         Not for the service's lock: a plugin that hangs takes its time.
-
-        Args:
-            entries: The plugins.
-            tell_progress: Called after each.
         """
         # Imported where there is something to try only; most processes have nothing.
         from modular_tf.first_contact.trials import Trials, try_plugins  # noqa: PLC0415
@@ -319,11 +299,7 @@ class Admission:
 
 
 def _store_now() -> QuarantineStore:
-    """Return the quarantine as it is on the disk now, for what is not under the service's lock.
-
-    Raises:
-        ShortageError: It cannot be read now.
-    """
+    """Return the quarantine as it is on the disk now, for what is not under the service's lock."""
     store = QuarantineStore.of_process()
     if store.shortage is not None:
         raise store.shortage

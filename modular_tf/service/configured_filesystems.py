@@ -107,13 +107,6 @@ def make_configured(
 ) -> Filesystem:
     """Make the filesystem of a scheme; what it imports is imported now.
 
-    Args:
-        scheme: The scheme.
-        configured: What serves it.
-        name: Its name for users.
-        origin: The configuration, for messages.
-        why: Why it serves; "" where the configuration names it.
-
     Raises:
         FailedPreconditionError: A package, a module or a variable is missing, or what was named is
             no filesystem.

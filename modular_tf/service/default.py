@@ -12,9 +12,7 @@ from modular_tf.errors import NotFoundError, PluginError
 from modular_tf.service.service import PluginService
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from modular_tf.service.report import Report
+    from collections.abc import Callable
 
 __all__ = [
     "LoadedOnce",
@@ -31,13 +29,6 @@ class LoadedOnce:
     meanwhile loads it as well, which does what is left to do. So a hook, log handler or signal
     handler that asks while the same thread loads the service gets that service, loaded as far as
     that is possible without the answer that the hook is about to give.
-
-    Args:
-        make: Makes the service.
-        load: Loads it; does nothing where that is done.
-
-    Attributes:
-        loaded: The service, once it is loaded.
     """
 
     def __init__(
@@ -97,10 +88,7 @@ def register_filesystem_plugin(plugin_location: str | os.PathLike[str]) -> None:
         NotFoundError: There is no such file.
         PluginError: It was refused, or one of its schemes was; the others are registered.
     """
-    path = os.fspath(plugin_location)
-    if not os.path.exists(path):
-        raise NotFoundError(f"the file {path!r} does not exist", path=path, operation="load")
-    _loaded_or_raise(default_service().load(path), [path])
+    _load(os.fspath(plugin_location))
 
 
 def load_pluggable_device_library(library_location: str | os.PathLike[str]) -> None:
@@ -113,32 +101,23 @@ def load_pluggable_device_library(library_location: str | os.PathLike[str]) -> N
         NotFoundError: There is nothing at that place, or no library in the directory.
         PluginError: A library was refused; the others are loaded.
     """
-    path = os.fspath(library_location)
-    paths = _libraries(path) if os.path.isdir(path) else [path]
-    if not paths or not os.path.exists(path):
-        raise NotFoundError(f"no library at {path!r}", path=path, operation="load")
-    _loaded_or_raise(default_service().load(*paths), paths)
+    _load(os.fspath(library_location))
 
 
-def _libraries(directory: str) -> list[str]:
-    from modular_tf.discovery.sources.search_log import is_plugin_file_name  # noqa: PLC0415
-
-    return [
-        os.path.join(directory, name)
-        for name in sorted(os.listdir(directory))
-        if is_plugin_file_name(name)
-    ]
-
-
-def _loaded_or_raise(report: Report, paths: Iterable[str]) -> None:
-    """Raise for the first of some files that did not load, as TensorFlow's functions do.
+def _load(path: str) -> None:
+    """Load a library, or those of a directory; raise for the first that did not load.
 
     Raises:
-        PluginError: With the reason's rule.
+        NotFoundError: There is nothing at the path, or no library in the directory.
+        PluginError: A library was refused.
     """
-    real = {real_path(path) for path in paths}
-    for record in report.plugins:
-        if record.path and real_path(record.path) in real and record.reason is not None:
+    if not os.path.exists(path):
+        raise NotFoundError(f"the file {path!r} does not exist", path=path, operation="load")
+    real = real_path(path)
+    for record in default_service().load(path).plugins:
+        if record.path is None or record.reason is None:
+            continue
+        if real in (real_path(record.path), real_path(os.path.dirname(record.path))):
             reason = record.reason
             remedy = f". {reason.remedy}" if reason.remedy else ""
             raise PluginError(

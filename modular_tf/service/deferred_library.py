@@ -49,16 +49,6 @@ class DeferredLibrary:
     that fails, for want of something or since another thread forked the process, what was
     registered before is left, and the next use does it again. What it came to becomes part of the
     plugin's record.
-
-    Attributes:
-        registrations: What it has registered.
-
-    Args:
-        entry: The plugin, which is registered as it is now.
-        config: What the user decided.
-        trust: What is decided about trust, by the environment of now.
-        registrations: Where it registers.
-        mark: Gives what surrounds the time in which its code begins to run in this process.
     """
 
     def __init__(
@@ -168,9 +158,6 @@ class DeferredLibrary:
 
         What goes wrong in the plugin is among the reasons. What is not as it was when it was tried
         serves no longer.
-
-        Raises:
-            ShortageError: It cannot be loaded now; the next use tries again.
         """
         if not (self._is_open or self._is_over):
             self._open()

@@ -284,12 +284,7 @@ def _record_of(folder: str) -> list[bytes]:
 
 
 def _unpack(wheel: str, content: str) -> None:
-    """Unpack a wheel; nothing is written outside the folder.
-
-    Raises:
-        NotFoundError: There is no such file.
-        DataLossError: It is no wheel, or damaged.
-    """
+    """Unpack a wheel; nothing is written outside the folder."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             _extract(archive, content)
@@ -332,11 +327,7 @@ def _damaged(what: str) -> NoReturn:
 def _compared_with_record(
     folder: str,
 ) -> tuple[InstalledDistribution, dict[str, list[str]]]:
-    """Return the distribution in a folder, and the rows of its RECORD by path.
-
-    Raises:
-        DataLossError: A file is missing, differs from its row, or has none.
-    """
+    """Return the distribution in a folder, and the rows of its RECORD by path."""
     found = [one for one in installed_distributions((folder,)) if one.version]
     if len(found) != 1:
         _damaged(f"it has {len(found)} folders NAME-VERSION.dist-info, not one")
@@ -385,12 +376,7 @@ def _files_in(folder: str) -> Iterator[str]:
 
 
 def _plugins_in(distribution: InstalledDistribution) -> list[str]:
-    """Return the libraries of a distribution that are plugins.
-
-    Raises:
-        NotFoundError: It has none.
-        FailedPreconditionError: They are for another machine.
-    """
+    """Return the libraries of a distribution that are plugins."""
     plugins, unreadable = [], []
     for name in libraries_in_record(distribution.read("RECORD")):
         path = os.path.join(distribution.location, name)
@@ -525,11 +511,7 @@ def _download(
 
 
 def _command(requirement: str, python: str, temporary: str, content: str) -> list[str]:
-    """Return the command that downloads a wheel, or unpacks it where that is what uv does.
-
-    Raises:
-        NotFoundError: Neither pip nor uv is there.
-    """
+    """Return the command that downloads a wheel, or unpacks it where that is what uv does."""
     options = ["--no-deps", "--only-binary=:all:", f"--python-version={python}"]
     pip = find_spec("pip")
     if pip is not None and pip.origin is not None:
@@ -548,13 +530,7 @@ def _command(requirement: str, python: str, temporary: str, content: str) -> lis
 
 
 def _no_such_wheel(requirement: str, command: list[str], output: str) -> str:
-    """Return the words in which pip or uv reports that there is no such wheel.
-
-    Raises:
-        UnavailableError: It could not read the package index.
-        ResourceExhaustedError: The disk is full.
-        UnknownError: It failed for another reason.
-    """
+    """Return the words in which pip or uv reports that there is no such wheel."""
     tool = "pip" if command[0] == sys.executable else "uv"
     lines = " ".join(dict.fromkeys(found.strip() for found in _REPORTED.findall(output)))
     said = f"{tool} reports: {' '.join((lines or output).split())[:600]}"

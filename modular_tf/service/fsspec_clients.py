@@ -88,11 +88,7 @@ def client_class(protocol: str) -> Any:
 
 
 def require_client(protocol: str) -> Any:
-    """Return the class that serves a protocol, or its name, where its package is installed.
-
-    Raises:
-        NoClientError: As `client_class`, as far as that can be known without importing the client.
-    """
+    """Return the class that serves a protocol, or its name, where its package is installed."""
     name = class_name_of(protocol)
     if isinstance(name, str) and not is_installed(package := name.partition(".")[0]):
         text = f"it needs {package}, which is not installed"
@@ -124,9 +120,7 @@ def class_name_of(protocol: str) -> Any:
 def commands_for(scheme: str, *, has_plugin: bool) -> tuple[str, ...]:
     """Return the commands, each of which brings what serves a scheme; none for unknown ones.
 
-    Args:
-        scheme: The scheme.
-        has_plugin: Whether the known plugin for it is here, and does not serve.
+    The known plugin is not fetched where it is here and does not serve (`has_plugin`).
     """
     package = package_for(scheme)
     plugins = () if package is None or has_plugin else (f"modular-tf fetch {package.name}",)
@@ -141,11 +135,7 @@ def missed_schemes() -> tuple[str, ...]:
 
 
 class FsspecFallback:
-    """What fsspec's clients serve of the schemes that nobody else serves. [any thread]
-
-    Args:
-        config: What the user decided.
-    """
+    """What fsspec's clients serve of the schemes that nobody else serves. [any thread]"""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -186,11 +176,7 @@ class FsspecFallback:
         return f"scheme {scheme!r} is served by {_release(scheme)}, since no plugin serves it"
 
     def filesystem(self, scheme: str) -> Filesystem | None:
-        """Return the filesystem that serves a scheme, made at the first use; None for none.
-
-        Raises:
-            ModularTFError: It cannot be made.
-        """
+        """Return the filesystem that serves a scheme, made at the first use; None for none."""
         made = self._made.get(scheme)
         if made is None:
             if (name := self.owner(scheme)) is None:

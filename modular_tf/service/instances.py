@@ -100,9 +100,6 @@ class Instances:
     Those with a name are their users'. Those that are shared have a process while they are used: a
     thread, which exists while there are any, ends it after `Config.instance_idle_s`; and where
     there are `Config.most_instances`, the one that nobody has used for longest makes room.
-
-    Args:
-        config: What the user decided.
     """
 
     def __init__(self, config: Config) -> None:
@@ -210,12 +207,7 @@ class Instances:
     def _make_room(self, plugin: str, wanted: ForkLock | _Shared) -> None:
         """End processes of others where there are too many with one more, and count that.
 
-        Args:
-            plugin: Its plugin.
-            wanted: The lock of one that is made, or one whose process is started again.
-
-        Raises:
-            ResourceExhaustedError: All are in use.
+        `wanted` is the lock of one that is made, or one whose process is started again.
         """
         most = self._config.most_instances
         ended: list[Callable[[], object]] = []
@@ -397,11 +389,7 @@ def _raise_unserved(plugin: Plugin, scheme: str, name: str, notes: Iterable[Viol
 
 
 def _check_environment(name: str, environment: Environment) -> None:
-    """Refuse what no process can have; no value is told.
-
-    Raises:
-        InvalidArgumentError: It names the variable.
-    """
+    """Refuse what no process can have; no value is told."""
     if not isinstance(environment, Mapping):
         text = f"instance {name!r}: environment: expected a mapping of variables to values"
         raise InvalidArgumentError(f"{text}, found {type(environment).__name__}")

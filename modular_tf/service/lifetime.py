@@ -60,11 +60,7 @@ class ServiceLock(ForkLock):  # type: ignore[misc]
         self.closed = False
 
     def check_open(self) -> None:
-        """Refuse work for a service that has ended.
-
-        Raises:
-            ClosedError: It has.
-        """
+        """Refuse work for a service that has ended."""
         if self.closed:
             raise ClosedError("the plugin service is closed")
 
@@ -120,13 +116,7 @@ def is_awaited() -> bool:
 
 
 def not_closed_in_time(left: Sequence[str], timeout_s: float) -> DeadlineExceededError:
-    """Return the error that names the plugins that a service did not close in time.
-
-    Args:
-        left: Their names, the one that is being closed last; none where only old libraries are
-            left.
-        timeout_s: How long it was waited.
-    """
+    """Return the error that names the plugins that a service did not close in time."""
     now, *later = [*reversed(left)] or ["of an old library"]
     then = f"; after it: {', '.join(later)}" if later else ""
     return DeadlineExceededError(
@@ -138,12 +128,7 @@ def not_closed_in_time(left: Sequence[str], timeout_s: float) -> DeadlineExceede
 
 
 def _close_all() -> None:
-    """Run cleanups while the interpreter is whole: without, some plugins abort the process.
-
-    Raises:
-        ModularTFError: The first failure, such as data that could not be written; Python prints
-            it.
-    """
+    """Run cleanups while the interpreter is whole: without, some plugins abort the process."""
     _ending.set()
     failures: list[BaseException] = []
     for service in _live.all():

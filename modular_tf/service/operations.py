@@ -23,9 +23,6 @@ class ServiceOperations:
     """Operations by name, on any device of a service. [any thread]
 
     What it needs is imported at its first use: most services list plugins, and compute nothing.
-
-    Args:
-        devices: The devices of the service.
     """
 
     def __init__(self, devices: DeviceRegistry) -> None:
@@ -41,12 +38,7 @@ class ServiceOperations:
         return self._running().registry
 
     def promise(self, owner: object, open_now: Callable[[], None]) -> None:
-        """Have a library mapped when somebody first asks for an operation.
-
-        Args:
-            owner: Who takes the promise back.
-            open_now: Maps the library, which registers its kernels.
-        """
+        """Have a library mapped when somebody first asks for an operation."""
         self._promised[owner] = open_now
 
     def take_back(self, owner: object) -> None:
@@ -54,11 +46,7 @@ class ServiceOperations:
         self._promised.pop(owner, None)
 
     def open_promised(self) -> None:
-        """Map the libraries that have kernels and are not mapped yet.
-
-        Raises:
-            ShortageError: One cannot be mapped now; the next use tries again.
-        """
+        """Map the libraries that have kernels and are not mapped yet."""
         for open_now in list(self._promised.values()):
             open_now()
 
@@ -80,12 +68,7 @@ class ServiceOperations:
             raise ClosedError("the plugin service is closed")
 
     def op(self, name: str, label: str = "") -> Op:
-        """Return an operation on the device of its inputs.
-
-        Raises:
-            NotFoundError: Nobody defines it (rule KN-040).
-            ClosedError: The service is closed.
-        """
+        """Return an operation on the device of its inputs."""
         return self._op(name, None, label)
 
     def on_device(self, device: Device, name: str, label: str = "") -> Op:
@@ -93,11 +76,7 @@ class ServiceOperations:
         return self._op(name, device, label)
 
     def variable(self, device: Device, dtype: Any) -> Variable:
-        """Return a new variable on a device, without a value.
-
-        Raises:
-            ClosedError: The service is closed.
-        """
+        """Return a new variable on a device, without a value."""
         from modular_tf.kernel.variable import Variable  # noqa: PLC0415  (as the class says)
 
         self._check_open()
@@ -116,11 +95,7 @@ class ServiceOperations:
         return Op(running, running.registry.definition(name), device, self._device_for, label)
 
     def _device_for(self, op: str) -> Device:
-        """Return the first device that an operation has kernels for.
-
-        Raises:
-            NotFoundError: None of the visible devices has (rule KN-034).
-        """
+        """Return the first device that an operation has kernels for."""
         from modular_tf.kernel.aliases import aliases_of  # noqa: PLC0415  (as the class says)
         from modular_tf.kernel.selection import device_types_of  # noqa: PLC0415
         from modular_tf.rules.kernel import KERNEL_MATCHES  # noqa: PLC0415

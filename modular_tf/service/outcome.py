@@ -62,13 +62,7 @@ NOTHING_LOST = Lost()
 
 
 def state_of(ended: State | None, outcome: Outcome | None, lost: Lost = NOTHING_LOST) -> State:
-    """Return the state of a plugin; nothing else decides it.
-
-    Args:
-        ended: The state in which it ended before it registered anything, None where it did not end.
-        outcome: What its registration came to, None before.
-        lost: What it has lost since.
-    """
+    """Return the state of a plugin; nothing else decides it."""
     if ended is not None:
         return ended
     if outcome is None:
@@ -104,11 +98,6 @@ def lost_schemes(
 
     What another library of the same plugin serves, during a reload or from its first use on, is
     not lost.
-
-    Args:
-        name: The plugin's name.
-        filesystems: What it registered, by scheme.
-        serving: What serves now, by scheme.
     """
     lost = [
         scheme
@@ -126,12 +115,7 @@ def _taken(scheme: str, loser: str, winner: Registered) -> Violation:
 
 
 def lost_devices(devices: DeviceRegistry) -> dict[str, Lost]:
-    """Return which plugins' devices do not serve or cannot be counted, by the plugin's name.
-
-    Args:
-        devices: Where their factories were registered; those that are loaded are asked for their
-            counts.
-    """
+    """Return which plugins' devices do not serve or cannot be counted, by the plugin's name."""
     return dict(_lost_devices(devices))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.service.admission import Admission
@@ -26,31 +26,11 @@ if TYPE_CHECKING:
     from modular_tf.service.registrations import Registries
 
 
-class Judged(NamedTuple):
-    """Plugins that were judged by what is known of them, and are not registered yet.
-
-    Attributes:
-        entries: The plugins.
-        untried: Those of them that have to be tried.
-    """
-
-    entries: Sequence[PluginEntry]
-    untried: Sequence[PluginEntry]
-
-
 class PluginPipeline:
     """Takes plugins of one service from candidates to registrations, several at once. [any thread]
 
     Three steps: judge, try out, register. It takes the service's lock itself, but lets go of it
     while it asks hooks and while plugins are tried, so that others need not wait for those.
-
-    Args:
-        lock: The service's.
-        config: What the user decided.
-        known: The plugins of the service.
-        registries: Where plugins register.
-        hooks: Who may forbid a plugin, and is told what became of it.
-        reserved: The schemes of bundled plugins, which others get only by a pin.
     """
 
     def __init__(
@@ -73,16 +53,7 @@ class PluginPipeline:
         self._running = ForkLock()  # held by one run at a time; the next then has less to try
 
     def run(self, entries: Sequence[PluginEntry], *, eager: bool = False) -> None:
-        """Take plugins through all steps; those that are loaded already stay so.
-
-        Args:
-            entries: The plugins.
-            eager: Whether they are mapped now, whatever the configuration says.
-
-        Raises:
-            ClosedError: The service is closed.
-            ShortageError: This process has too little of something; the next run goes on.
-        """
+        """Take plugins through all steps, and map them now if `eager`; what is loaded stays so."""
         self._run(self.vetoes(entries), eager=eager)
 
     def vetoes(self, entries: Iterable[PluginEntry]) -> dict[PluginEntry, str | None]:
@@ -110,52 +81,39 @@ class PluginPipeline:
         with self._running:
             attempt = Attempt()
             try:
-                judged = self.judge(vetoes, attempt)
-                self.try_out(judged)
+                self.try_out(self.judge(vetoes, attempt))
                 with self._lock:
-                    known = [entry for entry in judged.entries if self._known.has(entry)]
-                    self.register(known, eager=eager)
+                    self.register([e for e in vetoes if self._known.has(e)], eager=eager)
             finally:
                 attempt.is_over = True
 
-    def judge(self, vetoes: dict[PluginEntry, str | None], attempt: Attempt) -> Judged:
-        """Apply the user's decisions and what is remembered.
-
-        Args:
-            vetoes: The plugins, with what hooks say of them.
-            attempt: Is over when somebody else may begin with them.
-
-        Raises:
-            ClosedError: The service is closed.
-        """
+    def judge(self, vetoes: dict[PluginEntry, str | None], attempt: Attempt) -> list[PluginEntry]:
+        """Apply vetoes, the user's decisions and what is known; return what has to be tried."""
         notes = self._admission.notes_for(vetoes)
         with self._lock:
             self._lock.check_open()
             for entry, veto in vetoes.items():
                 entry.attempt = attempt
                 entry.change(self._under_policy, veto)
-            return Judged(list(vetoes), self._admission.recall(vetoes, notes))
+            return self._admission.recall(vetoes, notes)
 
     def _under_policy(self, plugin: Plugin, veto: str | None) -> Plugin:
         if self._seals and not (plugin.sealed or plugin.is_bundled):
             plugin = plugin._replace(sealed=True)
         return plugin.to_be_tried().under_policy(self._config, veto)
 
-    def try_out(self, judged: Judged) -> None:
+    def try_out(self, untried: Sequence[PluginEntry]) -> None:
         """Try the plugins that have to be, in child processes, and conclude what may run.
 
         What another application tries now is not tried here: this waits for what it finds.
-
-        Raises:
-            ClosedError: The service was closed meanwhile.
         """
-        if not judged.untried:
+        if not untried:
             return
         with self._lock:
-            keys = {entry: self._admission.claim_of(entry) for entry in judged.untried}
+            keys = {entry: self._admission.claim_of(entry) for entry in untried}
         find_out_once(
             self._known.cache.claims("trial"),
-            judged.untried,
+            untried,
             keys.__getitem__,
             unknown=self._recall_anew,
             find_out=self._try,
@@ -174,15 +132,7 @@ class PluginPipeline:
             self._admission.conclude(entries, findings)
 
     def register(self, entries: Collection[PluginEntry], *, eager: bool = False) -> None:
-        """Register plugins that may run, and tell the hooks of those whose state changed.
-
-        Args:
-            entries: The plugins, judged and tried, that are still wanted.
-            eager: As for `run`.
-
-        Raises:
-            ClosedError: The service is closed.
-        """
+        """Register plugins that may run, and tell the hooks of those whose state changed."""
         eager = eager or self._config.load == "eager"
         with self._lock:
             self._lock.check_open()
@@ -197,14 +147,7 @@ class PluginPipeline:
                 self._known.cache.save()
 
     def _register(self, entry: PluginEntry, trust: TrustPolicy, *, eager: bool) -> None:
-        """Register what a plugin offers; does nothing where that is done or the plugin was refused.
-
-        Args:
-            entry: The plugin.
-            trust: What is decided about trust.
-            eager: Whether its library is mapped now, instead of at the first use of what it
-                offered when it was tried.
-        """
+        """Register what a plugin offers, unless that is done or the plugin was refused."""
         plugin = entry.plugin
         if plugin.outcome is not None and eager:
             _open_registered([entry])

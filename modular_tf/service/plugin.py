@@ -277,12 +277,7 @@ class Plugin(NamedTuple):
         return ended._replace(incident=incident, quarantined_since=since)
 
     def registered(self, outcome: Outcome, how: str) -> Plugin:
-        """Return it with what it registered; the last time counts.
-
-        Args:
-            outcome: What that came to.
-            how: Whether its library is mapped, for the decision.
-        """
+        """Return it with what it registered; the last time counts."""
         if self.outcome is not None:  # it was registered before its library was mapped
             return self._replace(outcome=outcome)
         is_loaded = state_of(self.ended, outcome) is State.LOADED

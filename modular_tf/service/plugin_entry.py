@@ -60,11 +60,6 @@ class PluginEntry:
             service.
         attempt: The run that processed it last, None for none.
         serving: What registers for it, None before it does.
-
-    Args:
-        plugin: The first record.
-        registrations: As above.
-        attempt: As above.
     """
 
     def __init__(
@@ -164,12 +159,7 @@ class PluginEntry:
 
 
 def log_step(before: Plugin | None, after: Plugin) -> None:
-    """Log what a step decided about a plugin, and what became of it where the step is its last.
-
-    Args:
-        before: The record before the step, None for the first.
-        after: The record after it.
-    """
+    """Log what a step decided about a plugin, and what became of it where the step is its last."""
     tells_all = _log.is_enabled_for(INFO)
     if tells_all:
         _log_decisions(after, already=len(before.decisions) if before else 0)

@@ -85,12 +85,7 @@ class PluginScan:
         return [found for found in candidates if found.path not in self._plugins]
 
     def probe(self, candidates: Sequence[Candidate], tell_progress: Callable[[], None]) -> None:
-        """Probe and judge candidates of which nothing is known, and keep what becomes known.
-
-        Args:
-            candidates: The candidates.
-            tell_progress: Called after each.
-        """
+        """Probe and judge candidates of which nothing is known, and keep what becomes known."""
         if not candidates:
             return
         # What reads libraries is imported where one is read; known plugins are not.
@@ -172,14 +167,6 @@ class KnownPlugins:
     named. Of two threads that search at once, both search; what one of them probes, the other waits
     for.
 
-    Args:
-        lock: The service's.
-        config: What the user decided.
-        hooks: Who may add places.
-        arguments: Files and directories that come before all others.
-        taken: Gives the names that plugins must not have, besides each other's.
-        bundled: Whether the plugins that come with the package count.
-
     Attributes:
         cache: What is known of libraries from earlier scans.
         found: What the last search found, None before the first.
@@ -213,11 +200,7 @@ class KnownPlugins:
         return iter(self._entries.values())
 
     def records(self, schemes: FilesystemRegistry) -> list[PluginRecord]:
-        """Return one record per plugin, as it serves now. [any thread, without the service's lock]
-
-        Args:
-            schemes: Where plugins register their filesystems.
-        """
+        """Return one record per plugin, as it serves now. [without the service's lock]"""
         registered = [(entry.plugin.record(), entry.filesystems) for entry in self]
         serving = schemes.serving  # after the rest: what was registered by then is in it
         return [
@@ -239,25 +222,19 @@ class KnownPlugins:
             bundled=self._bundled,
         )
 
-    def search(self) -> None:
-        """Find candidates in all sources and probe those that are new."""
-        installation = Installation(python_path())
-        self._hooks.find(installation)  # from the same files as the entry points of plugins
-        self._search(self.paths(), installation)
-
-    def search_once(self) -> None:
-        """Search all sources, unless that was done before."""
-        if self.found is None:
+    def search(self, *, again: bool = True) -> None:
+        """Find candidates in all sources and probe those that are new; once, unless `again`."""
+        if self.found is None or again:
             installation = Installation(python_path())
-            self._hooks.find(installation)
+            self._hooks.find(installation)  # from the same files as the entry points of plugins
             paths = self.paths()
-            if paths != self._searched:  # else another thread has done it meanwhile
+            if again or paths != self._searched:  # else another thread has done it meanwhile
                 self._search(paths, installation)
 
     def search_for(self, names_or_paths: Sequence[str]) -> None:
         """Search all sources once, if they decide what is named; no name means all plugins."""
         if not names_or_paths or not all(map(self._is_clear, names_or_paths)):
-            self.search_once()
+            self.search(again=False)
 
     def _is_clear(self, name_or_path: str) -> bool:
         """Return whether something names a known plugin, or files that need no source.
@@ -322,11 +299,7 @@ class KnownPlugins:
         return entries
 
     def one_named(self, name_or_path: str) -> PluginEntry:
-        """Return the only entry of a name, a file or a directory.
-
-        Raises:
-            NotFoundError: There is none, or there are several.
-        """
+        """Return the only entry of a name, a file or a directory."""
         entry, *others = self.named(name_or_path)
         if others:
             names = [entry.plugin.name, *(other.plugin.name for other in others)]
@@ -342,15 +315,7 @@ class KnownPlugins:
         return [found for found in discovery.candidates if found.identity not in known]
 
     def meet(self, plugins: Sequence[Plugin], attempt: Attempt | None = None) -> list[PluginEntry]:
-        """Name and store plugins, but for those of a file that has an entry by now.
-
-        Args:
-            plugins: As they were scanned.
-            attempt: The run that processes them, None for none yet.
-
-        Returns:
-            Their entries.
-        """
+        """Name and store plugins, but for those of a file that has an entry by now."""
         met = []
         with self._lock:
             before, after = self._entries, dict(self._entries)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import AlreadyExistsError
 from modular_tf.filesystem.registry import DeferredFilesystem, MadeOnce, SchemeRegistration
-from modular_tf.rules.filesystem import scheme_configured, scheme_pinned, scheme_reserved
 from modular_tf.service.configured_filesystems import make_configured
 from modular_tf.service.lifetime import entry_point
 from modular_tf.service.outcome import Outcome, lost_schemes, state_of, without
+from modular_tf.service.registrations import why_pinned
 from modular_tf.service.report import CONFIGURATION_SOURCE, PYTHON_SOURCE, PluginRecord
 
 if TYPE_CHECKING:
@@ -72,13 +72,6 @@ class PythonContributions:
     """What Python code registered in one service. [any thread]
 
     Attributes of its objects, which are users' code, are read before the service's lock is taken.
-
-    Args:
-        lock: The service's.
-        registries: Where filesystems and device factories serve.
-        config: What the user decided.
-        reserved: The schemes of bundled plugins: what a hook brings gets them only by a pin.
-        unused_name: Makes a name unique among the service's plugins.
     """
 
     def __init__(
@@ -220,26 +213,14 @@ class PythonContributions:
         def enter(name: str) -> None:
             if made is not filesystem:
                 made.plugin = place.plugin = name
-            if not replace:
-                self._check_pin(place, reserved)
+            why = why_pinned(place.scheme, place.plugin, self._config, reserved)
+            if why is not None and not replace:
+                raise why.error(AlreadyExistsError, plugin=place.plugin)
             place.enter(replace=replace)
 
         return _Contribution(
             place.plugin, enter=enter, leave=place.undo, filesystems={place.scheme: made}
         )
-
-    def _check_pin(self, place: SchemeRegistration, reserved: Mapping[str, str]) -> None:
-        scheme, plugin = place.scheme, place.plugin
-        if scheme in self._config.filesystems:
-            refusal = scheme_configured(scheme, plugin, where=self._config.origin)
-            raise refusal.error(AlreadyExistsError, plugin=plugin)
-        pinned = self._config.scheme_pins.get(scheme)
-        if pinned is None and scheme in reserved:
-            refusal = scheme_reserved(scheme, plugin, reserved[scheme])
-            raise refusal.error(AlreadyExistsError, plugin=plugin)
-        if pinned not in (None, plugin):
-            refusal = scheme_pinned(scheme, plugin, pinned, where=self._config.origin)
-            raise refusal.error(AlreadyExistsError, plugin=place.plugin)
 
     def _of_factory(self, factory: Any) -> _Contribution:
         from modular_tf.device.python_factory import PythonDeviceFactory  # noqa: PLC0415

@@ -43,14 +43,7 @@ _OF_BUNDLED_PLUGINS = {"": "posix_filesystem", "file": "posix_filesystem", "ram"
 
 
 class Registries(NamedTuple):
-    """The registries of one service. [any thread]
-
-    Attributes:
-        schemes: Which filesystem serves which scheme.
-        fallback: What fsspec serves of the other schemes.
-        devices: The factories of devices, by type and platform.
-        operations: What the kernels of plugins compute.
-    """
+    """The registries of one service. [any thread]"""
 
     schemes: FilesystemRegistry
     fallback: FsspecFallback
@@ -59,12 +52,7 @@ class Registries(NamedTuple):
 
     @classmethod
     def of_process(cls, config: Config) -> Registries:
-        """Return empty ones, by the user's decisions and the environment of this process.
-
-        Raises:
-            InvalidArgumentError: The visible devices are malformed.
-            ConfigError: What the configuration says of device memory cannot be.
-        """
+        """Return empty ones, by the user's decisions and the environment of this process."""
         devices = DeviceRegistry(
             priorities=config.priorities,
             enabled_types=parse_enabled_types(os.environ.get("TF_ENABLED_DEVICE_TYPES")),
@@ -90,11 +78,25 @@ def reserved_schemes(config: Config) -> dict[str, str]:
     }
 
 
+def why_pinned(
+    scheme: str, plugin: str, config: Config, reserved: Mapping[str, str]
+) -> Violation | None:
+    """Return why the configuration, or a bundled plugin, has a scheme for somebody else."""
+    if scheme in config.filesystems:
+        return scheme_configured(scheme, plugin, where=config.origin)
+    pinned = config.scheme_pins.get(scheme)
+    if pinned is None and scheme in reserved:
+        return scheme_reserved(scheme, plugin, reserved[scheme])
+    if pinned is None or pinned == plugin:
+        return None
+    return scheme_pinned(scheme, plugin, pinned, where=config.origin)
+
+
 class Registrations:
     """The schemes and the platform of one plugin's library, in the registries of one service.
 
     What it registers may be deferred; the real one then takes its place when it is added. Each
-    step can be done again, after whatever failed. Where it is to replace other registrations, it
+    step can be done again, after whatever failed. Where it is to replace others (`replaced`), it
     serves nobody before `take_over`. Used by the library, under the lock of that.
 
     Attributes:
@@ -106,13 +108,6 @@ class Registrations:
         scheme_places: Its registrations, by scheme.
         device_place: The registration of its platform, None for none.
         kernel_place: Its kernels, None for none.
-
-    Args:
-        plugin: As above.
-        config: As above.
-        registries: As above.
-        reserved: As above.
-        replaced: The registrations whose place it takes; None for none.
     """
 
     def __init__(
@@ -155,7 +150,7 @@ class Registrations:
         """Return why it cannot have a scheme: who else has it, or is to have it."""
         if self._replaced is None and scheme in self.scheme_places:
             return None
-        pinned = self._why_pinned(scheme)
+        pinned = why_pinned(scheme, self.plugin, self.config, self.reserved)
         if pinned is not None:
             return pinned
         owner = self.registries.schemes.serving.get(scheme)
@@ -163,26 +158,10 @@ class Registrations:
             return None
         return scheme_taken(scheme, self.plugin, owner.plugin)
 
-    def _why_pinned(self, scheme: str) -> Violation | None:
-        """Return why the configuration, or a bundled plugin, has a scheme for another plugin."""
-        if scheme in self.config.filesystems:
-            return scheme_configured(scheme, self.plugin, where=self.config.origin)
-        pinned = self.config.scheme_pins.get(scheme)
-        if pinned == self.plugin:
-            return None
-        if pinned is None:
-            owner = self.reserved.get(scheme)
-            return None if owner is None else scheme_reserved(scheme, self.plugin, owner)
-        return scheme_pinned(scheme, self.plugin, pinned, where=self.config.origin)
-
     def add_filesystem(self, filesystem: _Served) -> Violation | None:
         """Register a filesystem for its scheme; one that cannot be registered is closed.
 
         It takes the place of a deferred one, and none is taken by a deferred one.
-
-        Returns:
-            Why it cannot be registered: somebody has the scheme, no URI could name it, or the
-            service is closed; None where it is.
         """
         scheme = filesystem.scheme
         if (why := self.why_taken(scheme)) is not None:
@@ -216,9 +195,6 @@ class Registrations:
         """Register a platform; one that cannot be registered is closed.
 
         It takes the place of a deferred one, and none is taken by a deferred one.
-
-        Raises:
-            AlreadyExistsError: Its name is taken (rule SE-050).
         """
         devices = self.registries.devices
         made = devices.registration_of(platform, plugin=self.plugin)
@@ -249,11 +225,7 @@ class Registrations:
     # -- kernels ----------------------------------------------------------------------------------
 
     def add_kernels(self, kernels: PluginKernels) -> tuple[Violation, ...]:
-        """Register kernels and definitions of operations; return what is wrong with single ones.
-
-        Raises:
-            ClosedError: The service is closed.
-        """
+        """Register kernels and definitions of operations; return what is wrong with single ones."""
         place = self.kernel_place = self.kernel_place or kernels
         return self.enter_kernels(place)
 
@@ -379,14 +351,7 @@ def close_served(
     *,
     at_exit: bool,
 ) -> None:
-    """Close what a library serves. What is closed already stays so.
-
-    Args:
-        filesystems: Those that are open.
-        platform: Its devices, None for none; left alone at exit.
-        failures: Gets what went wrong: a list of the caller's, which an interrupt leaves whole.
-        at_exit: The process ends.
-    """
+    """Close what a library serves, but for a platform at exit; what is closed stays so."""
     for filesystem in filesystems:
         with collected(failures):
             filesystem.close(at_exit=at_exit)

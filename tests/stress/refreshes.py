@@ -24,9 +24,9 @@ from tests.stress.service_round import ServiceRound
 from tests.watching.numbered import number_in, scheme_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from modular_tf.service.pipeline import Judged
+    from modular_tf.service.plugin_entry import PluginEntry
 
 PATIENCE_S = 60.0
 LONGEST_PAUSE_S = 0.2
@@ -61,9 +61,9 @@ class Campaign:
         pipeline._admission.keep_warm()
         try_out = pipeline.try_out
 
-        def take_longer(judged: Judged) -> None:
-            try_out(judged)
-            if judged.untried:
+        def take_longer(untried: Sequence[PluginEntry]) -> None:
+            try_out(untried)
+            if untried:
                 time.sleep(self._dice.uniform(0, LONGEST_PAUSE_S))
 
         pipeline.try_out = take_longer  # type: ignore[method-assign]

@@ -62,13 +62,7 @@ _VALUE = r"(?P<package>\w+(?:\.\w+)*)\s*(?::\s*(?P<path>[^\[]*?)\s*)?(?:\[.*\])?
 
 
 def search_distributions(installation: Installation, log: SearchLog, recall: Recall) -> None:
-    """Search the shared libraries that installed distributions list in their RECORD.
-
-    Args:
-        installation: The distributions.
-        log: Takes what is found.
-        recall: Takes and returns what `read_distribution` does, by what it knows or by reading.
-    """
+    """Search the shared libraries that installed distributions list in their RECORD."""
     hits: Counter[str] = Counter()
     for distribution in installation.distributions:
         if distribution.name != OWN_DISTRIBUTION:

@@ -73,12 +73,7 @@ class InstalledDistribution(NamedTuple):
         return os.path.join(self.metadata_directory, file)
 
     def read(self, file: str) -> bytes:
-        """Return the bytes of METADATA, RECORD or entry_points.txt; none if it is not there.
-
-        Raises:
-            OSError: It is there and cannot be read.
-            ExcessiveMetadataError: It is too long.
-        """
+        """Return the bytes of METADATA, RECORD or entry_points.txt; none if it is not there."""
         most = _MOST_MIB[file]
         try:
             with open(self.path_of(file), "rb") as stream:
@@ -91,14 +86,7 @@ class InstalledDistribution(NamedTuple):
 
 
 class Installation:
-    """The installed distributions as one search sees them: each file of theirs is read once.
-
-    Args:
-        python_path: Where they are installed.
-
-    Attributes:
-        python_path: As above.
-    """
+    """The installed distributions as one search sees them: each file of theirs is read once."""
 
     def __init__(self, python_path: Iterable[str]) -> None:
         self.python_path = tuple(python_path)
@@ -110,12 +98,7 @@ class Installation:
         return tuple(installed_distributions(self.python_path))
 
     def entry_points(self, distribution: InstalledDistribution) -> bytes:
-        """Return the bytes of a distribution's `entry_points.txt`; none if it has no such file.
-
-        Raises:
-            OSError: It is there and cannot be read.
-            ExcessiveMetadataError: It is too long.
-        """
+        """Return the bytes of a distribution's `entry_points.txt`; none if it has no such file."""
         directory = distribution.metadata_directory
         if directory not in self._entry_points:
             self._entry_points[directory] = distribution.read("entry_points.txt")

@@ -57,15 +57,7 @@ class SearchPaths(NamedTuple):
         environment: Mapping[str, str] | None = None,
         bundled: bool = True,
     ) -> SearchPaths:
-        """Return the paths of the running process. [any thread]
-
-        Args:
-            arguments: Files and directories that the caller names.
-            config_directories: The configuration's `plugin_dirs`.
-            config_origin: What to call the configuration in reports.
-            environment: The variables to use instead of `os.environ`.
-            bundled: Whether the plugins that come with this package count.
-        """
+        """Return the paths of the running process. [any thread]"""
         variables = dict(os.environ if environment is None else environment)
         own = data_directory(variables)
         return cls(

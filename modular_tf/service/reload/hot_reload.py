@@ -83,7 +83,7 @@ class HotReload:
         if self._is_unused():
             self._load_all()
             return []
-        self._known.search_once()
+        self._known.search(again=False)
         places = self._known.paths()
         changes: list[PluginChange] = []
         again: list[str] | None = None
@@ -129,7 +129,7 @@ class HotReload:
         self._pipeline.expect_changes()
         if self._is_unused():
             self._load_all()
-        self._known.search_once()
+        self._known.search(again=False)
         with self._lock:
             self._lock.check_open()
             known = self._renewal.known_files()
