@@ -116,7 +116,6 @@ class ClientOps(Filesystem, ABC):
     # -- what an adapter defines --------------------------------------------------------------
 
     def disk_path(self, uri: str) -> str | None:  # noqa: ARG002  (for adapters of disks)
-        """Return the path on this machine's disk that a URI names; None where it names none."""
         return None
 
     @abstractmethod
@@ -187,23 +186,19 @@ class ClientOps(Filesystem, ABC):
 
     @translated
     def new_random_access_file(self, uri: str) -> RandomAccessFile:
-        """Open an existing file for reading."""
         file = self._reader(self.translate_name(uri), uri)
         return PiecewiseReader(file, _PIECE) if self.is_distant else file
 
     @translated
     def new_writable_file(self, uri: str) -> WritableFile:
-        """Create a file, or empty an existing one."""
         return self._writer(self.translate_name(uri), uri, appends=False)
 
     @translated
     def new_appendable_file(self, uri: str) -> WritableFile:
-        """Open a file, created where missing, for writing at its end."""
         return self._writer(self.translate_name(uri), uri, appends=True)
 
     @translated
     def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
-        """Read a whole file into memory."""
         with self._reader(self.translate_name(uri), uri) as file:
             return ClientMemoryRegion(file.read(0, file.known_length()), uri)
 
@@ -221,7 +216,6 @@ class ClientOps(Filesystem, ABC):
     # -- questions ----------------------------------------------------------------------------
 
     def path_exists(self, uri: str) -> bool:
-        """Return whether a path exists; a client's own `exists` may hide other errors."""
         # Translated first: some clients raise `FileNotFoundError` for a server that is gone.
         with suppress(NotFoundError), translated_errors("path_exists", uri, self.plugin):
             self._is_directory(self.translate_name(uri))
@@ -230,22 +224,18 @@ class ClientOps(Filesystem, ABC):
 
     @translated
     def stat(self, uri: str) -> FileStatistics:
-        """Return length, modification time and kind."""
         return self._statistics(self.translate_name(uri))
 
     @translated
     def is_directory(self, uri: str) -> bool:
-        """Return whether it is a directory; `NotFoundError` for nothing."""
         return self._is_directory(self.translate_name(uri))
 
     def get_children(self, uri: str) -> list[str]:
-        """Return the names in a directory."""
         found = self.listing(uri, is_thorough=False)
         warn_left_out(uri, found.left_out)
         return found.names
 
     def get_children_statistics(self, uri: str) -> dict[str, FileStatistics]:
-        """Return the names in a directory, each with what `stat` returns; none that is gone."""
         found = self.listing(uri, is_thorough=False)
         warn_left_out(uri, found.left_out)
         statistics = dict(found.statistics)
@@ -262,12 +252,10 @@ class ClientOps(Filesystem, ABC):
         is_thorough: bool = True,
         with_statistics: bool = False,  # noqa: ARG002  (the listings of clients have them)
     ) -> Listing:
-        """Return the names in a directory, and what else is there that no path leads to."""
         with translated_errors("get_children", uri, self.plugin):
             return _listing_of(self._listed(self.translate_name(uri), asks=is_thorough))
 
     def is_file_and_directory(self, uri: str) -> bool:
-        """Return whether a name is that of a file and of a directory, as stores allow it."""
         if self.disk_path(uri) is not None:
             return False
         try:
@@ -294,7 +282,6 @@ class ClientOps(Filesystem, ABC):
 
     @translated
     def create_dir(self, uri: str) -> None:
-        """Create one directory."""
         path = self.translate_name(uri)
         if self._is_there(path):
             raise FileExistsError("it exists")
@@ -302,7 +289,6 @@ class ClientOps(Filesystem, ABC):
 
     @translated
     def recursively_create_dir(self, uri: str) -> None:
-        """Create a directory and whatever parents are missing; fine where it exists."""
         path = self.translate_name(uri)
         with suppress(FileNotFoundError):
             if not self._is_directory(path):
@@ -312,7 +298,6 @@ class ClientOps(Filesystem, ABC):
 
     @translated
     def delete_file(self, uri: str) -> None:
-        """Delete one file."""
         path = self.translate_name(uri)
         if self._is_directory(path):
             raise IsADirectoryError("it is a directory")
@@ -320,7 +305,6 @@ class ClientOps(Filesystem, ABC):
 
     @translated
     def delete_dir(self, uri: str) -> None:
-        """Delete one empty directory."""
         path = self.translate_name(uri)
         if not self._is_directory(path):
             raise NotADirectoryError("it is not a directory")
@@ -330,7 +314,6 @@ class ClientOps(Filesystem, ABC):
 
     @translated
     def delete_recursively(self, uri: str) -> DeletedCounts:
-        """Delete everything below and including `uri`."""
         path = self.translate_name(uri)
         self._is_directory(path)  # whose error says that nothing is there
         on_disk = self.disk_path(uri)
@@ -368,7 +351,6 @@ class ClientOps(Filesystem, ABC):
 
     @translated
     def copy_file(self, source: str, target: str) -> None:
-        """Copy a file; a directory as target is copied into."""
         old = self.translate_name(source)
         if self._is_directory(old):
             raise IsADirectoryError("it is a directory")
@@ -440,19 +422,16 @@ class ClientWriter(WritableFile):
         self._file: Any = file
 
     def append(self, data: Buffer) -> None:
-        """Add all of `data`."""
         file = self._open_file()
         with translated_errors("append", self.uri):
             file.write(data)
 
     def tell(self) -> int:
-        """Return the position at which the next byte will be written."""
         file = self._open_file()
         with translated_errors("tell", self.uri):
             return int(file.tell())
 
     def flush(self) -> None:
-        """Hand bytes on as far as the client does before a file is closed."""
         file = self._open_file()
         with translated_errors("flush", self.uri):
             file.flush()

@@ -66,7 +66,6 @@ class FsspecOps(ClientOps):
 
     @translated
     def translate_name(self, uri: str) -> str:
-        """Return fsspec's path for a URI."""
         match = _URL.fullmatch(uri)
         scheme, rest = match.groups() if match else ("", uri)
         is_ours = scheme in self._protocols
@@ -81,7 +80,6 @@ class FsspecOps(ClientOps):
         return str(self.fs._strip_protocol(url))  # noqa: SLF001  (the only way fsspec has)
 
     def disk_path(self, uri: str) -> str | None:
-        """Return the path on this machine's disk that a URI names; None where it names none."""
         return self.translate_name(uri) if self._is_of_disk else None
 
     # -- questions ----------------------------------------------------------------------------
@@ -297,7 +295,6 @@ class FsspecOps(ClientOps):
         return True
 
     def flush_caches(self) -> None:
-        """Clear the cache of listings."""
         with translated_errors("flush_caches", "", self.plugin):
             self.fs.invalidate_cache()
 
@@ -379,7 +376,6 @@ class FsspecWritableFile(ClientWriter):
         self.is_stored_by_close = is_of_fsspec(file, "AbstractBufferedFile") and not sends_at_once
 
     def append(self, data: Buffer) -> None:
-        """Add all of `data`."""
         try:
             file = self._open_file()
             with translated_errors("append", self.uri), memoryview(data) as view:

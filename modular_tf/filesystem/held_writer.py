@@ -85,11 +85,9 @@ class HeldWriter(WritableFile):
                 raise
 
     def appended(self) -> int | None:
-        """Return how many bytes were appended; None when it is closed."""
         return None if self._file is None else self._end - self._old_length
 
     def tell(self) -> int:
-        """Return the length of the file in bytes."""
         self._open_file()
         return self._end
 

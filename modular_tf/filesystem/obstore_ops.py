@@ -91,7 +91,6 @@ class ObstoreOps(ClientOps):
         )
 
     def disk_path(self, uri: str) -> str | None:
-        """Return the path on this machine's disk that a URI names; None where it names none."""
         return None if self._root is None else self._on_disk(self.translate_name(uri))
 
     def _on_disk(self, path: str) -> str:

@@ -53,7 +53,6 @@ class PyarrowOps(ClientOps):
         self.is_distant = self._kind_of_store not in _WITH_APPENDED_FILES
 
     def translate_name(self, uri: str) -> str:
-        """Return pyarrow's path for a URI."""
         scheme, host, path = parse_uri(uri)
         path = clean_path(path) if path else ""
         if self._kind_of_store == "hdfs" and scheme:
@@ -62,7 +61,6 @@ class PyarrowOps(ClientOps):
         return whole.strip("/") if self._is_below_another else whole.rstrip("/") or whole
 
     def disk_path(self, uri: str) -> str | None:
-        """Return the path on this machine's disk that a URI names; None where it names none."""
         is_of_disk = self._kind_of_store == "local"
         return self._on_disk(self.translate_name(uri)) if is_of_disk else None
 

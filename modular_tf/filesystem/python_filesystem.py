@@ -53,13 +53,11 @@ class PythonFilesystem(Filesystem):
             setattr(self, name, MethodType(guarded, self))
 
     def disk_path(self, uri: str) -> str | None:
-        """Return the path on this machine's disk that a URI names; None where it names none."""
         return super().disk_path(uri) if self._inner is None else self._inner.disk_path(uri)
 
     def listing(
         self, uri: str, *, is_thorough: bool = True, with_statistics: bool = False
     ) -> Listing:
-        """Return the names in a directory, and what else is there that no path leads to."""
         if self._inner is None:
             return super().listing(uri, with_statistics=with_statistics)
         with translated_errors("get_children", uri, self.plugin):
@@ -68,11 +66,9 @@ class PythonFilesystem(Filesystem):
             )
 
     def is_file_and_directory(self, uri: str) -> bool:
-        """Return whether a name is that of a file and of a directory, as stores allow it."""
         return self._inner is not None and self._inner.is_file_and_directory(uri)
 
     def is_missing_store(self, error: NotFoundError) -> bool:
-        """Return whether an error means that the whole bucket or container is not there."""
         return self._inner is not None and self._inner.is_missing_store(error)
 
     @property
