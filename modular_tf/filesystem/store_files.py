@@ -67,26 +67,30 @@ class RangeReader(RandomAccessFile):
         """Return the length in bytes that the client gave when it was opened."""
         return self._size
 
+    def read(self, offset: int, n: int) -> bytes:
+        return bytes(self._fetched(offset, n))
+
     def readinto(self, offset: int, buffer: Buffer) -> int:
         """Fill `buffer` from `offset`; the client hands out copies, so this costs one."""
+        with memoryview(buffer) as whole, whole.cast("B") as view:
+            data = memoryview(self._fetched(offset, view.nbytes)).cast("B")
+            view[: data.nbytes] = data
+        return data.nbytes
+
+    def _fetched(self, offset: int, n: int) -> Buffer:
         fetch = self._fetch
         if fetch is None:
             raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
-        with memoryview(buffer) as whole, whole.cast("B") as view:
-            # A store asked for a range past the end answers with an error of its own.
-            wanted = min(view.nbytes, self._size - offset)
-            if wanted <= 0:
-                return 0
-            with translated_errors("read", self.uri):
-                data = memoryview(fetch(offset, offset + wanted)).cast("B")
-            if data.nbytes != wanted:
-                raise DataLossError.of(
-                    "read",
-                    self.uri,
-                    f"expected {wanted} bytes at {offset}, found {data.nbytes}; open it again",
-                )
-            view[:wanted] = data
-        return wanted
+        # A store asked for a range past the end answers with an error of its own.
+        wanted = min(n, self._size - offset)
+        if wanted <= 0:
+            return b""
+        with translated_errors("read", self.uri):
+            data = fetch(offset, offset + wanted)
+        if (found := memoryview(data).nbytes) != wanted:
+            text = f"expected {wanted} bytes at {offset}, found {found}; open it again"
+            raise DataLossError.of("read", self.uri, text)
+        return data
 
     def close(self) -> None:
         """Reject further reads, and release the client's file."""
