@@ -40,6 +40,15 @@ def test_of_a_link_the_link_is_removed(local, linked, path, options):
     assert not (linked / "d" / "link").is_symlink()
 
 
+def test_a_directory_is_refused_and_the_files_beside_it_are_removed(local, linked):
+    (linked / "f").write_text("f")
+    with pytest.raises(IsADirectoryError, match=r"/d is a directory; pass recursive=True"):
+        local.rm([f"{linked}/d", f"{linked}/f"])
+
+    assert (linked / "d" / "sub" / "g").read_text() == "g"
+    assert not (linked / "f").exists()
+
+
 @pytest.mark.parametrize(
     "call",
     [
