@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import secrets
 import sys
 from collections import Counter
@@ -17,31 +19,66 @@ from modular_tf.check.expectation import Blocked
 from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import BAD
 from modular_tf.check.planning import number_of_checks
-from modular_tf.check.report.json_report import read_report
+from modular_tf.check.report.annotations import github_annotations
+from modular_tf.check.report.badge import badge
+from modular_tf.check.report.comparison import compare
+from modular_tf.check.report.html_page import html_page
+from modular_tf.check.report.json_report import SCHEMA_VERSION, as_json, read_report
+from modular_tf.check.report.junit import junit
+from modular_tf.check.report.text import comparison_lines, plugin_lines, summary_line, total_line
 from modular_tf.check.sanitizer_runtime import looks_for_leaks
 from modular_tf.check.settings import decided, find_settings, on_prepared_files
 from modular_tf.check.settings_file import value_of
-from modular_tf.cli.check_report import CUT_SHORT, output_is_taken, write
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.frame import argument, command
-from modular_tf.cli.output import message_of, printable, report_error, report_problems
+from modular_tf.cli.output import (
+    has_colour,
+    message_of,
+    printable,
+    report_error,
+    report_problems,
+)
 from modular_tf.cli.process import terminate_as_interrupt
 from modular_tf.cli.progress import ProgressLine
 from modular_tf.cli.words import FILE, FOLDER, PLUGIN, URI
 from modular_tf.errors import ConfigError
+from modular_tf.service.kept.storage.output_file import (
+    STANDARD_OUTPUT,
+    refuse_special,
+    write_output,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
     from modular_tf.check.outcome import Outcome
     from modular_tf.check.planning import PluginPlan
+    from modular_tf.check.report.report import Report
     from modular_tf.check.settings import CheckSettings
     from modular_tf.cli.output import Printer
-    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.cli.session import Invocation
 
 _SEED_BITS = 31
+CUT_SHORT = "the run was ended by a signal: the report has what was known by then"
+
+_RED, _GREEN, _YELLOW, _CYAN = "1;31", "32", "33", "36"
+_STYLES = (
+    (re.compile(r"^(?:CRASHED|EXITED|FAILED|HUNG|worse)\b"), _RED),
+    (re.compile(r"^(?:WARNED|blocked)\b"), _YELLOW),
+    (re.compile(r"^(?:better|passed)\b"), _GREEN),
+    (re.compile(r"^    [a-z ]{4,8}:(?= )"), _CYAN),
+    (re.compile(r"(?<=: )conforms(?=; )"), _GREEN),
+    (re.compile(r"(?<=: )does not conform(?=[;,] )"), _RED),
+    (re.compile(r"(?<=: )is not known to conform(?=[;,] )"), _YELLOW),
+)
+_LABEL = re.compile(r"^ {4}[a-z ]{4,8}: +")
+_COMMAND = "    again:"  # stays in one line, so that it can be copied
+_CELLS = re.compile(r"\S {3,}\S")
+_LEAST_COLUMNS = 40
+_FURTHER_IN = 4
 
 
 def _option(text: str) -> tuple[str, Any]:
-    """Return name and value of an option of checks."""
     name, separator, value = text.partition("=")
     if not separator:
         raise click.BadParameter(f"{text!r} is not NAME=VALUE")
@@ -53,7 +90,6 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def _factor(text: str) -> float:
-    """Return a finite number above 0."""
     try:
         value = float(text)
     except ValueError:
@@ -133,8 +169,7 @@ def _factor(text: str) -> float:
     "--annotations", type=click.Choice(["github"]), help="also write lines that a CI service shows"
 )  # fmt: skip
 def check(
-    options: GlobalOptions,
-    printer: Printer,
+    call: Invocation,
     *,
     targets: tuple[str, ...],
     write_files: str | None,
@@ -150,7 +185,7 @@ def check(
     nothing was checked, 130 it was interrupted, or ended by SIGTERM as `timeout` sends it: the
     report has what was known.
     """
-    plugins = [*targets, *options.plugin, *options.plugin_dir]
+    plugins = [*targets, *call.options.plugin, *call.options.plugin_dir]
     try:
         settings = _settings(plugins, values)
         if write_files is not None:
@@ -159,24 +194,20 @@ def check(
             write_prepared_files(write_files, {**settings.profile.options, **settings.options})
             return Exit.DONE
         if is_list:
-            return _list(settings, printer)
+            return _list(settings, call)
         if not plugins:
             report_error("name a library, a folder, or a plugin that `modular-tf list` shows")
             return Exit.USAGE
         if replay is not None:
-            return _replay(replay, plugins, settings, printer)
-        return _check(plugins, settings, values, printer, verbose=options.verbose > 0)
+            return _replay(replay, plugins, settings, call)
+        return _check(plugins, settings, values, call, verbose=call.options.verbose > 0)
     except ConfigError as error:  # what was asked for makes no sense; nothing was checked
         report_error(message_of(error))
         return Exit.USAGE
 
 
 def _settings(plugins: list[str], values: dict[str, Any]) -> CheckSettings:
-    """Return the settings: of the command line, and of the nearest file above the libraries.
-
-    Raises:
-        ConfigError: The libraries have several such files.
-    """
+    """Return the settings: of the command line, and of the nearest file above the libraries."""
     folders = [
         it if os.path.isdir(it) else os.path.dirname(it) for it in plugins if os.path.lexists(it)
     ]
@@ -203,7 +234,7 @@ def _settings(plugins: list[str], values: dict[str, Any]) -> CheckSettings:
     )
 
 
-def _list(settings: CheckSettings, printer: Printer) -> Exit:
+def _list(settings: CheckSettings, call: Invocation) -> Exit:
     from modular_tf.check.profile import profile_names  # noqa: PLC0415
     from modular_tf.check.selection import selected  # noqa: PLC0415
 
@@ -220,7 +251,7 @@ def _list(settings: CheckSettings, printer: Printer) -> Exit:
         for check in selected(settings, ("filesystem", "device", "kernel"))
     ]
     columns = ("id", "kind", "group", "level", "severity", "requirement")
-    printer.show("checks", checks, columns, profiles=profile_names())
+    call.show("checks", checks, columns, profiles=profile_names())
     return Exit.DONE if checks else Exit.NOTHING
 
 
@@ -228,7 +259,7 @@ def _check(
     plugins: list[str],
     settings: CheckSettings,
     values: dict[str, Any],
-    printer: Printer,
+    call: Invocation,
     *,
     verbose: bool,
 ) -> Exit:
@@ -238,7 +269,7 @@ def _check(
             "the exit status; ASAN_OPTIONS=detect_leaks=0 keeps it from that"
         )
     files = {name: values[name] for name in ("junit", "write_json", "html", "badge")}
-    output_is_taken(files, json=printer.json)  # before anything is checked, which may take long
+    _output_is_taken(files, json=call.json)  # before anything is checked, which may take long
     before = None if values["compare"] is None else read_report(values["compare"])
     candidates, problems = candidates_of(plugins)
     report_problems(problems)
@@ -251,7 +282,7 @@ def _check(
             limits=Limits(patience=values["patience"], jobs=values["jobs"]),
             tell=progress.tell,
         )
-    write(report, files, printer, before, verbose=verbose, annotations=values["annotations"])
+    write(report, files, call, before, verbose=verbose, annotations=values["annotations"])
     if report.interrupted:
         report_error(CUT_SHORT)
         return Exit.INTERRUPTED
@@ -281,12 +312,8 @@ class CheckProgress(ProgressLine):
         self.show(lambda _: f"{plan.name}: {done}, {bad}, last {outcome.check_id}")
 
 
-def _replay(token: str, plugins: list[str], settings: CheckSettings, printer: Printer) -> Exit:
-    """Perform a random sequence in this process; each call is written before it is made.
-
-    Raises:
-        ConfigError: The token is none, or not one library is named.
-    """
+def _replay(token: str, plugins: list[str], settings: CheckSettings, call: Invocation) -> Exit:
+    """Perform a random sequence in this process; each call is written before it is made."""
     from modular_tf.check.sequences.program import Replay  # noqa: PLC0415  (rarely wanted)
     from modular_tf.check.sequences.replaying import replay  # noqa: PLC0415
     from modular_tf.discovery.linking.host_exports import host_exports  # noqa: PLC0415
@@ -306,11 +333,131 @@ def _replay(token: str, plugins: list[str], settings: CheckSettings, printer: Pr
     except Blocked as blocked:
         report_error(str(blocked))
         return Exit.NOTHING
-    if printer.json:
-        printer.json_object(failure=None if failure is None else failure.as_dict())
+    if call.json:
+        call.json_object(failure=None if failure is None else failure.as_dict())
     elif failure is None:
-        printer.line(f"nothing is wrong in these {len(found.program.steps)} steps")
+        call.line(f"nothing is wrong in these {len(found.program.steps)} steps")
     else:
-        printer.line(failure.message)
-        printer.facts({"expected": failure.expected, "found": failure.found})
+        call.line(failure.message)
+        call.facts({"expected": failure.expected, "found": failure.found})
     return Exit.DONE if failure is None else Exit.NO
+
+
+# -- the report -----------------------------------------------------------------------------------
+
+
+def _output_is_taken(files: Mapping[str, str | None], *, json: bool) -> bool:
+    """Return whether a file of the report goes to standard output; refuse two, and bad places."""
+    wanted = [f"--{name.replace('_', '-')}" for name in files if files[name] == STANDARD_OUTPUT]
+    if json:
+        wanted.append("--json")
+    if len(wanted) > 1:
+        raise ConfigError(f"only one of {' and '.join(wanted)} can go to standard output")
+    for path in filter(None, files.values()):
+        refuse_special(path)
+    return bool(wanted)
+
+
+def write(
+    report: Report,
+    files: Mapping[str, str | None],
+    call: Printer,
+    before: Report | None,
+    *,
+    verbose: bool,
+    annotations: str | None,
+) -> None:
+    """Write a report to the files that were named, and to standard output if that is free.
+
+    Args:
+        report: The result of the run.
+        files: By the names of the options: "junit", "write_json", "html", "badge".
+        call: The call of the command.
+        before: The report to compare with, None for none.
+        verbose: Whether the text has all checks.
+        annotations: The CI service that shows lines of the report, None for none.
+    """
+    is_taken = _output_is_taken(files, json=call.json)
+    values = {"schema_version": SCHEMA_VERSION, **as_json(report)}
+    forms: Mapping[str, Callable[[], bytes]] = {
+        "junit": lambda: junit(report),
+        "write_json": lambda: json.dumps(values, indent=1).encode() + b"\n",
+        "html": lambda: html_page(report, before),
+        "badge": lambda: badge(report),
+    }
+    for name, form in forms.items():
+        if (path := files[name]) is not None:
+            write_output(path, form())
+    changes = None if before is None else compare(before, report)
+    if call.json:
+        since = {} if changes is None else {"since": changes.as_dict()}
+        call.json_object(**as_json(report), **since)
+    elif not is_taken:
+        # GitHub obeys no line of the text: some are what a plugin has written.
+        token = secrets.token_hex(16) if annotations else None
+        if token is not None:
+            sys.stdout.write(f"::stop-commands::{token}\n")
+        lines: list[str] = []
+        for plugin in report.plugins:
+            lines += [*plugin_lines(plugin, verbose=verbose), ""]
+        if changes is not None:
+            lines += comparison_lines(changes)
+        lines += map(summary_line, report.plugins)
+        if len(report.plugins) > 1:
+            lines.append(total_line(report))
+        if report.interrupted:
+            lines.append(CUT_SHORT)
+        _write_lines(call, lines)
+        if token is not None:
+            sys.stdout.write(f"::{token}::\n")
+    if annotations == "github":  # a CI service reads them on either stream
+        stream = sys.stderr if is_taken else sys.stdout
+        stream.writelines(printable(line) + "\n" for line in github_annotations(report))
+
+
+def _write_lines(call: Printer, lines: Iterable[str]) -> None:
+    """Write lines: for a terminal broken at words, with colours unless the user wants none."""
+    coloured_lines = has_colour(os.environ, terminal=call.terminal)
+    if not call.terminal and not coloured_lines:
+        for line in lines:
+            call.line(line)
+        return
+    from shutil import get_terminal_size  # noqa: PLC0415  (for terminals only)
+
+    columns = max(get_terminal_size().columns, _LEAST_COLUMNS)
+    for line in map(printable, lines):
+        shown = broken_at_words(line, columns) if call.terminal else [line]
+        if coloured_lines and shown:
+            shown[0] = coloured(shown[0])
+        sys.stdout.write("".join(f"{each}\n" for each in shown or [""]))
+
+
+def coloured(line: str) -> str:
+    """Return a line whose verdict or label has its colour."""
+    for pattern, style in _STYLES:
+        if pattern.search(line):
+            return pattern.sub(lambda found: f"\x1b[{style}m{found[0]}\x1b[0m", line, count=1)  # noqa: B023
+    return line
+
+
+def broken_at_words(line: str, columns: int) -> list[str]:
+    """Return a line as lines that fit, which begin below its text.
+
+    A word that does not fit stays whole, and so do commands and rows of tables: what is copied
+    from the terminal is what was written.
+    """
+    label = _LABEL.match(line)
+    begin = len(line) - len(line.lstrip()) if label is None else label.end()
+    is_row = _CELLS.search(line, begin) is not None
+    if len(line) <= columns or line.startswith(_COMMAND) or is_row:
+        return [line]
+    from textwrap import wrap  # noqa: PLC0415  (for terminals only)
+
+    return wrap(
+        line[begin:],
+        columns,
+        initial_indent=line[:begin],
+        subsequent_indent=" " * (begin or _FURTHER_IN),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -13,10 +13,11 @@ from click.shell_completion import ShellComplete, split_arg_string
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.frame import argument, command
 from modular_tf.cli.process import PROGRAM
-from modular_tf.cli.words import GlobalOptions
+from modular_tf.cli.session import GlobalOptions
 
 if TYPE_CHECKING:
-    from modular_tf.cli.output import Printer
+    from modular_tf.cli.session import Invocation
+
 
 VARIABLE = "_MODULAR_TF_COMPLETE"
 """The variable by which a shell asks how the command line in COMP_LINE may go on."""
@@ -57,15 +58,15 @@ _MARK = "\0"
 
 @command(calls_plugins=False)
 @argument("shell", type=click.Choice(list(_SCRIPTS)), help="the shell that is to complete")
-def completion(_: GlobalOptions, printer: Printer, shell: str) -> Exit:
+def completion(call: Invocation, shell: str) -> Exit:
     """Print what a shell needs to complete command lines when the tab key is pressed.
 
     It belongs into the start file of bash or zsh, there after compinit, or into a file of fish's
     own. Commands, options, plugins, operations, schemes, files and what is in stores are completed;
     for a store a shell waits two seconds at most.
     """
-    if printer.json:
-        printer.json_object(shell=shell, code=_SCRIPTS[shell])
+    if call.json:
+        call.json_object(shell=shell, code=_SCRIPTS[shell])
     else:
         sys.stdout.write(_SCRIPTS[shell])
     return Exit.DONE

@@ -5,7 +5,7 @@ They run through this package in processes of their own, which a plugin may cras
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import BAD, Pass, Verdict
@@ -20,43 +20,24 @@ if TYPE_CHECKING:
     from modular_tf.device.device import Device
     from modular_tf.service.plugin import Plugin
 
-_USUAL_S = 30.0
-"""How long each of the checks may take by default."""
-_FAILED = BAD | {Verdict.BLOCKED}
+_USUAL_S = 30.0  # that each of the checks may take by default
 _NOT_TRIED = "the device has not come back from an earlier check"
-
-
-class Tried(NamedTuple):
-    """The result of one operation.
-
-    Attributes:
-        check: Its name.
-        works: Whether it does; None when it was not tried.
-        elapsed_ms: How long it took.
-        message: What went wrong, or is worth knowing; empty for nothing.
-    """
-
-    check: str
-    works: bool | None
-    elapsed_ms: float
-    message: str = ""
 
 
 class _HungError(Exception):
     """A check did not return in time; each further one could take as long."""
 
 
-def try_device(device: Device, plugin: Plugin, seconds: float) -> list[Tried]:
-    """Try the operations of a device, up to the first that does not return.
+def try_device(device: Device, plugin: Plugin, seconds: float) -> list[dict[str, Any]]:
+    """Try the operations of a plugin's device, up to the first that does not return.
+
+    The result is one JSON object for each operation: `check`, its name; `works`, null where it was
+    not tried; `elapsed_ms`; and `message`, what went wrong or is worth knowing, null for nothing.
 
     Args:
-        device: A device of a plugin.
-        plugin: That plugin.
+        device: The device.
+        plugin: Its plugin.
         seconds: How long a check may take; loading the plugin may take twice as long.
-
-    Raises:
-        CheckFaultError: The kit itself failed.
-        OSError: No process can be started.
     """
     target = Target(
         path=plugin.path,
@@ -68,12 +49,12 @@ def try_device(device: Device, plugin: Plugin, seconds: float) -> list[Tried]:
     )
     steps = ((target, tuple(DEVICE_OPERATIONS)),)
     plan = PluginPlan(plugin.path, device.plugin, ("device",), None, steps, seed=0)
-    tried: dict[str, Tried] = {}
+    tried: dict[str, dict[str, Any]] = {}
 
     def add(outcome: Outcome) -> None:
         found = _tried(outcome, device)
-        if tried.setdefault(found.check, found).works:
-            tried[found.check] = found
+        if tried.setdefault(found["check"], found)["works"]:
+            tried[found["check"]] = found
         if outcome.verdict is Verdict.HUNG:
             raise _HungError
 
@@ -84,13 +65,14 @@ def try_device(device: Device, plugin: Plugin, seconds: float) -> list[Tried]:
     else:
         for fault in run.faults:
             raise fault
+    absent = {"works": None, "elapsed_ms": 0.0, "message": _NOT_TRIED}
     names = dict.fromkeys(DEVICE_OPERATIONS.values())
-    return [tried.get(name) or Tried(name, None, 0.0, _NOT_TRIED) for name in names]
+    return [tried.get(name) or {"check": name, **absent} for name in names]
 
 
-def _tried(outcome: Outcome, device: Device) -> Tried:
+def _tried(outcome: Outcome, device: Device) -> dict[str, Any]:
     check, verdict = DEVICE_OPERATIONS[outcome.check_id], outcome.verdict
-    works = None if verdict is Verdict.SKIPPED else verdict not in _FAILED
+    works = None if verdict is Verdict.SKIPPED else verdict not in BAD | {Verdict.BLOCKED}
     message = f"{outcome.message}: {outcome.found}" if outcome.found else outcome.message
     if outcome.incident is not None:
         frames = outcome.incident.backtrace
@@ -98,5 +80,6 @@ def _tried(outcome: Outcome, device: Device) -> Tried:
         message += "".join(f", at {frame}" for frame in [*own, *frames][:1])
     if check == "timer" and works and not device.factory.tables.executor.has("create_timer"):  # type: ignore[attr-defined]
         message = "by the host's clock: the plugin has no timers"
+    elapsed_ms = round(outcome.seconds * 1e3, 3)
     message = "; ".join(message.splitlines())
-    return Tried(check, works, round(outcome.seconds * 1e3, 3), message)
+    return {"check": check, "works": works, "elapsed_ms": elapsed_ms, "message": message or None}

@@ -13,7 +13,6 @@ from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.frame import argument, command
 from modular_tf.cli.output import report_error, size
 from modular_tf.cli.plugins import reason_line
-from modular_tf.cli.session import session
 from modular_tf.concurrency.threads import start_thread
 from modular_tf.discovery.candidate import Source
 from modular_tf.errors import NotFoundError
@@ -22,29 +21,22 @@ from modular_tf.service.report import State
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from modular_tf.cli.device_smoke import Tried
-    from modular_tf.cli.output import Printer
-    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.cli.session import Invocation
     from modular_tf.device.device import Device
     from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
 
 _KNOWN = ("name", "device_type", "platform", "ordinal", "priority", "plugin")
-_ASKED = (
+_DETAILS = (
     "hardware_name", "vendor", "pci_bus_id", "numa_node", "memory_bandwidth", "gflops",
     "memory_free", "memory_total", "streams",
 )  # fmt: skip
 _SECONDS = 60.0
-_SILENCE_S = 2.0
-"""How long a person is left without a message."""
+_SILENCE_S = 2.0  # that a person is left without a message
 
 
 def seconds(text: str) -> float:
-    """Return a time limit in seconds.
-
-    Raises:
-        click.BadParameter: It is none.
-    """
+    """Return a time limit in seconds."""
     try:
         value = float(text)
     except ValueError:
@@ -71,9 +63,7 @@ def seconds(text: str) -> float:
     "--timeout", metavar="SECONDS", type=seconds, default=_SECONDS,
     help=f"how long a device may take for one answer (default {_SECONDS:g})",
 )  # fmt: skip
-def devices(
-    options: GlobalOptions, printer: Printer, *, wish: str | None, smoke: bool, timeout: float
-) -> Exit:
+def devices(call: Invocation, *, wish: str | None, smoke: bool, timeout: float) -> Exit:
     """List the devices that plugins offer, or try what works on them.
 
     What a plugin does not answer within the time limit is reported as failed. `--smoke` tries each
@@ -82,15 +72,18 @@ def devices(
     if smoke:
         import modular_tf.cli.device_smoke  # noqa: F401, PLC0415  (fails here without the kit)
     details = Details(timeout)
-    with session(options) as service:
+    with call.session() as service:
         try:
             # Printed before the service is closed: what failed may fail once more there.
             found = _wanted(service, wish)
             if smoke:
-                code = _try_all(service, found, timeout, printer, details)
+                code = _try_all(service, found, timeout, call, details)
             else:
-                code = _list(found, printer, details)
-            absent = _report_missing(service)
+                code = _list(found, call, details)
+            absent = [plugin for plugin in service.plugins() if _is_missed(plugin)]
+            for plugin in absent:
+                reason = plugin.reason.as_dict() if plugin.reason else None
+                report_error(f"{plugin.state}: {reason_line(reason)}", plugin.name)
             if not found:
                 report_error(_none_found(service, wish))
                 code = Exit.NOTHING
@@ -119,16 +112,8 @@ def _none_found(service: PluginService, wish: str | None) -> str:
     return "no devices were found; `modular-tf list` shows what became of each plugin"
 
 
-def _report_missing(service: PluginService) -> bool:
-    """Report why devices are missing that were requested or announced."""
-    absent = [plugin for plugin in service.plugins() if _is_missed(plugin)]
-    for plugin in absent:
-        reason = plugin.reason.as_dict() if plugin.reason else None
-        report_error(f"{plugin.state}: {reason_line(reason)}", plugin.name)
-    return bool(absent)
-
-
 def _is_missed(plugin: PluginRecord) -> bool:
+    """Return whether devices of a plugin are missing that were requested or announced."""
     if plugin.state is not State.LOADED:
         return plugin.source == Source.ARGUMENT.value
     return any(reason.stage == "list" for reason in plugin.reasons)
@@ -165,7 +150,7 @@ class Details:
         thread.join(self._seconds - silence)
         if answers:
             return answers[0]
-        return without_details(device, f"{device.name}: no details within {self._seconds:g} s")
+        return _without_details(device, f"{device.name}: no details within {self._seconds:g} s")
 
     def leave_if_stuck(self, code: int) -> None:
         """End the process at once if a call is still running in a plugin."""
@@ -175,19 +160,18 @@ class Details:
             os._exit(code)
 
 
-def without_details(device: Device, why: str) -> dict[str, Any]:
-    """Return the details of a device that does not give them."""
+def _without_details(device: Device, why: str | None) -> dict[str, Any]:
     known = {name: getattr(device, name) for name in _KNOWN}
-    return {**known, **dict.fromkeys(_ASKED), "error": why}
+    return {**known, **dict.fromkeys(_DETAILS), "error": why}
 
 
-def _list(devices: Sequence[Device], printer: Printer, details: Details) -> Exit:
+def _list(devices: Sequence[Device], call: Invocation, details: Details) -> Exit:
     found = [details.of(device) for device in devices]
     columns = (
         *("name", "platform", "priority", "plugin", "hardware name", "vendor"),
         *(("memory", _memory), "streams"),
     )
-    printer.show("devices", found, columns)
+    call.show("devices", found, columns)
     for device in found:
         if device["error"]:
             report_error(device["error"].removeprefix(f"{device['name']}: "), device["name"])
@@ -207,45 +191,37 @@ def _try_all(
     service: PluginService,
     devices: Sequence[Device],
     timeout: float,
-    printer: Printer,
+    call: Invocation,
     details: Details,
 ) -> Exit:
     from modular_tf.cli.device_smoke import try_device  # noqa: PLC0415  (listing needs no kit)
 
-    trials: list[list[Tried]] = []
+    results: list[dict[str, Any]] = []
+    rows: list[tuple[object, ...]] = []
+    failed: list[str] = []
     for device in devices:
         can_work = hasattr(device.factory, "executor")  # else it only describes itself
         plugin = service.entry(device.plugin).plugin if can_work else None
-        trials.append([] if plugin is None else try_device(device, plugin, timeout))
-    pairs = list(zip(devices, trials, strict=True))
-    if printer.json:
-        printer.json_object(devices=[_object(device, trial, details) for device, trial in pairs])
+        checks = [] if plugin is None else try_device(device, plugin, timeout)
+        works = all(check["works"] is True for check in checks)
+        if not works:
+            failed.append(device.name)
+        if not checks:
+            rows.append((device.name, None, "nothing to try", None, "it only describes itself"))
+        for check in checks:
+            outcome = {True: "works", False: "failed", None: "not tried"}[check["works"]]
+            elapsed = f"{check['elapsed_ms']:.2f}"
+            rows.append((device.name, check["check"], outcome, elapsed, check["message"]))
+        if call.json:
+            # A device that nothing worked on in another process is not called in this one.
+            is_usable = not checks or any(check["works"] for check in checks)
+            why = None if is_usable else checks[0]["message"]
+            known = details.of(device) if is_usable else _without_details(device, why)
+            results.append({**known, "works": works, "checks": checks})
+    if call.json:
+        call.json_object(devices=results)
     else:
-        rows = [row for device, trial in pairs for row in _rows(device, trial)]
-        printer.table(("name", "check", "outcome", "ms", "message"), rows)
-    failed = [device.name for device, trial in pairs if not _works(trial)]
+        call.table(("name", "check", "outcome", "ms", "message"), rows)
     if failed:
         report_error(f"{len(failed)} of {len(devices)} devices failed: {', '.join(failed)}")
     return Exit.NO if failed else Exit.DONE
-
-
-def _works(trial: Sequence[Tried]) -> bool:
-    return all(one.works is True for one in trial)
-
-
-def _object(device: Device, trial: Sequence[Tried], details: Details) -> dict[str, Any]:
-    # A device that nothing worked on in another process is not called in this one.
-    is_usable = not trial or any(one.works for one in trial)
-    known = details.of(device) if is_usable else without_details(device, trial[0].message)
-    checks = [one._asdict() | {"message": one.message or None} for one in trial]
-    return {**known, "works": _works(trial), "checks": checks}
-
-
-def _rows(device: Device, trial: Sequence[Tried]) -> list[tuple[object, ...]]:
-    if not trial:
-        return [(device.name, None, "nothing to try", None, "it only describes itself")]
-    words = {True: "works", False: "failed", None: "not tried"}
-    return [
-        (device.name, one.check, words[one.works], f"{one.elapsed_ms:.2f}", one.message)
-        for one in trial
-    ]

@@ -11,16 +11,14 @@ from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.frame import command
 from modular_tf.cli.process import terminate_as_interrupt
 from modular_tf.cli.progress import ProgressLine
-from modular_tf.cli.session import session
 
 if TYPE_CHECKING:
-    from modular_tf.cli.output import Printer
-    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.cli.session import Invocation
     from modular_tf.tensorflow.doctor import Diagnosis, PluginRow
 
 
 @command()
-def doctor(options: GlobalOptions, printer: Printer) -> Exit:
+def doctor(call: Invocation) -> Exit:
     """Report what works here, and what TensorFlow does with the plugins that are installed.
 
     Child processes import TensorFlow and run plugins, which takes about 5 seconds, and as long
@@ -32,15 +30,15 @@ def doctor(options: GlobalOptions, printer: Printer) -> Exit:
     or an object of `version`, `path` and `problem` (why its import fails without any plugin).
     `files` has an object for each file that `import tensorflow` opens: `path`, `origin` (the
     directory or variable that TensorFlow finds it by), `outcome` ("loads", "ignored", "fails": an
-    exception, "aborts": the process ends, "hangs", "ends in use", or "unknown": it was not tried),
-    `message`, `remedy`. `plugins` has `plugin`, `path`, `kinds`, `schemes`, `device_types`,
-    `kernels`, `state` and `message` (here), `in_tensorflow` (an outcome of
-    tf.experimental.register_filesystem_plugin, or null), `in_tensorflow_message`, `remedy`.
-    `stores` has `scheme`, `plugin`, `variables` (whether each is set), `server`, `problem`.
-    `schemes` has `scheme`, `plugin` (who serves it here, or ""), `in_tensorflow` (whether
-    TensorFlow has it by itself), `message`, `remedy` (the commands that bring it), `wanted_by`
-    (variables that are set for a scheme that nobody serves), `fails`. Each of these objects has
-    `bad`: whether it fails. `lacking` lists the schemes that TensorFlow has by
+    exception, "aborts": the process ends, "hangs", "ends in use": counting devices ends the
+    process, or "unknown": it was not tried), `message`, `remedy`. `plugins` has `plugin`, `path`,
+    `kinds`, `schemes`, `device_types`, `kernels`, `state` and `message` (here), `in_tensorflow` (an
+    outcome of tf.experimental.register_filesystem_plugin, or null), `in_tensorflow_message`,
+    `remedy`. `stores` has `scheme`, `plugin`, `variables` (whether each is set), `server`,
+    `problem`. `schemes` has `scheme`, `plugin` (who serves it here, or ""), `in_tensorflow`
+    (whether TensorFlow has it by itself), `message`, `remedy` (the commands that bring it),
+    `wanted_by` (variables that are set for a scheme that nobody serves), `fails`. Each of these
+    objects has `bad`: whether it fails. `lacking` lists the schemes that TensorFlow has by
     modular_tf.tensorflow alone. `well` is true where nothing is bad; the exit status is 0 then,
     else 1.
     """
@@ -51,31 +49,30 @@ def doctor(options: GlobalOptions, printer: Printer) -> Exit:
     def show_progress() -> None:
         progress.show(lambda spent_s: f"importing TensorFlow in child processes, {spent_s:.0f} s")
 
-    with session(options, runs_plugins=False) as service, terminate_as_interrupt():
+    with call.session(runs_plugins=False) as service, terminate_as_interrupt():
         try:
             diagnosis = diagnose(service, on_wait=show_progress)
         finally:
             progress.wipe()
-    if printer.json:
-        printer.json_object(**_as_object(diagnosis))
+    if call.json:
+        call.json_object(**_as_object(diagnosis))
     else:
-        _show(diagnosis, printer)
+        _show(diagnosis, call)
     return Exit.DONE if diagnosis.is_well else Exit.NO
 
 
 def _as_object(diagnosis: Diagnosis) -> dict[str, object]:
-    found = diagnosis.tensorflow
+    rows = {
+        name: [{**asdict(row), "bad": row.is_bad} for row in getattr(diagnosis, name)]
+        for name in ("files", "plugins", "stores", "schemes")
+    }
     return {
         "modular_tf": modular_tf.__version__,
         "python": platform.python_version(),
         "system": _system(),
         "libc": " ".join(platform.libc_ver()),
-        "tensorflow": found
-        and {"version": found.version, "path": found.folder, "problem": found.problem},
-        "files": [{**asdict(row), "bad": row.is_bad} for row in diagnosis.files],
-        "plugins": [{**asdict(row), "bad": row.is_bad} for row in diagnosis.plugins],
-        "stores": [{**asdict(row), "bad": row.is_bad} for row in diagnosis.stores],
-        "schemes": [{**asdict(row), "bad": row.is_bad} for row in diagnosis.schemes],
+        "tensorflow": diagnosis.tensorflow and asdict(diagnosis.tensorflow),
+        **rows,
         "lacking": list(diagnosis.lacking),
         "workers": {name: why or "in force" for name, why in diagnosis.limits.items()},
         "well": diagnosis.is_well,
@@ -86,50 +83,68 @@ def _system() -> str:
     return f"{platform.system()} {platform.release()} {platform.machine()}"
 
 
-def _show(diagnosis: Diagnosis, printer: Printer) -> None:
+def _show(diagnosis: Diagnosis, call: Invocation) -> None:
+    def begin(title: str) -> None:
+        call.line()
+        call.line(title)
+
+    def show(
+        word: str, subject: str, message: str, remedy: str = "", *, is_bad: bool = False
+    ) -> None:
+        call.line(f"{'!' if is_bad else ' '} {word:<12} {subject}")
+        for more in filter(None, (message, remedy and f"-> {remedy}")):
+            for line in more.splitlines():
+                call.line(f"{'':15}{line}")
+
     libc = " ".join(platform.libc_ver())
-    printer.line(f"modular_tf {modular_tf.__version__}, Python {platform.python_version()}, {libc}")
-    printer.line(_system())
+    call.line(f"modular_tf {modular_tf.__version__}, Python {platform.python_version()}, {libc}")
+    call.line(_system())
     found = diagnosis.tensorflow
     if found is None:
-        printer.line("TensorFlow: not installed for this Python")
-    elif found.is_bad:
-        _show_row(
-            printer,
-            "fails",
-            f"import tensorflow, of {found.folder}",
-            found.problem,
-            "",
-            is_bad=True,
-        )
+        call.line("TensorFlow: not installed for this Python")
+    elif found.problem:
+        show("fails", f"import tensorflow, of {found.path}", found.problem, is_bad=True)
     else:
-        printer.line(f"TensorFlow {found.version}: {found.folder}")
-    _show_files(diagnosis, printer)
-    _show_plugins(diagnosis, printer)
-    _show_stores(diagnosis, printer)
-    _show_schemes(diagnosis, printer)
-    _show_summary(diagnosis, printer)
-
-
-def _show_files(diagnosis: Diagnosis, printer: Printer) -> None:
+        call.line(f"TensorFlow {found.version}: {found.path}")
     if diagnosis.files:
-        _begin(printer, "What `import tensorflow` does with each file that it finds:")
-    for row in diagnosis.files:
-        _show_row(printer, row.outcome, row.path, row.message, row.remedy, is_bad=row.is_bad)
-
-
-def _show_plugins(diagnosis: Diagnosis, printer: Printer) -> None:
-    _begin(printer, "Plugins here:")
-    for row in diagnosis.plugins:
-        remedy = row.remedy if row.is_bad else ""
-        words = f"{row.plugin}: {_offer(row)}"
-        _show_row(printer, row.state, words, row.message, remedy, is_bad=row.is_bad)
-    there = [row for row in diagnosis.plugins if row.in_tensorflow is not None]
-    if there:
-        _begin(printer, "The same in TensorFlow, by tf.experimental.register_filesystem_plugin:")
-    for row in there:
-        remedy = "" if row.is_bad else row.remedy
-        _show_row(printer, str(row.in_tensorflow), row.plugin, row.in_tensorflow_message, remedy)
+        begin("What `import tensorflow` does with each file that it finds:")
+    for file in diagnosis.files:
+        show(file.outcome, file.path, file.message, file.remedy, is_bad=file.is_bad)
+    begin("Plugins here:")
+    for plugin in diagnosis.plugins:
+        subject = f"{plugin.plugin}: {_offer(plugin)}"
+        remedy = plugin.remedy if plugin.is_bad else ""
+        show(plugin.state, subject, plugin.message, remedy, is_bad=plugin.is_bad)
+    tried = [plugin for plugin in diagnosis.plugins if plugin.in_tensorflow is not None]
+    if tried:
+        begin("The same in TensorFlow, by tf.experimental.register_filesystem_plugin:")
+    for plugin in tried:
+        remedy = "" if plugin.is_bad else plugin.remedy
+        show(str(plugin.in_tensorflow), plugin.plugin, plugin.in_tensorflow_message, remedy)
+    if diagnosis.stores:
+        begin("What they read from the environment (+ set, - not set):")
+    for store in diagnosis.stores:
+        names = [f"{'+' if is_set else '-'}{name}" for name, is_set in store.variables.items()]
+        reached = f"its server can be reached: {store.server}" if store.server else ""
+        show(store.scheme, " ".join(names), store.problem or reached, is_bad=store.is_bad)
+    begin("Schemes, and who serves them here:")
+    for row in diagnosis.schemes:
+        servers = [row.plugin, "TensorFlow itself" if row.in_tensorflow else ""]
+        subject = " and ".join(filter(None, servers)) or "nobody"
+        show(row.scheme, subject, row.message, row.remedy, is_bad=row.is_bad)
+    begin('Worker processes (`isolation = "process"`) are restricted to:')
+    for name, why in diagnosis.limits.items():
+        call.line(f"  {name}: not here, since {why}" if why else f"  {name}")
+    call.line()
+    if lacking := diagnosis.lacking:
+        call.line(f"TensorFlow lacks {', '.join(lacking)}.")
+        call.line("To have them there: import modular_tf.tensorflow.auto")
+    if diagnosis.is_well:
+        missing = ", ".join(row.scheme for row in diagnosis.schemes if row.is_missing)
+        but = f", but nobody serves {missing}: see above for what does" if missing else ""
+        call.line(f"Nothing fails{but}.")
+    else:
+        call.line("Something will fail: see the lines that begin with !")
 
 
 def _offer(row: PluginRow) -> str:
@@ -138,52 +153,3 @@ def _offer(row: PluginRow) -> str:
     if row.kernels:
         names.append(f"{row.kernels} kernels")
     return ", ".join(names) or f"nothing of its {' and '.join(row.kinds)}"
-
-
-def _show_stores(diagnosis: Diagnosis, printer: Printer) -> None:
-    if diagnosis.stores:
-        _begin(printer, "What they read from the environment (+ set, - not set):")
-    for row in diagnosis.stores:
-        words = [f"{'+' if is_set else '-'}{name}" for name, is_set in row.variables.items()]
-        message = row.problem or (f"its server can be reached: {row.server}" if row.server else "")
-        _show_row(printer, row.scheme, " ".join(words), message, "", is_bad=row.is_bad)
-
-
-def _show_schemes(diagnosis: Diagnosis, printer: Printer) -> None:
-    _begin(printer, "Schemes, and who serves them here:")
-    for row in diagnosis.schemes:
-        servers = [row.plugin, "TensorFlow itself" if row.in_tensorflow else ""]
-        words = " and ".join(filter(None, servers)) or "nobody"
-        _show_row(printer, row.scheme, words, row.message, row.remedy, is_bad=row.is_bad)
-
-
-def _show_summary(diagnosis: Diagnosis, printer: Printer) -> None:
-    _begin(printer, 'Worker processes (`isolation = "process"`) are restricted to:')
-    for name, why in diagnosis.limits.items():
-        printer.line(f"  {name}: not here, since {why}" if why else f"  {name}")
-    printer.line()
-    lacking = diagnosis.lacking
-    if lacking:
-        printer.line(f"TensorFlow lacks {', '.join(lacking)}.")
-        printer.line("To have them there: import modular_tf.tensorflow.auto")
-    if diagnosis.is_well:
-        missing = ", ".join(row.scheme for row in diagnosis.schemes if row.is_missing)
-        but = f", but nobody serves {missing}: see above for what does" if missing else ""
-        printer.line(f"Nothing fails{but}.")
-    else:
-        printer.line("Something will fail: see the lines that begin with !")
-
-
-def _begin(printer: Printer, title: str) -> None:
-    printer.line()
-    printer.line(title)
-
-
-def _show_row(
-    printer: Printer, word: str, subject: str, message: str, remedy: str, *, is_bad: bool = False
-) -> None:
-    mark = "!" if is_bad else " "
-    printer.line(f"{mark} {word:<12} {subject}")
-    for more in filter(None, (message, remedy and f"-> {remedy}")):
-        for line in more.splitlines():
-            printer.line(f"{'':15}{line}")

@@ -13,14 +13,12 @@ from modular_tf.cli.frame import argument, command
 from modular_tf.cli.output import report_error
 from modular_tf.cli.plugins import plugin_object, show_plugins
 from modular_tf.cli.process import terminate_as_interrupt
-from modular_tf.cli.session import session
 from modular_tf.cli.words import DIR, FILE
 from modular_tf.loading.known_packages import known_packages
 from modular_tf.service.report import State
 
 if TYPE_CHECKING:
-    from modular_tf.cli.output import Printer
-    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.cli.session import Invocation
     from modular_tf.service.fetching import FetchedWheel
     from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
@@ -43,9 +41,7 @@ _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:==([A-Za-z0-9][A-Za-z
     "--to", type=DIR,
     help="the directory for the folder NAME.wheel, instead of the drop-in directory",
 )  # fmt: skip
-def fetch(
-    options: GlobalOptions, printer: Printer, package: str | None, wheel: str | None, to: str | None
-) -> Exit:
+def fetch(call: Invocation, package: str | None, wheel: str | None, to: str | None) -> Exit:
     """Get the plugins of a published package, whatever Python its wheels are for.
 
     pip, or uv where there is no pip, downloads the wheel for this machine from the package index
@@ -70,22 +66,22 @@ def fetch(
     known, version = None, None
     if named is not None:
         known, version = fetching.known_package(named[1]), named[2]
-    progress = sys.stderr if sys.stderr.isatty() and not options.json else None
+    progress = sys.stderr if sys.stderr.isatty() and not call.options.json else None
     with terminate_as_interrupt():
         fetched = fetching.fetch(known, version, directory, wheel=wheel, progress=progress)
     if to:
-        options.plugin_dir.append(fetched.folder)
-    with session(options) as service:
+        call.options.plugin_dir.append(fetched.folder)
+    with call.session() as service:
         records = [record for record in service.plugins() if _is_of(record, service, fetched)]
     plugins = [plugin_object(record) for record in records]
-    if printer.json:
-        printer.json_object(**fetched._asdict(), served=plugins)
+    if call.json:
+        call.json_object(**fetched._asdict(), served=plugins)
     else:
-        if printer.terminal:
+        if call.terminal:
             is_new = "is in" if fetched.changed else "was already in"
-            printer.line(f"{fetched.name} {fetched.version} {is_new} {fetched.folder}")
-            printer.line()
-        show_plugins(plugins, printer, with_warnings=options.verbose > 0)
+            call.line(f"{fetched.name} {fetched.version} {is_new} {fetched.folder}")
+            call.line()
+        show_plugins(plugins, call, with_warnings=call.options.verbose > 0)
     if not records:
         report_error(
             f"nothing found the plugins in {fetched.folder}; `modular-tf paths` shows the search"

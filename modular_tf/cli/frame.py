@@ -1,7 +1,8 @@
 """The frame of every command: click's commands and groups, with global options, help and examples.
 
-A command is a function `f(options, printer, **values)` that returns its exit code: the global
-options, where its results go, and the values of its own arguments. Its docstring is its help.
+A command is a function `f(call, **values)` that returns its exit code: the call has its global
+options and its service, and writes its results; the values are those of its own arguments. Its
+docstring is its help.
 """
 
 from __future__ import annotations
@@ -14,27 +15,20 @@ import click
 from click.core import augment_usage_errors
 from click.shell_completion import CompletionItem
 
+from modular_tf.cli import session
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.output import Printer
+from modular_tf.cli.session import GlobalOptions, Invocation
 from modular_tf.cli.words import DIR, FILE, PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from modular_tf.cli.words import GlobalOptions
 
 
 # -- arguments ------------------------------------------------------------------------------------
 
 
 class Argument(click.Argument):
-    """A positional argument with a line in the help.
-
-    Args:
-        declarations: Its name.
-        help: What it means.
-        values: As for click.
-    """
+    """A positional argument with a line in the help, which says what it means."""
 
     def __init__(self, declarations: list[str], *, help: str, **values: Any) -> None:  # noqa: A002
         super().__init__(declarations, **values)
@@ -71,7 +65,7 @@ def _global_option(*names: str, **values: Any) -> click.Option:
 GLOBAL_OPTIONS = (
     _global_option(
         "--plugin", type=PATH, multiple=True,
-        help="also look at this library or folder; may be repeated",
+        help="also search this library or folder; may be repeated",
     ),
     _global_option(
         "--plugin-dir", type=DIR, multiple=True, help="also search this folder; may be repeated"
@@ -109,9 +103,8 @@ class _Framed(click.Command):
     """What commands and groups have in common: global options, and the order of the help."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return its own arguments and options, then the global ones, then `--help`."""
-        own = super().get_params(ctx)
-        return [*own, *GLOBAL_OPTIONS]
+        """Return its own arguments and options, then the global ones."""
+        return [*super().get_params(ctx), *GLOBAL_OPTIONS]
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """Return the option that shows the help, in words like those of the others."""
@@ -119,11 +112,6 @@ class _Framed(click.Command):
         if option is not None:
             option.help = "show this help"
         return option
-
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the line that shows how it is called."""
-        pieces = " ".join(self.collect_usage_pieces(ctx))
-        formatter.write_usage(ctx.command_path, pieces, prefix="usage: ")
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write nothing: from its 8.5 on click has a section of its own for arguments."""
@@ -157,14 +145,12 @@ class Command(_Framed):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it and return its exit code."""
-        from modular_tf.cli.session import measured, set_up_log  # noqa: PLC0415  (not for help)
-
         options: GlobalOptions = ctx.obj
         if not self._calls_plugins and (options.trace or options.statistics):
             ctx.fail("--trace and --statistics: this command calls no plugin in its process")
-        set_up_log(options.log, options.verbose)
-        with measured(options), augment_usage_errors(ctx):
-            return self.callback(options, Printer(json=options.json), **ctx.params)  # type: ignore[misc]  # commands have one
+        session.set_up_log(options.log, options.verbose)
+        with session.measured(options), augment_usage_errors(ctx):
+            return self.callback(Invocation(options), **ctx.params)  # type: ignore[misc]  # commands have one
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write its examples."""
@@ -172,12 +158,7 @@ class Command(_Framed):
 
 
 def command(kind: type[Command] = Command, **values: Any) -> Callable[[Any], click.Command]:
-    """Make a command of a function; see the description of this module.
-
-    Args:
-        kind: The class of the command.
-        values: What that takes.
-    """
+    """Make a command of a function; see the description of this module."""
     return click.command(cls=kind, **values)
 
 
@@ -196,13 +177,7 @@ class Verb(NamedTuple):
 
 
 class Group(_Framed, click.Group):
-    """Commands that are imported when they are used, so that each starts fast.
-
-    Args:
-        name: The name of the group.
-        verbs: Its commands by name.
-        values: As for click.
-    """
+    """Commands that are imported when they are used, so that each starts fast."""
 
     def __init__(self, name: str, verbs: Mapping[str, Verb], **values: Any) -> None:
         super().__init__(name, subcommand_metavar="COMMAND [ARGUMENTS]...", **values)

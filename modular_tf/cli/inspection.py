@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,38 +12,24 @@ from modular_tf.abi.layouts import FILESYSTEM_OPS
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.frame import argument, command
 from modular_tf.cli.plugins import reason_line
-from modular_tf.cli.session import session
 from modular_tf.cli.words import PLUGIN
 from modular_tf.discovery.linking.symbol_families import family_of, readable_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from modular_tf.abi.layouts import Layout
-    from modular_tf.cli.output import Printer
-    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.cli.session import Invocation
     from modular_tf.discovery.probe import Probe
     from modular_tf.service.plugin_entry import PluginEntry
-    from modular_tf.service.service import PluginService
 
-HOST_DEFAULTS = frozenset(
-    (
-        "recursively_create_dir",
-        "delete_recursively",
-        "rename_file",
-        "copy_file",
-        "paths_exist",
-        "is_directory",
-        "get_file_size",
-        "get_matching_paths",
-        "translate_name",
-        "flush_caches",
-        "decode_transaction_token",
-        "get_filesystem_configuration",
-        "set_filesystem_configuration",
-        "set_filesystem_configuration_option",
-        "get_filesystem_configuration_option",
-        "get_filesystem_configuration_keys",
-    )
-)
+HOST_DEFAULTS = frozenset((
+    "recursively_create_dir", "delete_recursively", "rename_file", "copy_file", "paths_exist",
+    "is_directory", "get_file_size", "get_matching_paths", "translate_name", "flush_caches",
+    "decode_transaction_token", "get_filesystem_configuration", "set_filesystem_configuration",
+    "set_filesystem_configuration_option", "get_filesystem_configuration_option",
+    "get_filesystem_configuration_keys",
+))  # fmt: skip
 """The operations that the host does itself where a filesystem leaves them out."""
 
 _SHOWN_SYMBOLS = 12
@@ -51,9 +38,9 @@ _SHOWN_SYMBOLS = 12
 @command()
 @argument("wanted", type=PLUGIN, help="a name from `list`, or a path")
 @click.option("--no-load", is_flag=True, help="only search; run no plugin's code")
-def inspect(options: GlobalOptions, printer: Printer, *, wanted: str, no_load: bool) -> Exit:
+def inspect(call: Invocation, *, wanted: str, no_load: bool) -> Exit:
     """Show what is in a plugin: what its bytes say, and what its loaded tables and kernels are."""
-    with session(options, load=False) as service:
+    with call.session(load=False) as service:
         entry = service.entry(wanted)
         if not no_load:
             service.load(entry.plugin.name)
@@ -63,13 +50,23 @@ def inspect(options: GlobalOptions, printer: Printer, *, wanted: str, no_load: b
             "reasons": [reason.as_dict() for reason in record.reasons],
             "warnings": [warning.as_dict() for warning in record.warnings],
             "probe": _facts(entry.probe),
-            "tables": _tables(entry),
-            **_kernels(service, entry),
+            "tables": list(_tables(entry)),
+            "registered_kernels": [],
+            "op_definitions": [],
         }
-    if printer.json:
-        printer.json_object(plugin=description)
+        if entry.library is not None and (record.kernels or record.ops):
+            from modular_tf.cli.kernels import definition_as_dict, kernel_as_dict  # noqa: PLC0415  (few have any)
+
+            definitions = service.kernel_registry.plugin_definitions(record.name)
+            kernels = service.kernels(plugin=record.name)
+            description |= {
+                "registered_kernels": list(map(kernel_as_dict, kernels)),
+                "op_definitions": list(map(definition_as_dict, definitions)),
+            }
+    if call.json:
+        call.json_object(plugin=description)
     else:
-        _show(description, printer)
+        _show(description, call)
     return Exit.DONE
 
 
@@ -105,77 +102,46 @@ def _facts(probe: Probe) -> dict[str, Any]:
     }
 
 
-def _tables(entry: PluginEntry) -> list[dict[str, Any]]:
-    """Return the tables of functions of a loaded plugin, slot by slot."""
-    found = [
-        _table(
-            {"scheme": scheme.scheme},
-            table.kind,
-            table.size,
-            table.layout,
-            {field.name: table.slots.get(field.name, 0) for field in table.layout.slots},
-        )
-        for scheme in (entry.tables.values() if entry.library else ())
-        for table in scheme.tables.values()
-    ]
-    if entry.library is None or entry.platform is None:
-        return found
-    platform = {"platform": entry.platform.platform}
-    return found + [
-        _table(
-            platform,
-            table.layout.name,
-            table.size,
-            table.layout,
-            {field.name: table.value(field.name) for field in table.layout.slots},
-        )
-        for table in entry.platform.tables.given
-    ]
-
-
-def _table(
-    served: dict[str, str], struct: str, size: int, layout: Layout, addresses: dict[str, int]
-) -> dict[str, Any]:
+def _tables(entry: PluginEntry) -> Iterator[dict[str, Any]]:
+    """Yield the tables of functions of a loaded plugin, slot by slot."""
+    if entry.library is None:
+        return
     from modular_tf.native.library import address_owner  # noqa: PLC0415  (loads the native core)
 
-    slots = []
-    for field in layout.slots:
-        address = addresses[field.name]
-        owner = address_owner(address) if address else None
-        has_default = struct == FILESYSTEM_OPS.name and field.name in HOST_DEFAULTS
-        slots.append(
-            {
-                "slot": field.name,
-                "offset": field.offset,
-                "is": "present" if address else "default" if has_default else "absent",
-                "symbol": owner.symbol if owner else None,
-                "symbol_offset": owner.offset if owner else None,
-                "library": owner.path if owner else None,
-            }
-        )
-    dialect = layout.dialect.value if layout.dialect else None
-    return {**served, "struct": struct, "size": size, "dialect": dialect, "slots": slots}
+    def described(
+        layout: Layout, size: int, address_of: Callable[[str], int], **served: str
+    ) -> dict[str, Any]:
+        slots = []
+        for field in layout.slots:
+            address = address_of(field.name)
+            owner = address_owner(address) if address else None
+            has_default = layout.name == FILESYSTEM_OPS.name and field.name in HOST_DEFAULTS
+            slots.append(
+                {
+                    "slot": field.name,
+                    "offset": field.offset,
+                    "is": "present" if address else "default" if has_default else "absent",
+                    "symbol": owner.symbol if owner else None,
+                    "symbol_offset": owner.offset if owner else None,
+                    "library": owner.path if owner else None,
+                }
+            )
+        dialect = layout.dialect.value if layout.dialect else None
+        return {**served, "struct": layout.name, "size": size, "dialect": dialect, "slots": slots}
+
+    for scheme in entry.tables.values():
+        for table in scheme.tables.values():
+            slots = defaultdict(int, table.slots)
+            yield described(table.layout, table.size, slots.__getitem__, scheme=scheme.scheme)
+    if (platform := entry.platform) is not None:
+        for given in platform.tables.given:
+            yield described(given.layout, given.size, given.value, platform=platform.platform)
 
 
-def _kernels(service: PluginService, entry: PluginEntry) -> dict[str, Any]:
-    """Return the kernels and definitions of operations of a loaded plugin."""
-    plugin = entry.plugin.record()
-    if entry.library is None or not (plugin.kernels or plugin.ops):
-        return {"registered_kernels": [], "op_definitions": []}
-    from modular_tf.cli.kernels import definition_as_dict, kernel_as_dict  # noqa: PLC0415  (few have any)
-
-    definitions = service.kernel_registry.plugin_definitions(plugin.name)
-    kernels = service.kernels(plugin=plugin.name)
-    return {
-        "registered_kernels": [kernel_as_dict(each) for each in kernels],
-        "op_definitions": [definition_as_dict(each) for each in definitions],
-    }
-
-
-def _show(plugin: dict[str, Any], printer: Printer) -> None:
+def _show(plugin: dict[str, Any], call: Invocation) -> None:
     probe = plugin["probe"]
     elf = probe["elf"] or {}
-    printer.facts(
+    call.facts(
         {
             "name": plugin["name"],
             "path": plugin["path"],
@@ -204,32 +170,33 @@ def _show(plugin: dict[str, Any], printer: Printer) -> None:
     )
     for heading in ("reasons", "warnings"):
         for reason in plugin[heading]:
-            printer.row((heading[:-1], reason_line(reason)))
+            call.row((heading[:-1], reason_line(reason)))
+
+    def other_library(slot: dict[str, Any]) -> str | None:
+        return None if slot["library"] == plugin["path"] else slot["library"]
+
+    columns = (
+        "slot",
+        "offset",
+        "is",
+        ("function", _function),
+        ("of another library", other_library),
+    )
     for table in plugin["tables"]:
         serves = table.get("platform") or f"{table.get('scheme')}://"
         struct = f"{table['struct']}, {table['size']} bytes ({table['dialect'] or 'any'})"
-        printer.line()
-        printer.line(f"{serves} {struct}")
-        printer.show(
-            "slots",
-            table["slots"],
-            (
-                *("slot", "offset", "is", ("function", _function)),
-                (
-                    "of another library",
-                    lambda slot: slot["library"] if slot["library"] != plugin["path"] else None,
-                ),
-            ),
-        )
+        call.line()
+        call.line(f"{serves} {struct}")
+        call.show("slots", table["slots"], columns)
     if plugin["registered_kernels"]:
         from modular_tf.cli.kernels import KERNEL_COLUMNS  # noqa: PLC0415  (few have any)
 
-        printer.line()
-        printer.show("kernels", plugin["registered_kernels"], KERNEL_COLUMNS[:-1])
+        call.line()
+        call.show("kernels", plugin["registered_kernels"], KERNEL_COLUMNS[:-1])
     if plugin["op_definitions"]:
-        printer.line()
+        call.line()
         signatures = ("operation", lambda each: each["signature"])
-        printer.show("operations", plugin["op_definitions"], [signatures])
+        call.show("operations", plugin["op_definitions"], [signatures])
 
 
 def _shortened(symbols: list[str]) -> str:

@@ -14,7 +14,6 @@ from modular_tf.abi.data_types import DataType
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.frame import argument, command
 from modular_tf.cli.output import report_error
-from modular_tf.cli.session import session
 from modular_tf.cli.words import OPERATION, PLUGIN
 from modular_tf.kernel.aliases import aliases_of, computed_by
 from modular_tf.kernel.op_definition import FunctionName, TensorText
@@ -23,35 +22,34 @@ from modular_tf.kernel.selection import device_types_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from modular_tf.cli.output import Printer
-    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.cli.session import Invocation
     from modular_tf.kernel.op import Op
-    from modular_tf.kernel.op_definition import ArgDefinition, OpDefinition
+    from modular_tf.kernel.op_definition import OpDefinition
     from modular_tf.kernel.registration import KernelRegistration
     from modular_tf.kernel.registry import KernelRegistry
 
-_MOST_SHOWN = 6
-
-
-def _constraints(kernel: dict[str, Any]) -> list[str]:
-    return [f"{each['attr']}={each['type']}" for each in kernel["constraints"]]
-
-
 KERNEL_COLUMNS = (
-    "op", "device type", ("constraints", _constraints), "host args", "priority", "label", "plugin",
-)  # fmt: skip
+    *("op", "device type"),
+    ("constraints", lambda one: [f"{each['attr']}={each['type']}" for each in one["constraints"]]),
+    *("host args", "priority", "label", "plugin"),
+)
 """The columns of a kernel's JSON object in tables."""
+
+_MOST_SHOWN = 6
+_PROPERTIES = (
+    *("is_stateful", "is_commutative", "is_aggregate"),
+    *("allows_uninitialized_input", "is_deprecated"),
+)
 
 
 def kernel_as_dict(kernel: KernelRegistration) -> dict[str, Any]:
     """Return a kernel as a JSON object."""
+    types = [{"attr": attr, "type": kind.name} for attr, kind in kernel.constraint_pairs]
     return {
         "op": kernel.op,
         "device_type": kernel.device_type,
         "name": kernel.name,
-        "constraints": [
-            {"attr": attr, "type": kind.name} for attr, kind in kernel.constraint_pairs
-        ],
+        "constraints": types,
         "host_args": list(kernel.host_args),
         "priority": kernel.priority,
         "label": kernel.label,
@@ -62,40 +60,30 @@ def kernel_as_dict(kernel: KernelRegistration) -> dict[str, Any]:
 
 def definition_as_dict(definition: OpDefinition) -> dict[str, Any]:
     """Return a definition as a JSON object."""
-    return {
-        "name": definition.name,
-        "signature": f"{definition.name}{definition.signature}",
-        "source": definition.source,
-        "inputs": [_arg(arg) for arg in definition.inputs],
-        "outputs": [_arg(arg) for arg in definition.outputs],
-        "attrs": [
-            {
-                "name": attr.name,
-                "kind": attr.kind,
-                "is_list": attr.is_list,
-                "allowed": None if attr.allowed is None else list(map(_as_json, attr.allowed)),
-                "minimum": attr.minimum,
-                "has_default": attr.has_default,
-                "default": _as_json(attr.default) if attr.has_default else None,
-                "is_inferred": attr.name in definition.inferred_attrs,
-            }
-            for attr in definition.attrs
-        ],
-        "is_stateful": definition.is_stateful,
-        "is_commutative": definition.is_commutative,
-        "is_aggregate": definition.is_aggregate,
-        "allows_uninitialized_input": definition.allows_uninitialized_input,
-        "is_deprecated": definition.is_deprecated,
+    arguments = {
+        kind: [
+            {"name": arg.name, "type": arg.type_text, "is_list": arg.is_list, "is_ref": arg.is_ref}
+            for arg in args
+        ]
+        for kind, args in (("inputs", definition.inputs), ("outputs", definition.outputs))
     }
-
-
-def _arg(arg: ArgDefinition) -> dict[str, Any]:
-    return {
-        "name": arg.name,
-        "type": arg.type_text,
-        "is_list": arg.is_list,
-        "is_ref": arg.is_ref,
-    }
+    attrs = [
+        {
+            "name": attr.name,
+            "kind": attr.kind,
+            "is_list": attr.is_list,
+            "allowed": _as_json(attr.allowed),
+            "minimum": attr.minimum,
+            "has_default": attr.has_default,
+            "default": _as_json(attr.default) if attr.has_default else None,
+            "is_inferred": attr.name in definition.inferred_attrs,
+        }
+        for attr in definition.attrs
+    ]
+    signature = f"{definition.name}{definition.signature}"
+    head = {"name": definition.name, "signature": signature, "source": definition.source}
+    properties = {name: getattr(definition, name) for name in _PROPERTIES}
+    return {**head, **arguments, "attrs": attrs, **properties}
 
 
 def _as_json(value: Any) -> Any:
@@ -117,23 +105,18 @@ def _as_json(value: Any) -> Any:
 @click.option("--device-type", metavar="TYPE", help="only kernels for this type of devices")
 @click.option("--from", "owner", type=PLUGIN, metavar="NAME", help="only kernels of this plugin")
 def kernels(
-    options: GlobalOptions,
-    printer: Printer,
-    *,
-    op: str | None,
-    device_type: str | None,
-    owner: str | None,
+    call: Invocation, *, op: str | None, device_type: str | None, owner: str | None
 ) -> Exit:
     """List the kernels that plugins bring: for which operation, type of devices and of elements."""
     # Kernels of an operation's aliases compute it as well.
     names = (op, *(alias.own for alias in (aliases_of(op) if op else ())))
-    with session(options) as service:
+    with call.session() as service:
         found = [
             kernel_as_dict(kernel)
             for name in names
             for kernel in service.kernels(name, device_type, owner)
         ]
-    printer.show("kernels", found, KERNEL_COLUMNS)
+    call.show("kernels", found, KERNEL_COLUMNS)
     if found:
         return Exit.DONE
     if op:
@@ -153,41 +136,22 @@ def kernels(
 @click.option(
     "--all", "with_all", is_flag=True, help="also list operations that no kernel computes"
 )
-def ops(options: GlobalOptions, printer: Printer, *, name: str | None, with_all: bool) -> Exit:
+def ops(call: Invocation, *, name: str | None, with_all: bool) -> Exit:
     """List the operations that plugins compute, or show one: inputs, outputs, kernels and devices.
 
     Without a name, those that have kernels, under their own name or another one, and those that
     plugins define.
     """
-    with session(options) as service:
-        if name is None:
-            listed = list(_listed(service.kernel_registry, with_all=with_all))
-        else:
-            definition = service.op_definitions(name)[0]
-            aliases = [alias.own for alias in aliases_of(name) if service.kernels(alias.own)]
-            visible = service.devices()
-            found = [
-                kernel_as_dict(kernel)
-                | {
-                    "devices": [
-                        device.name
-                        for device in visible
-                        if kernel.device_type
-                        in device_types_of(device.device_type, is_pluggable=not device.is_host)
-                    ]
-                }
-                for op in (name, *aliases)
-                for kernel in service.kernels(op)
-            ]
     if name is not None:
-        _show_operation(definition, aliases, list(computed_by(name)), found, printer)
-        return Exit.DONE
+        return _show_operation(call, name)
+    with call.session() as service:
+        listed = list(_listed(service.kernel_registry, with_all=with_all))
     columns = (
         ("op", lambda op: op["name"]),
         *("kernels", "device types", "plugins", ("computed by", lambda op: op["aliases"])),
         ("defined by", lambda op: op["source"] or "nobody"),
     )
-    printer.show("ops", listed, columns)
+    call.show("ops", listed, columns)
     if not listed:
         report_error("no plugin brings kernels; `modular-tf ops --all` lists what is defined")
     return Exit.DONE if listed else Exit.NOTHING
@@ -213,31 +177,35 @@ def _listed(registry: KernelRegistry, *, with_all: bool) -> Iterator[dict[str, A
         }
 
 
-def _show_operation(
-    definition: OpDefinition,
-    aliases: list[str],
-    computes: list[str],
-    found: list[dict[str, Any]],
-    printer: Printer,
-) -> None:
-    if printer.json:
-        op = definition_as_dict(definition)
-        printer.json_object(op=op | {"aliases": aliases, "computes": computes, "kernels": found})
-        return
-    properties = [
-        name
-        for name in ("stateful", "commutative", "aggregate", "deprecated")
-        if getattr(definition, f"is_{name}")
+def _show_operation(call: Invocation, name: str) -> Exit:
+    """Show an operation in full, with its kernels and the devices that each serves."""
+    with call.session() as service:
+        definition = service.op_definitions(name)[0]
+        aliases = [alias.own for alias in aliases_of(name) if service.kernels(alias.own)]
+        served = {
+            device.name: device_types_of(device.device_type, is_pluggable=not device.is_host)
+            for device in service.devices()
+        }
+        found = [kernel for op in (name, *aliases) for kernel in service.kernels(op)]
+    shown = [
+        {
+            **kernel_as_dict(kernel),
+            "devices": [device for device, types in served.items() if kernel.device_type in types],
+        }
+        for kernel in found
     ]
-    if definition.allows_uninitialized_input:
-        properties.append("allows uninitialized input")
-    printer.line(f"{definition.name}{definition.signature}")
-    printer.facts(
+    related = {"aliases": aliases, "computes": list(computed_by(name))}
+    if call.json:
+        call.json_object(op={**definition_as_dict(definition), **related, "kernels": shown})
+        return Exit.DONE
+    properties = [each for each in _PROPERTIES if getattr(definition, each)]
+    call.line(f"{definition.name}{definition.signature}")
+    call.facts(
         {
             "defined by": definition.source,
-            "properties": properties,
-            "computed by": aliases,
-            "computes": computes,
+            "properties": [each.removeprefix("is_").replace("_", " ") for each in properties],
+            "computed by": related["aliases"],
+            "computes": related["computes"],
         }
     )
     arguments = [
@@ -245,26 +213,28 @@ def _show_operation(
         for kind, args in (("input", definition.inputs), ("output", definition.outputs))
         for arg in args
     ]
-    if arguments:
-        printer.line()
-        printer.table(("argument", "is", "type"), arguments)
-    if definition.attrs:
-        printer.line()
-        rows = [
-            (
-                attr.name,
-                attr.type_text,
-                "" if attr.default is None else str(_as_json(attr.default)),
-                [arg.name for arg in definition.inputs if attr.name in arg.attrs],
-            )
-            for attr in definition.attrs
-        ]
-        printer.table(("attribute", "type", "default", "given by"), rows)
-    printer.line()
-    if found:
-        printer.show("kernels", found, (*KERNEL_COLUMNS, "devices"))
+    attributes = [
+        (
+            attr.name,
+            attr.type_text,
+            "" if attr.default is None else str(_as_json(attr.default)),
+            [arg.name for arg in definition.inputs if attr.name in arg.attrs],
+        )
+        for attr in definition.attrs
+    ]
+    for headers, rows in (
+        (("argument", "is", "type"), arguments),
+        (("attribute", "type", "default", "given by"), attributes),
+    ):
+        if rows:
+            call.line()
+            call.table(headers, rows)
+    call.line()
+    if shown:
+        call.show("kernels", shown, (*KERNEL_COLUMNS, "devices"))
     else:
-        printer.line("no plugin has a kernel of it")
+        call.line("no plugin has a kernel of it")
+    return Exit.DONE
 
 
 # -- running one ----------------------------------------------------------------------------------
@@ -304,8 +274,7 @@ def _show_operation(
     help="show each kernel with the reason for it or against it, and run nothing",
 )  # fmt: skip
 def run(
-    options: GlobalOptions,
-    printer: Printer,
+    call: Invocation,
     *,
     op: str,
     words: tuple[str, ...],
@@ -324,7 +293,7 @@ def run(
     if find_spec("numpy") is None:
         report_error("run needs numpy: pip install 'modular_tf[numpy]'")
         return Exit.NO
-    with session(options) as service:
+    with call.session() as service:
         owner: Any = service if device is None else service.device(device)
         found = owner.op(op, label)
         files = _output_files(outputs, found.definition)
@@ -332,22 +301,21 @@ def run(
         given = named | _attributes(attrs, found.definition)
         try:
             if explain:
-                return _explain(found, inputs, given, printer)
-            return _run(found, inputs, given, files, printer)
+                return _explain(found, inputs, given, call)
+            return _run(found, inputs, given, files, call)
         except TypeError as error:  # elements that no tensor has
             report_error(str(error))
             return Exit.NO
 
 
-def _explain(op: Op, inputs: list[Any], attrs: dict[str, Any], printer: Printer) -> Exit:
+def _explain(op: Op, inputs: list[Any], attrs: dict[str, Any], call: Invocation) -> Exit:
     """Show which kernel would serve, and why not the others."""
     found = [
         {**kernel_as_dict(each.registration), "selected": each.is_selected, "reason": each.reason}
         for each in op.explain(*inputs, **attrs)
     ]
     chosen = ("selected", lambda each: "yes" if each["selected"] else "no")
-    columns = (chosen, "reason", *KERNEL_COLUMNS)
-    printer.show("candidates", found, columns, op=op.name)
+    call.show("candidates", found, (chosen, "reason", *KERNEL_COLUMNS), op=op.name)
     if not found:
         report_error(f"no plugin has a kernel of {op.name}")
         return Exit.NOTHING
@@ -359,7 +327,7 @@ def _run(
     inputs: list[Any],
     attrs: dict[str, Any],
     files: Iterable[tuple[str | None, str]],
-    printer: Printer,
+    call: Invocation,
 ) -> Exit:
     """Compute the operation, write the outputs that have files, and show all."""
     result, outputs = op.run(inputs, attrs), op.definition.outputs
@@ -390,26 +358,18 @@ def _run(
         *(("shape", lambda one: f"({', '.join(map(str, one['shape']))})"), "device"),
         *(("values", lambda one: _summary_text(one["summary"])), "file"),
     )
-    printer.show("outputs", shown, columns, op=op.name)
+    call.show("outputs", shown, columns, op=op.name)
     for path in left:
         report_error(f"not written: the outputs are {', '.join(arrays) or 'none'}", path)
     return Exit.NO if left else Exit.DONE
 
 
-# -- what goes in ---------------------------------------------------------------------------------
-
-
 def _inputs(words: Iterable[str], definition: OpDefinition) -> tuple[list[Any], dict[str, Any]]:
-    """Return the inputs in the order of the definition, and what has the name of none.
+    """Return the inputs in the order of the definition, and the values of other names.
 
     Args:
         words: `VALUE` for the next input, or `NAME=VALUE`, repeated for an input that is a list.
         definition: The operation.
-
-    Raises:
-        click.UsageError: A word is no value.
-        InvalidArgumentError: There are too many inputs, or too few (KN-043).
-        OSError: A file cannot be read.
     """
     from modular_tf.kernel.inputs import bind_arguments  # noqa: PLC0415  (not for help)
 
@@ -457,11 +417,7 @@ def _value(text: str) -> Any:
 
 
 def read_array(path: str) -> Any:
-    """Return the array in a file of numpy.
-
-    Raises:
-        OSError: It cannot be read, or is no such file.
-    """
+    """Return the array in a file of numpy; `OSError` where it cannot be read or is no such file."""
     import numpy as np  # noqa: PLC0415  (heavy, and an extra)
 
     try:
@@ -479,12 +435,7 @@ def read_array(path: str) -> Any:
 
 
 def _attributes(text: str, definition: OpDefinition) -> dict[str, Any]:
-    """Return the attributes in a JSON object, with tensors read from their files.
-
-    Raises:
-        click.UsageError: It is no object.
-        OSError: A file cannot be read.
-    """
+    """Return the attributes in a JSON object, with tensors read from their files."""
     try:
         given = json.loads(text)
     except ValueError as error:
@@ -498,15 +449,10 @@ def _attributes(text: str, definition: OpDefinition) -> dict[str, Any]:
     }
 
 
-# -- what comes out -------------------------------------------------------------------------------
-
-
 def _output_files(words: Iterable[str], definition: OpDefinition) -> list[tuple[str | None, str]]:
     """Return the files for outputs, each with the name of its output, None for the next one.
 
-    Raises:
-        click.UsageError: There are more than outputs, or one is no file.
-        OSError: A file could not be written.
+    Each is one that could be written.
     """
     from modular_tf.service.kept.storage.output_file import (  # noqa: PLC0415  (not for help)
         STANDARD_OUTPUT,
@@ -522,7 +468,7 @@ def _output_files(words: Iterable[str], definition: OpDefinition) -> list[tuple[
         raise click.UsageError(f"{definition.name} has {len(names)} outputs, not {len(files)}")
     for _, path in files:
         if path == STANDARD_OUTPUT:
-            raise click.UsageError("name a file with --output; standard output has what is shown")
+            raise click.UsageError("name a file with --output; standard output has the summary")
         refuse_special(path)
     return files
 
@@ -530,11 +476,7 @@ def _output_files(words: Iterable[str], definition: OpDefinition) -> list[tuple[
 def _write(
     arrays: dict[str, Any], files: Iterable[tuple[str | None, str]]
 ) -> tuple[dict[str, str], list[str]]:
-    """Write arrays into files; return these by the names of outputs, and those without an output.
-
-    Raises:
-        OSError: A file cannot be written.
-    """
+    """Write arrays into files; return these by outputs' names, and those without an output."""
     import numpy as np  # noqa: PLC0415  (heavy, and an extra)
 
     from modular_tf.service.kept.storage.output_file import write_output  # noqa: PLC0415
@@ -571,7 +513,7 @@ def _summary(values: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a number as JSON can have it; what JSON has no number for as text."""
+    """Return a number as JSON can have it; as text where JSON has no such number."""
     item = value.item() if hasattr(value, "item") else value
     if isinstance(item, (bool, int)):
         return item

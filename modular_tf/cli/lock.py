@@ -11,7 +11,6 @@ import click
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.frame import command
 from modular_tf.cli.output import counted, report_error
-from modular_tf.cli.session import session
 from modular_tf.cli.words import FILE
 from modular_tf.discovery.file_identity import sha256_of_seen
 from modular_tf.discovery.linking.environment_libraries import environment_libraries
@@ -28,8 +27,7 @@ from modular_tf.service.kept.storage.output_file import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.cli.output import Printer
-    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.cli.session import Invocation
     from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
@@ -54,9 +52,7 @@ _ACCEPTED = ("found", "loaded", "shadowed")
     help="load the plugins, to lock the libraries that their code opens, and to note schemes and "
     "device types for readers of the file",
 )  # fmt: skip
-def lock(
-    options: GlobalOptions, printer: Printer, *, output: str | None, check: bool, load: bool
-) -> Exit:
+def lock(call: Invocation, *, output: str | None, check: bool, load: bool) -> Exit:
     """Write the lock file: the hashes of all plugins that are accepted now, and of installed hooks.
 
     With --frozen, MODULAR_TF_FROZEN=1 or `frozen` under [trust] in the configuration, no other
@@ -65,10 +61,10 @@ def lock(
     """
     from modular_tf.service.configuration import lock_path  # noqa: PLC0415  (the service loads it too)
 
-    if output == STANDARD_OUTPUT and (check or options.json):
+    if output == STANDARD_OUTPUT and (check or call.options.json):
         report_error(f"--output {output} writes the lock file alone: no --check, no --json")
         return Exit.USAGE
-    with session(options, load=load, frozen=False) as service:
+    with call.session(load=load, frozen=False) as service:
         path = output or lock_path(service.config)
         if path is not None and not check:
             refuse_special(path)  # before the plugins are loaded, which may take long
@@ -85,7 +81,7 @@ def lock(
         report_error(f"name the lock file with --output: {why}")
         return Exit.USAGE
     if check:
-        return _check(os.path.abspath(path), now, printer, with_opened=load)
+        return _check(os.path.abspath(path), now, call, with_opened=load)
     if not now.plugins:
         report_error("no plugin is accepted, so there is nothing to lock; see `modular-tf list`")
         return Exit.NOTHING
@@ -93,22 +89,22 @@ def lock(
     if path == STANDARD_OUTPUT:
         return Exit.DONE
     path = os.path.abspath(path)
-    if printer.json:
+    if call.json:
         plugins = [plugin.as_dict() for plugin in now.plugins.values()]
-        printer.json_object(lock=path, plugins=plugins, hooks=[h.as_dict() for h in now.hooks])
+        call.json_object(lock=path, plugins=plugins, hooks=[h.as_dict() for h in now.hooks])
         return Exit.DONE
     files = [(plugin.name, plugin.library) for plugin in now.plugins.values()]
     files += [(hook.name, hook.code) for hook in now.hooks]
     rows = [(name, file.file, file.sha256) for name, file in files]
-    printer.table(("name", "file", "sha256"), rows)
-    printer.line(f"{counted(len(now.plugins), 'plugin')} in {path}")
+    call.table(("name", "file", "sha256"), rows)
+    call.line(f"{counted(len(now.plugins), 'plugin')} in {path}")
     return Exit.DONE
 
 
 def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened: bool) -> LockFile:
-    """Return what is to be locked; what code opens only if each plugin was loaded, or was tried.
+    """Return what is to be locked; files that code opens only if each plugin was loaded.
 
-    Else that is known of some plugins and not of others, as the scan cache happens to hold.
+    Else they are known of some plugins and not of others, as the scan cache happens to hold.
     """
     brought = environment_libraries()
     plugins = []
@@ -145,11 +141,7 @@ def _hooks() -> Iterator[LockedHook]:
 
 
 def _locked(judged: SeenFile) -> LockedFile:
-    """Return the hash of a file that was judged, not of one that has replaced it since.
-
-    Raises:
-        OSError: It cannot be read as it was.
-    """
+    """Return the hash of a file that was judged, not of one that has replaced it since."""
     size = 0 if judged.identity is None else judged.identity.size
     return LockedFile(os.path.basename(judged.path), sha256_of_seen(judged), size)
 
@@ -157,7 +149,7 @@ def _locked(judged: SeenFile) -> LockedFile:
 # -- comparing -----------------------------------------------------------------------------------
 
 
-def _check(path: str, now: LockFile, printer: Printer, *, with_opened: bool) -> Exit:
+def _check(path: str, now: LockFile, call: Invocation, *, with_opened: bool) -> Exit:
     try:
         with open(path, "rb") as stream:
             locked = LockFile.parse(stream.read())
@@ -165,12 +157,12 @@ def _check(path: str, now: LockFile, printer: Printer, *, with_opened: bool) -> 
         report_error(f"the lock file cannot be read: {error}", path)
         return Exit.NO
     differences = list(_differences(locked, now, with_opened=with_opened))
-    if printer.json:
+    if call.json:
         found = [{"plugin": plugin, "what": what} for plugin, what in differences]
-        printer.json_object(lock=path, differences=found)
+        call.json_object(lock=path, differences=found)
     else:
         for plugin, what in differences:
-            printer.line(f"{plugin}: {what}")
+            call.line(f"{plugin}: {what}")
     return Exit.NO if differences else Exit.DONE
 
 

@@ -14,7 +14,7 @@ from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.frame import Group, Verb
 from modular_tf.cli.output import EXPECTED, message_of, report_error
 from modular_tf.cli.process import PROGRAM, OutputError, leave_on_second_interrupt
-from modular_tf.cli.words import GlobalOptions
+from modular_tf.cli.session import GlobalOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

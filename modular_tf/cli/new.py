@@ -17,8 +17,7 @@ from modular_tf.cli.words import DIR
 from modular_tf.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from modular_tf.cli.output import Printer
-    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.cli.session import Invocation
 
 
 @command(calls_plugins=False)
@@ -41,8 +40,7 @@ if TYPE_CHECKING:
     help="of a device, letters A to Z and _ (default: from NAME)",
 )  # fmt: skip
 def new(
-    _: GlobalOptions,
-    printer: Printer,
+    call: Invocation,
     kind: str,
     name: str,
     directory: str | None,
@@ -66,14 +64,14 @@ def new(
     except OSError as error:
         report_error(message_of(error), folder)
         return Exit.NO
-    if printer.json:
-        printer.json_object(directory=folder, files=list(files), **names.as_dict())
-    elif printer.terminal:
-        printer.line(f"a {kind} plugin for {names.users_write}, {len(files)} files in {folder}")
-        printer.line()
-        printer.line(f"  cd {shlex.quote(os.path.relpath(folder))}")
-        printer.line("  less README.md    # how to build, check, test, install and change it")
+    if call.json:
+        call.json_object(directory=folder, files=list(files), **names.as_dict())
+    elif call.terminal:
+        call.line(f"a {kind} plugin for {names.users_write}, {len(files)} files in {folder}")
+        call.line()
+        call.line(f"  cd {shlex.quote(os.path.relpath(folder))}")
+        call.line("  less README.md    # how to build, check, test, install and change it")
     else:
         for file in files:
-            printer.line(os.path.join(folder, file))
+            call.line(os.path.join(folder, file))
     return Exit.DONE

@@ -66,16 +66,13 @@ def _controls() -> dict[int, str]:
 def without_controls(text: str) -> str:
     """Return `text` with control characters written out, so that a name stays one field.
 
-    Bytes that are no text stay what they are: programs find the file by them.
+    Bytes that are no text stay: programs find the file by them.
     """
     return text.translate(_controls())
 
 
 def raw(text: str) -> bytes:
-    """Return the bytes that a name stands for, undecodable ones as they were.
-
-    Text for which the encoding of file names has no bytes is written out.
-    """
+    """Return the bytes of a name; text for which file names have no bytes is written out."""
     try:
         return os.fsencode(text)
     except UnicodeEncodeError:
@@ -109,10 +106,8 @@ def counted(count: int, what: str) -> str:
 def has_colour(environment: Mapping[str, str], *, terminal: bool) -> bool:
     """Return whether to write colours.
 
-    Args:
-        environment: NO_COLOR refuses them, FORCE_COLOR asks for them (in a pipe too), and TERM may
-            name a terminal that has none; NO_COLOR counts most, TERM least.
-        terminal: Whether a terminal shows what is written.
+    NO_COLOR refuses them, FORCE_COLOR demands them (in a pipe too), and TERM may name a terminal
+    that has none; NO_COLOR counts most, TERM least.
     """
     if environment.get("NO_COLOR"):
         return False
@@ -251,7 +246,7 @@ def aligned(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def report_error(message: str, subject: str | None = None) -> None:
     """Write `modular-tf: subject: message`, where standard error takes it."""
-    with suppress(OSError):  # the end of the command tells of it
+    with suppress(OSError):  # the end of the command reports it
         sys.stdout.flush()
     about = "" if subject is None else f"{subject}: "
     try:

@@ -12,14 +12,13 @@ import click
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.frame import argument, command
 from modular_tf.cli.output import counted, report_error, report_problems
-from modular_tf.cli.session import session
 from modular_tf.cli.words import EXPLAINED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from modular_tf.cli.output import Printer
-    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.cli.session import Invocation
     from modular_tf.service.report import PluginRecord
     from modular_tf.service.why import Explanation
 
@@ -31,17 +30,17 @@ _RULE_ID = re.compile(r"(FS|KN|LD|SE)-\d+", re.IGNORECASE)
 
 @command()
 @click.option("--no-load", is_flag=True, help="only search; run no plugin's code")
-def list_plugins(options: GlobalOptions, printer: Printer, *, no_load: bool) -> Exit:
+def list_plugins(call: Invocation, *, no_load: bool) -> Exit:
     """List every plugin that was found, its state, and why it is not loaded."""
-    with session(options, load=None) as service:
+    with call.session(load=None) as service:
         report = service.discover() if no_load else service.load()
         fallback = service.fallback_schemes()
     plugins = [plugin_object(record) for record in report.plugins]
-    if printer.json:
-        printer.json_object(plugins=plugins, **({"fallback": fallback} if fallback else {}))
+    if call.json:
+        call.json_object(plugins=plugins, **({"fallback": fallback} if fallback else {}))
     else:
-        show_plugins(plugins, printer, with_warnings=options.verbose > 0)
-        _show_fallback(fallback, printer)
+        show_plugins(plugins, call, with_warnings=call.options.verbose > 0)
+        _show_fallback(fallback, call)
     report_problems(report.problems)
     if not plugins:
         report_error("no plugins were found; `modular-tf paths` shows where they are searched")
@@ -62,28 +61,28 @@ def plugin_object(record: PluginRecord) -> dict[str, Any]:
     }
 
 
-def show_plugins(plugins: list[dict[str, Any]], printer: Printer, *, with_warnings: bool) -> None:
+def show_plugins(plugins: list[dict[str, Any]], call: Printer, *, with_warnings: bool) -> None:
     """Show plugins as a table; to a person, why one does not serve stands below it."""
     columns = ("name", "state", "kinds", ("serves", _serves), ("source", _source))
-    if not printer.terminal:
+    if not call.terminal:
         reasons = ("reason", lambda plugin: " ".join(map(reason_line, plugin["reasons"])))
         warned = ("warnings", lambda plugin: " ".join(map(reason_line, plugin["warnings"])))
-        printer.show("plugins", plugins, (*columns, "path", reasons, warned))
+        call.show("plugins", plugins, (*columns, "path", reasons, warned))
         return
-    printer.show("plugins", plugins, columns)
+    call.show("plugins", plugins, columns)
     for plugin in plugins:
         warnings = plugin["warnings"] if with_warnings else []
         if plugin["reasons"] or warnings:
-            printer.line()
-            printer.line(f"{plugin['name']} ({plugin['path']})")
+            call.line()
+            call.line(f"{plugin['name']} ({plugin['path']})")
         for reason in plugin["reasons"]:
-            printer.line(f"  {plugin['state']}: {reason_line(reason)}")
+            call.line(f"  {plugin['state']}: {reason_line(reason)}")
         for warning in warnings:
-            printer.line(f"  warning: {reason_line(warning)}")
+            call.line(f"  warning: {reason_line(warning)}")
     n_warnings = sum(len(plugin["warnings"]) for plugin in plugins)
     if n_warnings and not with_warnings:
-        printer.line()
-        printer.line(f"{counted(n_warnings, 'warning')}; `modular-tf list -v` shows more")
+        call.line()
+        call.line(f"{counted(n_warnings, 'warning')}; `modular-tf list -v` shows more")
 
 
 def _serves(plugin: dict[str, Any]) -> list[str]:
@@ -112,9 +111,9 @@ def reason_line(reason: dict[str, Any] | None) -> str:
 
 
 @command()
-def schemes(options: GlobalOptions, printer: Printer) -> Exit:
+def schemes(call: Invocation) -> Exit:
     """List the schemes of filesystems and the plugin that serves each."""
-    with session(options) as service:
+    with call.session() as service:
         served = sorted(service.schemes().items())
         fallback = service.fallback_schemes()
     records = [
@@ -123,19 +122,19 @@ def schemes(options: GlobalOptions, printer: Printer) -> Exit:
         for scheme, plugin in served
     ]
     shown = ("scheme", lambda record: record["scheme"] or "(local paths)")
-    printer.show("schemes", records, (shown, "plugin"))
-    _show_fallback(fallback, printer)
+    call.show("schemes", records, (shown, "plugin"))
+    _show_fallback(fallback, call)
     if not served:
         report_error("no plugin serves a scheme; `modular-tf list` shows what was found")
     return Exit.DONE if served else Exit.NOTHING
 
 
-def _show_fallback(fallback: Mapping[str, str], printer: Printer) -> None:
+def _show_fallback(fallback: Mapping[str, str], call: Invocation) -> None:
     """Show to a person which schemes fsspec's clients serve, and why."""
-    if fallback and printer.terminal:
-        printer.line()
+    if fallback and call.terminal:
+        call.line()
         for sentence in fallback.values():
-            printer.line(sentence)
+            call.line(sentence)
 
 
 # -- explanations ---------------------------------------------------------------------------------
@@ -148,7 +147,7 @@ def _show_fallback(fallback: Mapping[str, str], printer: Printer) -> None:
     help="a plugin, a file or directory, a scheme or URI (ram or ram://x), a device type or a"
     " device (GPU or GPU:0), an installed package, an operation (MatMul), or the id of a rule",
 )
-def why(options: GlobalOptions, printer: Printer, *, name: str) -> Exit:
+def why(call: Invocation, *, name: str) -> Exit:
     """Explain a plugin, file, scheme, device, package, operation or rule.
 
     Of a name: why it serves, or does not. Of a rule (FS-013): what it requires, and what to do.
@@ -157,15 +156,15 @@ def why(options: GlobalOptions, printer: Printer, *, name: str) -> Exit:
     if _RULE_ID.fullmatch(name) and not os.path.exists(name):
         explanation, more = _rule_page(name.upper())
     else:
-        with session(options) as service:
+        with call.session() as service:
             if os.path.isfile(name):
                 service.load(name)
             explanation = service.why(name)
-    if printer.json:
-        printer.json_object(**explanation.as_dict(), **more)
+    if call.json:
+        call.json_object(**explanation.as_dict(), **more)
     else:
         for line in explanation.lines:
-            printer.line(line)
+            call.line(line)
     return Exit.DONE if explanation.known else Exit.NO
 
 
@@ -174,7 +173,7 @@ def _rule_page(rule_id: str) -> tuple[Explanation, dict[str, Any]]:
     from modular_tf.rules import loader_rules  # noqa: PLC0415  (other names need none of it)
     from modular_tf.service.why import Explanation, Fact  # noqa: PLC0415
 
-    subject, rules = f"rule {rule_id}", loader_rules()
+    rules, missing = loader_rules(), ""
     judges = "the host, whenever it finds, tries or loads a plugin"
     if rule_id not in rules:
         judges = f"`modular-tf check PLUGIN --only {rule_id}`"
@@ -182,42 +181,38 @@ def _rule_page(rule_id: str) -> tuple[Explanation, dict[str, Any]]:
             from modular_tf.check.rules import all_rules  # noqa: PLC0415
 
             rules = all_rules()
-        except ModuleNotFoundError:  # the conformance kit is not installed
-            judges = ""
+        except ModuleNotFoundError:
+            missing = "; those of the conformance kit, which is not installed, are missing"
+
+    def explained(*facts: tuple[str, str], known: bool) -> Explanation:
+        found = tuple(Fact(f"rule {rule_id}", stage, text) for stage, text in facts)
+        return Explanation(rule_id, known=known, facts=found)
+
     rule = rules.get(rule_id)
     if rule is None:
         from difflib import get_close_matches  # noqa: PLC0415  (for mistakes only)
 
         close = get_close_matches(rule_id, rules, n=3)
         hint = f"did you mean {', '.join(close)}?" if close else f"there are {len(rules)} rules"
-        kit = "those of the conformance kit, which is not installed, are missing"
-        text = f"there is no rule {rule_id}{'' if judges else f'; {kit}'}"
-        missing = (Fact(subject, "absent", text), Fact(subject, "suggestion", hint))
-        return Explanation(rule_id, known=False, facts=missing), {}
-    page = {
-        "id": rule.id,
-        "requirement": rule.requirement,
-        "severity": rule.severity.value,
-        "consequence": rule.consequence,
-        "remedy": rule.remedy,
-        "source": rule.source,
-    }
-    demand = f"rule {rule.id} ({rule.severity.demand}): {rule.requirement}"
-    facts = (
-        Fact(subject, "state", demand),
-        Fact(subject, "if not", rule.consequence),
-        Fact(subject, "remedy", rule.remedy),
-        Fact(subject, "source", rule.source),
-        Fact(subject, "judged by", judges),
-    )
-    return Explanation(rule_id, known=True, facts=facts), {"rule": page}
+        absent = ("absent", f"there is no rule {rule_id}{missing}")
+        return explained(absent, ("suggestion", hint), known=False), {}
+    fields = ("id", "requirement", "consequence", "remedy", "source")
+    page = {name: getattr(rule, name) for name in fields} | {"severity": rule.severity.value}
+    return explained(
+        ("state", f"rule {rule.id} ({rule.severity.demand}): {rule.requirement}"),
+        ("if not", rule.consequence),
+        ("remedy", rule.remedy),
+        ("source", rule.source),
+        ("judged by", judges),
+        known=True,
+    ), {"rule": page}
 
 
 # -- places ---------------------------------------------------------------------------------------
 
 
 @command()
-def paths(options: GlobalOptions, printer: Printer) -> Exit:
+def paths(call: Invocation) -> Exit:
     """List every place where plugins are searched for, in order of precedence, and what was there.
 
     Then every setting, and whether a variable, the configuration file or the default decided it;
@@ -234,26 +229,23 @@ def paths(options: GlobalOptions, printer: Printer) -> Exit:
     from modular_tf.service.configuration import config_path  # noqa: PLC0415
     from modular_tf.service.kept.storage.trusted_directory import why_untrusted  # noqa: PLC0415
 
-    with session(options, load=False) as service:
+    with call.session(load=False) as service:
         report = service.report()
         used = service.config.path
         settings = _settings(service.config, os.environ)
-    path = used or config_path(os.environ)
-    privileged = is_privileged()
+    path, privileged = used or config_path(os.environ), is_privileged()
     places = {
         "cache": cache_directory(os.environ, privileged=privileged),
         "state": state_directory(os.environ, privileged=privileged),
         "lock": default_lock_path(path),
     }
-    kept = [(name, places[name]) for name in ("cache", "state")]
-    reasons = {name: why_untrusted(place) for name, place in kept if place}
+    reasons = {name: why_untrusted(at) for name, at in places.items() if at and name != "lock"}
     unused = {name: why for name, why in reasons.items() if why}
-    searched = [{**place._asdict(), "source": str(place.source)} for place in report.searched]
     hooks = [function.as_dict() for function in report.hooks]
     failures = [failure.as_dict() for failure in report.hook_failures]
-    printer.show(
+    call.show(
         "paths",
-        searched,
+        [{**place._asdict(), "source": str(place.source)} for place in report.searched],
         ("source", ("found", _found), "path", ("named by", itemgetter("origin"))),
         config={"path": path, "used": used is not None},
         settings=settings,
@@ -263,23 +255,24 @@ def paths(options: GlobalOptions, printer: Printer) -> Exit:
         hooks=hooks,
         hook_failures=failures,
     )
-    if not printer.terminal:
+    if not call.terminal:
         return Exit.DONE
-    printer.line()
-    printer.line(f"configuration: {path or 'nowhere'}{'' if used else ' (not there)'}")
-    printer.line()
+    call.line()
+    call.line(f"configuration: {path or 'nowhere'}{'' if used else ' (not there)'}")
+    call.line()
     values = ("value", lambda setting: str(setting["value"]))
     named, decided = ("setting", itemgetter("key")), ("decided by", itemgetter("origin"))
-    printer.show("settings", settings, (named, values, decided))
-    printer.line()
+    call.show("settings", settings, (named, values, decided))
+    call.line()
     notes = {name: f" (not used: {why} [{STORAGE_TRUSTED}])" for name, why in unused.items()}
-    printer.facts({name: f"{at or 'nowhere'}{notes.get(name, '')}" for name, at in places.items()})
-    if hooks:
-        printer.line()
-        printer.show("hooks", hooks, ("hook", "implementation", ("called", _call_order)))
-    if failures:
-        printer.line()
-        printer.show("failures", failures, [("failed hooks", itemgetter("message"))])
+    call.facts({name: f"{at or 'nowhere'}{notes.get(name, '')}" for name, at in places.items()})
+    for name, records, columns in (
+        ("hooks", hooks, ("hook", "implementation", ("called", _call_order))),
+        ("failures", failures, [("failed hooks", itemgetter("message"))]),
+    ):
+        if records:
+            call.line()
+            call.show(name, records, columns)
     return Exit.DONE
 
 
@@ -341,7 +334,7 @@ def _plain(value: Any) -> Any:
 @command(calls_plugins=False)
 @click.option("--include", is_flag=True, help="write this directory, for -I (the default)")
 @click.option("--cmake", is_flag=True, help="write this directory, for -Dmodular_tf_DIR")
-def headers(_: GlobalOptions, printer: Printer, *, include: bool, cmake: bool) -> Exit:
+def headers(call: Invocation, *, include: bool, cmake: bool) -> Exit:
     """Return where the C headers for plugin authors lie.
 
     For a compiler: -I"$(modular-tf headers)". For CMake:
@@ -350,8 +343,8 @@ def headers(_: GlobalOptions, printer: Printer, *, include: bool, cmake: bool) -
     from modular_tf.headers import cmake_directory, include_directory  # noqa: PLC0415  (not for others)
 
     directories = {"include": include_directory(), "cmake": cmake_directory()}
-    if printer.json:
-        printer.json_object(**directories)
+    if call.json:
+        call.json_object(**directories)
     else:
-        printer.line(directories["cmake" if cmake and not include else "include"])
+        call.line(directories["cmake" if cmake and not include else "include"])
     return Exit.DONE

@@ -26,11 +26,7 @@ def _is_watched() -> bool:
 
 
 class ProgressLine:
-    """One line that is overwritten, and cleared at the end of a `with` block or by `wipe`.
-
-    Args:
-        patience_s: Seconds before it first appears.
-    """
+    """One line that is overwritten, and cleared at the end of a `with` block or by `wipe`."""
 
     def __init__(self, patience_s: float = _PATIENCE_S) -> None:
         self._started = time.monotonic()
@@ -39,11 +35,7 @@ class ProgressLine:
         self._watched = _is_watched()
 
     def show(self, text: Callable[[float], str]) -> None:
-        """Show the progress if a terminal takes it and the last update is old enough.
-
-        Args:
-            text: What is shown, of the seconds since the start.
-        """
+        """Show the text of the seconds since the start, if the last update is old enough."""
         now = time.monotonic()
         if self._watched and now >= self._next_sign:
             self._next_sign = now + _PACE_S
@@ -68,12 +60,7 @@ class ProgressLine:
 
 
 class TransferProgress:
-    """Shows totals of work on many files, by rich where it is installed. [main thread]
-
-    Args:
-        totals: What is shown.
-        is_wanted: Whether anything may be shown.
-    """
+    """Shows totals of work on many files, by rich where it is installed. [main thread]"""
 
     def __init__(self, totals: Totals, *, is_wanted: bool) -> None:
         self._totals = totals
@@ -130,11 +117,7 @@ class _Line(ProgressLine):
 
 
 class _Bar:
-    """A bar by rich, with files, bytes, rate and the time that is left.
-
-    Raises:
-        ImportError: rich, an extra, is not installed.
-    """
+    """A bar by rich, with files, bytes, rate and the time that is left."""
 
     def __init__(self, totals: Totals) -> None:
         from rich.console import Console  # noqa: PLC0415  (an extra, and slow to load)

@@ -19,8 +19,7 @@ from modular_tf.service.kept.quarantine import QuarantineStore
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from modular_tf.cli.output import Printer
-    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.cli.session import Invocation
     from modular_tf.service.kept.quarantine import Entry
     from modular_tf.service.report import PluginRecord
 
@@ -49,12 +48,12 @@ def _entries_named(store: QuarantineStore, names: Iterable[str]) -> tuple[list[E
 
 
 @command(calls_plugins=False)
-def list_quarantined(options: GlobalOptions, printer: Printer) -> Exit:
+def list_quarantined(call: Invocation) -> Exit:
     """List the quarantined plugins: what each did, when, and what changed on the host since."""
     store = _open_store()
     entries = store.entries()
-    if printer.json:
-        printer.json_object(
+    if call.json:
+        call.json_object(
             quarantine=[
                 {**each.as_dict(), "changes": store.changes_since(each)} for each in entries
             ]
@@ -71,21 +70,19 @@ def list_quarantined(options: GlobalOptions, printer: Printer) -> Exit:
             )
             for entry in entries
         ]
-        printer.table(("name", "rule", "signal", "last call", "when", "path"), rows)
-        for entry in entries if printer.terminal or options.verbose else ():
+        call.table(("name", "rule", "signal", "last call", "when", "path"), rows)
+        for entry in entries if call.terminal or call.options.verbose else ():
             violation = entry.incident.violation
-            printer.line()
-            printer.line(f"{entry.name} ({entry.path})")
-            printer.line(f"  {violation.message} [{violation.rule_id}]")
-            printer.line(f"  {violation.remedy}")
+            call.line()
+            call.line(f"{entry.name} ({entry.path})")
+            call.line(f"  {violation.message} [{violation.rule_id}]")
+            call.line(f"  {violation.remedy}")
             for change in store.changes_since(entry):
-                printer.line(
-                    f"  changed since, so that it is tried again when it is found: {change}"
-                )
-            if options.verbose:
-                printer.line(f"  SHA-256 {entry.sha256}")
+                call.line(f"  changed since, so that it is tried again when it is found: {change}")
+            if call.options.verbose:
+                call.line(f"  SHA-256 {entry.sha256}")
                 for frame in entry.incident.backtrace:
-                    printer.line(f"    {frame}")
+                    call.line(f"    {frame}")
     if not entries:
         report_error("nothing is in quarantine")
     return Exit.DONE if entries else Exit.NOTHING
@@ -100,7 +97,7 @@ def _when(seconds: float) -> str:
 
 @command()
 @argument("names", type=QUARANTINED, nargs=-1, required=True, help=_NAMES)
-def retry(_: GlobalOptions, printer: Printer, names: tuple[str, ...]) -> Exit:
+def retry(call: Invocation, names: tuple[str, ...]) -> Exit:
     """Release plugins from the quarantine and try each again in a process of its own."""
     store = _open_store()
     entries, is_well = _entries_named(store, names)
@@ -113,7 +110,7 @@ def retry(_: GlobalOptions, printer: Printer, names: tuple[str, ...]) -> Exit:
             is_well = False
             report_error(message_of(error, entry.path), entry.path)
     reason = ("reason", lambda record: reason_line(record["reason"]))
-    printer.show("plugins", records, ("name", "state", "path", reason))
+    call.show("plugins", records, ("name", "state", "path", reason))
     for record in records:
         if record["state"] not in _GOOD_STATES:
             is_well = False
@@ -141,12 +138,12 @@ def _try_again(path: str) -> PluginRecord:
 
 @command(calls_plugins=False)
 @argument("names", type=QUARANTINED, nargs=-1, help=f"{_NAMES}; by default all")
-def clear(_: GlobalOptions, printer: Printer, names: tuple[str, ...]) -> Exit:
+def clear(call: Invocation, names: tuple[str, ...]) -> Exit:
     """Release plugins from quarantine; the next process that finds them tries them."""
     store = _open_store()
     entries, all_known = _entries_named(store, names) if names else (store.entries(), True)
     for entry in entries:
         store.release(entry.sha256)
     released = [entry.as_dict() for entry in entries]
-    printer.show("cleared", released, (("cleared", lambda entry: entry["name"]), "path"))
+    call.show("cleared", released, (("cleared", lambda entry: entry["name"]), "path"))
     return Exit.DONE if all_known else Exit.NO

@@ -1,66 +1,84 @@
-"""The service that one command works with, its log, and the measuring of its calls."""
+"""One call of a command: its global options, its results, its service and its log."""
 
 from __future__ import annotations
 
 import os
 import sys
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from modular_tf.cli.output import report_problems
+from modular_tf.cli.output import Printer, report_problems
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.events.event_log import CRITICAL, ROOT, EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.cli.words import GlobalOptions
     from modular_tf.service.service import PluginService
 
-LOG_VARIABLE = "MODULAR_TF_LOG"
+
+@dataclass
+class GlobalOptions:
+    """The values of the global options, wherever they stand on the command line."""
+
+    plugin: list[str] = field(default_factory=list)
+    plugin_dir: list[str] = field(default_factory=list)
+    bundled: bool = True
+    frozen: bool = False
+    json: bool = False
+    verbose: int = 0
+    log: str | None = None
+    trace: str | None = None
+    statistics: str | None = None
 
 
-@contextmanager
-def session(
-    options: GlobalOptions,
-    *,
-    load: bool | None = True,
-    frozen: bool | None = None,
-    runs_plugins: bool = True,
-) -> Iterator[PluginService]:
-    """Run the service for one command: discover, and with `load` load and register as well.
+class Invocation(Printer):
+    """One call of a command: it writes results, and runs the service that they come from.
 
-    What went wrong while searching is reported on standard error.
-
-    Args:
+    Attributes:
         options: The global options.
-        load: Whether to load; None for a command that does either itself.
-        frozen: Whether plugins need to be in the lock file; by default as the options or the
-            configuration say.
-        runs_plugins: Whether code of plugins may run in this process; where it may not, they are
-            tried in child processes whatever the configuration says, and mapped by nobody.
     """
-    from modular_tf.service.configuration import load_config  # noqa: PLC0415  (not for help)
-    from modular_tf.service.service import PluginService  # noqa: PLC0415  (loads the native core)
 
-    config = load_config(privileged=is_privileged())
-    if frozen is not None or options.frozen:
-        is_frozen = options.frozen if frozen is None else frozen
-        config = replace(config, trust=replace(config.trust, frozen=is_frozen))
-    if not runs_plugins:
-        tries = "new" if config.first_contact == "never" else config.first_contact
-        config = replace(config, first_contact=tries, load="lazy")
-    with PluginService(
-        config=config,
-        plugin_paths=tuple(options.plugin),
-        plugin_dirs=tuple(options.plugin_dir),
-        bundled=options.bundled,
-    ) as service:
-        if load is not None:
-            report = service.load() if load else service.discover()
-            report_problems(report.problems)
-        yield service
+    def __init__(self, options: GlobalOptions) -> None:
+        super().__init__(json=options.json)
+        self.options = options
+
+    @contextmanager
+    def session(
+        self, *, load: bool | None = True, frozen: bool | None = None, runs_plugins: bool = True
+    ) -> Iterator[PluginService]:
+        """Run the service: discover, and with `load` load and register as well.
+
+        Problems of the search are reported on standard error.
+
+        Args:
+            load: Whether to load; None for a command that does either itself.
+            frozen: Whether plugins need to be in the lock file; by default as the options or the
+                configuration say.
+            runs_plugins: Whether code of plugins may run in this process; where it may not, they
+                are tried in child processes whatever the configuration says, and never mapped here.
+        """
+        from modular_tf.service.configuration import load_config  # noqa: PLC0415  (not for help)
+        from modular_tf.service.service import PluginService  # noqa: PLC0415  (the native core)
+
+        options, config = self.options, load_config(privileged=is_privileged())
+        if frozen is not None or options.frozen:
+            is_frozen = options.frozen if frozen is None else frozen
+            config = replace(config, trust=replace(config.trust, frozen=is_frozen))
+        if not runs_plugins:
+            tries = "new" if config.first_contact == "never" else config.first_contact
+            config = replace(config, first_contact=tries, load="lazy")
+        with PluginService(
+            config=config,
+            plugin_paths=tuple(options.plugin),
+            plugin_dirs=tuple(options.plugin_dir),
+            bundled=options.bundled,
+        ) as service:
+            if load is not None:
+                report = service.load() if load else service.discover()
+                report_problems(report.problems)
+            yield service
 
 
 def set_up_log(output: str | None, verbosity: int) -> None:
@@ -71,7 +89,7 @@ def set_up_log(output: str | None, verbosity: int) -> None:
         verbosity: How often `-v` was given: once for outcomes, from twice on every step too.
     """
     from_environment = output is None and verbosity == 0
-    if from_environment and not os.environ.get(LOG_VARIABLE):
+    if from_environment and not os.environ.get("MODULAR_TF_LOG"):
         # What a user must know is in the result, and a log costs time.
         if "logging" in sys.modules:
             sys.modules["logging"].getLogger(ROOT).setLevel(CRITICAL)

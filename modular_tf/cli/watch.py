@@ -18,13 +18,11 @@ from modular_tf.cli.frame import command
 from modular_tf.cli.output import report_error
 from modular_tf.cli.plugins import reason_line
 from modular_tf.cli.process import keep_leaving
-from modular_tf.cli.session import session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.cli.output import Printer
-    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.cli.session import Invocation
     from modular_tf.service.report import PluginChange
 
     News = SimpleQueue[PluginChange | None]  # None: it is time to end
@@ -35,12 +33,12 @@ _POLL_S = 0.5  # between two checks for files that are still being written
 @command()
 @click.option("--once", is_flag=True, help="end after the first change")
 @click.option("--for", "seconds", metavar="SECONDS", type=float, help="end after so many seconds")
-def watch(options: GlobalOptions, printer: Printer, *, once: bool, seconds: float | None) -> Exit:
+def watch(call: Invocation, *, once: bool, seconds: float | None) -> Exit:
     """Follow plugin files that come, are replaced and go, and report each change."""
     news: News = SimpleQueue()
     with (
         _ended_by_signals(news),
-        session(options, load=False) as service,
+        call.session(load=False) as service,
         service.watch(news.put) as watching,
     ):
         service.load()  # now that files may be overwritten in place
@@ -60,10 +58,10 @@ def watch(options: GlobalOptions, printer: Printer, *, once: bool, seconds: floa
                 continue
             if change is None:
                 return Exit.DONE
-            if printer.json:
-                printer.json_line(**change.as_dict())
+            if call.json:
+                call.json_line(**change.as_dict())
             else:
-                printer.row(_row(change))
+                call.row(_row(change))
             sys.stdout.flush()
             if once:
                 return Exit.DONE

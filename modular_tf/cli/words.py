@@ -1,4 +1,4 @@
-"""The words of a command line: the global options' values, and candidates for what is being typed.
+"""The kinds of values on a command line, with candidates for shells that complete one.
 
 A shell waits for candidates, and a plugin's call may take minutes where a store does not answer, so
 another process finds the names that need plugins. A process that is loading a plugin must not be
@@ -8,14 +8,17 @@ ended, so it goes on by itself; what it learns of plugins is stored for the next
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
+from modular_tf.cli.session import GlobalOptions, Invocation
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from modular_tf.service.service import PluginService
 
     _TextType = click.ParamType[str]
 else:
@@ -24,34 +27,6 @@ else:
 _WAIT_S = 2.0  # that a person waits for names from a store or of plugins
 _LONGEST_S = 30  # that a store is listed for in the background, when nobody waits any more
 _MOST_STATS = 64  # names of a store that are inspected, to mark directories with a slash
-_PIECE = 2**16
-
-
-@dataclass
-class GlobalOptions:
-    """The values of the global options, wherever they stand on the command line.
-
-    Attributes:
-        plugin: Libraries and folders to search as well.
-        plugin_dir: Drop-in directories to search as well.
-        bundled: Whether the plugins of the package take part.
-        frozen: Whether plugins need to be in the lock file.
-        json: Whether the result is one JSON object.
-        verbose: How often `-v` was given.
-        log: How to log, None for what the environment says.
-        trace: The file for each call into a plugin, None for none.
-        statistics: The file for counts and times of calls, None for none.
-    """
-
-    plugin: list[str] = field(default_factory=list)
-    plugin_dir: list[str] = field(default_factory=list)
-    bundled: bool = True
-    frozen: bool = False
-    json: bool = False
-    verbose: int = 0
-    log: str | None = None
-    trace: str | None = None
-    statistics: str | None = None
 
 
 class Word(_TextType):
@@ -82,22 +57,23 @@ class Word(_TextType):
         return [CompletionItem(one) for one in sorted(found) if one.isprintable()]
 
 
-def _parted(prefix: str) -> tuple[str, str]:
-    """Return the directory of a path or URI that is being typed, and the begin of a name in it."""
+def _parted(prefix: str) -> tuple[str, Callable[[str], bool]]:
+    """Return the directory of a path or URI that is being typed, and which names in it fit.
+
+    A hidden one must be begun with its dot, as in shells.
+    """
     slash = prefix.rfind("/") + 1
-    return prefix[:slash], prefix[slash:]
-
-
-def _fits(name: str, begun: str) -> bool:
-    """Return whether a name begins like this; a hidden one must, as in shells, with its dot."""
-    return name.startswith(begun) and (begun != "" or not name.startswith("."))
+    begun = prefix[slash:]
+    return prefix[
+        :slash
+    ], lambda name: name.startswith(begun) and (begun != "" or not name.startswith("."))
 
 
 def _files(_: GlobalOptions, prefix: str) -> list[str]:
-    folder, begun = _parted(prefix)
+    folder, fits = _parted(prefix)
     try:
         with os.scandir(os.path.expanduser(folder) or ".") as entries:
-            shown = [entry for entry in entries if _fits(entry.name, begun)]
+            shown = [entry for entry in entries if fits(entry.name)]
             return [f"{folder}{one.name}{'/' if one.is_dir() else ''}" for one in shown]
     except OSError:
         return []
@@ -109,35 +85,31 @@ def _directories(options: GlobalOptions, prefix: str) -> list[str]:
 
 def _uris(options: GlobalOptions, prefix: str) -> list[str]:
     """Return URIs of files and directories, and schemes; local paths as well."""
-    from modular_tf.cli.session import session  # noqa: PLC0415  (loads the native core)
-    from modular_tf.filesystem.uri import scheme_of  # noqa: PLC0415
-
-    def schemes() -> list[str]:
-        with session(options) as service:
-            return [f"{scheme}://" for scheme in service.schemes() if scheme]
+    from modular_tf.filesystem.uri import scheme_of  # noqa: PLC0415  (for shells only)
 
     if scheme_of(prefix):
         return _found_in_time(lambda: _in_store(options, prefix))
-    is_begun = "/" not in prefix or prefix.endswith(":/")
-    return [*_files(options, prefix), *(_found_in_time(schemes) if is_begun else ())]
+    files = _files(options, prefix)
+    if "/" in prefix and not prefix.endswith(":/"):
+        return files
+    return files + _known(options, lambda service: _schemes(service, "://"), load=True)
 
 
 def _in_store(options: GlobalOptions, prefix: str) -> list[str]:
     import signal  # noqa: PLC0415  (for stores only)
 
-    from modular_tf.cli.session import session  # noqa: PLC0415
     from modular_tf.concurrency.crew import Crew  # noqa: PLC0415
     from modular_tf.filesystem.uri import scheme_of  # noqa: PLC0415
 
-    folder, begun = _parted(prefix)
-    with session(options) as service:
+    folder, fits = _parted(prefix)
+    with Invocation(options).session() as service:
         filesystem = service.filesystem_for(folder)
         filesystem.translate_name(folder)  # has the library mapped
         # Only now may the system end this process when a store does not answer: one that ends
         # while a plugin is being loaded puts that plugin under suspicion.
         signal.alarm(_LONGEST_S)
         names = filesystem.listing(folder, is_thorough=False).names
-        found = [folder + name for name in names if _fits(name, begun)]
+        found = [folder + name for name in names if fits(name)]
         inspected = found if len(found) <= _MOST_STATS else []
         crew = Crew(service.calls_at_once(scheme_of(prefix)))
         outcomes = crew.run(filesystem.is_directory, inspected)
@@ -145,26 +117,33 @@ def _in_store(options: GlobalOptions, prefix: str) -> list[str]:
         return [f"{uri}/" if uri in directories else uri for uri in found]
 
 
+def _known(
+    options: GlobalOptions, names: Callable[[PluginService], Iterable[str]], *, load: bool = False
+) -> list[str]:
+    def find() -> list[str]:
+        with Invocation(options).session(load=load) as service:
+            return list(names(service))
+
+    return _found_in_time(find)
+
+
+def _plugin_names(service: PluginService) -> list[str]:
+    return [record.name for record in service.plugins()]
+
+
+def _schemes(service: PluginService, after: str = "") -> list[str]:
+    return [f"{scheme}{after}" for scheme in service.schemes() if scheme]
+
+
 def _plugins(options: GlobalOptions, prefix: str) -> list[str]:
     """Return the names of plugins, and files."""
-    return [*_names(options, load=False), *_files(options, prefix)]
+    return [*_known(options, _plugin_names), *_files(options, prefix)]
 
 
 def _explained(options: GlobalOptions, prefix: str) -> list[str]:
-    """Return what `why` explains."""
-    return [*_names(options, load=True), *(_files(options, prefix) if prefix else ())]
-
-
-def _names(options: GlobalOptions, *, load: bool) -> list[str]:
-    """Return the names of plugins, and where they are loaded the schemes."""
-    from modular_tf.cli.session import session  # noqa: PLC0415  (loads the native core)
-
-    def names() -> list[str]:
-        with session(options, load=load) as service:
-            schemes = filter(None, service.schemes()) if load else ()
-            return [*(record.name for record in service.plugins()), *schemes]
-
-    return _found_in_time(names)
+    """Return the names that `why` explains."""
+    names = _known(options, lambda service: _plugin_names(service) + _schemes(service), load=True)
+    return [*names, *(_files(options, prefix) if prefix else ())]
 
 
 def _operations(_: GlobalOptions, __: str) -> Iterable[str]:
@@ -182,7 +161,6 @@ def _quarantined(_: GlobalOptions, __: str) -> list[str]:
 def _found_in_time(find: Callable[[], Iterable[str]]) -> list[str]:
     """Return the names that a function finds in a child process; none if it fails or takes long."""
     import select  # noqa: PLC0415  (for shells only)
-    import time  # noqa: PLC0415
 
     reader, writer = os.pipe()
     if not os.fork():
@@ -198,16 +176,9 @@ def _found_in_time(find: Callable[[], Iterable[str]]) -> list[str]:
         finally:
             os._exit(0)
     os.close(writer)
-    received, end = b"", time.monotonic() + _WAIT_S
-    try:
-        while select.select([reader], [], [], max(0.0, end - time.monotonic()))[0]:
-            piece = os.read(reader, _PIECE)
-            if not piece:
-                return [os.fsdecode(name) for name in received.split(b"\0")[:-1]]
-            received += piece
-    finally:
-        os.close(reader)
-    return []
+    with os.fdopen(reader, "rb") as found:
+        is_in_time = select.select([found], [], [], _WAIT_S)[0]
+        return [os.fsdecode(name) for name in found.read().split(b"\0")[:-1]] if is_in_time else []
 
 
 FILE = Word("FILE", _files)

@@ -77,17 +77,7 @@ _FAULT = re.compile(r"^(Fatal Python error: .*|Thread 0x.*|Current thread 0x.*)"
 
 
 class Outcome(str, Enum):
-    """What TensorFlow does with a library.
-
-    Attributes:
-        LOADS: It maps it and calls its init functions, which succeed.
-        IGNORED: It does not open it, or calls nothing of it.
-        FAILS: An exception is raised.
-        ABORTS: The process ends.
-        HANGS: A call does not return in time.
-        ENDS_IN_USE: It loads, and counting its devices ends the process.
-        UNKNOWN: It was not tried.
-    """
+    """What TensorFlow does with a library; the help of `modular-tf doctor` explains each."""
 
     LOADS = "loads"
     IGNORED = "ignored"
@@ -108,34 +98,18 @@ class Outcome(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class TensorFlowInstallation:
-    """The TensorFlow that `import tensorflow` imports.
+    """The TensorFlow that `import tensorflow` imports; `problem` says why it fails by itself."""
 
-    Attributes:
-        folder: The package's folder.
-        version: Its version; "" where the import fails.
-        problem: Why the import fails without any plugin; "" where it does not.
-    """
-
-    folder: str
+    path: str
     version: str = ""
     problem: str = ""
-
-    @property
-    def is_bad(self) -> bool:
-        """Whether it cannot be imported."""
-        return bool(self.problem)
 
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
     """A file that `import tensorflow` opens, or would open.
 
-    Attributes:
-        path: The file.
-        origin: The directory `tensorflow-plugins` or the variable that TensorFlow finds it by.
-        outcome: What the import does with it.
-        message: Why, in the words of TensorFlow; "" where there is nothing to say.
-        remedy: What to type or to move; "" where nothing is to be done.
+    `origin` is the directory `tensorflow-plugins` or the variable that TensorFlow finds it by.
     """
 
     path: str
@@ -152,21 +126,10 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class PluginRow:
-    """A plugin that is installed.
+    """A plugin that is installed: what became of it here, and what TensorFlow does with it.
 
-    Attributes:
-        plugin: Its name.
-        path: Its file.
-        kinds: What it brings: `filesystem`, `device`, `kernel` and others.
-        schemes: The schemes that it serves here.
-        device_types: The types of devices that it serves here.
-        kernels: How many kernels it brings.
-        state: What became of it here, as in `modular-tf list`.
-        message: Why it does not serve here, or not all of it; "" where it does.
-        in_tensorflow: What `tf.experimental.register_filesystem_plugin` does with it; None without
-            a TensorFlow, of a plugin without filesystems, and of those that come with this package.
-        in_tensorflow_message: Why, in the words of TensorFlow.
-        remedy: What to type or to do; "" where nothing is to be done.
+    `in_tensorflow` is None without a TensorFlow, of a plugin without filesystems, and of those that
+    come with this package.
     """
 
     plugin: str
@@ -191,13 +154,7 @@ class PluginRow:
 class Diagnosis:
     """What works here, and what does not.
 
-    Attributes:
-        tensorflow: The TensorFlow that is imported, None for none.
-        files: The files that `import tensorflow` opens.
-        plugins: The plugins that are installed.
-        stores: What they read from the environment.
-        schemes: The schemes that work here, and those that a user may miss.
-        limits: What worker processes are restricted to, and why not; "" where they are.
+    `limits` says what worker processes are restricted to, and why not; "" where they are.
     """
 
     tensorflow: TensorFlowInstallation | None
@@ -208,27 +165,27 @@ class Diagnosis:
     limits: Mapping[str, str]
 
     @property
+    def is_imported(self) -> bool:
+        """Whether there is a TensorFlow, and its import does not fail by itself."""
+        return self.tensorflow is not None and not self.tensorflow.problem
+
+    @property
     def is_well(self) -> bool:
         """Whether nothing fails."""
         rows: tuple[FileRow | PluginRow | StoreRow | AvailableScheme, ...]
         rows = (*self.files, *self.plugins, *self.stores, *self.schemes)
-        is_imported = self.tensorflow is None or not self.tensorflow.is_bad
-        return is_imported and not any(row.is_bad for row in rows)
+        is_broken = self.tensorflow is not None and not self.is_imported
+        return not (is_broken or any(row.is_bad for row in rows))
 
     @property
     def lacking(self) -> tuple[str, ...]:
         """The schemes that are served here and that TensorFlow, which is imported, lacks."""
-        if self.tensorflow is None or self.tensorflow.is_bad:
+        if not self.is_imported:
             return ()
         return tuple(row.scheme for row in self.schemes if row.plugin and not row.in_tensorflow)
 
 
-def diagnose(
-    service: PluginService,
-    paths: SearchPaths | None = None,
-    *,
-    on_wait: Callable[[], object] = lambda: None,
-) -> Diagnosis:
+def diagnose(service: PluginService, on_wait: Callable[[], object]) -> Diagnosis:
     """Return what works here and what does not.
 
     Child processes import TensorFlow: one with all files of `tensorflow-plugins`, and where that
@@ -238,20 +195,18 @@ def diagnose(
 
     Args:
         service: It has loaded its plugins: those whose bytes were new have been tried in a child.
-        paths: Where plugins of TensorFlow are searched for; by default as this process does.
         on_wait: Called again and again while children run.
 
     Raises:
         ShortageError: This process has too few descriptors or too little memory now.
         UnavailableError: TensorFlow is installed, and no command runs Python here.
     """
-    where = SearchPaths.of_process() if paths is None else paths
     records = [
         record
         for record in service.plugins()
         if record.path is not None and not _SERVED_KINDS.isdisjoint(record.kinds)
     ]
-    found = _TensorFlow(where, service.config, on_wait)
+    found = _TensorFlow(SearchPaths.of_process(), service.config, on_wait)
     files, registered = found.report(records)
     return Diagnosis(
         found.installation,
@@ -459,13 +414,9 @@ class _TensorFlow:
 
 
 class _ImportTrial:
-    """A child that imports TensorFlow with some of its plugins.
+    """A child that imports TensorFlow with some of its plugins, and what it has reported.
 
     Attributes:
-        process: The child, once it is started.
-        version: Of TensorFlow, once the import has ended well.
-        schemes: Those that TensorFlow serves.
-        searched: The places where TensorFlow looked for plugins.
         mapped: The files that the import has mapped.
         registered: Of each plugin that was registered, exit status, exception and output.
         failure: The exception that ended the import; "" for none.

@@ -30,13 +30,9 @@ if TYPE_CHECKING:
 class StoreRow:
     """What a plugin reads from the environment for a scheme, and whether its server answers.
 
-    Attributes:
-        scheme: The scheme.
-        plugin: Who serves it.
-        variables: The variables that it reads, and whether each is set; never their values.
-        server: Host and port of its server; "" where no variable names it.
-        problem: Why the server accepts no connection, or which library is missing, and what to do;
-            "" where nothing is known to be wrong.
+    `variables` says of each whether it is set, and never its value; `server` is host and port, ""
+    where no variable names it; `problem` says why it accepts no connection, or which library is
+    missing, and what to do.
     """
 
     scheme: str
@@ -55,9 +51,6 @@ def report_stores(records: Iterable[PluginRecord]) -> tuple[StoreRow, ...]:
     """Return one row for each scheme whose plugin reads variables, in 8 seconds at most.
 
     Servers that a variable names are connected to, and nothing is sent to them.
-
-    Args:
-        records: What became of the plugins here.
     """
     stores = [
         (record.name, record.path, scheme)
@@ -93,14 +86,8 @@ def variables_of(library: str, scheme: str) -> tuple[str, ...]:
 class AvailableScheme:
     """A scheme that is served here or in TensorFlow, or that a user may miss.
 
-    Attributes:
-        scheme: The scheme.
-        plugin: Who serves it here; "" for nobody.
-        in_tensorflow: Whether TensorFlow has it by itself.
-        message: Why that one serves it, or what will fail; "" where neither is known.
-        remedy: The commands that bring it, or what to do; "" where it is served.
-        wanted_by: The variables that are set for it, where nobody serves it.
-        fails: Whether what is to serve it is not here.
+    `plugin` is "" where nobody serves it here; then `wanted_by` are the variables that are set for
+    it, and `remedy` are the commands that bring it. `fails`: what is to serve it is not here.
     """
 
     scheme: str
@@ -125,37 +112,28 @@ class AvailableScheme:
 def report_schemes(
     service: PluginService, in_tensorflow: Collection[str]
 ) -> tuple[AvailableScheme, ...]:
-    """Return one row for each scheme, by their names; nothing is imported for it but fsspec.
-
-    Args:
-        service: It has loaded its plugins.
-        in_tensorflow: The schemes that TensorFlow has by itself.
-    """
+    """Return one row for each scheme, by their names; nothing is imported for it but fsspec."""
     served, fallback = service.schemes(), service.fallback_schemes()
     rows = []
     for scheme in sorted({*served, *in_tensorflow, *missed_schemes()} - {""}):
         problem, remedy = service.foreseen_problem(scheme)
-        row = AvailableScheme(
-            scheme,
-            plugin=served.get(scheme, ""),
-            in_tensorflow=scheme in in_tensorflow,
-            message=problem or fallback.get(scheme, ""),
-            remedy=remedy,
-            fails=bool(problem),
+        message = problem or fallback.get(scheme, "")
+        wanted_by: tuple[str, ...] = ()
+        if scheme not in served and scheme not in in_tensorflow:
+            libraries = [row.library for row in storage_options() if scheme in row.schemes]
+            names = {name for library in libraries for name in variables_of(library, scheme)}
+            wanted_by = tuple(sorted(name for name in names if os.environ.get(name)))
+            message = f"set for it: {', '.join(wanted_by)}" if wanted_by else ""
+            problem, remedy = "", service.next_step(scheme)
+        rows.append(
+            AvailableScheme(
+                scheme,
+                plugin=served.get(scheme, ""),
+                in_tensorflow=scheme in in_tensorflow,
+                message=message,
+                remedy=remedy,
+                wanted_by=wanted_by,
+                fails=bool(problem),
+            )
         )
-        rows.append(_missing(service, scheme) if row.is_missing else row)
     return tuple(rows)
-
-
-def _missing(service: PluginService, scheme: str) -> AvailableScheme:
-    libraries = [row.library for row in storage_options() if scheme in row.schemes]
-    names = {name for library in libraries for name in variables_of(library, scheme)}
-    wanted_by = tuple(sorted(name for name in names if os.environ.get(name)))
-    return AvailableScheme(
-        scheme,
-        plugin="",
-        in_tensorflow=False,
-        message=f"set for it: {', '.join(wanted_by)}" if wanted_by else "",
-        remedy=service.next_step(scheme),
-        wanted_by=wanted_by,
-    )

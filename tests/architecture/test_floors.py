@@ -28,7 +28,7 @@ NATIVE_PACKAGES = (f"{NAME}.native", f"{NAME}.check.native")
 KIT_COMMANDS = {
     f"{NAME}.cli.{module}"
     for module in (
-        "check", "check_report", "device_smoke", "new", "plugins",
+        "check", "device_smoke", "new", "plugins",
     )
 }  # fmt: skip
 

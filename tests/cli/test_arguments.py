@@ -13,8 +13,8 @@ def options_of(monkeypatch):
     """Run a command line of `schemes`, and return the global options that the command gets."""
     seen = []
 
-    def note(options, _):
-        seen.append(options)
+    def note(call):
+        seen.append(call.options)
         return 0
 
     monkeypatch.setattr(plugins.schemes, "callback", note)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from modular_tf.cli import check_report
+from modular_tf.cli import check
 from modular_tf.cli.output import Printer
 from tests.check.report.outcomes import CRASH, CRASHED, report
 
@@ -21,7 +21,7 @@ def written(capfd):
     def write(annotations):
         files = dict.fromkeys(("junit", "write_json", "html", "badge"))
         forms = {"verbose": False, "annotations": annotations}
-        check_report.write(report(SAID), files, Printer(json=False), None, **forms)
+        check.write(report(SAID), files, Printer(json=False), None, **forms)
         return [line.strip() for line in capfd.readouterr().out.splitlines()]
 
     return write

@@ -8,7 +8,7 @@ import pytest
 
 from modular_tf.cli.frame import examples
 from modular_tf.cli.main import PROGRAM_COMMAND, VERBS, run
-from modular_tf.cli.words import GlobalOptions
+from modular_tf.cli.session import GlobalOptions
 
 COMMANDS = [
     " ".join([name, *inner])

@@ -11,8 +11,7 @@ import pytest
 
 from modular_tf.cli.fs import reading
 from modular_tf.cli.fs.reading import bytes_between, first_lines, head, last_lines, tail
-from modular_tf.cli.output import Printer
-from modular_tf.cli.words import GlobalOptions
+from modular_tf.cli.session import GlobalOptions, Invocation
 from modular_tf.errors import DataLossError
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.service.service import PluginService
@@ -171,9 +170,9 @@ def test_parts_of_files_in_a_store_are_read_at_once_and_written_in_order(verb, m
     uris = [f"mem://host{path}" for path in store.files]
     with PluginService() as service:
         service.register_filesystem("mem", filesystem_of(store))
-        monkeypatch.setattr(reading, "session", lambda _: nullcontext(service))
+        monkeypatch.setattr(Invocation, "session", lambda _: nullcontext(service))
         given = {"uris": uris, "lines": 10, "n_bytes": None}
-        assert verb.callback(GlobalOptions(), Printer(json=False), **given) == 0
+        assert verb.callback(Invocation(GlobalOptions()), **given) == 0
 
     headed = [f"==> {uri} <==\n{number}\n" for number, uri in enumerate(uris)]
     assert capfd.readouterr().out == "\n".join(headed)

@@ -28,14 +28,13 @@ class Served:
         """Run a command on a store with these further operations; forget what was asked before."""
 
         @contextmanager
-        def session(_options):
+        def session(_call):
             with PluginService() as service:
                 service.load()
                 service.register_filesystem("mem", filesystem_of(self.store, also=offered))
                 yield service
 
-        module = "transfer" if words[0] == "sync" else "listing"
-        self._monkeypatch.setattr(f"modular_tf.cli.fs.{module}.session", session)
+        self._monkeypatch.setattr("modular_tf.cli.session.Invocation.session", session)
         self.store.calls.clear()
         return self._mtf("fs", *words)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,15 +13,13 @@ from modular_tf.cli.frame import argument, command
 from modular_tf.cli.fs.options import byte_count, count, human_readable_option, uris_argument
 from modular_tf.cli.fs.work import Work
 from modular_tf.cli.output import counted, size, when
-from modular_tf.cli.session import session
 from modular_tf.cli.words import PATTERN, URI
 from modular_tf.filesystem.trees import Facts, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from modular_tf.cli.output import Printer
-    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.cli.session import Invocation
     from modular_tf.filesystem.trees import Entry
 
 _SIZE_COLUMNS = 12
@@ -35,12 +33,7 @@ def _kind(entry: Entry) -> str:
     return "directory" if entry.is_directory else "file"
 
 
-def _shown_size(n_bytes: int, *, human: bool) -> str:
-    return size(n_bytes) if human else str(n_bytes)
-
-
 def _as_object(entry: Entry) -> dict[str, Any]:
-    """Return the facts as JSON output has them."""
     facts = entry.facts
     return {
         "uri": entry.location.uri,
@@ -54,8 +47,8 @@ def _as_object(entry: Entry) -> dict[str, Any]:
 def _row(entry: Entry, name: str, *, human: bool) -> tuple[str, ...]:
     facts = entry.facts
     has_size = facts is not None and not facts.is_directory
-    length = _shown_size(entry.size, human=human) if has_size else ""
-    return _kind(entry), length, when(facts.mtime_nsec if facts else 0), name
+    length = size(entry.size) if human else str(entry.size)
+    return _kind(entry), length if has_size else "", when(facts.mtime_nsec if facts else 0), name
 
 
 # -- ls and stat ------------------------------------------------------------------------------
@@ -67,8 +60,7 @@ def _row(entry: Entry, name: str, *, human: bool) -> tuple[str, ...]:
 @human_readable_option("with -l: ")
 @click.option("-R", "--recursive", is_flag=True, help="also list the directories that are found")
 def ls(
-    options: GlobalOptions,
-    printer: Printer,
+    call: Invocation,
     *,
     uris: tuple[str, ...],
     long: bool,
@@ -76,13 +68,13 @@ def ls(
     recursive: bool,
 ) -> Exit:
     """List what is in directories; a file is listed by itself."""
-    with session(options) as service:
+    with call.session() as service:
         work = Work(service, uris)
         kinds = Facts.KIND if recursive else Facts.NONE
-        facts = Facts.STATISTICS if long or printer.json else kinds
+        facts = Facts.STATISTICS if long or call.json else kinds
         walk = Walk(work, depth=None if recursive else 1, facts=facts)
         roots = walk.roots(work.expand_all(uris))
-        if printer.json:
+        if call.json:
             listings = []
             for entry in walk.through(roots):
                 is_file = entry.depth == 0 and not entry.is_directory
@@ -90,23 +82,23 @@ def ls(
                 if listed is not None:
                     found = [_as_object(one) for one in listed]
                     listings.append({"uri": entry.location.uri, "entries": found})
-            printer.json_object(listings=listings)
+            call.json_object(listings=listings)
         else:
             has_headings = recursive or max(len(uris), len(roots)) > 1
             human = human_readable if long else None
-            _show_listings(walk, roots, printer, human=human, has_headings=has_headings)
+            _show_listings(walk, roots, call, human=human, has_headings=has_headings)
     return work.exit_code
 
 
 def _show_listings(
-    walk: Walk, roots: list[Entry], printer: Printer, *, human: bool | None, has_headings: bool
+    walk: Walk, roots: list[Entry], call: Invocation, *, human: bool | None, has_headings: bool
 ) -> None:
     """Show the files that were named, then the directories; a person gets a total of sizes.
 
     Args:
         walk: The walk.
         roots: Where it begins.
-        printer: Of the command.
+        call: The call of the command.
         human: Whether sizes have units; None for names alone.
         has_headings: Whether directories have headings.
     """
@@ -116,11 +108,11 @@ def _show_listings(
         nonlocal n_files, n_directories, n_bytes
         if human is None:
             for name in names:
-                printer.line(name)
+                call.line(name)
             return
         pairs = zip(entries, names, strict=True)
         rows = [_row(one, name, human=human) for one, name in pairs]
-        printer.table(("type", "size", "changed", "name"), rows)
+        call.table(("type", "size", "changed", "name"), rows)
         n_directories += sum(one.is_directory for one in entries)
         n_files += sum(not one.is_directory for one in entries)
         n_bytes += sum(one.size for one in entries)
@@ -133,31 +125,29 @@ def _show_listings(
         if entry.children is None:
             continue
         if has_headings:
-            if printer.terminal and not is_first:
-                printer.line()
-            printer.line(f"{entry.location.uri}:")
+            if call.terminal and not is_first:
+                call.line()
+            call.line(f"{entry.location.uri}:")
         is_first = False
         show(entry.children, [child.location.name for child in entry.children])
-    if human is not None and printer.terminal:
+    if human is not None and call.terminal:
         directories = "1 directory" if n_directories == 1 else f"{n_directories} directories"
-        printer.line(f"total: {counted(n_files, 'file')}, {directories}, {size(n_bytes)}")
+        call.line(f"total: {counted(n_files, 'file')}, {directories}, {size(n_bytes)}")
 
 
 @command()
 @uris_argument("file or directory")
 @human_readable_option()
-def stat(
-    options: GlobalOptions, printer: Printer, *, uris: tuple[str, ...], human_readable: bool
-) -> Exit:
+def stat(call: Invocation, *, uris: tuple[str, ...], human_readable: bool) -> Exit:
     """Show kind, size and modification time."""
-    with session(options) as service:
+    with call.session() as service:
         work = Work(service, uris)
         roots = Walk(work, depth=0).roots(work.expand_all(uris))
-    if printer.json:
-        printer.json_object(files=[_as_object(root) for root in roots])
+    if call.json:
+        call.json_object(files=[_as_object(root) for root in roots])
     else:
         rows = [_row(root, root.location.uri, human=human_readable) for root in roots]
-        printer.table(("type", "size", "changed", "uri"), rows)
+        call.table(("type", "size", "changed", "uri"), rows)
     return work.exit_code
 
 
@@ -170,8 +160,7 @@ def stat(
 @click.option("-s", "--summarize", is_flag=True, help="only the total of each URI")
 @click.option("--max-depth", type=count, metavar="N", help="only directories up to N levels down")
 def du(
-    options: GlobalOptions,
-    printer: Printer,
+    call: Invocation,
     *,
     uris: tuple[str, ...],
     human_readable: bool,
@@ -184,19 +173,19 @@ def du(
     """
     deepest = 0 if summarize else max_depth
     usages = []
-    with session(options) as service:
+    with call.session() as service:
         work = Work(service, uris)
         walk = Walk(work)
         for usage in _usages(walk.through(walk.roots(work.expand_all(uris)))):
             if deepest is not None and usage.depth > deepest:
                 continue
-            if printer.json:
+            if call.json:
                 usages.append({"uri": usage.uri, "size": usage.size, "files": usage.files})
                 continue
-            amount = _shown_size(usage.size, human=human_readable)
-            printer.row((amount.rjust(_SIZE_COLUMNS) if printer.terminal else amount, usage.uri))
-    if printer.json:
-        printer.json_object(usages=usages)
+            amount = size(usage.size) if human_readable else str(usage.size)
+            call.row((amount.rjust(_SIZE_COLUMNS) if call.terminal else amount, usage.uri))
+    if call.json:
+        call.json_object(usages=usages)
     return work.exit_code
 
 
@@ -238,26 +227,6 @@ def _usages(entries: Iterable[Entry]) -> Iterator[_Usage]:
 # -- find and glob ----------------------------------------------------------------------------
 
 
-class _Conditions(NamedTuple):
-    """The conditions of `find`; None for those that are not given.
-
-    Attributes:
-        name: A pattern of the name.
-        kind: "f" or "d".
-        min_size: The least number of bytes of a file.
-        max_size: The largest one.
-        newer: The URI that was changed before.
-        max_depth: How many levels down.
-    """
-
-    name: str
-    kind: str | None
-    min_size: int | None
-    max_size: int | None
-    newer: str | None
-    max_depth: int | None
-
-
 @command()
 @uris_argument("where to begin")
 @click.option("--name", metavar="PATTERN", default="*", help="only names that match")
@@ -271,66 +240,69 @@ class _Conditions(NamedTuple):
 @click.option("--newer", type=URI, help="only what changed after this one did")
 @click.option("--max-depth", type=count, metavar="N", help="no more than N levels down")
 def find(
-    options: GlobalOptions, printer: Printer, *, uris: tuple[str, ...], **conditions: Any
+    call: Invocation,
+    *,
+    uris: tuple[str, ...],
+    name: str,
+    kind: str | None,
+    min_size: int | None,
+    max_size: int | None,
+    newer: str | None,
+    max_depth: int | None,
 ) -> Exit:
     """List everything in whole trees, each directory before what it holds.
 
     All conditions that are given must hold. Sizes may have units: 64K, 10M, 1.5G.
     """
-    found = []
-    with session(options) as service:
-        work = Work(service, uris)
-        for entry in _search(work, uris, _Conditions(**conditions), with_kinds=printer.json):
-            found.append({"uri": entry.location.uri, "type": _kind(entry)})
-            if not printer.json:
-                printer.line(entry.location.uri)
-    if printer.json:
-        printer.json_object(found=found)
-    return work.exit_code or (Exit.DONE if found else Exit.NOTHING)
-
-
-def _search(
-    work: Work, uris: Iterable[str], wanted: _Conditions, *, with_kinds: bool
-) -> Iterator[Entry]:
-    least, most, after = wanted.min_size, wanted.max_size, None
-    if wanted.newer is not None:
-        with work.about(wanted.newer):
-            after = work.location(wanted.newer).stat().mtime_nsec
-        if work.failures:
-            return
     facts = Facts.KIND
-    if (wanted.newer, least, most) != (None, None, None):
+    if (newer, min_size, max_size) != (None, None, None):
         facts = Facts.STATISTICS
-    elif wanted.max_depth == 1 and wanted.kind is None and not with_kinds:
+    elif max_depth == 1 and kind is None and not call.json:
         facts = Facts.NONE
-    walk = Walk(work, depth=wanted.max_depth, facts=facts)
-    for entry in walk.through(walk.roots(work.expand_all(uris))):
+    after: int | None = None
+
+    def is_wanted(entry: Entry) -> bool:
         is_file = entry.facts is not None and not entry.is_directory
-        if (
-            fnmatchcase(entry.location.name, wanted.name)
-            and (wanted.kind is None or _KINDS[wanted.kind] == _kind(entry))
-            and (least is None or (is_file and entry.size >= least))
-            and (most is None or (is_file and entry.size <= most))
+        return (
+            fnmatchcase(entry.location.name, name)
+            and (kind is None or _KINDS[kind] == _kind(entry))
+            and (min_size is None or (is_file and entry.size >= min_size))
+            and (max_size is None or (is_file and entry.size <= max_size))
             and (after is None or (entry.facts is not None and entry.facts.mtime_nsec > after))
-        ):
-            yield entry
+        )
+
+    found = []
+    with call.session() as service:
+        work = Work(service, uris)
+        if newer is not None:
+            with work.about(newer):
+                after = work.location(newer).stat().mtime_nsec
+        walk = Walk(work, depth=max_depth, facts=facts)
+        roots = [] if work.failures else walk.roots(work.expand_all(uris))
+        for entry in filter(is_wanted, walk.through(roots)):
+            found.append({"uri": entry.location.uri, "type": _kind(entry)})
+            if not call.json:
+                call.line(entry.location.uri)
+    if call.json:
+        call.json_object(found=found)
+    return work.exit_code or (Exit.DONE if found else Exit.NOTHING)
 
 
 @command()
 @argument(
     "patterns", type=PATTERN, nargs=-1, required=True, help="a URI or path with wildcards; quote it"
 )
-def glob(options: GlobalOptions, printer: Printer, *, patterns: tuple[str, ...]) -> Exit:
+def glob(call: Invocation, *, patterns: tuple[str, ...]) -> Exit:
     """List what matches patterns: `*`, `?` and `[…]` within one level of a path."""
     matches: list[str] = []
-    with session(options) as service:
+    with call.session() as service:
         work = Work(service, patterns)
         for pattern in patterns:
             with work.about(pattern):
                 matches += work.matching(pattern)
-    if printer.json:
-        printer.json_object(matches=matches)
+    if call.json:
+        call.json_object(matches=matches)
     else:
         for match in matches:
-            printer.line(match)
+            call.line(match)
     return work.exit_code or (Exit.DONE if matches else Exit.NOTHING)

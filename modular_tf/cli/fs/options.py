@@ -13,7 +13,7 @@ from modular_tf.cli.frame import Command, argument
 from modular_tf.cli.words import URI
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
 _POWERS = " KMGT"
@@ -56,32 +56,18 @@ class Rules(NamedTuple):
     @property
     def take(self) -> Callable[[str], bool] | None:
         """Whether a file is taken, by its path below the source; None without filters."""
-        return selection(self.filters)
 
+        def takes(path: str) -> bool:
+            matching = (taken for taken, glob in reversed(self.filters) if fnmatchcase(path, glob))
+            return next(matching, True)
 
-def selection(filters: Sequence[tuple[bool, str]]) -> Callable[[str], bool] | None:
-    """Return whether a file is taken, by its path below the source; None without filters.
-
-    Args:
-        filters: Pairs of whether files that match are taken, and the pattern.
-    """
-
-    def takes(path: str) -> bool:
-        for is_taken, pattern in reversed(filters):
-            if fnmatchcase(path, pattern):
-                return is_taken
-        return True
-
-    return takes if filters else None
+        return takes if self.filters else None
 
 
 class ManyFilesCommand(Command):
     """A verb that works on many files: it has the options of `Rules`, and gets them as `rules`.
 
-    Args:
-        dry_run: The meaning of `--dry-run`.
-        help: As for click; what filters do is added.
-        values: As for click.
+    Its arguments are the meaning of `--dry-run`, and those of `Command`.
     """
 
     def __init__(self, *, dry_run: str, help: str, **values: Any) -> None:  # noqa: A002
@@ -89,7 +75,7 @@ class ManyFilesCommand(Command):
         self.params += [
             click.Option(["-n", "--dry-run"], is_flag=True, help=dry_run),
             click.Option(
-                ["-j", "jobs"], metavar="N", type=_jobs,
+                ["-j", "jobs"], metavar="N", type=click.IntRange(1, _MOST_JOBS),
                 help="work on N files at once; by default as many as `calls_at_once` of the"
                 " configuration says (16), and 1 where all is on this machine",
             ),
@@ -114,29 +100,11 @@ class ManyFilesCommand(Command):
         return rest
 
 
-def _jobs(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) <= _MOST_JOBS:
-        raise click.BadParameter(f"{text!r} is not a number from 1 to {_MOST_JOBS}")
-    return int(text)
-
-
-def count(text: str) -> int:
-    """Return a number that is not negative.
-
-    Raises:
-        click.BadParameter: It is none.
-    """
-    if not (text.isascii() and text.isdecimal()):
-        raise click.BadParameter(f"{text!r} is not a number such as 10")
-    return int(text)
+count = click.IntRange(min=0)
 
 
 def byte_count(text: str) -> int:
-    """Return a number of bytes from text such as 100, 64K or 1.5GiB; units are powers of 1024.
-
-    Raises:
-        click.BadParameter: It is none.
-    """
+    """Return a number of bytes from text such as 100, 64K or 1.5GiB; units are powers of 1024."""
     match = _SIZE.fullmatch(text)
     if match is None:
         raise click.BadParameter(f"{text!r} is not a size such as 100, 64K or 1.5GiB")
@@ -151,9 +119,6 @@ def byte_range(text: str) -> tuple[int, int | None]:
     Returns:
         The position of the first byte, a negative one counted from the end of the file, and the
         position past the last byte, None for the end of the file.
-
-    Raises:
-        click.BadParameter: It is none.
     """
     match = _RANGE.fullmatch(text)
     first, last = match.groups() if match else ("", "")

@@ -12,7 +12,6 @@ from modular_tf.cli.frame import command
 from modular_tf.cli.fs.options import byte_count, byte_range, count, uris_argument
 from modular_tf.cli.fs.work import Work
 from modular_tf.cli.output import report_error
-from modular_tf.cli.session import session
 from modular_tf.concurrency.crew import Crew
 from modular_tf.errors import DataLossError
 from modular_tf.filesystem.files import known_length
@@ -20,17 +19,16 @@ from modular_tf.filesystem.files import known_length
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from modular_tf.cli.output import Printer
-    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.cli.session import Invocation
     from modular_tf.filesystem.files import RandomAccessFile
     from modular_tf.filesystem.location import Location
 
     Part = Callable[[Location, RandomAccessFile], Iterable[bytes | memoryview]]
 
-_CHUNK = 1 << 22  # bytes in memory at a time; round trips of a store do not dominate
-_FIRST_BLOCK = 2**16  # more lines than usually wanted; each further block is twice as long
+_FIRST_BLOCK = 2**16  # more lines than usually wanted
 _BEGINNING = 2**20  # bytes that are read of files that come next, while one is written
-_KEPT = 4 * _CHUNK  # bytes of last lines that stay in memory; more of them are read again
+_LARGEST_STEP = 2**22  # bytes that are read at once towards the beginning of a file
+_KEPT = 4 * _LARGEST_STEP  # bytes of last lines that stay in memory; more of them are read again
 
 
 # -- parts of files ---------------------------------------------------------------------------
@@ -39,14 +37,12 @@ _KEPT = 4 * _CHUNK  # bytes of last lines that stay in memory; more of them are 
 def bytes_between(
     file: RandomAccessFile, start: int, end: int | None, *, to_end: bool = False
 ) -> Iterator[memoryview]:
-    """Yield the bytes from one position to another; the first block is a small one.
-
-    Each block is valid until the next one. None for the end stands for that of the file.
+    """Yield the bytes from one position to another. Each block is valid until the next one.
 
     Args:
         file: What to read.
         start: The position of the first byte.
-        end: The position past the last one.
+        end: The position past the last one, None for the end of the file.
         to_end: The end that is given is that of the file.
 
     Raises:
@@ -54,13 +50,13 @@ def bytes_between(
             gives lengths of some files that cannot be read, which is no loss.
     """
     whole = known_length(file) if end is None or to_end else None
-    length = _CHUNK if end is None else min(_CHUNK, max(0, end - start))
-    buffer = memoryview(bytearray(length))
-    offset, view = start, buffer[:_BEGINNING]
+    length = _BEGINNING if end is None else min(_BEGINNING, max(0, end - start))
+    offset, view = start, memoryview(bytearray(length))
     while view and (n_read := file.readinto(offset, view)):
         yield view[:n_read]
         offset += n_read
-        view = buffer if end is None else buffer[: end - offset]
+        if end is not None:
+            view = view[: end - offset]
     if whole is not None and offset < whole:
         raise _ended_early(file, offset, whole)
 
@@ -74,10 +70,10 @@ def _ended_early(file: RandomAccessFile, offset: int, whole: int) -> DataLossErr
 
 
 def first_lines(file: RandomAccessFile, count: int) -> Iterator[bytes]:
-    """Yield the first lines of a file, in blocks that grow."""
-    offset, length = 0, _FIRST_BLOCK
+    """Yield the first lines of a file, in blocks."""
+    offset = 0
     while count:
-        block = file.read(offset, length)
+        block = file.read(offset, _FIRST_BLOCK)
         end = 0  # the position past so many lines, or the length of a block that has fewer
         for _ in range(count):
             end = block.find(b"\n", end) + 1
@@ -85,10 +81,10 @@ def first_lines(file: RandomAccessFile, count: int) -> Iterator[bytes]:
                 end = len(block)
                 break
         yield block[:end]
-        if len(block) < length:
+        if len(block) < _FIRST_BLOCK:
             return
         count -= block.count(b"\n", 0, end)
-        offset, length = offset + length, min(2 * length, _CHUNK)
+        offset += len(block)
 
 
 def last_lines(file: RandomAccessFile, count: int, length: int) -> Iterator[bytes | memoryview]:
@@ -110,7 +106,7 @@ def last_lines(file: RandomAccessFile, count: int, length: int) -> Iterator[byte
             count -= 1
         position = newline + 1 if not count else 0
         blocks.append(block[position:])
-        start, step = begin + position, min(2 * step, _CHUNK)
+        start, step = begin + position, min(2 * step, _LARGEST_STEP)
         if length - start > _KEPT:
             blocks, kept = [], False
     if kept:
@@ -120,7 +116,6 @@ def last_lines(file: RandomAccessFile, count: int, length: int) -> Iterator[byte
 
 
 def _length_of(location: Location, file: RandomAccessFile) -> int:
-    """Return the length of an open file, learned when it was opened where that is so."""
     known = known_length(file)
     return location.filesystem.get_file_size(location.uri) if known is None else known
 
@@ -128,17 +123,15 @@ def _length_of(location: Location, file: RandomAccessFile) -> int:
 # -- writing them -----------------------------------------------------------------------------
 
 
-def _write_parts(
-    options: GlobalOptions, printer: Printer, uris: Sequence[str], part: Part, *, headings: bool
-) -> Exit:
+def _write_parts(call: Invocation, uris: Sequence[str], part: Part, *, headings: bool) -> Exit:
     """Write the part of each file that `part` yields, with `headings` where there are several.
 
     The parts of files that come next are read while one is written.
     """
-    if printer.json:
+    if call.json:
         report_error("this writes the bytes of files; --json cannot go with it")
         return Exit.USAGE
-    with session(options) as service:
+    with call.session() as service:
         work = Work(service, uris)
         locations = work.expand_all(uris)
         headings = headings and max(len(uris), len(locations)) > 1
@@ -149,8 +142,8 @@ def _write_parts(
                 with file:
                     if headings:
                         if not is_first:
-                            printer.line()
-                        printer.line(f"==> {outcome.item.uri} <==")
+                            call.line()
+                        call.line(f"==> {outcome.item.uri} <==")
                     is_first = False
                     sys.stdout.flush()
                     sys.stdout.buffer.writelines(beginning)
@@ -163,7 +156,7 @@ def _begin(
     location: Location, part: Part
 ) -> tuple[RandomAccessFile, list[bytes], Iterator[bytes | memoryview]]:
     """Open a file; return it with the beginning of a part, and the rest, which is not yet read."""
-    file = location.filesystem.new_random_access_file(location.uri)
+    file = location.filesystem.open_input(location.uri, first_block=_FIRST_BLOCK)
     try:
         rest = iter(part(location, file))
         beginning: list[bytes] = []
@@ -188,13 +181,7 @@ def _begin(
     "-r", "--range", "wanted", type=byte_range, metavar="RANGE", default="0-",
     help="only these bytes of each file: 0-99 the first 100, 100- what follows, -50 the last 50",
 )  # fmt: skip
-def cat(
-    options: GlobalOptions,
-    printer: Printer,
-    *,
-    uris: tuple[str, ...],
-    wanted: tuple[int, int | None],
-) -> Exit:
+def cat(call: Invocation, *, uris: tuple[str, ...], wanted: tuple[int, int | None]) -> Exit:
     """Write files to standard output, byte for byte, or a range of their bytes."""
     start, end = wanted
 
@@ -202,63 +189,51 @@ def cat(
         begin = start if start >= 0 else max(0, _length_of(location, file) + start)
         return bytes_between(file, begin, end)
 
-    return _write_parts(options, printer, uris, part, headings=False)
+    return _write_parts(call, uris, part, headings=False)
 
 
-def _amount_options(which: str) -> Callable[[Any], Any]:
-    """Let the verb take a number of lines or of bytes, of which one may be given."""
-    lines = click.option(
-        "-n", "--lines", type=count, metavar="N", help=f"the {which} N lines; 10 by default"
-    )
-    n_bytes = click.option(
-        "-c", "--bytes", "n_bytes", type=byte_count, metavar="N",
-        help=f"the {which} N bytes; N may have a unit, as in 64K",
-    )  # fmt: skip
-    return lambda function: uris_argument("file")(lines(n_bytes(function)))
+def _part_command(which: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a verb of a function that yields the first or last lines of a file, or so many bytes."""
+
+    def made(part: Callable[..., Any]) -> click.Command:
+        @command(help=part.__doc__)
+        @uris_argument("file")
+        @click.option(
+            "-n", "--lines", type=count, metavar="N", help=f"the {which} N lines; 10 by default"
+        )
+        @click.option(
+            "-c", "--bytes", "n_bytes", type=byte_count, metavar="N",
+            help=f"the {which} N bytes; N may have a unit, as in 64K",
+        )  # fmt: skip
+        def verb(
+            call: Invocation, *, uris: tuple[str, ...], lines: int | None, n_bytes: int | None
+        ) -> Exit:
+            if lines is not None and n_bytes is not None:
+                raise click.UsageError("-n and -c exclude each other", click.get_current_context())
+            n_lines = 10 if lines is None else lines
+            return _write_parts(
+                call, uris, lambda *opened: part(*opened, n_lines, n_bytes), headings=True
+            )
+
+        return verb
+
+    return made
 
 
-def _n_lines(lines: int | None, n_bytes: int | None) -> int:
-    if lines is not None and n_bytes is not None:
-        raise click.UsageError("-n and -c exclude each other", click.get_current_context())
-    return 10 if lines is None else lines
-
-
-@command()
-@_amount_options("first")
+@_part_command("first")
 def head(
-    options: GlobalOptions,
-    printer: Printer,
-    *,
-    uris: tuple[str, ...],
-    lines: int | None,
-    n_bytes: int | None,
-) -> Exit:
+    _: Location, file: RandomAccessFile, n_lines: int, n_bytes: int | None
+) -> Iterator[bytes | memoryview]:
     """Write the first lines or bytes of files to standard output; only these are read."""
-    n_lines = _n_lines(lines, n_bytes)
-
-    def part(_: Location, file: RandomAccessFile) -> Iterator[bytes | memoryview]:
-        return first_lines(file, n_lines) if n_bytes is None else bytes_between(file, 0, n_bytes)
-
-    return _write_parts(options, printer, uris, part, headings=True)
+    return first_lines(file, n_lines) if n_bytes is None else bytes_between(file, 0, n_bytes)
 
 
-@command()
-@_amount_options("last")
+@_part_command("last")
 def tail(
-    options: GlobalOptions,
-    printer: Printer,
-    *,
-    uris: tuple[str, ...],
-    lines: int | None,
-    n_bytes: int | None,
-) -> Exit:
+    location: Location, file: RandomAccessFile, n_lines: int, n_bytes: int | None
+) -> Iterator[bytes | memoryview]:
     """Write the last lines or bytes of files to standard output; only these are read."""
-    n_lines = _n_lines(lines, n_bytes)
-
-    def part(location: Location, file: RandomAccessFile) -> Iterator[bytes | memoryview]:
-        length = _length_of(location, file)
-        if n_bytes is not None:
-            return bytes_between(file, max(0, length - n_bytes), length, to_end=True)
-        return last_lines(file, n_lines, length)
-
-    return _write_parts(options, printer, uris, part, headings=True)
+    length = _length_of(location, file)
+    if n_bytes is not None:
+        return bytes_between(file, max(0, length - n_bytes), length, to_end=True)
+    return last_lines(file, n_lines, length)

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
@@ -15,7 +16,6 @@ from modular_tf.cli.frame import argument, command
 from modular_tf.cli.fs.options import ManyFilesCommand, uris_argument
 from modular_tf.cli.fs.work import Work
 from modular_tf.cli.output import report_error
-from modular_tf.cli.session import session
 from modular_tf.cli.words import SOURCE, TARGET
 from modular_tf.errors import FailedPreconditionError
 from modular_tf.filesystem.copying import COPY_BLOCK, read_all, require_all_read, write_whole
@@ -27,44 +27,40 @@ if TYPE_CHECKING:
     from io import BufferedReader
 
     from modular_tf.cli.fs.options import Rules
-    from modular_tf.cli.output import Printer
-    from modular_tf.cli.words import GlobalOptions
+    from modular_tf.cli.session import Invocation
     from modular_tf.filesystem.files import FileStatistics, WritableFile
 
-STANDARD = "-"
-"""What stands for standard input or output on the command line."""
+STANDARD = "-"  # standard input or output
 
+_PARTICIPLES = {"copy": "copied", "move": "moved", "remove": "removed", "delete": "deleted"}
 _SECOND_NS = 10**9  # the resolution of the times that stores keep
 
 
 class _Done:
     """What a verb has done or would do: lines of a rehearsal, or entries of the JSON object."""
 
-    def __init__(self, rules: Rules, printer: Printer, *lists: str) -> None:
+    def __init__(self, call: Invocation, rules: Rules, *words: str) -> None:
+        self._call = call
         self._is_rehearsal = rules.dry_run
-        self._printer = printer
-        self.lists: dict[str, list[Any]] = {name: [] for name in lists}
+        self._lists: dict[str, list[Any]] = {_PARTICIPLES[word]: [] for word in words}
 
-    def pair(self, word: str, key: str, item: Item) -> None:
-        """Note a copy or a move. [any thread]"""
-        if self._printer.json:
-            self.lists[key].append({"from": item.source.uri, "to": item.target.uri})
+    def note(self, word: str, item: Item) -> None:
+        """Note a copy, a move or a removal. [any thread]"""
+        has_target = word in ("copy", "move")
+        if self._call.json:
+            pair = {"from": item.source.uri, "to": item.target.uri}
+            self._lists[_PARTICIPLES[word]].append(pair if has_target else item.uri)
         elif self._is_rehearsal:
-            self._printer.row((word, item.source.uri, item.target.uri))
+            uris = (item.source.uri, item.target.uri) if has_target else (item.uri,)
+            self._call.row((word, *uris))
 
-    def one(self, word: str, key: str, item: Item) -> None:
-        """Note a removal. [any thread]"""
-        if self._printer.json:
-            self.lists[key].append(item.uri)
-        elif self._is_rehearsal:
-            self._printer.row((word, item.uri))
-
-    def end(self, work: Work, participle: str) -> Exit:
+    def end(self, work: Work) -> Exit:
         """Write the summary or the JSON object; return the exit status."""
+        participle = next(iter(self._lists))
         work.summarize(f"to be {participle}" if self._is_rehearsal else participle)
-        if self._printer.json:
+        if self._call.json:
             rehearsal = {"dry_run": True} if self._is_rehearsal else {}
-            self._printer.json_object(**self.lists, totals=work.totals_as_object(), **rehearsal)
+            self._call.json_object(**self._lists, totals=work.totals_as_object(), **rehearsal)
         return work.exit_code
 
 
@@ -72,9 +68,9 @@ _target_argument = argument("target", type=TARGET, help="a URI or path; a direct
 
 
 def _landings(work: Work, uris: Sequence[str], to: str) -> list[Item]:
-    """Return what arrives where: inside the target, if that is a directory.
+    """Return the pairs of sources and targets; the targets are in `to`, if that is a directory.
 
-    What is in a source whose name ends in `.` or `..` arrives in the target itself, as with `cp`. A
+    What is in a source whose name ends in `.` or `..` arrives in `to` itself, as with `cp`. A
     source that is named twice arrives once. Where two sources have one name, of which only one
     would remain, or there are several and no directory, nothing arrives.
     """
@@ -106,8 +102,7 @@ def _landings(work: Work, uris: Sequence[str], to: str) -> list[Item]:
 @_target_argument
 @click.option("-r", "recursive", is_flag=True, help="copy directories")
 def cp(
-    options: GlobalOptions,
-    printer: Printer,
+    call: Invocation,
     *,
     uris: tuple[str, ...],
     target: str,
@@ -125,14 +120,14 @@ def cp(
             wrong = "standard input (-) goes to one target, and is the only source"
         elif recursive or rules.dry_run or rules.filters:
             wrong = "- is one stream of bytes: -r, -n and filters cannot go with it"
-        elif is_out and printer.json:
+        elif is_out and call.json:
             wrong = "the bytes go to standard output; --json cannot go with it"
         if wrong:
             report_error(wrong)
             return Exit.USAGE
         rules = rules._replace(jobs=1)  # one stream of bytes has one order
-    done = _Done(rules, printer, "copied")
-    with session(options) as service:
+    done = _Done(call, rules, "copy")
+    with call.session() as service:
         work = Work(service, [*uris, target], jobs=rules.jobs, quiet=rules.quiet)
         if is_out:
             copy_out(work, uris)
@@ -141,12 +136,12 @@ def cp(
         else:
             Copying(
                 work,
-                lambda item: done.pair("copy", "copied", item),
+                partial(done.note, "copy"),
                 recursive=recursive,
                 take=rules.take,
                 dry_run=rules.dry_run,
             ).run(_landings(work, uris, target))
-    return done.end(work, "copied")
+    return done.end(work)
 
 
 class _Uri(NamedTuple):
@@ -203,32 +198,29 @@ def copy_in(work: Work, target: str) -> None:
 @command(ManyFilesCommand, dry_run="move nothing, and report what would be moved")
 @uris_argument("source")
 @_target_argument
-def mv(
-    options: GlobalOptions, printer: Printer, *, uris: tuple[str, ...], target: str, rules: Rules
-) -> Exit:
+def mv(call: Invocation, *, uris: tuple[str, ...], target: str, rules: Rules) -> Exit:
     """Move or rename files and directories, also between schemes and local paths.
 
     With --include or --exclude only files that are taken are moved, and directories stay.
     """
-    done = _Done(rules, printer, "moved")
-    with session(options) as service:
+    done = _Done(call, rules, "move")
+    with call.session() as service:
         work = Work(service, [*uris, target], jobs=rules.jobs, quiet=rules.quiet)
         move_all(
             work,
             _landings(work, uris, target),
-            lambda item: done.pair("move", "moved", item),
+            partial(done.note, "move"),
             take=rules.take,
             dry_run=rules.dry_run,
         )
-    return done.end(work, "moved")
+    return done.end(work)
 
 
 @command(ManyFilesCommand, dry_run="remove nothing, and report which files would be removed")
 @uris_argument("what to remove")
 @click.option("-r", "recursive", is_flag=True, help="remove directories")
 def rm(
-    options: GlobalOptions,
-    printer: Printer,
+    call: Invocation,
     *,
     uris: tuple[str, ...],
     recursive: bool,
@@ -238,13 +230,13 @@ def rm(
 
     With --include or --exclude only files that are taken are removed, and no directories.
     """
-    done = _Done(rules, printer, "removed")
+    done = _Done(call, rules, "remove")
 
     def note(item: Item) -> None:
         if rules.dry_run or not item.path:
-            done.one("remove", "removed", item)
+            done.note("remove", item)
 
-    with session(options) as service:
+    with call.session() as service:
         work = Work(service, uris, jobs=rules.jobs, quiet=rules.quiet)
         Removal(
             work,
@@ -253,7 +245,7 @@ def rm(
             take=rules.take,
             dry_run=rules.dry_run,
         ).run(map(Item.at, work.expand_all(uris)))
-    return done.end(work, "removed")
+    return done.end(work)
 
 
 # -- sync -------------------------------------------------------------------------------------
@@ -269,8 +261,7 @@ def rm(
 )
 @click.option("--size-only", is_flag=True, help="take files of one size for equal")  # fmt: skip
 def sync(
-    options: GlobalOptions,
-    printer: Printer,
+    call: Invocation,
     *,
     source: str,
     target: str,
@@ -284,7 +275,7 @@ def sync(
     source is newer by a second or more, or never with --size-only. Nothing is deleted without
     --delete, nor where anything failed, or the source is missing or empty.
     """
-    done = _Done(rules, printer, "copied", "deleted")
+    done = _Done(call, rules, "copy", "delete")
 
     def is_equal(old: FileStatistics, new: FileStatistics) -> bool:
         if new.is_directory or new.length != old.length:
@@ -292,7 +283,7 @@ def sync(
         is_timed = new.mtime_nsec > 0 and old.mtime_nsec > 0 and not size_only
         return not is_timed or old.mtime_nsec // _SECOND_NS <= new.mtime_nsec // _SECOND_NS
 
-    with session(options) as service:
+    with call.session() as service:
         work = Work(service, [source, target], jobs=rules.jobs, quiet=rules.quiet)
         with work.about(source):
             root = Item(work.location(source), work.location(target))
@@ -302,7 +293,7 @@ def sync(
                 )
             copying = Copying(
                 work,
-                lambda item: done.pair("copy", "copied", item),
+                partial(done.note, "copy"),
                 take=rules.take,
                 dry_run=rules.dry_run,
                 is_equal=is_equal,
@@ -311,7 +302,7 @@ def sync(
             copying.run([root])
             if delete:
                 _delete_surplus(work, copying, root, done)
-    return done.end(work, "copied")
+    return done.end(work)
 
 
 def _delete_surplus(work: Work, copying: Copying, root: Item, done: _Done) -> None:
@@ -330,7 +321,7 @@ def _delete_surplus(work: Work, copying: Copying, root: Item, done: _Done) -> No
         copied = work.totals.files
         Removal(
             work,
-            lambda item: done.one("delete", "deleted", item),
+            partial(done.note, "delete"),
             take=copying.take,
             dry_run=copying.dry_run,
         ).run(copying.surplus)
@@ -346,18 +337,16 @@ def _delete_surplus(work: Work, copying: Copying, root: Item, done: _Done) -> No
 @command()
 @uris_argument("directory to make")
 @click.option("-p", "parents", is_flag=True, help="with those above it; it may exist already")
-def mkdir(
-    options: GlobalOptions, printer: Printer, *, uris: tuple[str, ...], parents: bool
-) -> Exit:
+def mkdir(call: Invocation, *, uris: tuple[str, ...], parents: bool) -> Exit:
     """Create one or more directories."""
     made = []
-    with session(options) as service:
+    with call.session() as service:
         work = Work(service, uris)
         for uri in uris:
             with work.about(uri):
                 filesystem = work.location(uri).filesystem
                 (filesystem.recursively_create_dir if parents else filesystem.create_dir)(uri)
                 made.append(uri)
-    if printer.json:
-        printer.json_object(made=made)
+    if call.json:
+        call.json_object(made=made)
     return work.exit_code

@@ -26,7 +26,7 @@ class Work(Job):
     """A job whose failures are lines on standard error. [main thread; its steps: any thread]
 
     Args:
-        service: Says how many calls may be made at once, where `jobs` is None.
+        service: Its configuration decides how many files are worked on at once, without `jobs`.
         uris: What the verb works on.
         jobs: How many files are worked on at once.
         quiet: Whether no progress and no summary is shown.
@@ -44,7 +44,7 @@ class Work(Job):
         self._service = service
         self._quiet = quiet
         super().__init__(at_once, while_waiting=lambda: self._progress.show())  # noqa: PLW0108  (made below)
-        self._progress = TransferProgress(self.totals, is_wanted=not self._quiet)
+        self._progress = TransferProgress(self.totals, is_wanted=not quiet)
 
     def fail(self, uri: str, error: BaseException) -> None:
         """Report a failure and count it; raise what ends the command."""
@@ -70,11 +70,7 @@ class Work(Job):
     # -- locations ----------------------------------------------------------------------------
 
     def location(self, uri: str) -> Location:
-        """Return the location of a URI.
-
-        Raises:
-            UnimplementedError: No plugin serves its scheme.
-        """
+        """Return the location of a URI; `UnimplementedError` if no plugin serves its scheme."""
         try:
             return Location(self._service.filesystem_for(uri), uri)
         except UnimplementedError as error:
@@ -103,11 +99,6 @@ class Work(Job):
 
         A name that exists as it is written is never a pattern. Within one level of a path, `*` and
         `?` match any characters or one, `[...]` matches a set, and a backslash escapes.
-
-        Raises:
-            InvalidArgumentError: A wildcard stands before the path.
-            NotFoundError: Nothing matches.
-            UnimplementedError: No plugin serves the scheme.
         """
         from modular_tf.filesystem.glob import has_magic, require_plain_host  # noqa: PLC0415  (help needs no plugins)
 
@@ -135,8 +126,7 @@ class Work(Job):
     def run(self, step: Callable[[Any], object], items: Iterable[Any]) -> None:
         """Take a step for each item, and for each that a step adds.
 
-        Raises:
-            KeyboardInterrupt: The user interrupted it, and nothing is under way any more.
+        An interrupt is raised when nothing is under way any more.
         """
         with terminate_as_interrupt():
             try:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from modular_tf.cli.check_report import broken_at_words
+from modular_tf.cli.check import broken_at_words
 from modular_tf.cli.exit_codes import Exit
 from tests.check.report.crashing_plugin import LINE, SOURCE, crashing_plugin
 
