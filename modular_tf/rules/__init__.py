@@ -30,7 +30,7 @@ from modular_tf.rules.violation import (
     Rule,
     Severity,
     Violation,
-    rule_named,
+    rule,
     written_out,
 )
 
@@ -45,7 +45,7 @@ __all__ = [
     "Severity",
     "Violation",
     "loader_rules",
-    "rule_named",
+    "rule",
     "rules_of",
     "written_out",
 ]

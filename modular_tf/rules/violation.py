@@ -71,13 +71,13 @@ class Rule(str):
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return rule_named, (self.id,)
+        return rule, (self.id,)
 
 
 _by_id: dict[str, Rule] = {}
 
 
-def rule_named(rule_id: str) -> Rule:
+def rule(rule_id: str) -> Rule:
     """Return the rule with this id.
 
     Raises:
@@ -119,7 +119,7 @@ class Violation:
     scheme: str | None = None
 
     def __post_init__(self) -> None:
-        broken = None if self.rule is None else rule_named(self.rule)
+        broken = None if self.rule is None else rule(self.rule)
         object.__setattr__(self, "rule", broken)
         remedy = broken.remedy if self.remedy is None and broken is not None else self.remedy
         shown = {"message": self.message, "remedy": remedy, "origin": self.origin}
@@ -132,7 +132,7 @@ class Violation:
     def of_error(cls, error: ModularTFError, stage: str = "") -> Violation:
         """Return what an error says was wrong; the rule is not cited in the message again."""
         message = error.message.replace(f" (rule {error.rule})", "", 1)
-        broken = None if error.rule is None else rule_named(error.rule)
+        broken = None if error.rule is None else rule(error.rule)
         return cls(broken, message, stage, path=error.path)
 
     @property

@@ -15,7 +15,7 @@ from modular_tf.discovery.linking.link_check import running_glibc
 from modular_tf.discovery.linking.symbol_families import SymbolFamily
 from modular_tf.discovery.probe import Prober, probe
 from modular_tf.errors import NotFoundError
-from modular_tf.rules import Severity, rule_named
+from modular_tf.rules import Severity, rule
 from tests.discovery.conftest import DEVICE, FILESYSTEM, make_candidate
 from tests.discovery.elf_builder import ElfBuilder
 from tests.discovery.site_folder import install
@@ -624,7 +624,7 @@ def test_problems_know_their_rule(prober: Prober) -> None:
 
     assert problem.severity is Severity.ERROR
     assert problem.is_error
-    assert problem.remedy == rule_named(problem.rule).remedy
+    assert problem.remedy == rule(problem.rule).remedy
 
 
 @pytest.mark.wild

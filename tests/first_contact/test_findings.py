@@ -10,7 +10,7 @@ import pytest
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile
 from modular_tf.first_contact.finding import Finding, Incident, Offer, PlatformOffer, noted
 from modular_tf.first_contact.limits import ACCEPTABLE
-from modular_tf.rules import Violation, rule_named
+from modular_tf.rules import Violation, rule
 
 WHOLE = Finding(
     Incident(
@@ -98,7 +98,7 @@ def test_what_may_be_accepted_lets_the_process_live():
     assert not Violation("LD-069", "").is_error
     assert not Violation("LD-065", "").is_error  # configurations may still name it
     letting_live.remove("LD-065")
-    assert all("first_contact_accept" in rule_named(rule_id).remedy for rule_id in letting_live)
+    assert all("first_contact_accept" in rule(rule_id).remedy for rule_id in letting_live)
 
 
 def _opened_row(path="/p/libmore.so", size=3):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from modular_tf.rules import rule_named
+from modular_tf.rules import rule
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.fixtures.broken_libraries import BROKEN_LIBRARIES
@@ -22,7 +22,7 @@ _VARIANTS = [
 
 def _assert_well_said(reason):
     """A reason says what was expected and found, and what to do."""
-    broken = rule_named(reason.rule)
+    broken = rule(reason.rule)
     assert reason.remedy
     assert reason.remedy == broken.remedy or reason.stage == "probe"
     assert reason.message
@@ -37,7 +37,7 @@ def test_a_fault_has_a_reason_and_stops_nothing_else(
 ):
     record = load_beside_good_ones(fixture_plugin(variant.name))
     refused = variant.state != "loaded"
-    said = record.reasons if rule_named(variant.rule).severity.value == "error" else record.warnings
+    said = record.reasons if rule(variant.rule).severity.value == "error" else record.warnings
 
     assert record.state.value == variant.state
     assert [reason.rule for reason in said] == [variant.rule] * len(said)
@@ -196,7 +196,7 @@ def test_a_wild_pointer_costs_its_scheme_only(oddity, rules, schemes, load_in_ch
     assert {reason["rule"] for reason in told["said"]} == rules
     assert told["schemes"] == schemes
     for reason in told["said"]:
-        assert reason["remedy"] == rule_named(reason["rule"]).remedy
+        assert reason["remedy"] == rule(reason["rule"]).remedy
         assert reason["fatal"] is (reason["rule"] != "FS-022")
         assert re.search(r"expected .*found ", reason["message"])
 

@@ -10,7 +10,7 @@ import pytest
 
 import modular_tf as mtf
 from modular_tf.errors import AlreadyExistsError
-from modular_tf.rules import rule_named
+from modular_tf.rules import rule
 from modular_tf.rules.filesystem import FILES_USABLE, SCHEME_FREE, scheme_pinned, scheme_taken
 from modular_tf.service.why import Fact
 
@@ -108,7 +108,7 @@ def test_an_error_cites_the_rule_and_gives_it_back():
 
     text = "scheme 's3' of b is pinned to 'a' in the configuration (rule FS-018)"
     assert (error.message, error.rule, error.plugin) == (text, "FS-018", "b")
-    assert mtf.Violation.of_error(error, "register").rule is rule_named("FS-018")
+    assert mtf.Violation.of_error(error, "register").rule is rule("FS-018")
 
 
 def test_a_fact_of_a_violation_says_what_it_says():
