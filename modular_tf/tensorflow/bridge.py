@@ -77,7 +77,6 @@ _lengths = StatCache[int](1.0, 1 << 15)
 
 
 def _copied(data: Any, size: int) -> Any:
-    """Return a copy of memory that an answer may hold."""
     copy = lib.mtf_bridge_copy(data, size)
     if copy == ffi.NULL:
         raise MemoryError
@@ -106,8 +105,7 @@ def _set_failure(answer: Any, error: BaseException, operation: str, path: str | 
     elif isinstance(error, OSError | MemoryError | EOFError | NotImplementedError):
         failure = error_for(error, path=path, operation=operation)
     else:
-        text = f"{operation} {path!r}: {type(error).__name__}: {error}"
-        failure = InternalError(text, path=path, operation=operation)
+        failure = InternalError.of(operation, str(path), f"{type(error).__name__}: {error}")
         _log.warning("tensorflow.upcall_failed", operation=operation, path=path, error=repr(error))
     answer.code = int(failure.code)
     rule = f" [{failure.rule}]" if failure.rule else ""
@@ -161,7 +159,7 @@ def stat(filesystem: Filesystem, uri: str) -> FileStatistics:
 
 
 def _is_asked_by_stat(filesystem: Filesystem, uri: str) -> bool:
-    """Return whether `stat` takes no more requests than the questions for less."""
+    """Return whether `stat` takes no more requests than questions for less."""
     return filesystem.has_cheap_stat or found_here.get((ref(filesystem), uri)) is not None
 
 
@@ -220,12 +218,12 @@ def open_file(filesystem: Filesystem, uri: str) -> RandomAccessFile:
         _lengths.forget(key)
         if length is not None and given is not None:
             file.close()
-            raise AbortedError(
-                f"new_random_access_file {uri!r}: it was replaced since its length was asked for,"
-                f" {given} bytes then and {length} now; try again",
+            raise AbortedError.of(
+                "new_random_access_file",
+                uri,
+                f"it was replaced since its length was asked for, {given} bytes then and {length}"
+                " now; try again",
                 plugin=filesystem.plugin,
-                path=uri,
-                operation="new_random_access_file",
             )
     return file
 
@@ -255,10 +253,6 @@ def _open_region(binding: Binding, uri: str, _other: str, answer: Any) -> None:
         answer.numbers[0] = len(view)
 
 
-def _delete_recursively(binding: Binding, uri: str, _other: str, answer: Any) -> None:
-    answer.numbers[0], answer.numbers[1] = binding.filesystem.delete_recursively(uri)
-
-
 def _path_exists(binding: Binding, uri: str, _other: str, _answer: Any) -> None:
     if not exists(binding.filesystem, uri):
         raise NotFoundError(f"{uri!r} does not exist", path=uri, operation="path_exists")
@@ -266,18 +260,12 @@ def _path_exists(binding: Binding, uri: str, _other: str, _answer: Any) -> None:
 
 def _stat(binding: Binding, uri: str, _other: str, answer: Any) -> None:
     found = stat(binding.filesystem, uri)
-    answer.numbers[0] = found.length
-    answer.numbers[1] = found.mtime_nsec
-    answer.numbers[2] = found.is_directory
+    answer.numbers = found.length, found.mtime_nsec, found.is_directory
 
 
 def _is_directory(binding: Binding, uri: str, _other: str, _answer: Any) -> None:
     if not is_directory(binding.filesystem, uri):
         raise FailedPreconditionError(f"{uri!r} is a file", path=uri, operation="is_directory")
-
-
-def _get_file_size(binding: Binding, uri: str, _other: str, answer: Any) -> None:
-    answer.numbers[0] = file_size(binding.filesystem, uri)
 
 
 def _get_children(binding: Binding, uri: str, _other: str, answer: Any) -> None:
@@ -287,11 +275,11 @@ def _get_children(binding: Binding, uri: str, _other: str, answer: Any) -> None:
         try:
             name.encode()
         except UnicodeEncodeError:
-            raise FailedPreconditionError(
-                f"get_children {uri!r}: the name {os.fsencode(name)!r} in it is not UTF-8;"
-                " of such names TensorFlow gives lists by tf.io.matching_files only",
-                path=uri,
-                operation="get_children",
+            raise FailedPreconditionError.of(
+                "get_children",
+                uri,
+                f"the name {os.fsencode(name)!r} in it is not UTF-8; of such names TensorFlow gives"
+                " lists by tf.io.matching_files only",
             ) from None
     _set_names(answer, names)
 
@@ -308,23 +296,30 @@ def _get_matching_paths(binding: Binding, uri: str, _other: str, answer: Any) ->
     _set_names(answer, [binding.theirs(path) for path in found])
 
 
-def _opens_writer(name: str) -> _PathOperation:
-    return lambda binding, uri, _other, answer: _added(
-        answer, getattr(binding.filesystem, name)(uri)
-    )
+_OF_TWO_PATHS = ("rename_file", "copy_file")
 
 
-def _on_one_path(name: str) -> _PathOperation:
-    return lambda binding, uri, _other, _answer: getattr(binding.filesystem, name)(uri)
+def _as_it_is(name: str, give: Callable[[Any, Any], object] | None = None) -> _PathOperation:
+    """Return an operation that the filesystem has by this name; `give` sets its answer."""
+
+    def perform(binding: Binding, uri: str, other: str, answer: Any) -> None:
+        paths = (uri, binding.ours(other)) if name in _OF_TWO_PATHS else (uri,)
+        result = getattr(binding.filesystem, name)(*paths)
+        if give is not None:
+            give(answer, result)
+
+    return change()(perform)
 
 
-def _on_two_paths(name: str) -> _PathOperation:
-    return lambda binding, uri, other, _answer: getattr(binding.filesystem, name)(
-        uri, binding.ours(other)
-    )
+def _set_counts(answer: Any, counts: tuple[int, int]) -> None:
+    answer.numbers[0], answer.numbers[1] = counts
 
 
-_READING: dict[bytes, _PathOperation] = {
+def _get_file_size(binding: Binding, uri: str, _other: str, answer: Any) -> None:
+    answer.numbers[0] = file_size(binding.filesystem, uri)
+
+
+_PATH_OPERATIONS: dict[bytes, _PathOperation] = {
     b"new_random_access_file": _open_reader,
     b"new_read_only_memory_region_from_file": _open_region,
     b"path_exists": _path_exists,
@@ -333,19 +328,17 @@ _READING: dict[bytes, _PathOperation] = {
     b"get_file_size": _get_file_size,
     b"get_children": _get_children,
     b"get_matching_paths": _get_matching_paths,
+    b"new_writable_file": _as_it_is("new_writable_file", _added),
+    b"new_appendable_file": _as_it_is("new_appendable_file", _added),
+    b"delete_recursively": _as_it_is("delete_recursively", _set_counts),
+    **{
+        name.encode(): _as_it_is(name)
+        for name in (
+            *("create_dir", "recursively_create_dir", "delete_file", "delete_dir"),
+            *_OF_TWO_PATHS,
+        )
+    },
 }
-_CHANGING: dict[bytes, _PathOperation] = {
-    b"new_writable_file": _opens_writer("new_writable_file"),
-    b"new_appendable_file": _opens_writer("new_appendable_file"),
-    b"create_dir": _on_one_path("create_dir"),
-    b"recursively_create_dir": _on_one_path("recursively_create_dir"),
-    b"delete_file": _on_one_path("delete_file"),
-    b"delete_dir": _on_one_path("delete_dir"),
-    b"delete_recursively": _delete_recursively,
-    b"rename_file": _on_two_paths("rename_file"),
-    b"copy_file": _on_two_paths("copy_file"),
-}
-_PATH_OPERATIONS = _READING | {name: change()(perform) for name, perform in _CHANGING.items()}
 
 
 def _binding_of(uri: str) -> Binding:
@@ -383,7 +376,7 @@ def _file(number: int) -> Any:
 
 def _checked_count(file: RandomAccessFile, done: int, size: int) -> int:
     if not 0 <= done <= size:
-        raise InternalError(f"read {file.uri!r}: {done} bytes, where {size} were asked for")
+        raise InternalError(f"read {file.uri!r}: {done} bytes, where {size} were requested")
     return done
 
 
@@ -432,12 +425,8 @@ def _give_up(number: int, file: WritableFile, _data: Any, _answer: Any) -> None:
         file.close()
         return
     discard(file)
-    raise DataLossError(
-        f"close {file.uri!r}: an earlier write of it failed, so that nothing of it was stored;"
-        " write it again",
-        path=file.uri,
-        operation="close",
-    )
+    why = "an earlier write of it failed, so that nothing of it was stored; write it again"
+    raise DataLossError.of("close", file.uri, why)
 
 
 def _release(number: int, file: RandomAccessFile | WritableFile, data: Any, _answer: Any) -> None:

@@ -70,7 +70,7 @@ class SchemeRow:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One row per scheme, in the order in which they were asked for.
+    """One row per requested scheme, in their order.
 
     Attributes:
         rows: The rows.
@@ -99,18 +99,13 @@ class Registration:
 class Binding:
     """The service behind a scheme of TensorFlow, and the scheme's name there.
 
-    The filesystem is asked for at each call, so a plugin that is replaced while the process runs,
+    The filesystem is requested at each call, so a plugin that is replaced while the process runs,
     and a scheme that is registered again, are found by themselves.
-
-    Attributes:
-        service: The service.
-        scheme: The scheme's name in the service.
-        name: Its name in TensorFlow.
     """
 
     service: PluginService
-    scheme: str
-    name: str
+    scheme: str  # its name in the service
+    name: str  # its name in TensorFlow
 
     @property
     def filesystem(self) -> Filesystem:
@@ -158,6 +153,7 @@ def register(
         ImportError: TensorFlow is not installed.
         TypeError: One text was given in the place of several schemes.
     """
+    global _has_warned  # noqa: PLW0603  (it warns once in a process)
     import tensorflow as tf  # type: ignore[import-untyped]  # noqa: PLC0415  (takes seconds)
 
     serving = default_service() if service is None else service
@@ -165,33 +161,19 @@ def register(
     with _lock:
         _connect(tf)
         rows = [_register_one(tf, binding) for binding in wanted]
-        warns = schemes is None and not any(row.is_served for row in rows) and _warns_now()
+        warns = schemes is None and not any(row.is_served for row in rows) and not _has_warned
+        _has_warned |= warns
     if warns:
-        warnings.warn(_nothing_served(serving), stacklevel=2)
+        steps = [f"{scheme}: {serving.next_step(scheme)}" for scheme in missed_schemes()]
+        nothing = "modular_tf serves TensorFlow no scheme: no plugin and no client of fsspec was"
+        text = "; ".join([f"{nothing} found", *steps, "`modular-tf doctor` says more"])
+        warnings.warn(text, stacklevel=2)
     for row in rows:
         if not row.is_served:
             _log.info("tensorflow.scheme_left", scheme=row.scheme, message=row.message)
             if schemes is not None:
                 raise AlreadyExistsError(f"{row.message}; {row.remedy}")
     return Registration(tuple(rows), tf.__version__)
-
-
-def _warns_now() -> bool:
-    """Return whether a warning that nothing is served is due, which is once in a process."""
-    global _has_warned
-    due, _has_warned = not _has_warned, True
-    return due
-
-
-def _nothing_served(service: PluginService) -> str:
-    steps = ((scheme, service.next_step(scheme)) for scheme in missed_schemes())
-    return "; ".join(
-        [
-            "modular_tf serves TensorFlow no scheme: no plugin and no client of fsspec was found",
-            *(f"{scheme}: {step}" for scheme, step in steps),
-            "`modular-tf doctor` says more",
-        ]
-    )
 
 
 def register_filesystem(
@@ -278,9 +260,7 @@ def _register_one(tf: Any, binding: Binding) -> SchemeRow:
         message = f"{name!r} is served in TensorFlow {tf.__version__} by another library"
         return row(Outcome.TAKEN, message, _other_name(binding))
     check(lib.mtf_bridge_offer(encode(name)), operation="register")
-    BINDINGS[name] = (
-        binding  # first: after an interrupt, TensorFlow may have the scheme and keeps it
-    )
+    BINDINGS[name] = binding  # first: after an interrupt, TensorFlow may have the scheme for good
     try:
         tf.experimental.register_filesystem_plugin(core_path())
     except tf.errors.OpError as error:

@@ -24,13 +24,10 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.service.service import PluginService
 
-    # Whether TensorBoard can read a scheme, and how it learns to.
-    _Ways = tuple[Callable[[str], bool], Callable[[str, PluginService], None]]
-
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _warnings = tb_logging.get_logger()  # TensorBoard's, which people who start it read
-_STUB = "stub"  # the version of what TensorBoard has in the place of TensorFlow
+_STUB = "stub"  # the version of what TensorBoard has instead of TensorFlow
 
 
 class SchemeLoader(TBLoader):  # type: ignore[misc,unused-ignore]
@@ -66,47 +63,34 @@ def register_schemes(schemes: list[str]) -> None:
     """
     if not schemes:  # then TensorBoard may never need TensorFlow
         return
-    can_read, serve = _without_tensorflow() if tf.__version__ == _STUB else _by_tensorflow()
     for scheme in schemes:
-        if can_read(scheme):
+        if _is_readable(scheme):
             continue
         service = default_service()
-        if service.owner(scheme) is not None:
-            serve(scheme, service)
-        else:
+        if service.owner(scheme) is None:
             names = ", ".join(filter(None, service.schemes()))
             text = "modular_tf: no plugin serves %r; schemes served: %s; %s"
             _warnings.warning(text, scheme, names, service.next_step(scheme))
+        elif tf.__version__ == _STUB:
+            tf.io.gfile.register_filesystem(scheme, ServiceFiles(service))
+        else:
+            try:
+                register([scheme], service=service)
+            except ModularTFError as error:
+                _warnings.warning("modular_tf: %s", error)
 
 
-def _by_tensorflow() -> _Ways:
-    def can_read(scheme: str) -> bool:
+def _is_readable(scheme: str) -> bool:
+    if tf.__version__ != _STUB:
         return scheme in tf.io.gfile.get_registered_schemes()
-
-    def serve(scheme: str, service: PluginService) -> None:
-        try:
-            register([scheme], service=service)
-        except ModularTFError as error:
-            _warnings.warning("modular_tf: %s", error)
-
-    return can_read, serve
+    try:
+        tf.io.gfile.get_filesystem(f"{scheme}://")
+    except (ImportError, ValueError):  # fsspec lacks a client, or does not know the scheme
+        return False
+    return True
 
 
 # -- without TensorFlow: TensorBoard has file functions of its own, at the same names --------------
-
-
-def _without_tensorflow() -> _Ways:
-    def can_read(scheme: str) -> bool:
-        try:
-            tf.io.gfile.get_filesystem(f"{scheme}://")
-        except (ImportError, ValueError):  # fsspec lacks a client, or does not know the scheme
-            return False
-        return True
-
-    def serve(scheme: str, service: PluginService) -> None:
-        tf.io.gfile.register_filesystem(scheme, ServiceFiles(service))
-
-    return can_read, serve
 
 
 def _in_their_terms(method: _Method) -> _Method:
@@ -151,14 +135,7 @@ class ServiceFiles:
         size: int | None = None,
         continue_from: int | None = None,
     ) -> tuple[bytes | str, int]:
-        """Return what comes next in a file, and where that ends.
-
-        Args:
-            filename: The file.
-            binary_mode: False for text.
-            size: The most bytes; None for all that is left.
-            continue_from: Where the last read ended; None for the file's beginning.
-        """
+        """Return what comes next in a file, and where that ends; None is its beginning or end."""
         at = continue_from or 0
         filesystem = self._filesystem(filename)
         wanted = max(0, filesystem.get_file_size(filename) - at)
