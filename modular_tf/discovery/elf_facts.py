@@ -19,8 +19,8 @@ class ElfFacts:
 
     Attributes:
         machine: Name of the machine it is built for, such as "x86-64".
-        bits: Word size, 32 or 64.
-        byte_order: "little" or "big".
+        bits: Word size; only libraries of 64 bits are read.
+        byte_order: Only those in "little" are read.
         size: Length of the file in bytes.
         soname: The name by which others need it.
         needed: Names of the libraries that it needs.
@@ -56,11 +56,11 @@ def read_facts(elf: ElfFile, init_symbols: Iterable[str]) -> ElfFacts:
     Raises:
         ElfError: Its tables are damaged.
     """
-    dynamic, layout, needs = elf.dynamic, elf.image.layout, elf.version_needs()
+    dynamic, needs = elf.dynamic, elf.version_needs()
     return ElfFacts(
         machine=elf.image.machine,
-        bits=layout.bits,
-        byte_order="little" if layout.order == "<" else "big",
+        bits=64,
+        byte_order="little",
         size=elf.size,
         soname=dynamic.soname,
         needed=dynamic.needed,

@@ -11,9 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.elf.machine import machine_name
 from modular_tf.discovery.elf_facts import ElfFacts, read_facts
 from modular_tf.discovery.init_symbols import init_symbols_of
 from modular_tf.discovery.kinds import SERVED_KINDS, Kind
+from modular_tf.discovery.linking.dynamic_linker import running_program
 from modular_tf.discovery.linking.link_check import (
     LinkCheck,
     MissingSymbol,
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
     from modular_tf.discovery.linking.host_exports import HostExports
 
 __all__ = ["Probe", "Prober", "probe"]
-
-_BYTE_ORDERS = {"<": "little endian", ">": "big endian"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +139,8 @@ class Prober:
     def _examine(
         self, elf: ElfFile, distribution: str | None, found: _Findings, *, link: bool
     ) -> None:
-        process = self._scope()
         found.problems += size_problems([elf])
-        found.problems += _target_problems(elf, process)
+        found.problems += _machine_problems(elf)
         init_symbols = init_symbols_of(elf)
         found.kinds = frozenset(kind for kind, _ in init_symbols.values())
         found.facts = read_facts(elf, init_symbols)
@@ -152,7 +151,7 @@ class Prober:
             found.link = check_link(
                 elf,
                 self._host,
-                process,
+                self._scope(),
                 takes_stand_ins=takes_stand_ins,
                 required_tensorflow=partial(required_tensorflow, distribution, python_path()),
             )
@@ -182,21 +181,13 @@ class _Findings:
     link: LinkCheck | None = None
 
 
-def _target_problems(elf: ElfFile, process: ProcessScope) -> list[Violation]:
-    """Yield a problem for the first difference between the library's machine and this process's."""
-    name = os.path.basename(elf.path)
-    (bits, order, machine), (our_bits, our_order, our_machine) = elf.target, process.target
-    built = f"{name} is built for {elf.image.machine}"
-    if machine != our_machine:
-        message = f"{built}, this process runs on {process.machine}"
-        return [Violation(rules.MACHINE, message)]
-    if bits != our_bits:
-        message = f"{built} with {bits} bits, this process has {our_bits}"
-        return [Violation(rules.WORD_SIZE, message)]
-    if order != our_order:
-        orders = f"{_BYTE_ORDERS[order]}, this process is {_BYTE_ORDERS[our_order]}"
-        return [Violation(rules.BYTE_ORDER, f"{built}, {orders}")]
-    return []
+def _machine_problems(elf: ElfFile) -> list[Violation]:
+    own = running_program().machine
+    if elf.image.machine_number == own:
+        return []
+    built = f"{os.path.basename(elf.path)} is built for {elf.image.machine}"
+    message = f"{built}, this process runs on {machine_name(own, 64, '<')}"
+    return [Violation(rules.MACHINE, message)]
 
 
 def _init_symbol_problems(

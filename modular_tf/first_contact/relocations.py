@@ -23,13 +23,9 @@ _WORDS_OF_ENTRY = 3  # offset, kind and symbol, addend
 
 
 def stray_relocation(path: str) -> str | None:
-    """Return a message on a relocation that lies outside of the library, None for none.
-
-    None also for one of 32 bits or of the other byte order, which the probe rejects.
-    """
-    with suppress(ElfError), ElfFile(path) as elf:  # loading reports a file that is no ELF file
-        if (elf.image.layout.bits, elf.image.layout.order) == (64, "<"):
-            return _first_stray(elf)
+    """Return a message on a relocation that lies outside of the library, None for none."""
+    with suppress(ElfError), ElfFile(path) as elf:  # loading reports a file that cannot be read
+        return _first_stray(elf)
     return None
 
 
@@ -46,7 +42,7 @@ def _first_stray(elf: ElfFile) -> str | None:
 
 def _targets(elf: ElfFile) -> Iterator[tuple[int, int]]:
     """Yield for each table the lowest and the highest address that is written to."""
-    tags = dict(elf.dynamic.entries)  # the last of a kind counts, as in ld.so
+    tags = {tag: value for _, tag, value in elf.dynamic.entries}  # the last counts, as in ld.so
     for address_tag, size_tag in _TABLES:
         size = tags.get(size_tag, 0) // 24 * 24
         is_of_functions = address_tag != _DT_RELA

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.linking.library_search import expand, is_relative
+from modular_tf.discovery.elf.stub_library import stub_library
+from modular_tf.discovery.linking.system_libraries import expand, is_relative
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.loading.bound_files import Bound, bound_files, file_key
@@ -18,7 +19,6 @@ from modular_tf.loading.opened_by_name import is_needed, opened_by_name
 from modular_tf.loading.opened_file import DESCRIPTORS, OpenedFile, changed_since
 from modular_tf.loading.origin_folder import origin_levels
 from modular_tf.loading.private_copy import copy_for_host, in_memory
-from modular_tf.loading.stub_library import stub_library
 from modular_tf.native.library import (
     RTLD_DEEPBIND,
     RTLD_NOW_LOCAL,

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.owned_file import owned
 from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.elf.dynamic import ENTRY
 from modular_tf.discovery.file_identity import sha256_of
-from modular_tf.discovery.linking.library_search import is_relative
+from modular_tf.discovery.linking.system_libraries import is_relative
 from modular_tf.errors import PluginError
 from modular_tf.loading.opened_file import OpenDescriptor, require_same
 from modular_tf.native.runtime_library import SONAME
@@ -37,7 +38,6 @@ _DT_NEEDED, _DT_STRTAB, _DT_RPATH, _DT_RUNPATH = 1, 5, 15, 29
 _DT_VERSYM, _DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFF0, 0x6FFFFFFE, 0x6FFFFFFF
 # The dynamic linker passes over entries of the operating system that it does not know.
 _DT_UNUSED = 0x6FFF0000
-_ENTRY = struct.Struct("<qQ")
 _HALF, _WORD = struct.Struct("<H"), struct.Struct("<I")
 _TO_NEXT_RECORD, _MOST_TO_NEXT = 12, (1 << 32) - 1
 _ANY_VERSION = 1
@@ -108,23 +108,18 @@ def _patches(
     elf: ElfFile, replaced_sonames: frozenset[str], path: str, host_name: str
 ) -> list[tuple[int, bytes]]:
     """Return file offsets and the bytes to write there."""
-    entries = list(_dynamic_entries(elf))
-    table = next(value for _, tag, value in entries if tag == _DT_STRTAB)
+    table = next(value for _, tag, value in elf.dynamic.entries if tag == _DT_STRTAB)
     return [
-        *_need_patches(elf, replaced_sonames, host_name, entries, table),
-        *_version_patches(elf, replaced_sonames, entries),
-        *_search_path_patches(elf, path, entries, table),
+        *_need_patches(elf, replaced_sonames, host_name, table),
+        *_version_patches(elf, replaced_sonames),
+        *_search_path_patches(elf, path, table),
     ]
 
 
 def _need_patches(
-    elf: ElfFile,
-    replaced_sonames: frozenset[str],
-    host_name: str,
-    entries: list[tuple[int, int, int]],
-    table: int,
+    elf: ElfFile, replaced_sonames: frozenset[str], host_name: str, table: int
 ) -> Iterator[tuple[int, bytes]]:
-    for at, tag, value in entries:
+    for at, tag, value in elf.dynamic.entries:
         name = elf.dynamic.strings.text(value) if tag == _DT_NEEDED else ""
         if name not in replaced_sonames:
             continue
@@ -132,12 +127,10 @@ def _need_patches(
             offset = elf.image.offset_of(table + value, len(name), "a name")
             yield offset, host_name.encode().ljust(len(name), b"\0")
         else:  # the stub brings the host runtime
-            yield at, _ENTRY.pack(_DT_UNUSED, 0)
+            yield at, ENTRY.pack(_DT_UNUSED, 0)
 
 
-def _version_patches(
-    elf: ElfFile, replaced_sonames: frozenset[str], entries: list[tuple[int, int, int]]
-) -> Iterator[tuple[int, bytes]]:
+def _version_patches(elf: ElfFile, replaced_sonames: frozenset[str]) -> Iterator[tuple[int, bytes]]:
     """Take out the records of TensorFlow's libraries, and the versions of their symbols."""
     records = elf.version_records()
     kept = [record for record in records if record.library not in replaced_sonames]
@@ -154,11 +147,11 @@ def _version_patches(
         if not elf.dynamic.version_definitions_address:
             # The dynamic linker reads the indices without a look at whether it made the versions.
             unused.add(_DT_VERSYM)
-    for at, tag, _ in entries:
+    for at, tag, _ in elf.dynamic.entries:
         if tag in unused:
-            yield at, _ENTRY.pack(_DT_UNUSED, 0)
+            yield at, ENTRY.pack(_DT_UNUSED, 0)
         elif tag in instead:
-            yield at, _ENTRY.pack(tag, instead[tag])
+            yield at, ENTRY.pack(tag, instead[tag])
     for record, following in zip(kept, [*kept, None][1:], strict=True):
         distance = following.address - record.address if following else 0
         if distance > _MOST_TO_NEXT:
@@ -172,10 +165,8 @@ def _version_patches(
             yield offset, _HALF.pack(_ANY_VERSION)
 
 
-def _search_path_patches(
-    elf: ElfFile, path: str, entries: list[tuple[int, int, int]], table: int
-) -> Iterator[tuple[int, bytes]]:
-    for _, tag, value in entries:
+def _search_path_patches(elf: ElfFile, path: str, table: int) -> Iterator[tuple[int, bytes]]:
+    for _, tag, value in elf.dynamic.entries:
         if tag not in (_DT_RPATH, _DT_RUNPATH):
             continue
         found = elf.dynamic.strings.text(value).encode("utf-8", "surrogateescape")
@@ -189,17 +180,6 @@ def _search_path_patches(
                 refusal = Violation(SEARCH_PATH_CHANGEABLE, message, path=path)
                 raise refusal.error(PluginError, plugin=path)
             yield elf.image.offset_of(table + value, len(found), "a search path"), changed
-
-
-def _dynamic_entries(elf: ElfFile) -> list[tuple[int, int, int]]:
-    """Return file offset, tag and value of each entry of the dynamic section."""
-    if elf.image.dynamic is None:
-        return []
-    offset, _ = elf.image.dynamic
-    return [
-        (offset + index * _ENTRY.size, tag, value)
-        for index, (tag, value) in enumerate(elf.dynamic.entries)
-    ]
 
 
 def without_relative(search_path: bytes) -> bytes:

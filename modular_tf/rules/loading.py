@@ -179,11 +179,13 @@ SEARCH_BOUNDED = Rule(
 )
 LINKING_BOUNDED = Rule(
     id="LD-096",
-    requirement="A plugin needs at most 1024 libraries, directly or not, and finding them and its "
-    "symbols takes bounded work.",
+    requirement="A plugin needs at most 1024 libraries, directly or not; the dynamic linker lists "
+    "them within 10 s, by names without line breaks and arrows (` => `), and finding its symbols "
+    "takes bounded work.",
     consequence="The candidate is rejected without further checks: such a file may have been made "
-    "to keep the process busy.",
-    remedy="Tell the plugin's author to link it with what it uses, and to search few directories.",
+    "to keep the process busy, or to hide what is loaded with it.",
+    remedy="Tell the plugin's author to link it with what it uses, and to search few directories. "
+    "Where the linker cannot be run, allow this process to start others.",
     source="host limit",
 )
 

@@ -1,4 +1,4 @@
-"""Writes small ELF libraries of every variant from bytes, whole or with chosen lies in them.
+"""Writes small ELF libraries from bytes, whole or with chosen lies in them.
 
 Address equals offset: one segment maps the whole file.
 """
@@ -9,14 +9,14 @@ import struct
 from dataclasses import dataclass, field, replace
 from mmap import PAGESIZE
 
-from modular_tf.discovery.elf.gnu_hash import gnu_hash
-from modular_tf.discovery.elf.layout import layout_for
-from modular_tf.discovery.elf.sysv_hash import sysv_hash
+from modular_tf.discovery.elf.symbols import gnu_hash, sysv_hash
 
 X86_64 = 62
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _PATH_TAGS = {"rpath": 15, "runpath": 29}
 _GLOBAL_FUNCTION, _WEAK_UNTYPED = 0x12, 0x20
+_HEADER = struct.Struct("<HHIQQQIHHHHHH")
+_PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
 
 
 @dataclass
@@ -24,6 +24,8 @@ class ElfBuilder:
     """What to write; `tags` and `tables` replace what would be right.
 
     Attributes:
+        bits: Word size by the first bytes; all records are of 64 bits.
+        order: Byte order of the machine's number and by the first bytes; all records are "<".
         tags: Values for dynamic tags by number; None leaves the tag out.
         tables: Bytes for "strings", "symbols", "gnu_hash", "sysv_hash", "needs".
         filters: Dynamic tag (DT_AUXILIARY or DT_FILTER) and name of each filter.
@@ -50,7 +52,6 @@ class ElfBuilder:
 
     def build(self) -> bytes:
         """Return the bytes of the library."""
-        self._layout = layout_for(self.bits, self.order)
         self._strings = bytearray(b"\0")
         symbols, gnu, sysv = self._symbols()
         named = [(1, self._string(name)) for name in self.needed]
@@ -63,9 +64,9 @@ class ElfBuilder:
         return self._assemble(parts, named)
 
     def _assemble(self, parts: dict[str, bytes], named: list[tuple[int, int]]) -> bytes:
-        head = 16 + self._layout.header.size
+        head = 16 + _HEADER.size
         count = 2 + len(self.segments)
-        at = _aligned(head + count * self._layout.program_header.size)
+        at = _aligned(head + count * _PROGRAM_HEADER.size)
         body, where = b"", {}
         for name, data in parts.items():
             where[name] = at + len(body)
@@ -92,23 +93,19 @@ class ElfBuilder:
         }
         tags |= self.tags
         entries = [*named, *((tag, value) for tag, value in tags.items() if value is not None)]
-        record = self._layout.dynamic
-        return b"".join(record.pack(tag, value) for tag, value in [*entries, (0, 0)])
+        return b"".join(struct.pack("<qQ", tag, value) for tag, value in [*entries, (0, 0)])
 
     def _header(self, count: int) -> bytes:
         ident = b"\x7fELF" + bytes([self.bits // 32, 1 if self.order == "<" else 2, 1])
-        layout, table = self._layout, 16 + self._layout.header.size
-        entry = layout.program_header.size
-        fields = (self.type, self.machine, 1, 0, table, 0, 0, table, entry, count, 0, 0, 0)
-        return ident.ljust(16, b"\0") + layout.header.pack(*fields)
+        table, entry = 16 + _HEADER.size, _PROGRAM_HEADER.size
+        machine = self.machine if self.order == "<" else self.machine << 8 | self.machine >> 8
+        fields = (self.type, machine & 0xFFFF, 1, 0, table, 0, 0, table, entry, count, 0, 0, 0)
+        return ident.ljust(16, b"\0") + _HEADER.pack(*fields)
 
     def _program_header(self, type_: int, offset: int, address: int, size: int) -> bytes:
-        fields = [0] * 8
-        fields[-1] = PAGESIZE if type_ == _PT_LOAD else 0
-        values = (type_, offset, address, size, size, self.flags)  # in memory as in the file
-        for at, value in zip(self._layout.program_fields, values, strict=True):
-            fields[at] = value
-        return self._layout.program_header.pack(*fields)
+        alignment = PAGESIZE if type_ == _PT_LOAD else 0
+        # In memory it is as long as in the file.
+        return _PROGRAM_HEADER.pack(type_, self.flags, offset, address, 0, size, size, alignment)
 
     def _symbols(self) -> tuple[bytes, bytes, bytes]:
         buckets = 2
@@ -122,27 +119,24 @@ class ElfBuilder:
         return symbols, gnu, self._sysv_hash([row[0].encode() for row in rows])
 
     def _symbol(self, name: str, info: int, section: int) -> bytes:
-        fields = [0] * 6
-        values = (self._string(name), info, 0, section, 0x40 if section else 0, 0)
-        for at, value in zip(self._layout.symbol_fields, values, strict=True):
-            fields[at] = value
-        return self._layout.symbol.pack(*fields)
+        value = 0x40 if section else 0
+        return struct.pack("<IBBHQQ", self._string(name), info, 0, section, value, 0)
 
     def _gnu_hash(self, names: list[bytes], first: int, buckets: int) -> bytes:
         hashes = [gnu_hash(name) for name in names]
         bloom = 0
         for value in hashes:
-            bloom |= 1 << value % self.bits | 1 << (value >> 5) % self.bits
+            bloom |= 1 << value % 64 | 1 << (value >> 5) % 64
         places = [value % buckets for value in hashes]
         heads = [first + places.index(b) if b in places else 0 for b in range(buckets)]
         last = [at + 1 == len(places) or places[at + 1] != b for at, b in enumerate(places)]
         chain = [value & ~1 | end for value, end in zip(hashes, last, strict=True)]
-        words = struct.pack(f"{self.order}{buckets + len(chain)}I", *heads, *chain)
-        return self.gnu_head(buckets, first) + self._layout.bloom_word.pack(bloom) + words
+        words = struct.pack(f"<{buckets + len(chain)}I", *heads, *chain)
+        return self.gnu_head(buckets, first) + struct.pack("<Q", bloom) + words
 
     def gnu_head(self, buckets: int, first: int, words: int = 1, shift: int = 5) -> bytes:
         """Return the four numbers at the front of a GNU hash table."""
-        return struct.pack(f"{self.order}4I", buckets, first, words, shift)
+        return struct.pack("<4I", buckets, first, words, shift)
 
     def _sysv_hash(self, names: list[bytes]) -> bytes:
         heads, chain = [0] * 3, [0] * len(names)
@@ -151,8 +145,7 @@ class ElfBuilder:
                 place = sysv_hash(name) % 3
                 chain[index], heads[place] = heads[place], index
         numbers = [3, len(names), *heads, *chain]
-        wide = self.bits == 64 and self.machine in {22, 0x9026}
-        return struct.pack(f"{self.order}{len(numbers)}{'Q' if wide else 'I'}", *numbers)
+        return struct.pack(f"<{len(numbers)}I", *numbers)
 
     def _string(self, text: str) -> int:
         if not text:

@@ -150,11 +150,9 @@ def test_library_that_exports_nothing(compile_library: LibraryCompiler) -> None:
         assert elf.exports() == frozenset()
 
 
-@pytest.mark.parametrize("bits", [32, 64])
-@pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("style", ["gnu", "sysv", "both"])
-def test_each_variant_of_elf(tmp_path: Path, bits: int, order: str, style: str) -> None:
-    made = ElfBuilder(bits=bits, order=order, machine=8, hash_style=style)
+def test_what_is_made_from_bytes(tmp_path: Path, style: str) -> None:
+    made = ElfBuilder(machine=8, hash_style=style)
     path = tmp_path / "libmade.so"
     path.write_bytes(made.build())
 
@@ -163,7 +161,7 @@ def test_each_variant_of_elf(tmp_path: Path, bits: int, order: str, style: str) 
         symbols = [symbol.name for symbol in segment.iter_symbols()]
         needed = [tag.needed for tag in segment.iter_tags("DT_NEEDED")]
     with ElfFile(str(path)) as elf:
-        assert elf.target == (bits, order, 8)
+        assert elf.image.machine_number == 8
         assert list(elf.dynamic.needed) == needed == list(made.needed)
         assert elf.dynamic.soname == made.soname
         assert [symbol.name for symbol in elf.undefined()] == [*made.undefined, *made.weak]
@@ -172,17 +170,6 @@ def test_each_variant_of_elf(tmp_path: Path, bits: int, order: str, style: str) 
         assert all(elf.find(name) for name in made.exports)
         assert elf.find("TF_SetStatus") is None
         assert elf.find("no_such_symbol") is None
-
-
-def test_wide_hash_entries_of_s390x(tmp_path: Path) -> None:
-    made = ElfBuilder(order=">", machine=22, hash_style="sysv")
-    path = tmp_path / "libmade.so"
-    path.write_bytes(made.build())
-
-    with ElfFile(str(path)) as elf:
-        assert elf.image.machine == "s390x"
-        assert elf.exports() == set(made.exports)
-        assert elf.find("TF_InitPlugin") is not None
 
 
 def test_a_symbol_of_data_is_not_callable(compile_library: LibraryCompiler) -> None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import struct
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
 from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.linking.library_search import LinkedLibrary, is_relative
-from modular_tf.discovery.linking.link_scope import LinkScope, ProcessScope
+from modular_tf.discovery.linking.link_scope import LinkedLibrary, LinkScope, ProcessScope
+from modular_tf.discovery.linking.system_libraries import is_relative
 from tests.discovery.conftest import FILESYSTEM, make_candidate
 
 if TYPE_CHECKING:
@@ -85,17 +86,10 @@ def with_search_paths(path: Path, *values: str | None) -> bytes:
 
 
 def found_by_us(path: Path) -> set[str]:
-    process = ProcessScope()
-    try:
-        with ElfFile(str(path)) as elf:
-            root = LinkedLibrary("libroot.so", elf, process.libraries[0], is_companion=True)
-            scope = LinkScope(root, process.search, outer=process)
-            try:
-                return {os.path.realpath(found.elf.path) for found in scope.libraries[1:]}
-            finally:
-                scope.close()
-    finally:
-        process.close()
+    with closing(ProcessScope()) as process, ElfFile(str(path)) as elf:
+        root = LinkedLibrary("libroot.so", elf, is_companion=True)
+        with closing(LinkScope(root, process)) as scope:
+            return {os.path.realpath(found.elf.path) for found in scope.others}
 
 
 SEARCH_PATHS = [

@@ -9,8 +9,8 @@ import pytest
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.file_identity import see, see_library
-from modular_tf.discovery.linking import linker_cache
-from modular_tf.discovery.linking.linker_cache import read_linker_cache
+from modular_tf.discovery.linking import system_libraries
+from modular_tf.discovery.linking.system_libraries import is_of_system
 from modular_tf.rules.shortage import ShortageError, names_shortage, raise_shortage, shortage_of
 
 SHORTAGES = [errno.EAGAIN, errno.EINTR, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM]
@@ -61,6 +61,6 @@ def test_a_library_that_cannot_be_opened_now_is_not_unreadable(monkeypatch, numb
 
 
 def test_the_linkers_cache_that_cannot_be_read_now_is_not_empty(monkeypatch):
-    monkeypatch.setattr(linker_cache, "open", failing(errno.EMFILE), raising=False)
+    monkeypatch.setattr(system_libraries, "open", failing(errno.EMFILE), raising=False)
     with pytest.raises(ShortageError):
-        read_linker_cache()
+        is_of_system("/nowhere/libx.so")

@@ -8,9 +8,9 @@ from pathlib import Path
 import _cffi_backend
 import pytest
 
-from modular_tf.discovery.elf import strings
+from modular_tf.discovery.elf import dynamic
+from modular_tf.discovery.elf.dynamic import StringTable
 from modular_tf.discovery.elf.file import ElfFile
-from modular_tf.discovery.elf.strings import StringTable
 from modular_tf.discovery.elf.versions import parse_glibc
 from tests.discovery.elf_builder import ElfBuilder
 
@@ -83,7 +83,7 @@ class _Image:
 
 
 def test_all_strings_together_have_a_bound(monkeypatch):
-    monkeypatch.setattr(strings, "_MAX_TOTAL", 6)
+    monkeypatch.setattr(dynamic, "_MAX_TOTAL", 6)
     table = StringTable(_Image, 1, 6)
     table.load()
 

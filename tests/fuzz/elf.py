@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
-_RULES = {"LD-004", "LD-005"}
+_RULES = {"LD-004", "LD-005", "LD-006", "LD-007", "LD-008"}
 _ASKED = ("TF_InitPlugin", "another_export", "dlopen", "no_such_symbol")
 
 # Where our reader is stricter than pyelftools, which trusts what it reads: numbers that no linker
 # writes, and what lies outside the segment that is mapped for it.
 _STRICTER = (
+    "is built for ",
     "leaves its segment",
     "outside all segments",
     "a segment ends at byte",
@@ -97,7 +98,7 @@ def _questions(
 ) -> list[tuple[str, Callable[[], Any], Callable[[], Any]]]:
     dynamic = elf.dynamic
     questions: list[tuple[str, Callable[[], Any], Callable[[], Any]]] = [
-        ("target", lambda: elf.target, oracle.target),
+        ("machine", lambda: elf.image.machine_number, oracle.machine),
         ("soname", lambda: dynamic.soname, oracle.soname),
         ("needed", lambda: dynamic.needed, oracle.needed),
         ("rpath", lambda: dynamic.rpath, lambda: oracle.paths("DT_RPATH")),

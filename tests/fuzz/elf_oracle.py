@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _MOST_SYMBOLS = 100_000
 _MOST_RECORDS = 16_384
 _NUMBER = 0x7FFF  # of a version; the bit above marks it as hidden
-_WIDE_HASHES = (22, 0x9026)  # s390x and Alpha
 _BINDINGS = ("STB_GLOBAL", "STB_WEAK", "STB_LOOS")
 # pyelftools reads three bits, as Solaris does, where the linker reads two.
 _VISIBLE = ("STV_DEFAULT", "STV_PROTECTED", "STV_EXPORTED", 7)
@@ -60,10 +59,10 @@ class Oracle:
 
     # -- the frame ------------------------------------------------------------------------------
 
-    def target(self) -> tuple[int, str, int]:
-        """Return word size, byte order and machine number."""
-        machine = struct_parse(self.elf.structs.Elf_half(""), self._stream, 18)
-        return self.elf.elfclass, "<" if self.elf.little_endian else ">", machine
+    def machine(self) -> int:
+        """Return the machine's number."""
+        number: int = struct_parse(self.elf.structs.Elf_half(""), self._stream, 18)
+        return number
 
     def soname(self) -> str | None:
         """Return DT_SONAME."""
@@ -245,8 +244,6 @@ class Oracle:
 
     @cached_property
     def _sysv_hash(self) -> ELFHashTable:
-        if self.elf.elfclass == 64 and self.target()[2] in _WIDE_HASHES:
-            raise UnclearError("pyelftools reads every hash table by four bytes")
         start = self._offset(self._last("DT_HASH"))
         return ELFHashTable(self.elf, start, None, self)  # type: ignore[arg-type]
 

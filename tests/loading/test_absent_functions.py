@@ -11,9 +11,9 @@ import pytest
 from modular_tf.abi.layouts import Dialect
 from modular_tf.device.platform import load_device_platform
 from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.elf.stub_library import stub_library
 from modular_tf.errors import PluginError
 from modular_tf.loading.binding import bind
-from modular_tf.loading.stub_library import stub_library
 from modular_tf.native.library import Library
 from modular_tf.native.runtime_library import absent_function
 from modular_tf.service.configuration import Config

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from modular_tf.discovery.linking.library_search import is_relative
+from modular_tf.discovery.linking.system_libraries import is_relative
 from modular_tf.loading.private_copy import without_relative
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import cache
 from time import time_ns
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,8 @@ import pytest
 
 from modular_tf.discovery.candidate import Candidate, Source
 from modular_tf.discovery.file_identity import see
+from modular_tf.discovery.linking.dynamic_linker import running_program
 from modular_tf.discovery.linking.host_exports import HostExports
-from modular_tf.discovery.linking.link_scope import ProcessScope
 from modular_tf.discovery.probe import Prober
 from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer, noted
 from modular_tf.rules import Violation
@@ -34,17 +33,14 @@ FINDING = Finding(
 )
 
 
-@cache
-def machine() -> int:
-    """Return the number of the machine that this process runs on."""
-    process = ProcessScope()
-    process.close()
-    return process.target[2]
-
-
 def write_library(path: Path, needed: tuple[str, ...] = (), **more: object) -> Path:
     """Write a filesystem plugin that asks for nothing but libraries."""
-    settings = {"machine": machine(), "undefined": (), "needed": needed, "soname": path.name}
+    settings = {
+        "machine": running_program().machine,
+        "undefined": (),
+        "needed": needed,
+        "soname": path.name,
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(ElfBuilder(**(settings | more)).build())  # type: ignore[arg-type]
     return path

@@ -11,7 +11,6 @@ import pytest
 
 from modular_tf.discovery.file_identity import FileIdentity, see
 from modular_tf.discovery.linking.host_exports import HostExports
-from modular_tf.discovery.linking.linker_properties import running_linker
 from modular_tf.discovery.probe import Prober
 from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.kept.scan_cache import cache as cache_module
@@ -20,6 +19,7 @@ from modular_tf.service.kept.storage import record_file
 from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 from modular_tf.service.kept.storage.record_file import RecordFile
 from tests.discovery.elf_builder import ElfBuilder
+from tests.discovery.linker_words import linker_words
 from tests.scan_cache import conftest
 from tests.scan_cache.conftest import (
     candidate,
@@ -67,7 +67,7 @@ def test_a_companion_that_would_be_taken_instead_changes_the_verdict(with_compan
     assert recalled(with_companion) is None
 
 
-@pytest.mark.parametrize("below", running_linker().subdirectories)
+@pytest.mark.parametrize("below", linker_words().subdirectories)
 def test_one_for_this_processor_changes_the_verdict(with_companion: Path, below: str):
     known = tried(with_companion)
     assert untimed(recalled(with_companion)) == untimed(known)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.discovery.linking.linker_cache import read_linker_cache
+from modular_tf.discovery.linking.dynamic_linker import ask_linker
 from tests.trust.opening import opened_library, opening_plugin
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def as_need(tool: Path) -> dict[str, str]:
     """It has the place of a library that the program needs."""
     place = tool.parent / "libm.so.6"
     if not place.is_symlink():
-        shutil.copy(next(iter(read_linker_cache()["libm.so.6"])), tool)
+        shutil.copy(str(dict(ask_linker(["libm.so.6"]).listed)["libm.so.6"]), tool)
         place.symlink_to(tool)
     return {"LD_LIBRARY_PATH": str(tool.parent)}
 

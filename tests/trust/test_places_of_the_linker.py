@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from modular_tf.discovery.linking.linker_properties import running_linker
+from tests.discovery.linker_words import linker_words
 from tests.trust.opening import opened_library, opening_plugin
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ _NO_PROCESSES = """
 
     def fail(*_, **__):
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-    subprocess.run = fail
+    subprocess.Popen = fail
 """
-_LEVELS = tuple(name for name in running_linker().subdirectories if name.startswith("glibc-hwcaps"))
-_LEGACY = tuple(name for name in running_linker().subdirectories if "hwcaps" not in name)
+_LEVELS = tuple(name for name in linker_words().subdirectories if name.startswith("glibc-hwcaps"))
+_LEGACY = tuple(name for name in linker_words().subdirectories if "hwcaps" not in name)
 
 
 class Case(NamedTuple):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.discovery.linking.library_search import LibrarySearch
+from modular_tf.discovery.linking import link_scope
 from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.errors import ModularTFError
 from modular_tf.loading import loader
@@ -87,7 +87,7 @@ def test_what_a_stranger_could_write_is_not_followed(place, fixture_plugin, monk
     shutil.copy(fixture_plugin("companion"), place)
     place.chmod(0o666)
     looked = []
-    monkeypatch.setattr(LibrarySearch, "find", lambda *given, **_: looked.append(given[1]))
+    monkeypatch.setattr(link_scope, "ask_linker", lambda needed, **_: looked.extend(needed))
     monkeypatch.setattr(known_plugins, "see_library", looked.append)
 
     with service(place) as plugins:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
-
-from modular_tf.discovery.elf.strings import StringTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.discovery.elf.image import Image
 
-__all__ = ["DynamicSection", "LinkedName"]
+__all__ = ["ENTRY", "DynamicSection", "LinkedName", "StringTable"]
+
+ENTRY = Struct("<qQ")
+"""One entry of the section: tag and value."""
 
 _NULL, _NEEDED, _HASH, _STRTAB, _SYMTAB, _STRSZ = 0, 1, 4, 5, 6, 10
 _INIT, _SONAME, _RPATH, _BIND_NOW, _INIT_ARRAY = 12, 14, 15, 24, 25
@@ -24,6 +26,84 @@ _DF_BIND_NOW = 0x8
 _DF_1_NOW, _DF_1_NOOPEN, _DF_1_NODEFLIB, _DF_1_PIE = 0x1, 0x40, 0x800, 0x08000000
 # A library has about 30 entries of 16 bytes; each library that it needs adds one.
 _MAX_BYTES, _STEP = 1024 * 1024, 4096
+# Mangled names of C++ templates reach some ten thousand bytes.
+_MAX_STRING = 64 * 1024
+# Many symbols may point into one long string: without a budget a file of a few megabytes could
+# ask for terabytes of names. TensorFlow's own 520 000 exports need about 60 MB.
+_MAX_TOTAL = 256 * 1024 * 1024
+
+
+class StringTable:
+    """NUL-terminated strings by offset."""
+
+    __slots__ = ("_budget", "_image", "_offset", "_size", "_whole")
+
+    def __init__(self, image: Image, address: int, size: int) -> None:
+        self._image = image
+        self._size = size
+        self._offset = image.offset_of(address, size, "the string table") if size else 0
+        self._whole: bytes | None = None
+        self._budget = _MAX_TOTAL
+
+    def text(self, at: int) -> str:
+        """Return the string at offset `at`; bytes that are not UTF-8 become surrogates.
+
+        Raises:
+            ElfError: It lies outside the table, does not end, or is absurdly long.
+        """
+        return self._raw(at).decode("utf-8", "surrogateescape")
+
+    def equals(self, at: int, name: bytes) -> bool:
+        """Return whether the string at offset `at` is `name`.
+
+        Raises:
+            ElfError: It lies outside the table or does not end, and so is no string.
+        """
+        length = len(name) + 1
+        if at + length > self._size:
+            return self._raw(at) == name
+        data = self._image.source.read(self._offset + at, length, "a string")
+        return data[-1] == 0 and data[:-1] == name
+
+    def load(self) -> None:
+        """Read the whole table at once; faster where many strings follow."""
+        if self._whole is None:
+            self._whole = self._image.source.read(self._offset, self._size, "the string table")
+
+    def mentions(self, name: bytes) -> bool:
+        """Return whether a string is `name` or ends with it: linkers let strings share their tails.
+
+        Raises:
+            ElfError: The table cannot be read.
+        """
+        self.load()
+        return self._whole is not None and name + b"\0" in self._whole
+
+    def _raw(self, at: int) -> bytes:
+        if self._whole is not None:
+            end = self._whole.find(b"\0", at, at + _MAX_STRING)
+            found = self._whole[at:end] if end >= 0 else None
+        else:
+            found = self._read_one(at)
+        if found is None:
+            raise self._image.source.damaged(f"the string at {at} does not end")
+        self._budget -= len(found) + 1
+        if self._budget < 0:
+            raise self._image.source.damaged("its strings are longer than any real library's")
+        return found
+
+    def _read_one(self, at: int) -> bytes | None:
+        """Read on in growing steps, since nearly all strings are short."""
+        step = 128
+        while True:
+            length = min(step, self._size - at)
+            data = self._image.source.read(self._offset + at, max(length, 0), "a string")
+            end = data.find(b"\0")
+            if end >= 0:
+                return data[:end]
+            if length < step or step > _MAX_STRING:
+                return None
+            step *= 8
 
 
 class LinkedName(NamedTuple):
@@ -44,7 +124,8 @@ class DynamicSection:
     """The tags of a library's dynamic section, read once.
 
     Attributes:
-        entries: Tag and value of each entry, in order, up to the one that ends them (DT_NULL).
+        entries: Offset in the file, tag and value of each entry, in order, up to the one that ends
+            them (DT_NULL).
         strings: The string table that names of libraries and symbols come from.
         hash_address: Address of the SysV hash table, 0 if there is none.
         gnu_hash_address: Address of the GNU hash table, or 0.
@@ -74,9 +155,9 @@ class DynamicSection:
             ElfError: It is damaged.
         """
         self.entries = tuple(_entries(image))
-        self._linking = [(tag, value) for tag, value in self.entries if tag in _LINKING]
+        self._linking = [(tag, value) for _, tag, value in self.entries if tag in _LINKING]
         self._tags: dict[int, list[int]] = {}
-        for tag, value in self.entries:
+        for _, tag, value in self.entries:
             self._tags.setdefault(tag, []).append(value)
         self.strings = StringTable(image, self._one(_STRTAB), self._one(_STRSZ))
         self.hash_address = self._one(_HASH)
@@ -113,6 +194,11 @@ class DynamicSection:
     def runpath(self) -> tuple[str, ...]:
         """Directories of DT_RUNPATH, unexpanded; an empty one is the current directory."""
         return self._paths(_RUNPATH)
+
+    @property
+    def search_path(self) -> tuple[str, ...]:
+        """Directories of both."""
+        return (*self.rpath, *self.runpath)
 
     @property
     def has_runpath(self) -> bool:
@@ -158,18 +244,18 @@ class DynamicSection:
         return tuple(text.split(":")) if text else ()
 
 
-def _entries(image: Image) -> Iterator[tuple[int, int]]:
+def _entries(image: Image) -> Iterator[tuple[int, int, int]]:
     """Yield the entries that the linker reads: it looks for the last one, and at no size."""
     if image.dynamic is None:
         return
-    record, (offset, room) = image.layout.dynamic, image.dynamic
-    end = offset + min(room - room % record.size, _MAX_BYTES)
+    offset, room = image.dynamic
+    end = offset + min(room - room % ENTRY.size, _MAX_BYTES)
     while offset < end:
         data = image.source.read(offset, min(_STEP, end - offset), "the dynamic section")
-        for tag, value in record.iter_unpack(data):
+        for at, (tag, value) in enumerate(ENTRY.iter_unpack(data)):
             if tag == _NULL:
                 return
-            yield tag, value
+            yield offset + at * ENTRY.size, tag, value
         offset += len(data)
     if room > _MAX_BYTES:
         raise image.source.damaged(f"the dynamic section has more than {_MAX_BYTES} bytes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from modular_tf.discovery.elf.dynamic import DynamicSection
 from modular_tf.discovery.elf.image import ET_DYN, Image
@@ -16,7 +16,6 @@ from modular_tf.discovery.elf.versions import (
     version_needs,
     version_records,
 )
-from modular_tf.discovery.library_bounds import ELF_MAGIC
 from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-__all__ = ["ElfFile", "is_for_another", "wants_executable_stack"]
-
-_BYTES_TO_MACHINE = 20  # e_ident, e_type and e_machine
+__all__ = ["ElfFile", "wants_executable_stack"]
 
 
 class ElfFile:
@@ -46,7 +43,8 @@ class ElfFile:
         """Open and read the headers of `path`.
 
         Raises:
-            ElfError: It is not a readable, whole ELF file (LD-002 to LD-005).
+            ElfError: It is not a readable, whole ELF file (LD-002 to LD-005), or none of 64 bits in
+                little endian (LD-006 to LD-008).
             ShortageError: This process has too few descriptors or too little memory now.
         """
         self._source = ByteSource(path)
@@ -90,12 +88,6 @@ class ElfFile:
     def size(self) -> int:
         """Length of the file in bytes."""
         return self._source.size
-
-    @property
-    def target(self) -> tuple[int, str, int]:
-        """Word size, byte order and machine number; libraries of one process agree in it."""
-        layout = self.image.layout
-        return layout.bits, layout.order, self.image.machine_number
 
     @property
     def is_shared_object(self) -> bool:
@@ -203,22 +195,3 @@ def wants_executable_stack(path: str) -> bool:
     """
     with closing(ByteSource(path)) as source:
         return Image(source).wants_executable_stack
-
-
-def is_for_another(path: str, target: tuple[int, str, int]) -> bool:
-    """Return whether the first bytes of a file name another machine, whatever follows.
-
-    Args:
-        path: The file.
-        target: As `ElfFile.target` gives it.
-
-    Raises:
-        ElfError: It cannot be read (LD-002, LD-003).
-    """
-    with closing(ByteSource(path)) as source:
-        data = source.read_up_to(0, _BYTES_TO_MACHINE, "the identification")
-    if len(data) < _BYTES_TO_MACHINE or data[: len(ELF_MAGIC)] != ELF_MAGIC:
-        return False
-    order: Literal["little", "big"] = "little" if data[5] == 1 else "big"
-    machine = int.from_bytes(data[-2:], order)
-    return (32 * data[4], "<" if order == "little" else ">", machine) != target

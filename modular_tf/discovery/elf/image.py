@@ -1,14 +1,14 @@
-"""The header and the segments of an ELF file."""
+"""The header and the segments of a 64-bit little-endian ELF file; others are refused by name."""
 
 from __future__ import annotations
 
 import os
 from bisect import bisect_right
 from itertools import pairwise
+from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf.discovery.elf.layout import layout_for
-from modular_tf.discovery.elf.machine import content_description, machine_name
+from modular_tf.discovery.elf.machine import OWN_MACHINE, content_description, machine_name
 from modular_tf.discovery.library_bounds import ELF_MAGIC
 from modular_tf.rules import loading as rules
 
@@ -26,6 +26,10 @@ _PF_X = 1
 _STACKS_ARE_DATA_BY_DEFAULT = frozenset({183, 243, 258})  # AArch64, RISC-V, LoongArch
 _SHT_DYNSYM = 11
 _IDENT_BYTES = 16
+_BYTES_TO_MACHINE = 20  # e_ident, e_type and e_machine
+_HEADER = Struct("<HHIQQQIHHHHHH")  # what follows e_ident
+_PROGRAM_HEADER = Struct("<IIQQQQQQ")
+_SECTION = Struct("<IIQQQQIIQQ")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")  # of the linker of this process
 # A library has about ten segments and fifty sections; each look-up costs time in their number.
 _MAX_SEGMENTS = 1024
@@ -58,7 +62,6 @@ class Image:
 
     Attributes:
         source: The bytes.
-        layout: The variant.
         type: `e_type`, 3 for shared objects.
         machine_number: `e_machine`.
         machine: Its name.
@@ -76,7 +79,6 @@ class Image:
         "_starts",
         "dynamic",
         "extent",
-        "layout",
         "loads",
         "machine",
         "machine_number",
@@ -89,7 +91,8 @@ class Image:
         """Read header and segments.
 
         Raises:
-            ElfError: Not ELF (LD-004) or damaged (LD-005).
+            ElfError: Not ELF (LD-004), damaged (LD-005), or of another word size or byte order
+                than 64-bit little-endian ones (LD-006 to LD-008).
         """
         self.source = source
         self._identify()
@@ -128,12 +131,11 @@ class Image:
     def dynamic_symbol_section(self) -> tuple[int, int] | None:
         """Return offset and size of `.dynsym` by the section table, which may be stripped."""
         offset, entry_size, count = self._sections
-        record = self.layout.section
-        if not offset or entry_size < record.size or count > _MAX_SECTIONS:
+        if not offset or entry_size < _SECTION.size or count > _MAX_SECTIONS:
             return None
         data = self.source.read(offset, entry_size * count, "the section table")
         for at in range(0, entry_size * count, entry_size):
-            fields = record.unpack_from(data, at)
+            fields = _SECTION.unpack_from(data, at)
             if fields[1] == _SHT_DYNSYM:
                 return fields[4], fields[5]
         return None
@@ -158,22 +160,31 @@ class Image:
         if ident[: len(ELF_MAGIC)] != ELF_MAGIC:
             found = content_description(ident)
             raise source.error(rules.IS_ELF, f"is not an ELF file: it is {found}")
-        if len(ident) < _IDENT_BYTES:
+        if len(ident) < _BYTES_TO_MACHINE:
             raise source.damaged(f"it has only {len(ident)} bytes")
-        if ident[4] not in (1, 2) or ident[5] not in (1, 2):
-            raise source.damaged(f"class {ident[4]} or byte order {ident[5]} is unknown")
-        self.layout = layout_for(32 * ident[4], "<" if ident[5] == 1 else ">")
+        class_, order = ident[4], ident[5]
+        if class_ not in (1, 2) or order not in (1, 2):
+            raise source.damaged(f"class {class_} or byte order {order} is unknown")
+        if (class_, order) != (2, 1):
+            number = int.from_bytes(ident[18:20], "little" if order == 1 else "big")
+            built = f"is built for {machine_name(number, 32 * class_, '<>'[order - 1])}"
+            if number != OWN_MACHINE:
+                own = machine_name(OWN_MACHINE, 64, "<")
+                raise source.error(rules.MACHINE, f"{built}, this process runs on {own}")
+            if class_ == 1:
+                raise source.error(rules.WORD_SIZE, f"{built} with 32 bits, this process has 64")
+            raise source.error(
+                rules.BYTE_ORDER, f"{built}, big endian, this process is little endian"
+            )
 
     def _read_header(self) -> None:
-        record = self.layout.header
-        fields = record.unpack(self.source.read(_IDENT_BYTES, record.size, "the ELF header"))
+        fields = _HEADER.unpack(self.source.read(_IDENT_BYTES, _HEADER.size, "the ELF header"))
         self.type, self.machine_number = fields[0], fields[1]
-        self.machine = machine_name(self.machine_number, self.layout.bits, self.layout.order)
+        self.machine = machine_name(self.machine_number, 64, "<")
         self._sections = (fields[5], fields[10], fields[11])
         self._read_segments(offset=fields[4], entry_size=fields[8], count=fields[9])
 
     def _read_segments(self, *, offset: int, entry_size: int, count: int) -> None:
-        record = self.layout.program_header
         self.loads: list[tuple[int, int, int]] = []
         self.extent = (0, 0)
         self.dynamic: tuple[int, int] | None = None
@@ -182,16 +193,14 @@ class Image:
         self.wants_executable_stack = self.machine_number not in _STACKS_ARE_DATA_BY_DEFAULT
         if not count:
             return
-        if entry_size < record.size or count > _MAX_SEGMENTS:
+        if entry_size < _PROGRAM_HEADER.size or count > _MAX_SEGMENTS:
             raise self.source.damaged(f"it has {count} segments described in {entry_size} bytes")
         data = self.source.read(offset, entry_size * count, "the segment table")
         mapped: list[_MappedSegment] = []
         dynamic: list[tuple[int, int]] = []
         for at in range(0, entry_size * count, entry_size):
-            fields = record.unpack_from(data, at)
-            type_, start, address, size, n_bytes, flags = (
-                fields[at] for at in self.layout.program_fields
-            )
+            fields = _PROGRAM_HEADER.unpack_from(data, at)
+            type_, flags, start, address, _, size, n_bytes, _ = fields
             if type_ == _PT_GNU_STACK:
                 self.wants_executable_stack = bool(flags & _PF_X)
             elif type_ == PT_INTERP:
@@ -211,7 +220,7 @@ class Image:
                     f"a segment ends at byte {segment.offset + segment.size},"
                     f" the file has {self.source.size}"
                 )
-            if segment.start + segment.size > segment.end or segment.end > 1 << self.layout.bits:
+            if segment.start + segment.size > segment.end or segment.end > 1 << 64:
                 raise self.source.damaged(
                     f"the segment at address {segment.start:#x} has {segment.size} bytes in the"
                     f" file, and in memory ends at address {segment.end:#x}"

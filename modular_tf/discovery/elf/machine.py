@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["EM_ALPHA", "EM_S390", "content_description", "machine_name"]
+import os
 
-EM_S390 = 22
-EM_ALPHA = 0x9026
+__all__ = ["OWN_MACHINE", "content_description", "machine_name"]
+
+OWN_MACHINE = {"x86_64": 62, "aarch64": 183}.get(os.uname().machine, 0)
+"""The number of the machine that this process runs on; 0 for one that is not supported."""
 
 _MACHINES = {
     2: "sparc",
@@ -15,7 +17,7 @@ _MACHINES = {
     15: "parisc",
     20: "ppc",
     21: "ppc64",
-    EM_S390: "s390x",
+    22: "s390x",
     40: "arm",
     42: "sh",
     43: "sparc64",
@@ -27,7 +29,7 @@ _MACHINES = {
     243: "riscv",
     247: "bpf",
     258: "loongarch",
-    EM_ALPHA: "alpha",
+    0x9026: "alpha",
 }
 
 _MAGICS = (

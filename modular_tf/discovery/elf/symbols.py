@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
-
-from modular_tf.discovery.elf.gnu_hash import GnuHashTable, gnu_hash
-from modular_tf.discovery.elf.sysv_hash import SysvHashTable, sysv_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -13,8 +11,11 @@ if TYPE_CHECKING:
     from modular_tf.discovery.elf.dynamic import DynamicSection
     from modular_tf.discovery.elf.image import Image
 
-__all__ = ["Symbol", "SymbolName", "SymbolTable", "UndefinedSymbol"]
+__all__ = ["Symbol", "SymbolName", "SymbolTable", "UndefinedSymbol", "gnu_hash", "sysv_hash"]
 
+_SYMBOL = Struct("<IBBHQQ")  # name, info, other, section, value, size
+_WORD, _HALF, _BLOOM_WORD = Struct("<I"), Struct("<H"), Struct("<Q")
+_BLOOM_BITS = 64
 _UNDEFINED_SECTION = 0
 _WEAK = 2
 _LINKABLE_BINDINGS = frozenset((1, _WEAK, 10))  # global, weak, GNU unique
@@ -22,6 +23,27 @@ _VISIBLE = frozenset((0, 3))  # default, protected
 _CALLABLE_TYPES = frozenset((0, 2, 10))  # untyped, function, GNU indirect function
 _MAX_SYMBOLS = 4_000_000  # TensorFlow's largest library has 521 000
 _HIDDEN_VERSION = 0x8000
+# Linkers aim at one to eight symbols a bucket; the bound keeps a chain without an end short.
+_MAX_CHAIN = 4096
+_MAX_HASH_WORDS = 16 * 1024 * 1024
+_CHAIN_STEP = 16
+
+
+def gnu_hash(name: bytes) -> int:
+    """Return the hash of a symbol name in 32 bits."""
+    value = 5381
+    for byte in name:
+        value = (value * 33 + byte) & 0xFFFFFFFF
+    return value
+
+
+def sysv_hash(name: bytes) -> int:
+    """Return the hash of a symbol name in 28 bits."""
+    value = 0
+    for byte in name:
+        value = (value << 4) + byte
+        value = (value ^ (value >> 24 & 0xF0)) & 0x0FFFFFFF
+    return value
 
 
 class SymbolName:
@@ -66,6 +88,153 @@ class UndefinedSymbol(NamedTuple):
     version: str | None
 
 
+class GnuHashTable:
+    """A hash table of exported symbols: filter, buckets, and chains of hashes."""
+
+    __slots__ = (
+        "_bloom_at",
+        "_bloom_shift",
+        "_bloom_words",
+        "_buckets",
+        "_buckets_at",
+        "_chains_at",
+        "_chains_end",
+        "_first",
+        "_source",
+    )
+
+    def __init__(self, image: Image, address: int) -> None:
+        """Read the head of the table at `address`.
+
+        Raises:
+            ElfError: Its numbers cannot be right.
+        """
+        self._source = image.source
+        head = image.read_at(address, 16, "the GNU hash table")
+        numbers: tuple[int, int, int, int] = Struct("<4I").unpack(head)
+        self._buckets, self._first, self._bloom_words, self._bloom_shift = numbers
+        self._check_head()
+        bloom_bytes = self._bloom_words * _BLOOM_WORD.size
+        n_bytes = 16 + bloom_bytes + 4 * self._buckets
+        start = image.offset_of(address, n_bytes, "the GNU hash table")
+        self._bloom_at = start + 16
+        self._buckets_at = self._bloom_at + bloom_bytes
+        self._chains_at = start + n_bytes
+        self._chains_end = start + image.room_at(address, "the GNU hash table")
+
+    def candidates(self, hash_: int) -> Iterator[int]:
+        """Yield the indices of the symbols that have this hash, but for the lowest bit.
+
+        Raises:
+            ElfError: A chain leaves the file or does not end.
+        """
+        if not self._may_hold(hash_):
+            return
+        at = self._buckets_at + 4 * (hash_ % self._buckets)
+        index = self._word(at, "a bucket")
+        if index >= self._first:
+            for found, value in self._chain(index):
+                if (value | 1) == (hash_ | 1):
+                    yield found
+
+    def symbol_count(self) -> int:
+        """Return how many symbols there are, unhashed ones included; 0 if the table is empty.
+
+        An empty table does not tell: some linkers let it begin at symbol 1 all the same.
+        """
+        data = self._source.read(self._buckets_at, 4 * self._buckets, "the buckets")
+        start: int = max(index for (index,) in _WORD.iter_unpack(data))
+        if start < self._first:
+            return 0
+        return 1 + max(index for index, _ in self._chain(start))
+
+    @property
+    def first(self) -> int:
+        """Index of the first symbol in the table; those before it are never found."""
+        return self._first
+
+    def _check_head(self) -> None:
+        words = self._bloom_words
+        if not 0 < self._buckets <= _MAX_HASH_WORDS or not 0 < words <= _MAX_HASH_WORDS:
+            raise self._source.damaged(
+                f"its GNU hash table claims {self._buckets} buckets and {words} filter words"
+            )
+        if words & (words - 1) or self._bloom_shift >= _BLOOM_BITS:
+            raise self._source.damaged("the filter of its GNU hash table is malformed")
+
+    def _may_hold(self, hash_: int) -> bool:
+        bits = _BLOOM_BITS
+        at = self._bloom_at + (hash_ // bits & (self._bloom_words - 1)) * _BLOOM_WORD.size
+        word = _BLOOM_WORD.unpack(self._source.read(at, _BLOOM_WORD.size, "the hash filter"))[0]
+        return bool(word >> hash_ % bits & word >> (hash_ >> self._bloom_shift) % bits & 1)
+
+    def _word(self, at: int, what: str) -> int:
+        value: int = _WORD.unpack(self._source.read(at, 4, what))[0]
+        return value
+
+    def _chain(self, index: int) -> Iterator[tuple[int, int]]:
+        """Yield index and hash of each symbol of one chain."""
+        at = self._chains_at + 4 * (index - self._first)
+        last = index + _MAX_CHAIN
+        while index < last:
+            length = min(4 * _CHAIN_STEP, (self._chains_end - at) & ~3)
+            data = self._source.read(at, max(length, 4), "a hash chain")
+            for (value,) in _WORD.iter_unpack(data):
+                yield index, value
+                if value & 1:
+                    return
+                index += 1
+            at += len(data)
+        raise self._source.damaged(f"a hash chain has more than {_MAX_CHAIN} symbols")
+
+
+class SysvHashTable:
+    """A hash table of all dynamic symbols: buckets and linked chains of indices."""
+
+    __slots__ = ("_at", "_buckets", "_chains", "_source")
+
+    def __init__(self, image: Image, address: int) -> None:
+        """Read the head of the table at `address`.
+
+        Raises:
+            ElfError: Its numbers cannot be right.
+        """
+        self._source = image.source
+        start = image.offset_of(address, 2 * _WORD.size, "the hash table")
+        self._at = start
+        self._buckets, self._chains = self._entry(0), self._entry(1)
+        if not 0 < self._buckets <= _MAX_HASH_WORDS or self._chains > _MAX_HASH_WORDS:
+            raise self._source.damaged(
+                f"its hash table claims {self._buckets} buckets and {self._chains} symbols"
+            )
+        image.offset_of(address, (2 + self._buckets + self._chains) * _WORD.size, "the hash table")
+
+    def candidates(self, hash_: int) -> Iterator[int]:
+        """Yield the indices of the symbols in the bucket of this hash.
+
+        Raises:
+            ElfError: A chain leaves the table or runs in a circle.
+        """
+        index = self._entry(2 + hash_ % self._buckets)
+        for _ in range(_MAX_CHAIN):
+            if index == 0:
+                return
+            yield index
+            if index >= self._chains:
+                raise self._source.damaged(f"a hash chain leads to symbol {index}")
+            index = self._entry(2 + self._buckets + index)
+        raise self._source.damaged(f"a hash chain has more than {_MAX_CHAIN} symbols")
+
+    def symbol_count(self) -> int:
+        """Return how many symbols there are."""
+        return self._chains
+
+    def _entry(self, at: int) -> int:
+        data = self._source.read(self._at + at * _WORD.size, _WORD.size, "the hash table")
+        value: int = _WORD.unpack(data)[0]
+        return value
+
+
 class SymbolTable:
     """The dynamic symbol table of one library."""
 
@@ -101,14 +270,15 @@ class SymbolTable:
             ElfError: The tables are damaged.
         """
         self._dynamic.strings.load()
-        name_at, info_at, other_at, section_at, _, _ = self._image.layout.symbol_fields
         text = self._dynamic.strings.text
         return frozenset(
-            text(fields[name_at])
-            for fields in self._records(self._gnu.first if self._gnu else 1)
-            if fields[section_at] != _UNDEFINED_SECTION
-            and fields[info_at] >> 4 in _LINKABLE_BINDINGS
-            and fields[other_at] & 3 in _VISIBLE
+            text(name)
+            for name, info, other, section, _, _ in self._records(
+                self._gnu.first if self._gnu else 1
+            )
+            if section != _UNDEFINED_SECTION
+            and info >> 4 in _LINKABLE_BINDINGS
+            and other & 3 in _VISIBLE
         )
 
     def undefined(self, versions: Mapping[int, str]) -> tuple[UndefinedSymbol, ...]:
@@ -120,13 +290,10 @@ class SymbolTable:
         Raises:
             ElfError: The tables are damaged.
         """
-        name_at, info_at, _, section_at, _, _ = self._image.layout.symbol_fields
         wanted = [
-            (index, fields[name_at], fields[info_at] >> 4 == _WEAK)
-            for index, fields in enumerate(self._records(1), 1)
-            if fields[section_at] == _UNDEFINED_SECTION
-            and fields[info_at] >> 4 in _LINKABLE_BINDINGS
-            and fields[name_at]
+            (index, name, info >> 4 == _WEAK)
+            for index, (name, info, _, section, _, _) in enumerate(self._records(1), 1)
+            if section == _UNDEFINED_SECTION and info >> 4 in _LINKABLE_BINDINGS and name
         ]
         if len(wanted) > 64:  # noqa: PLR2004  (one large read beats many small ones from here on)
             self._dynamic.strings.load()
@@ -144,7 +311,7 @@ class SymbolTable:
             ElfError: There are absurdly many, or more than the file holds.
         """
         count = self._claimed_count()
-        if count > _MAX_SYMBOLS or count * self._image.layout.symbol.size > self._room:
+        if count > _MAX_SYMBOLS or count * _SYMBOL.size > self._room:
             raise self._image.source.damaged(f"it claims {count} symbols")
         return count
 
@@ -158,7 +325,7 @@ class SymbolTable:
         section = self._image.dynamic_symbol_section()
         if section is None or section[0] != self._offset:
             return 0
-        return section[1] // self._image.layout.symbol.size
+        return section[1] // _SYMBOL.size
 
     def _candidates(self, name: SymbolName) -> Iterator[int]:
         if self._gnu is not None:
@@ -168,12 +335,9 @@ class SymbolTable:
         return iter(())  # without a hash table the run-time linker finds nothing either
 
     def _exported_if_named(self, index: int, name: SymbolName) -> Symbol | None:
-        record = self._image.layout.symbol
-        at = self._offset + index * record.size
-        fields = record.unpack(self._image.source.read(at, record.size, f"symbol {index}"))
-        string, info, other, section, value, size = (
-            fields[at] for at in self._image.layout.symbol_fields
-        )
+        at = self._offset + index * _SYMBOL.size
+        data = self._image.source.read(at, _SYMBOL.size, f"symbol {index}")
+        string, info, other, section, value, size = _SYMBOL.unpack(data)
         if (
             section == _UNDEFINED_SECTION
             or info >> 4 not in _LINKABLE_BINDINGS
@@ -184,10 +348,9 @@ class SymbolTable:
         return Symbol(name.text, value, size, info & 15 in _CALLABLE_TYPES)
 
     def _records(self, first: int) -> Iterator[tuple[int, ...]]:
-        record = self._image.layout.symbol
-        n_bytes = max(self.count() - first, 0) * record.size
-        at = self._offset + first * record.size
-        return record.iter_unpack(self._image.source.read(at, n_bytes, "the symbol table"))
+        n_bytes = max(self.count() - first, 0) * _SYMBOL.size
+        at = self._offset + first * _SYMBOL.size
+        return _SYMBOL.iter_unpack(self._image.source.read(at, n_bytes, "the symbol table"))
 
     def version_indices(self, count: int) -> tuple[int, ...]:
         """Return the version index of each of the first `count` symbols; 0 and 1 mean none.
@@ -199,6 +362,4 @@ class SymbolTable:
         if not address:
             return (0,) * count
         data = self._image.read_at(address, 2 * count, "the version indices")
-        return tuple(
-            index & ~_HIDDEN_VERSION for (index,) in self._image.layout.half.iter_unpack(data)
-        )
+        return tuple(index & ~_HIDDEN_VERSION for (index,) in _HALF.iter_unpack(data))

@@ -76,13 +76,12 @@ def version_records(image: Image, dynamic: DynamicSection) -> tuple[VersionRecor
     address = dynamic.version_needs_address
     if not address:
         return ()
-    order = image.layout.order
     records = []
     n_needs = 0
-    for at, (_, _, file, aux, _) in _linked(image, address, Struct(order + "HHIII")):
+    for at, (_, _, file, aux, _) in _linked(image, address, Struct("<HHIII")):
         library = dynamic.strings.text(file)
         needs = []
-        for _, need in _linked(image, at + aux, Struct(order + "IHHII")):
+        for _, need in _linked(image, at + aux, Struct("<IHHII")):
             _, flags, number, name, _ = need
             version = dynamic.strings.text(name)
             needs.append(VersionNeed(library, version, bool(flags & _WEAK), number & ~_HIDDEN))
@@ -102,12 +101,11 @@ def version_definitions(image: Image, dynamic: DynamicSection) -> frozenset[str]
     address = dynamic.version_definitions_address
     if not address:
         return frozenset()
-    order = image.layout.order
     names = set()
-    for at, fields in _linked(image, address, Struct(order + "HHHHIII")):
+    for at, fields in _linked(image, address, Struct("<HHHHIII")):
         # The first of the linked names is the version's own, the rest are its parents.
         data = image.read_at(at + fields[5], 8, "a version definition")
-        names.add(dynamic.strings.text(Struct(order + "II").unpack(data)[0]))
+        names.add(dynamic.strings.text(Struct("<II").unpack(data)[0]))
     return frozenset(names)
 
 

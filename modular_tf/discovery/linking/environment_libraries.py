@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from functools import cache
 
+from modular_tf.discovery.linking.dynamic_linker import ask_linker
 from modular_tf.discovery.linking.system_libraries import is_of_system
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.discovery.sources.search_paths import package_directories
@@ -32,13 +33,13 @@ def environment_libraries() -> tuple[str, ...]:
 
     Raises:
         OSError: The list of mapped files cannot be read now.
-        ElfError: The program cannot be read.
+        ElfError: What the program is linked with cannot be found out.
     """
     library_path, preload, audit = map(_variable, ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"))
     if not library_path and not preload and not audit:
         return ()
     present, skipped = _linked_files(library_path, preload, audit)
-    own = set().union(*_linked_files(""))
+    own = set().union(*_linked_files())
     files = (present | skipped) - own
     ran: set[str] = set()
     if _of_start("LD_AUDIT"):
@@ -68,7 +69,7 @@ def _variable(name: str) -> str:
 
 
 def _linked_files(
-    library_path: str, preload: str = "", audit: str = ""
+    library_path: str = "", preload: str = "", audit: str = ""
 ) -> tuple[set[str], set[str]]:
     """Return the real paths of the libraries that this program is linked with.
 
@@ -77,16 +78,14 @@ def _linked_files(
         removed.
 
     Raises:
-        ElfError: They cannot be read.
+        ElfError: They cannot be found out.
     """
-    from modular_tf.discovery.linking.link_scope import ProcessScope  # noqa: PLC0415  (few have variables)
-
-    scope = ProcessScope(library_path=library_path, preload=preload, audit=audit)
-    try:
-        present = {os.path.realpath(library.elf.path) for library in scope.others}
-        return present, set(map(os.path.realpath, scope.passed_over)) - present
-    finally:
-        scope.close()
+    # Both are separated by colons, and LD_PRELOAD by blanks too.
+    auditors = list(filter(None, audit.split(":")))
+    trace = ask_linker(auditors, library_path=library_path, preload=preload)
+    named = [name for name in (*preload.replace(":", " ").split(), *auditors) if "/" in name]
+    present = {os.path.realpath(path) for _, path in trace.listed if path is not None}
+    return present, {*map(os.path.realpath, (*trace.tried, *named))} - present
 
 
 def _mapped_files() -> set[str]:

@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from modular_tf.discovery.elf import parse_glibc
 from modular_tf.discovery.library_bounds import MOST_BYTES
 from modular_tf.discovery.linking.library_families import product_of
-from modular_tf.discovery.linking.library_search import LinkedLibrary
-from modular_tf.discovery.linking.link_scope import LinkScope, MissingLibrary, ProcessScope
+from modular_tf.discovery.linking.link_scope import (
+    LinkedLibrary,
+    LinkScope,
+    MissingLibrary,
+    ProcessScope,
+)
 from modular_tf.discovery.linking.opened_by_name import libraries_opened_by_name
 from modular_tf.discovery.linking.symbol_families import (
     SymbolFamily,
@@ -127,8 +131,11 @@ def check_link(
         ElfError: The tables of the library or of one that it needs are damaged.
     """
     name = os.path.basename(elf.path)
-    root = LinkedLibrary(name, elf, process.root, is_companion=True)
-    scope = LinkScope(root, process.search, offered=host.sonames, outer=process)
+    try:
+        root = LinkedLibrary(name, elf, is_companion=True)
+        scope = LinkScope(root, process, offered=host.sonames)
+    except ElfError as error:
+        return LinkCheck((), (), (), (Violation.of_error(error),), ())
     try:
         own = [library for library in scope.libraries if library.is_companion]
         if excess := _excess(own, scope, process):
@@ -383,7 +390,7 @@ def _symbol_problems(
 
 
 def _can_define_stand_ins() -> bool:
-    """Return whether a stub library can define functions here (`loading.stub_library`)."""
+    """Return whether a stub library can define functions here (`discovery.elf.stub_library`)."""
     return (parse_glibc(f"GLIBC_{running_glibc()}") or ()) >= _ABSOLUTE_SYMBOLS_SINCE
 
 

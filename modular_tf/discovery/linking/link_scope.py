@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile, SymbolName
-from modular_tf.discovery.linking.library_search import LibrarySearch, LinkedLibrary, SearchTrail
+from modular_tf.discovery.linking.dynamic_linker import (
+    Trace,
+    absolute,
+    ask_linker,
+    require_readable,
+    running_program,
+)
+from modular_tf.discovery.linking.system_libraries import expand, is_of_system
 from modular_tf.errors import ElfError
-from modular_tf.rules.shortage import raise_shortage
+from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+__all__ = ["MAX_LIBRARIES", "LinkScope", "LinkedLibrary", "MissingLibrary", "ProcessScope"]
 
-__all__ = ["MAX_LIBRARIES", "LinkScope", "MissingLibrary", "ProcessScope"]
-
+_ABSENT = (errno.ENOENT, errno.EACCES, errno.ENAMETOOLONG)
 MAX_LIBRARIES = 1024
 """How many libraries one may need, directly or not; TensorFlow needs about sixty."""
-_MAX_PLACES = 16_384  # a search path of twenty directories, for each of eight hundred libraries
+
+
+class LinkedLibrary(NamedTuple):
+    """A library that will be loaded.
+
+    Attributes:
+        name: The name by which it was needed.
+        elf: The open file.
+        is_companion: Whether it lies elsewhere than where the system keeps libraries; then it may
+            not fit this system.
+    """
+
+    name: str
+    elf: ElfFile
+    is_companion: bool
 
 
 class MissingLibrary(NamedTuple):
     """A needed library that was not found.
 
     Attributes:
-        name: Its SONAME.
+        name: The name by which it is needed.
         needed_by: The library that needs it.
         error: What is wrong with the file that the linker takes, None if there is no file.
     """
@@ -37,206 +57,74 @@ class MissingLibrary(NamedTuple):
     error: ElfError | None = None
 
 
-class LinkScope:
-    """A library with all that is mapped with it, directly or not, in the linker's order.
+class _Scope:
+    """Libraries in the linker's order, the one that they start from first."""
 
-    That is breadth first, but for filters (DT_AUXILIARY, DT_FILTER): those come right before the
-    library that names them, and what they need before what others need.
-
-    Attributes:
-        root: The library itself.
-        libraries: The library itself and those found, in order.
-        missing: Those not found; without an auxiliary filter the linker goes on.
-        passed_over: Paths at which another library would have been found instead.
-        excess: What of it is more than is looked at, in words; the rest was not looked for.
-    """
-
-    def __init__(
-        self,
-        root: LinkedLibrary,
-        search: LibrarySearch,
-        *,
-        offered: Collection[str] = (),
-        outer: LinkScope | None = None,
-        preloaded: Iterable[str] = (),
-    ) -> None:
-        """Find what `root` needs.
-
-        Args:
-            root: The library to start from; the scope does not close it.
-            search: Where to look.
-            offered: Names that the host replaces; they are not searched for.
-            outer: A scope that is loaded already.
-            preloaded: Names of libraries that come before those that are needed; like the linker it
-                goes on without those that are not found.
-        """
-        self._outer = outer
-        self.root = root
+    def __init__(self, root: LinkedLibrary) -> None:
         self.libraries = [root]
-        self.missing: list[MissingLibrary] = []
-        self.excess: str | None = None
-        self._search = search
-        self._trail = SearchTrail(_MAX_PLACES)
         self._by_name: dict[str, LinkedLibrary] = {}
-        self._by_file: dict[tuple[int, int], LinkedLibrary] = {}
-        self._remember(root, root.name)
-        try:
-            for name in preloaded:
-                with suppress(ElfError):
-                    self._find(name, root)
-            self._collect(offered)
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Close the companions; a second call does nothing.
-
-        The system's libraries belong to the search.
-        """
-        for library in self.others:
-            if library.is_companion:
-                library.elf.close()
 
     @property
-    def others(self) -> tuple[LinkedLibrary, ...]:
+    def others(self) -> list[LinkedLibrary]:
         """All libraries but the one that it starts from."""
-        return tuple(library for library in self.libraries if library is not self.root)
+        return self.libraries[1:]
 
     @property
-    def passed_over(self) -> tuple[str, ...]:
-        """Paths at which another library would have been found instead."""
-        return tuple(self._trail.passed_over)
+    def paths(self) -> list[str]:
+        """The paths of all libraries but the one that it starts from."""
+        return [library.elf.path for library in self.libraries[1:]]
 
     def library(self, name: str) -> LinkedLibrary | None:
-        """Return the library of this name, from the outer scope or from here."""
-        found = None if self._outer is None else self._outer.library(name)
-        return found or self._by_name.get(name)
+        """Return the library of this name."""
+        return self._by_name.get(name)
 
     def offers(self, name: str) -> bool:
-        """Return whether any library here or in the outer scope defines a symbol.
+        """Return whether any of the libraries defines a symbol.
 
         Raises:
             ElfError: The tables of one of them are damaged.
         """
-        return (self._outer is not None and self._outer.offers(name)) or self._defines(name)
-
-    def _defines(self, name: str) -> bool:
         wanted = SymbolName(name)
         return any(library.elf.find(wanted) for library in self.libraries)
 
-    def _collect(self, offered: Collection[str]) -> None:
-        missing: dict[str, MissingLibrary] = {}
-        done: set[int] = set()
-        at = 0
-        while at < len(self.libraries) and self.excess is None:
-            library = self.libraries[at]
-            if id(library) in done:
-                at += 1
-                continue
-            done.add(id(library))  # filters that now come before it are next
-            self._collect_for(library, at, offered, missing)
-        self.missing += missing.values()
-
-    def _collect_for(
-        self,
-        library: LinkedLibrary,
-        at: int,
-        offered: Collection[str],
-        missing: dict[str, MissingLibrary],
-    ) -> None:
-        """Find the libraries that one library needs, and its filters, which come before it."""
-        linked = library.elf.dynamic.linked
-        self._note_excess(len(linked))
-        for name, is_filter, is_optional in linked:
-            if self.excess is not None:
-                return
-            if name in missing or (name in offered and not is_filter):
-                continue
-            found, damage = None, None
-            try:
-                found = self._find(name, library)
-            except ElfError as error:
-                damage = error
-            if found is None and not is_optional:
-                missing[name] = MissingLibrary(name, library.name, damage)
-            if is_filter and found is not None:
-                at += self._put_before(at, found)
-            self._note_excess(len(self.libraries) + len(missing))
-
-    def _put_before(self, at: int, found: LinkedLibrary) -> bool:
-        """Move a library before the one at `at`, if it comes after it; return whether it did."""
-        self._trail.places_left -= 1  # it takes as long to find it here
-        for place in range(len(self.libraries) - 1, at, -1):
-            if self.libraries[place] is found:
-                self.libraries.insert(at, self.libraries.pop(place))
-                return True
-        return False
-
-    def _note_excess(self, libraries: int) -> None:
-        """Record that too many libraries are needed, if so."""
-        if libraries > MAX_LIBRARIES:
-            self.excess = f"more than {MAX_LIBRARIES} libraries"
-        elif self._trail.places_left <= 0:
-            self.excess = f"a search in more than {_MAX_PLACES} places"
-
-    def _find(self, name: str, needed_by: LinkedLibrary) -> LinkedLibrary | None:
-        """Return the library that a name leads to; a new one is added at the end."""
-        name = self._search.expanded(name, needed_by)
-        known = self.library(name)
-        if known is not None:
-            return known
-        found = self._search.find(name, needed_by, self._trail)
-        if found is None:
-            return None
-        same = self._of_file(found.elf.identity)
-        if same is None:
-            self.libraries.append(found)
-        elif found.is_companion:
-            found.elf.close()
-        self._remember(same or found, name)
-        return same or found
-
-    def _of_file(self, identity: tuple[int, int]) -> LinkedLibrary | None:
-        """Return the library that was mapped from a file: it is mapped once, by whatever names."""
-        found = None if self._outer is None else self._outer._of_file(identity)  # noqa: SLF001
-        return found or self._by_file.get(identity)
-
-    def _remember(self, library: LinkedLibrary, name: str) -> None:
-        """Record a library under the name it was found by and its SONAME."""
-        self._by_name.setdefault(name, library)
-        self._by_file.setdefault(library.elf.identity, library)
-        soname = library.elf.dynamic.soname
-        if soname:
-            self._by_name.setdefault(soname, library)
+    def _add(self, library: LinkedLibrary) -> None:
+        self.libraries.append(library)
+        for name in (library.name, library.elf.dynamic.soname):
+            self._by_name.setdefault(name or "", library)
 
 
-class ProcessScope(LinkScope):
-    """This program and all libraries that it was started with."""
+class ProcessScope(_Scope):
+    """This program and the libraries that it was started with, and what is asked of its linker.
 
-    def __init__(self, *, library_path: str = "", preload: str = "", audit: str = "") -> None:
-        """Read the program's own file.
+    It owns open files: libraries of the system are opened once, since most plugins need the same.
+    [any thread, one at a time]
+    """
+
+    def __init__(self, *, library_path: str = "", preload: str = "") -> None:
+        """Ask what this program was linked with.
 
         Args:
             library_path: The value of LD_LIBRARY_PATH when the process started.
             preload: The value of LD_PRELOAD at that time.
-            audit: The value of LD_AUDIT, where its libraries count as well.
 
         Raises:
-            ElfError: The program cannot be read.
+            ElfError: The program cannot be read, or its linker cannot be asked.
             ShortageError: This process has too few descriptors or too little memory now.
         """
-        self._answers: dict[str, bool] = {}
-        self._program = _open_program()
-        origin = os.path.dirname(self._program.path)
-        self.search = LibrarySearch(
-            self._program.target, library_path=library_path, program_origin=origin
-        )
         self.libraries = []
+        self._variables = library_path, preload
+        self._opened: dict[str, ElfFile] = {}
+        self._traces: dict[tuple[object, ...], Trace] = {}
+        self._answers: dict[str, bool] = {}
         try:
-            root = LinkedLibrary("the program", self._program, None, is_companion=False)
-            names = [*preload.replace(":", " ").split(), *filter(None, audit.split(":"))]
-            super().__init__(root, self.search, preloaded=names)
+            program = self.open(running_program().path, keep=True)
+            super().__init__(LinkedLibrary("the program", program, is_companion=False))
+            for name, path in self._ask((), ()).listed:
+                if path is not None:
+                    elf = self.open(path, keep=True)
+                    self._add(LinkedLibrary(name, elf, is_companion=False))
+            linker = os.path.realpath(running_program().linker)  # which is mapped in any case
+            self._mapped = tuple(it for it in self.paths if os.path.realpath(it) != linker)
         except BaseException:
             self.close()
             raise
@@ -248,30 +136,222 @@ class ProcessScope(LinkScope):
             ElfError: The tables of one of them are damaged.
         """
         if name not in self._answers:
-            self._answers[name] = self._defines(name)
+            self._answers[name] = super().offers(name)
         return self._answers[name]
 
-    @property
-    def target(self) -> tuple[int, str, int]:
-        """Word size, byte order and machine number of this process."""
-        return self._program.target
+    def open(self, path: str, *, keep: bool) -> ElfFile:
+        """Return an open library.
 
-    @property
-    def machine(self) -> str:
-        """The name of this process's machine."""
-        return self._program.image.machine
+        Args:
+            path: Its file.
+            keep: Return it again for the same path, and close it with this object.
+
+        Raises:
+            ElfError: It is damaged, or no shared object.
+        """
+        if path in self._opened:
+            return self._opened[path]
+        elf = ElfFile(path)
+        try:
+            _require_readable_names(elf)
+            if self.libraries:
+                elf.require_shared_object()
+        except BaseException:
+            elf.close()
+            raise
+        if keep:
+            self._opened[path] = elf
+        return elf
+
+    def trace(self, elf: ElfFile, offered: Collection[str], before: LinkScope | None) -> Trace:
+        """Return what would be mapped with a library, but for itself and what is mapped already.
+
+        One that asks for the same as another one in its folder gets the same answer.
+
+        Args:
+            elf: The library.
+            offered: Names that the host replaces.
+            before: A scope that is loaded already.
+
+        Raises:
+            ElfError: The linker refuses a file (LD-002 to LD-005), or it takes too long (LD-096).
+            ShortageError: It cannot be asked now.
+        """
+        found, path = elf.dynamic, absolute(elf.path)
+        if before is None and all(
+            not it.is_filter and (it.name in offered or it.name in self._by_name)
+            for it in found.linked
+        ):
+            return Trace((), ())
+        known = self._mapped
+        if before is not None:
+            known = (*known, absolute(before.root.elf.path), *before.paths)
+        key = (
+            known, frozenset(offered), found.linked, found.soname, found.rpath, found.runpath,
+            found.has_runpath, found.searches_system, os.path.dirname(path), absolute(""),
+        )  # fmt: skip
+        if key not in self._traces:
+            _require_readable_names(elf)
+            whole = self._ask([*known, path], offered)
+            if (path, None) in whole.listed:
+                raise ElfError(f"{path} cannot be read", path=path, rule=rules.READABLE)
+            taken = {at for _, at in whole.listed}
+            old = {path, *self.paths, *known}
+            self._traces[key] = Trace(
+                tuple((name, at) for name, at in whole.listed if at not in old),
+                tuple(at for at in whole.tried if at not in taken),
+            )
+        return self._traces[key]
 
     def close(self) -> None:
         """Close all files; a second call does nothing."""
-        super().close()
-        self.search.close()
-        self._program.close()
+        for elf in self._opened.values():
+            elf.close()
+
+    def _ask(self, needed: Iterable[str], offered: Collection[str]) -> Trace:
+        library_path, preload = self._variables
+        return ask_linker(
+            [*needed], library_path=library_path, preload=preload, stand_ins=sorted(offered)
+        )
 
 
-def _open_program() -> ElfFile:
-    """Return the open file of the running program; its path matters for `$ORIGIN`."""
-    try:
-        return ElfFile(os.readlink("/proc/self/exe"))
-    except (OSError, ElfError) as error:
-        raise_shortage(error)
-        return ElfFile(os.path.realpath(sys.executable))
+class LinkScope(_Scope):
+    """A library with all that is mapped with it, directly or not, in the linker's order.
+
+    Attributes:
+        root: The library itself.
+        missing: Libraries that are not found or are damaged; without an auxiliary filter the linker
+            goes on.
+        passed_over: Paths at which another library would have been found instead.
+        excess: What of it is more than is examined, in words.
+    """
+
+    def __init__(
+        self,
+        root: LinkedLibrary,
+        process: ProcessScope,
+        *,
+        offered: Collection[str] = (),
+        before: LinkScope | None = None,
+    ) -> None:
+        """Find what `root` needs.
+
+        Args:
+            root: The library to start from; the scope does not close it.
+            process: This process.
+            offered: Names that the host replaces where they are needed; filters are looked for.
+            before: A scope that is loaded already.
+
+        Raises:
+            ElfError: See `ProcessScope.trace`.
+        """
+        super().__init__(root)
+        self.root = root
+        self.missing: list[MissingLibrary] = []
+        self.excess: str | None = None
+        self.passed_over: tuple[str, ...] = ()
+        self._process, self._before = process, before
+        if len(root.elf.dynamic.linked) > MAX_LIBRARIES:
+            self.excess = f"more than {MAX_LIBRARIES} libraries"
+            return
+        try:
+            while filtered := self._collect(offered):
+                offered = frozenset(offered) - filtered
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the companions; a second call does nothing. Others belong to the process."""
+        for library in self.others:
+            if library.is_companion:
+                library.elf.close()
+
+    def library(self, name: str) -> LinkedLibrary | None:
+        """Return the library of this name, from what is loaded before or from here."""
+        outer = self._before or self._process
+        return outer.library(name) or super().library(name)
+
+    def offers(self, name: str) -> bool:
+        """Return whether any library here or loaded before defines a symbol.
+
+        Raises:
+            ElfError: The tables of one of them are damaged.
+        """
+        outer = self._before or self._process
+        return outer.offers(name) or super().offers(name)
+
+    def _collect(self, offered: Collection[str]) -> set[str]:
+        """Open what is mapped; return the names that the host replaces and that filters have."""
+        self.close()
+        self.libraries = []
+        self._by_name = {}
+        self._add(self.root)
+        trace = self._process.trace(self.root.elf, offered, self._before)
+        if len({name for name, _ in trace.listed}) > MAX_LIBRARIES:
+            self.excess = f"more than {MAX_LIBRARIES} libraries"
+            return set()
+        failures: dict[str, ElfError | None] = {}
+        for name, path in trace.listed:
+            if path is None:
+                failures.setdefault(name, _why_no_file(name, trace.tried))
+                continue
+            is_companion = not is_of_system(path)
+            try:
+                elf = self._process.open(path, keep=not is_companion)
+                self._add(LinkedLibrary(name, elf, is_companion))
+            except ElfError as error:
+                failures[name] = error
+        self.missing = [*self._missing(failures)]
+        self.passed_over = tuple(dict.fromkeys(map(_highest_absent, trace.tried)))
+        linked = (linked for library in self.libraries for linked in library.elf.dynamic.linked)
+        return {it.name for it in linked if it.is_filter}.intersection(offered)
+
+    def _missing(self, failures: Mapping[str, ElfError | None]) -> Iterator[MissingLibrary]:
+        for name, error in failures.items():
+            needed_by = next(
+                (
+                    library.name
+                    for library in self.libraries
+                    for linked in library.elf.dynamic.linked
+                    if not linked.is_optional and _stands_for(linked.name, name, library.elf.path)
+                ),
+                None if error is None else self.root.name,
+            )
+            if needed_by is not None:
+                yield MissingLibrary(name, needed_by, error)
+
+
+def _why_no_file(name: str, tried: Sequence[str]) -> ElfError | None:
+    """Return what is wrong with a place of a name that is no file, though something is there.
+
+    The linker passes over the rest of a search path there, and reports only that it found nothing.
+    """
+    for path in tried:
+        if os.path.basename(path) == name:
+            try:
+                ElfFile(path).close()
+            except ElfError as error:
+                cause = error.__cause__
+                is_absent = isinstance(cause, OSError) and cause.errno in _ABSENT
+                if error.rule in (rules.REGULAR_FILE, rules.READABLE) and not is_absent:
+                    return error
+    return None
+
+
+def _require_readable_names(elf: ElfFile) -> None:
+    for text in (*(linked.name for linked in elf.dynamic.linked), *elf.dynamic.search_path):
+        require_readable(text, elf.path)
+
+
+def _stands_for(template: str, name: str, path: str) -> bool:
+    """Return whether a name in a library is the one that the linker looked for."""
+    return template == name or ("$" in template and name in expand(template, os.path.dirname(path)))
+
+
+def _highest_absent(path: str) -> str:
+    """Return the highest folder on the way to a path that does not exist, else the path."""
+    folder = os.path.dirname(path)
+    while folder and not os.path.isdir(folder):
+        path, folder = folder, os.path.dirname(folder)
+    return path

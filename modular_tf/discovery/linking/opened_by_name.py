@@ -9,15 +9,15 @@ folder, those that need a library of TensorFlow and whose file name is part of t
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.linking.dynamic_linker import running_program
 from modular_tf.discovery.linking.host_exports import HOST_RUNTIME
-from modular_tf.discovery.linking.library_search import LinkedLibrary, expand
-from modular_tf.discovery.linking.link_scope import MAX_LIBRARIES, LinkScope
-from modular_tf.discovery.linking.system_libraries import is_of_system
+from modular_tf.discovery.linking.link_scope import MAX_LIBRARIES, LinkedLibrary, LinkScope
+from modular_tf.discovery.linking.system_libraries import expand, is_of_system
 from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.errors import ElfError
 
@@ -49,7 +49,7 @@ def libraries_opened_by_name(
     needed = {library.elf.identity for library in scope.libraries}
     replaced = host.sonames - {HOST_RUNTIME}
     for path in _neighbours(own):
-        elf = _open(path, process.target)
+        elf = _open(path)
         if elf is None:
             continue
         with elf:
@@ -57,9 +57,11 @@ def libraries_opened_by_name(
                 continue
             name = os.path.basename(path)
             if any(file_mentions(library.elf.path, name) for library in own):
-                root = LinkedLibrary(name, elf, own[0], is_companion=True)
-                found = LinkScope(root, process.search, offered=host.sonames, outer=scope)
-                with closing(found):
+                root = LinkedLibrary(name, elf, is_companion=True)
+                with (
+                    suppress(ElfError),
+                    closing(LinkScope(root, process, offered=host.sonames, before=scope)) as found,
+                ):
                     yield found
 
 
@@ -74,12 +76,12 @@ def _neighbours(own: Sequence[LinkedLibrary]) -> Iterator[str]:
 
 
 def _folders(library: LinkedLibrary) -> Iterator[str]:
-    dynamic = library.elf.dynamic
-    for template in (*dynamic.rpath, *dynamic.runpath):
+    dynamic, origin = library.elf.dynamic, os.path.dirname(library.elf.path)
+    for template in dynamic.search_path:
         if "$ORIGIN" in template or "${ORIGIN}" in template:
-            yield from expand(template, library.origin)
+            yield from expand(template, origin)
     if dynamic.strings.mentions(b"dladdr"):
-        yield library.origin
+        yield origin
 
 
 def _libraries_in(folder: str) -> list[str]:
@@ -91,12 +93,12 @@ def _libraries_in(folder: str) -> list[str]:
     return [path for path in found if not is_of_system(path)]
 
 
-def _open(path: str, target: tuple[int, str, int]) -> ElfFile | None:
+def _open(path: str) -> ElfFile | None:
     try:
         elf = ElfFile(path)
     except ElfError:
         return None
-    if elf.target == target and elf.is_shared_object:
+    if elf.image.machine_number == running_program().machine and elf.is_shared_object:
         return elf
     elf.close()
     return None

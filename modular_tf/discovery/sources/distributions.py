@@ -59,6 +59,7 @@ _MODULE_TAGS = (".cpython-", ".abi3.so", ".pypy")
 _GROUP = "modular_tf.plugins"
 # Not compiled here: hardly any distribution has such an entry point.
 _VALUE = r"(?P<package>\w+(?:\.\w+)*)\s*(?::\s*(?P<path>[^\[]*?)\s*)?(?:\[.*\])?\s*"
+_FOREIGN = (rules.WORD_SIZE, rules.BYTE_ORDER, rules.MACHINE)
 
 
 def search_distributions(installation: Installation, log: SearchLog, recall: Recall) -> None:
@@ -143,12 +144,13 @@ def _plugins_of(
 def _is_plugin(path: str) -> bool | None:
     """Return whether a library is a plugin; None for what cannot be read, which is none now.
 
-    If a library that is no plugin is missing or damaged, that is not reported.
+    If a library that is no plugin is missing or damaged, or of another word size, that is not
+    reported.
     """
     try:
         return exports_init_symbol(path)
-    except ElfError:
-        return None
+    except ElfError as error:
+        return False if error.rule in _FOREIGN else None
 
 
 def exports_init_symbol(path: str) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.file_identity import SeenFile, see_again
 from modular_tf.discovery.host_fingerprint import host_fingerprint, linking_parts
-from modular_tf.discovery.linking.linker_cache import LINKER_CACHE
+from modular_tf.discovery.linking.system_libraries import LINKER_CACHE
 from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import cache_directory

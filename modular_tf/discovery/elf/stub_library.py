@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.elf.sysv_hash import sysv_hash
+from modular_tf.discovery.elf.symbols import sysv_hash
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,0 +1,292 @@
+"""What the dynamic linker of this process would map with a library: it is asked.
+
+With LD_TRACE_LOADED_OBJECTS it maps a program and all that it needs, lists that and ends. None of
+its code runs: no constructor, no resolver (IFUNC), no auditing library. The program is this one,
+with the variables that it was started with; a library from memory needs the files in question.
+
+The files may have been made to harm the linker: it runs in a process of its own, with limits.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import time
+from contextlib import ExitStack, suppress
+from functools import cache
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
+
+from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.elf.stub_library import stub_library
+from modular_tf.discovery.privileges import linker_variable
+from modular_tf.errors import ElfError
+from modular_tf.rules import loading as rules
+from modular_tf.rules.shortage import names_shortage, raise_shortage, require_descriptor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["Program", "Trace", "absolute", "ask_linker", "require_readable", "running_program"]
+
+_TIMEOUT_S = 10.0
+_MOST_CPU_S = 10
+_MOST_ADDRESSES = 1 << 38  # of a process that maps libraries of several GiB, and touches little
+_MOST_OUTPUT = 64 << 20  # a thousand libraries, each looked for in a hundred directories
+# Those that decide what it finds; others could make it run code, or print something else.
+_VARIABLES = ("GLIBC_TUNABLES", "LD_HWCAP_MASK", "LD_ASSUME_KERNEL")
+_ORIGIN = re.compile(r"\$(?:ORIGIN(?![A-Za-z0-9_])|\{ORIGIN\})")
+_AMBIGUOUS = re.compile(r"\n| => ")
+_DEBUG = re.compile(r" *[0-9]+:\t(?:  trying file=(.*))?.*")
+_LISTED = re.compile(r"\t(?!linux-(?:vdso|gate)\.so\.1 )(?:(.*) => )?(.*) \(0x[0-9a-f]+\)")
+_ABSENT = re.compile(r"\t(.*) => not found")
+_REFUSED = re.compile(r": error while loading shared libraries: (.*)")
+_OF_LIMITS = (signal.SIGKILL, signal.SIGXCPU)
+
+
+class Program(NamedTuple):
+    """The program of this process.
+
+    Attributes:
+        path: Its file.
+        linker: The dynamic linker that it names.
+        machine: The ELF number of its processor.
+    """
+
+    path: str
+    linker: str
+    machine: int
+
+
+class Trace(NamedTuple):
+    """What the dynamic linker would map.
+
+    Attributes:
+        listed: Name and path of each library, in the order in which symbols are looked up; the
+            path is None for one that is not found.
+        tried: The paths at which it looked for libraries by their names.
+    """
+
+    listed: tuple[tuple[str, str | None], ...]
+    tried: tuple[str, ...]
+
+
+@cache
+def running_program() -> Program:
+    """Return the program of this process. [any thread]
+
+    Raises:
+        ElfError: It cannot be read, or names no dynamic linker.
+        ShortageError: This process has too few descriptors or too little memory now.
+    """
+    try:
+        path = os.readlink("/proc/self/exe")
+        elf = ElfFile(path)
+    except (OSError, ElfError) as error:  # such as a program that was replaced since
+        raise_shortage(error)
+        path = os.path.realpath(sys.executable)
+        elf = ElfFile(path)
+    with elf:
+        linker = elf.image.interpreter()
+        if linker is None or os.confstr("CS_GNU_LIBC_VERSION") is None:
+            message = f"{path} does not run with the dynamic linker of glibc"
+            raise ElfError(message, path=path, rule=rules.LINKING_BOUNDED)
+        return Program(path, linker, elf.image.machine_number)
+
+
+def ask_linker(
+    needed: Sequence[str] = (),
+    *,
+    library_path: str = "",
+    preload: str = "",
+    stand_ins: Iterable[str] = (),
+) -> Trace:
+    """Return what would be mapped if this program also needed some libraries. [any thread]
+
+    Args:
+        needed: Names or absolute paths of the libraries, in order.
+        library_path: The value of LD_LIBRARY_PATH when this process started.
+        preload: The value of LD_PRELOAD at that time.
+        stand_ins: Names of libraries that are not looked for.
+
+    Raises:
+        ElfError: The linker refuses one of them (LD-002 to LD-005), or it takes too long (LD-096).
+        ShortageError: No process can be started now, or it has too little memory.
+    """
+    program = running_program()
+    for text in (program.path, library_path, *needed):
+        require_readable(text, needed[-1] if needed else program.path)
+    stubs = [_stand_in(name, program.machine) for name in stand_ins]
+    if needed:
+        stubs.append(stub_library("libmodular_tf_asks.so", needed, program.machine))
+    with ExitStack() as opened:
+        fds = tuple(_in_memory(stub, opened) for stub in stubs)
+        paths = [f"/proc/self/fd/{fd}" for fd in fds]
+        environment = {
+            **{name: linker_variable(name, os.environ) for name in _VARIABLES},
+            "LD_TRACE_LOADED_OBJECTS": "1",
+            "LD_DEBUG": "libs",
+            "LD_PRELOAD": " ".join(filter(None, (preload, *paths))),
+            "LD_LIBRARY_PATH": _ORIGIN.sub(lambda _: os.path.dirname(program.path), library_path),
+        }
+        environment = {name: value for name, value in environment.items() if value}
+        status, output = _run([program.linker, program.path], environment, fds, needed)
+    lines = os.fsdecode(output).split("\n")
+    tried = [found[1] for line in lines if (found := _DEBUG.fullmatch(line)) and found[1]]
+    if status:
+        raise _refusal(status, lines, needed, tried)
+    listed: list[tuple[str, str | None]] = []
+    for line in lines:
+        if found := _LISTED.fullmatch(line):
+            path = found[2]
+            listed += [(found[1] or path, absolute(path))] if path not in paths else []
+        elif found := _ABSENT.fullmatch(line):
+            listed.append((found[1], None))
+    return Trace(tuple(listed), tuple(dict.fromkeys(path.removeprefix("./") for path in tried)))
+
+
+def require_readable(text: str, path: str) -> None:
+    """Check that a name or path can be told from the words of the linker around it.
+
+    Raises:
+        ElfError: It cannot: it has a line break, or an arrow as the linker writes it (LD-096).
+    """
+    if _AMBIGUOUS.search(text):
+        message = f"{path}: the dynamic linker's list of libraries is ambiguous for {text!r}"
+        raise ElfError(message, path=path, rule=rules.LINKING_BOUNDED)
+
+
+@cache
+def _stand_in(name: str, machine: int) -> bytes:
+    return stub_library(name, (), machine)
+
+
+def _in_memory(data: bytes, opened: ExitStack) -> int:
+    try:
+        fd = os.memfd_create("modular_tf", os.MFD_CLOEXEC)
+        opened.callback(os.close, fd)
+        os.write(fd, data)
+    except OSError as error:
+        raise_shortage(error)
+        raise
+    return fd
+
+
+def absolute(path: str) -> str:
+    """Return the absolute form of a path, with the links in it."""
+    if path.startswith("/"):
+        return path
+    try:
+        return os.path.join(os.getcwd(), path.removeprefix("./"))
+    except FileNotFoundError:  # the current directory is gone
+        return path
+
+
+def _run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    fds: Sequence[int],
+    needed: Sequence[str],
+) -> tuple[int, bytes]:
+    """Return the exit status of the linker, and what it printed.
+
+    Raises:
+        ElfError: It took too long, or printed too much (LD-096).
+        ShortageError: It cannot be started now.
+    """
+    import subprocess  # noqa: PLC0415  (known plugins need none of this)
+
+    own = os.geteuid(), os.getegid()  # else variables would not count where the user was changed
+    user, group = own if own != (os.getuid(), os.getgid()) else (None, None)
+    subject = needed[-1] if needed else command[-1]
+    try:
+        process = subprocess.Popen(  # noqa: S603  (the linker that this program names)
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            pass_fds=fds,
+            user=user,
+            group=group,
+        )
+    except OSError as error:
+        raise_shortage(error)
+        message = f"{subject}: what it needs cannot be found out, {command[0]} cannot run: {error}"
+        raise ElfError(message, path=subject, rule=rules.LINKING_BOUNDED) from error
+    pipe = cast("IO[bytes]", process.stdout)
+    try:
+        _limit(process.pid)
+        output = _output_of(pipe)
+        if output is not None:
+            status = process.wait()
+            if -status not in _OF_LIMITS:
+                return status, output
+    finally:
+        process.kill()
+        with suppress(subprocess.TimeoutExpired):  # it may wait for a file system
+            process.wait(1)
+        pipe.close()
+    message = f"linking {os.path.basename(subject)} takes the dynamic linker too long"
+    raise ElfError(message, path=subject, rule=rules.LINKING_BOUNDED)
+
+
+def _limit(pid: int) -> None:
+    import resource  # noqa: PLC0415
+
+    for kind, most in (
+        (resource.RLIMIT_CPU, _MOST_CPU_S),
+        (resource.RLIMIT_AS, _MOST_ADDRESSES),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        with suppress(OSError, ValueError):  # it has ended, or has lower limits
+            resource.prlimit(pid, kind, (most, most))
+
+
+def _output_of(pipe: IO[bytes]) -> bytes | None:
+    """Return what a process prints until it ends; None if that takes too long or is too much."""
+    import select  # noqa: PLC0415
+
+    fd, output, deadline = pipe.fileno(), bytearray(), time.monotonic() + _TIMEOUT_S
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    while len(output) <= _MOST_OUTPUT and (left := deadline - time.monotonic()) > 0:
+        if poll.poll(left * 1000):
+            data = os.read(fd, 1 << 18)
+            if not data:
+                return bytes(output)
+            output += data
+    return None
+
+
+def _refusal(
+    status: int, lines: Iterable[str], needed: Sequence[str], tried: Sequence[str]
+) -> ElfError:
+    """Return why the linker listed nothing: by the file that it names, else by the last ones.
+
+    Raises:
+        ShortageError: It had too few descriptors or too little memory.
+    """
+    reason = next((found[1] for line in lines if (found := _REFUSED.search(line))), "")
+    if names_shortage(reason):
+        require_descriptor()
+        raise_shortage(MemoryError(reason))
+    if reason:
+        named = (path for path in (*tried, *needed) if reason.startswith(f"{path}: "))
+        files = [max(named, key=len, default=reason.partition(": ")[0])]
+    else:  # it ended by a signal
+        reason = f"it ends with status {status}"
+        files = [*needed[-1:], *reversed(tried)] or [running_program().path]
+    for path in map(absolute, files):
+        try:
+            with ElfFile(path) as elf:
+                elf.require_shared_object()
+        except ElfError as error:
+            if len(files) == 1 or error.rule == rules.WHOLE_ELF:
+                return error
+    path = absolute(files[0])
+    why = f"the dynamic linker refuses it: {reason}"
+    message = f"{os.path.basename(path)} is cut off or damaged: {why}"
+    return ElfError(message, path=path, rule=rules.WHOLE_ELF)

@@ -1,0 +1,40 @@
+"""What the dynamic linker of this machine puts into search paths, as it reports by itself."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from typing import NamedTuple
+
+from modular_tf.discovery.linking.dynamic_linker import running_program
+
+_PLACE = "/nowhere"
+
+
+class LinkerWords(NamedTuple):
+    """Subdirectories that come before each directory, and the values of two tokens."""
+
+    subdirectories: tuple[str, ...]
+    lib: str
+    platform: str
+
+
+@cache
+def linker_words() -> LinkerWords:
+    """Have the linker look for a library that is not there."""
+    path, linker, _ = running_program()
+    places = f"{_PLACE}:{_PLACE}/lib=/$LIB:{_PLACE}/platform=/$PLATFORM"
+    environment = {"LD_DEBUG": "libs", "LD_LIBRARY_PATH": places, "LD_PRELOAD": "libnowhere.so"}
+    done = subprocess.run(
+        [linker, "--list", path], env=environment, capture_output=True, text=True, check=False
+    )
+    found = re.search(r"search path=(\S*)\s+\(LD_LIBRARY_PATH\)", done.stderr)
+    assert found is not None
+    searched = found[1].split(":")
+    below = [one.removeprefix(f"{_PLACE}/") for one in searched[: searched.index(_PLACE)]]
+    words = [
+        min((one for one in searched if f"/{name}=/" in one), key=len).partition("=/")[2]
+        for name in ("lib", "platform")
+    ]
+    return LinkerWords(tuple(dict.fromkeys(below)), *words)

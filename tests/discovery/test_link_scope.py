@@ -1,0 +1,340 @@
+"""What a plugin is linked with: files are those that the linker takes, and the work is bounded."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import struct
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.linking import dynamic_linker, link_check, link_scope, system_libraries
+from modular_tf.discovery.linking.dynamic_linker import running_program
+from modular_tf.discovery.linking.link_scope import (
+    LinkedLibrary,
+    LinkScope,
+    MissingLibrary,
+    ProcessScope,
+)
+from modular_tf.discovery.linking.system_libraries import is_of_system
+from tests.discovery.conftest import FILESYSTEM, make_candidate
+from tests.discovery.elf_builder import ElfBuilder
+
+if TYPE_CHECKING:
+    from modular_tf.discovery.probe import Probe, Prober
+    from tests.discovery.conftest import LibraryCompiler
+
+MACHINE = running_program().machine
+OTHER_MACHINE = next(number for number in (62, 183) if number != MACHINE)
+
+
+def library(path: Path, needed: tuple[str, ...] = (), **more: object) -> Path:
+    """Write a plugin, or a library that comes with one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    settings = {"machine": MACHINE, "needed": needed, "undefined": (), "weak": (), "flags": 6}
+    path.write_bytes(ElfBuilder(soname=path.name, **(settings | more)).build())  # type: ignore[arg-type]
+    return path
+
+
+def found(path: Path, library_path: str = "") -> list[str]:
+    """Return the files that are mapped with a library."""
+    with closing(ProcessScope(library_path=library_path)) as process, ElfFile(str(path)) as elf:
+        root = LinkedLibrary(path.name, elf, is_companion=True)
+        with closing(LinkScope(root, process)) as scope:
+            return scope.paths
+
+
+def rules_of(result: Probe) -> list[str]:
+    return [problem.rule for problem in result.problems]
+
+
+def test_origin_follows_the_path_not_the_link(tmp_path: Path) -> None:
+    root = library(tmp_path / "real/libroot.so", ("libdep.so",), paths={"runpath": "$ORIGIN"})
+    dep = library(tmp_path / "linked/libdep.so")
+    link = tmp_path / "linked/libroot.so"
+    link.symlink_to(root)
+
+    assert found(root) == []
+    assert found(link) == [str(dep)]
+
+
+@pytest.mark.parametrize("separator", [":", ";"])
+def test_files_for_other_machines_are_passed_over_and_damaged_ones_are_not(
+    tmp_path: Path, separator: str, prober: Prober
+) -> None:
+    root = library(tmp_path / "libroot.so", ("libdep.so",))
+    other = library(tmp_path / "a/libdep.so", machine=OTHER_MACHINE)
+    good = library(tmp_path / "b/libdep.so")
+    path = separator.join(str(tmp_path / name) for name in "ab")
+
+    assert found(root, path) == [str(good)]
+    other.write_bytes(other.read_bytes()[:100])  # the linker examines the machine first
+    assert found(root, path) == [str(good)]
+    other.write_text("INPUT(libdep.so.1)")
+    prober._library_path = path
+    (problem,) = prober.probe(make_candidate(root)).problems
+    assert (problem.rule, problem.path) == ("LD-004", str(other))
+    assert "it is a linker script" in problem.message
+
+
+def test_a_name_with_a_slash_is_a_path(tmp_path: Path) -> None:
+    dep = library(tmp_path / "deps/libdep.so")
+
+    assert found(library(tmp_path / "libx.so", (str(dep),))) == [str(dep)]
+    assert found(library(tmp_path / "libx.so", ("$ORIGIN/deps/libdep.so",))) == [str(dep)]
+
+
+def test_a_scope_takes_each_library_once_and_ends_in_circles(
+    compile_library: LibraryCompiler, tmp_path: Path
+) -> None:
+    compile_library("liba.so", "int a;", "-Wl,-soname,liba.so")
+    here = ("-L" + str(tmp_path), "-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN")
+    compile_library("libb.so", "int b;", *here, "-la", "-Wl,-soname,libb.so")
+    compile_library("liba.so", "int a;", *here, "-lb", "-Wl,-soname,liba.so")
+    path = compile_library("libroot.so", "int r;", *here, "-la", "-lb")
+    hidden = (tmp_path / "libb.so").rename(tmp_path / "hidden")
+
+    with ElfFile(str(path)) as elf:
+        root = LinkedLibrary("libroot.so", elf, is_companion=True)
+        with closing(ProcessScope()) as process, closing(LinkScope(root, process)) as scope:
+            assert scope.missing == [MissingLibrary("libb.so", "libroot.so")]
+        hidden.rename(tmp_path / "libb.so")
+        with closing(ProcessScope()) as process:
+            with closing(LinkScope(root, process)) as scope:
+                assert [one.name for one in scope.others] == ["liba.so", "libb.so"]
+                assert scope.missing == []
+            with closing(LinkScope(root, process, offered={"liba.so", "libb.so"})) as scope:
+                assert scope.others == []
+
+
+def test_what_the_host_replaces_is_searched_for_a_filter(tmp_path: Path) -> None:
+    """Only needed names are changed in a private copy."""
+    replaced = library(tmp_path / "libreplaced.so")
+    paths = {"runpath": "$ORIGIN"}
+    plain = library(tmp_path / "libplain.so", ("libreplaced.so",), paths=paths)
+    filters = ((0x7FFFFFFD, "libreplaced.so"),)
+    filtered = library(tmp_path / "libfilter.so", ("libreplaced.so",), paths=paths, filters=filters)
+
+    with closing(ProcessScope()) as process:
+        for path, expected in ((plain, []), (filtered, [str(replaced)])):
+            with ElfFile(str(path)) as elf:
+                root = LinkedLibrary("", elf, is_companion=True)
+                with closing(LinkScope(root, process, offered={"libreplaced.so"})) as scope:
+                    assert scope.paths == expected
+
+
+def test_a_companion_does_not_come_before_what_the_program_has(tmp_path: Path) -> None:
+    """Not even for a library that the program has only by way of another one."""
+    with closing(ProcessScope()) as process:
+        names = [Path(path).name for path in process.paths]
+    assert "libc.so.6" in names
+    for name in names:
+        library(tmp_path / "own" / name)
+    library(tmp_path / "own/libdep.so", tuple(names), paths={"rpath": "$ORIGIN"})
+    needed = (*reversed(names), "libdep.so")
+    root = library(tmp_path / "libroot.so", needed, paths={"rpath": "$ORIGIN/own"})
+
+    assert found(root) == [str(tmp_path / "own/libdep.so")]
+
+
+# -- the system's libraries -----------------------------------------------------------------------
+
+
+def test_a_path_that_leads_up_again_is_not_the_systems() -> None:
+    assert is_of_system("/usr/lib64/glibc-hwcaps/x86-64-v3/libx.so")
+    assert not is_of_system("/usr/lib64/glibc-hwcaps/x86-64-v3/../../../../home/libx.so")
+
+
+def test_what_the_cache_has_is_of_the_system() -> None:
+    tool = shutil.which("ldconfig", path="/sbin:/usr/sbin:/bin:/usr/bin")
+    assert tool is not None
+    printed = subprocess.run([tool, "-p"], capture_output=True, text=True, check=True).stdout
+    paths = re.findall(r"^\t\S+ \(.*\) => (\S+)$", printed, re.MULTILINE)
+
+    assert paths
+    assert all(map(is_of_system, paths))
+
+
+def _cache_bytes(entries: list[tuple[str, str]], *, old: int | None = None) -> bytes:
+    strings, rows, head = b"", b"", 48 + 24 * len(entries)
+    for name, path in entries:
+        at = head + len(strings)
+        rows += struct.pack("=iIIIQ", 0x303, at, at + len(name) + 1, 0, 0)
+        strings += name.encode() + b"\0" + path.encode() + b"\0"
+    magic = b"glibc-ld.so.cache1.1"
+    new = struct.pack("=20sIIB3xI12x", magic, len(entries), len(strings), 2, 0) + rows + strings
+    if old is None:
+        return new
+    front = b"ld.so-1.7.0\0" + struct.pack("=I", old) + bytes(12 * old)
+    return front + bytes(-len(front) % 8) + new
+
+
+@pytest.mark.parametrize("old", [None, 0, 1, 2, 3])
+def test_both_formats_of_the_cache(
+    tmp_path: Path, old: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = [("liba.so", "/one/liba.so"), ("/three/x", "/b"), ("liba.so", "/two/liba.so")]
+    path = tmp_path / "cache"
+    path.write_bytes(_cache_bytes(entries, old=old))
+    monkeypatch.setattr(system_libraries, "LINKER_CACHE", str(path))
+
+    assert all(is_of_system(path) for _, path in entries)
+    assert not any(map(is_of_system, ("/three/x", "/wo/liba.so", "/liba.so", "/one/liba.s")))
+
+
+def test_a_damaged_cache_counts_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = _cache_bytes([("liba.so", "/one/liba.so")], old=1)
+    path = tmp_path / "cache"
+    monkeypatch.setattr(system_libraries, "LINKER_CACHE", str(path))
+
+    assert not is_of_system("/one/liba.so")
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        assert not is_of_system("/one/liba.so")
+
+
+# -- bounds ---------------------------------------------------------------------------------------
+
+
+def test_a_plugin_that_needs_too_many_libraries_is_refused_without_a_search(
+    tmp_path: Path, prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = library(tmp_path / "libx.so", tuple(f"none{at:x}" for at in range(60_000)))
+    prober._scope()
+    asked: list[str] = []
+    monkeypatch.setattr(link_scope, "ask_linker", lambda needed, **_: asked.extend(needed))
+
+    result = prober.probe(make_candidate(path))
+
+    assert rules_of(result) == ["LD-096"]
+    assert result.problems[0].message == "linking libx.so takes more than 1024 libraries"
+    assert asked == []
+
+
+def test_companions_count_for_the_bound(tmp_path: Path, prober: Prober) -> None:
+    """Each of a chain needs one more, and all those that are not there."""
+    for at in range(3):
+        needed = (f"lib{at + 1}.so", *(f"z{at}-{n}" for n in range(400)))
+        library(tmp_path / f"lib{at}.so", needed, paths={"rpath": "$ORIGIN"})
+
+    assert rules_of(prober.probe(make_candidate(tmp_path / "lib0.so"))) == ["LD-096"]
+
+
+@pytest.mark.parametrize(("limit", "value"), [("_TIMEOUT_S", 0.3), ("_MOST_OUTPUT", 1 << 20)])
+def test_a_search_that_takes_too_long_is_ended(
+    limit: str, value: int, tmp_path: Path, prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = ":".join(f"/{'./' * at}" for at in range(240))  # many ways to a folder that exists
+    needed = tuple(f"n{at}" for at in range(1000))
+    path = library(tmp_path / "libx.so", needed, paths={"rpath": places})
+    prober._scope()  # what the program itself needs is known
+    monkeypatch.setattr(dynamic_linker, limit, value)
+
+    result = prober.probe(make_candidate(path))
+
+    assert rules_of(result) == ["LD-096"]
+    assert result.problems[0].message == "linking libx.so takes the dynamic linker too long"
+
+
+def test_a_fifo_that_is_needed_by_its_path_does_not_block_for_ever(
+    tmp_path: Path, prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dynamic_linker, "_TIMEOUT_S", 0.3)
+    os.mkfifo(tmp_path / "libfifo.so")
+    path = library(tmp_path / "libx.so", (str(tmp_path / "libfifo.so"),))
+
+    assert rules_of(prober.probe(make_candidate(path))) == ["LD-096"]
+
+
+def test_a_plugin_that_asks_too_many_libraries_for_too_many_symbols_is_refused(
+    tmp_path: Path, prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = library(tmp_path / "libx.so", undefined=tuple(f"u{at}" for at in range(1000)))
+    assert rules_of(prober.probe(make_candidate(path))) == ["LD-014"]
+    monkeypatch.setattr(link_check, "_MAX_LOOK_UPS", 1000)
+
+    result = prober.probe(make_candidate(path))
+
+    assert rules_of(result) == ["LD-096"]
+    assert result.missing_symbols == ()
+
+
+# -- attacks on what the linker is asked ----------------------------------------------------------
+
+_CODE = {
+    "constructor": "__attribute__((constructor)) static void first(void) { __builtin_trap(); }",
+    "resolver": """
+        static void (*choose(void))(void) { __builtin_trap(); }
+        void indirect(void) __attribute__((ifunc("choose")));
+        void use(void) { indirect(); }
+    """,
+    "init": "void first(void) { __builtin_trap(); }",
+    "auditor": "unsigned la_version(unsigned version) { __builtin_trap(); return version; }",
+}
+
+
+@pytest.mark.parametrize("code", _CODE)
+def test_nothing_of_what_is_asked_about_runs(
+    code: str, compile_library: LibraryCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = FILESYSTEM + _CODE[code]
+    init = ["-Wl,-init,first"] if code == "init" else []
+    options = ["-Wl,-z,now", *init, "-Wl,-soname,libbrought.so"]
+    brought = compile_library("libbrought.so", source, *options)
+    ways = [f"-Wl,{way},{brought}" for way in ("--audit", "--depaudit", "-dynamic-linker", "-f")]
+    rest = ("-Wl,--no-as-needed", str(brought), "-Wl,-rpath,$ORIGIN", "-Wl,-z,now")
+    path = compile_library("libx.so", source, *init, *ways, *rest)
+    for name in ("LD_AUDIT", "LD_BIND_NOW", "LD_WARN", "LD_DEBUG_OUTPUT", "LD_PROFILE"):
+        monkeypatch.setenv(name, str(brought))
+
+    assert found(path) == [str(brought)]
+    program = [running_program().path, "-c", f"import ctypes; ctypes.CDLL({str(path)!r})"]
+    environment = {"LD_AUDIT": str(brought)} if code == "auditor" else {}
+    assert subprocess.run(program, check=False, env=environment).returncode < 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "libnone.so\n\tlibother.so => /lib/libother.so (0x1)",
+        "libnone.so => /lib/libother.so (0x1)",
+        "x\n       1:\t  trying file=/lib/libother.so",
+    ],
+)
+@pytest.mark.parametrize("place", ["plugin", "companion", "filter", "search path"])
+def test_names_cannot_pretend_to_be_answers(
+    name: str, place: str, tmp_path: Path, prober: Prober
+) -> None:
+    given: dict[str, object] = {
+        "filter": {"filters": ((0x7FFFFFFD, name),)},
+        "search path": {"paths": {"runpath": name}},
+    }.get(place, {"needed": (name,)})
+    library(tmp_path / "libforger.so", **given)  # type: ignore[arg-type]
+    path = library(tmp_path / "libx.so", ("libforger.so",), paths={"runpath": "$ORIGIN"})
+    if place == "plugin":
+        path = library(tmp_path / "libx.so", (name,))
+
+    result = prober.probe(make_candidate(path))
+
+    assert "LD-096" in rules_of(result)
+    assert not result.loadable
+
+
+def test_a_file_that_ends_the_linker_is_damaged(tmp_path: Path, prober: Prober) -> None:
+    """It may be cut off where the linker reads it, and not before it is mapped."""
+    path = library(tmp_path / "libx.so", ("libdep.so",), paths={"runpath": "$ORIGIN"})
+    dep = library(tmp_path / "libdep.so")
+    data = bytearray(dep.read_bytes())
+    data[7] = 0xFF  # EI_OSABI, of which only the linker is particular
+    dep.write_bytes(data)
+
+    (problem,) = prober.probe(make_candidate(path)).problems
+
+    assert (problem.rule, problem.path) == ("LD-005", str(dep))
+    assert "the dynamic linker refuses it" in problem.message
