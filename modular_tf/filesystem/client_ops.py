@@ -11,7 +11,7 @@ import os
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakSet
 
 from modular_tf.errors import (
@@ -58,20 +58,12 @@ _PIECE = 8 << 20
 _MOVES_AT_ONCE = 8
 DIRECTORY = FileStatistics(0, 0, is_directory=True)
 
+Child = tuple[str, FileStatistics | None]
+"""An entry in a directory of a client, and what `stat` would return of it, if the listing has that.
 
-class Child(NamedTuple):
-    """An entry in a directory of a client.
-
-    Attributes:
-        name: Its name as the client has it, which may be no name that a path can have; "" for keys
-            with a doubled slash.
-        is_directory: Whether it is one.
-        statistics: What `stat` would return of it; None where the listing does not have that.
-    """
-
-    name: str
-    is_directory: bool
-    statistics: FileStatistics | None = None
+The name is that of the client, which may be none that a path can have; "" for keys with a doubled
+slash.
+"""
 
 
 def translated(operation: _Operation) -> _Operation:
@@ -253,7 +245,11 @@ class ClientOps(Filesystem, ABC):
         with_statistics: bool = False,  # noqa: ARG002  (the listings of clients have them)
     ) -> Listing:
         with translated_errors("get_children", uri, self.plugin):
-            return _listing_of(self._listed(self.translate_name(uri), asks=is_thorough))
+            children = self._listed(self.translate_name(uri), asks=is_thorough)
+        found = store_listing(sorted(name for name, _ in children))
+        reached = {*found.names} - found.both
+        known = {name: facts for name, facts in children if name in reached and facts is not None}
+        return found._replace(statistics=known)
 
     def is_file_and_directory(self, uri: str) -> bool:
         if self.disk_path(uri) is not None:
@@ -396,17 +392,6 @@ class ClientOps(Filesystem, ABC):
             raise
         Removal(job, take=copied.__contains__, with_directories=True).run([Item.at(tree.source)])
         job.raise_first()
-
-
-def _listing_of(children: list[Child]) -> Listing:
-    found = store_listing(sorted(child.name for child in children))
-    reached = {*found.names} - found.both
-    statistics = {
-        child.name: child.statistics
-        for child in children
-        if child.name in reached and child.statistics is not None
-    }
-    return found._replace(statistics=statistics)
 
 
 # -- files that are written -----------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from modular_tf.errors import DataLossError, ModularTFError, UnimplementedError
-from modular_tf.filesystem.client_ops import Child, ClientOps, ClientWriter, translated
+from modular_tf.filesystem.client_ops import ClientOps, ClientWriter, translated
 from modular_tf.filesystem.files import FileStatistics
 from modular_tf.filesystem.python_errors import translated_errors
 from modular_tf.filesystem.store_files import RangeReader
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from modular_tf.filesystem.client_ops import Child
     from modular_tf.filesystem.files import WritableFile
 
 _CHANGED = ("mtime", "LastModified", "Last-Modified", "last_modified", "modified", "updated")
@@ -155,9 +156,9 @@ class FsspecOps(ClientOps):
             is_sure = not is_link and not entry.get("islink")
             is_sure = is_sure and entry["type"] in ("file", "directory")
             statistics = _statistics(entry) if is_sure else None
-            found[name, is_directory] = Child(name, is_directory, statistics)
+            found[name, is_directory] = name, statistics
         if self._has_doubled_slash(path, entries, asks=asks):
-            found["", True] = Child("", is_directory=True)
+            found["", True] = "", None
         return [*found.values()]
 
     def _has_doubled_slash(self, path: str, entries: list[dict[str, Any]], *, asks: bool) -> bool:

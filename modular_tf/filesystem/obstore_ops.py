@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from modular_tf.errors import FailedPreconditionError, InvalidArgumentError
-from modular_tf.filesystem.client_ops import DIRECTORY, Child, ClientOps, put_when_closed
+from modular_tf.filesystem.client_ops import DIRECTORY, ClientOps, put_when_closed
 from modular_tf.filesystem.files import FileStatistics
 from modular_tf.filesystem.store_files import RangeReader
 from modular_tf.filesystem.uri import clean_path, parse_uri
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from modular_tf.filesystem.client_ops import Child
     from modular_tf.filesystem.files import WritableFile
 
 _BUCKET_KEYS = ("bucket", "container_name")
@@ -111,17 +112,10 @@ class ObstoreOps(ClientOps):
 
     def _children(self, path: str, *, asks: bool = True) -> list[Child]:  # noqa: ARG002
         found = self._library.list_with_delimiter(self.fs, path or None)
-        children = [
-            Child(_last_of(one), is_directory=True, statistics=DIRECTORY)
-            for one in found["common_prefixes"]
-        ]
+        directories: list[Child] = [(_last_of(one), DIRECTORY) for one in found["common_prefixes"]]
         # The marker of a directory is listed in it, under the directory's own name.
-        children += [
-            Child(_last_of(one["path"]), is_directory=False, statistics=_of_object(one))
-            for one in found["objects"]
-            if one["path"] != path
-        ]
-        return children
+        objects = [one for one in found["objects"] if one["path"] != path]
+        return directories + [(_last_of(one["path"]), _of_object(one)) for one in objects]
 
     def _is_above_others(self, path: str) -> bool:
         if self._is_directory_of_disk(path):

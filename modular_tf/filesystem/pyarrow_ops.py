@@ -6,13 +6,7 @@ import errno
 import os
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.filesystem.client_ops import (
-    DIRECTORY,
-    Child,
-    ClientOps,
-    ClientWriter,
-    put_when_closed,
-)
+from modular_tf.filesystem.client_ops import DIRECTORY, ClientOps, ClientWriter, put_when_closed
 from modular_tf.filesystem.files import FileStatistics
 from modular_tf.filesystem.store_files import RangeReader
 from modular_tf.filesystem.uri import clean_path, parse_uri
@@ -22,6 +16,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from modular_tf.filesystem.client_ops import Child
     from modular_tf.filesystem.files import WritableFile
 
 _WITH_APPENDED_FILES = {"local", "hdfs", "mock"}
@@ -90,26 +85,24 @@ class PyarrowOps(ClientOps):
     def _children(self, path: str, *, asks: bool = True) -> list[Child]:  # noqa: ARG002
         if self._has_implied_directories:
             return self._children_by_paths(path)
-        children = []
-        for info in self.fs.get_file_info(self._library.FileSelector(path)):
-            statistics = self._of_info(info)
-            # A directory in itself is how keys with a doubled slash are listed.
-            is_itself = info.path.rstrip("/") == path.rstrip("/")
-            name = "" if is_itself else info.base_name
-            children.append(Child(name, statistics.is_directory, statistics))
-        return children
+        found = self.fs.get_file_info(self._library.FileSelector(path))
+        own = path.rstrip("/")
+        # A directory in itself is how keys with a doubled slash are listed.
+        return [
+            ("" if one.path.rstrip("/") == own else one.base_name, self._of_info(one))
+            for one in found
+        ]
 
     def _children_by_paths(self, path: str) -> list[Child]:
         """Return the entries of a directory, some of which only paths below them show."""
         found = self._below(path)
         if not found and self.fs.get_file_info(path).type != self._library.FileType.Directory:
             raise FileNotFoundError(f"{path!r} does not exist")
-        children = {}
+        children: dict[tuple[str, bool], Child] = {}
         for info in found:
             name, _, rest = info.path[len(path) :].strip("/").partition("/")
             statistics = DIRECTORY if rest else self._of_info(info)
-            kind = statistics.is_directory
-            children[name, kind] = Child(name, kind, statistics)
+            children[name, statistics.is_directory] = name, statistics
         return [*children.values()]
 
     def _below(self, path: str) -> list[Any]:
