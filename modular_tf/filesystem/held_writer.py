@@ -141,12 +141,8 @@ class HeldWriter(WritableFile):
             ModularTFError: It could not be stored; the store has what it had before.
         """
         if self.is_torn:
-            raise DataLossError(
-                f"{self.uri!r} lacks bytes, since an append failed; the store was left as it is;"
-                " write the file again",
-                path=self.uri,
-                operation="close",
-            )
+            torn = "it lacks bytes, since an append failed, and was not stored; write it again"
+            raise DataLossError.of("close", self.uri, torn)
         if threading.current_thread() is threading.main_thread():
             for _ in range(2):  # the thread of an interrupted flush may have begun with fewer bytes
                 if self._stored != self._end and self._failure is None:

@@ -581,10 +581,9 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
                     above[directory] = entered((fs, self.uri(directory)), identities)
                 except FailedPreconditionError as error:
                     if is_strict:
+                        uri = self.uri(directory)
                         endless = "it leads back to a directory above it, so the tree has no end"
-                        raise FailedPreconditionError.of(
-                            "get_children", self.uri(directory), endless
-                        ) from error
+                        raise FailedPreconditionError.of("get_children", uri, endless) from error
             level = {}
             listings = self._listings([*above], refresh=refresh, on_error=on_error, roots=roots)
             for directory, listing in listings.items():
@@ -1322,11 +1321,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
                 raise self._immovable(source, target, "which is moved itself")
         self._each(self._refuse_both, [source for source, _ in pairs])
         for source in filter(self._is_link, sorted(known)):
-            raise FailedPreconditionError(
-                f"{self.uri(source)} is a link to a directory; move it by itself",
-                path=self.uri(source),
-                operation="rename_file",
-            )
+            link = "it is a link to a directory; move it by itself"
+            raise FailedPreconditionError.of("rename_file", self.uri(source), link)
         pairs = [pair for pair in pairs if self._overlap(*pair) is not Overlap.SAME]
         files = [pair for pair in pairs if pair[0] not in known]
         for source, target in files:
@@ -1357,11 +1353,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             raise self._immovable(source, target, "which lies within it")
 
     def _immovable(self, source: str, target: str, why: str) -> InvalidArgumentError:
-        return InvalidArgumentError(
-            f"{self.uri(source)} cannot be moved to {self.uri(target)}, {why}",
-            path=self.uri(source),
-            operation="rename_file",
-        )
+        text = f"it cannot be moved to {self.uri(target)}, {why}"
+        return InvalidArgumentError.of("rename_file", self.uri(source), text)
 
     # -- the operations that coroutines await -------------------------------------------------
 
