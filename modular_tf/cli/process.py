@@ -59,22 +59,17 @@ def prepare() -> None:
             os.dup2(os.open(os.devnull, access), descriptor)
             os.set_inheritable(descriptor, True)  # noqa: FBT003
     if sys.stdout is sys.__stdout__:
-        sys.stdout = _checked_output(sys.__stdout__)
+        original, raw = sys.__stdout__, _Output(_OUTPUT, "w", closefd=False)
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(raw),
+            encoding="utf-8" if original is None else original.encoding,
+            errors="strict" if original is None else original.errors,
+            line_buffering=raw.isatty() or getattr(original, "write_through", False),
+        )
     if sys.stderr is None:
         sys.stderr = open(  # type: ignore[unreachable,unused-ignore]  # noqa: SIM115
             _STANDARD_ERROR, "w", errors="backslashreplace", closefd=False, encoding="utf-8"
         )
-
-
-def _checked_output(original: TextIO | None) -> TextIO:
-    raw = _Output(_OUTPUT, "w", closefd=False)
-    encoding, errors = (
-        ("utf-8", "strict") if original is None else (original.encoding, original.errors)
-    )
-    by_line = raw.isatty() or getattr(original, "write_through", False)
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw), encoding=encoding, errors=errors, line_buffering=by_line
-    )
 
 
 def give_up(stream: TextIO) -> None:
@@ -94,15 +89,13 @@ def leave_on_second_interrupt() -> None:
     """
     global _wanted  # noqa: PLW0603  (a process has one way to handle a signal)
     _wanted = True
-    when_loaded(keep_leaving)
 
-
-def keep_leaving() -> None:
-    """Install the handler again, if it was installed, after handlers were replaced."""
-    if _wanted:
+    def install() -> None:
         from modular_tf.native.ffi import lib  # noqa: PLC0415  (help needs no native core)
 
         lib.mtf_leave_on_second_interrupt(PROGRAM.encode(), Exit.INTERRUPTED)
+
+    when_loaded(install)
 
 
 def leave() -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import signal
 import sys
-import threading
 import time
-from contextlib import contextmanager
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -17,15 +15,11 @@ from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.frame import command
 from modular_tf.cli.output import report_error
 from modular_tf.cli.plugins import reason_line
-from modular_tf.cli.process import keep_leaving
+from modular_tf.cli.process import terminate_as_interrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from modular_tf.cli.session import Invocation
     from modular_tf.service.report import PluginChange
-
-    News = SimpleQueue[PluginChange | None]  # None: it is time to end
 
 _POLL_S = 0.5  # between two checks for files that are still being written
 
@@ -35,9 +29,10 @@ _POLL_S = 0.5  # between two checks for files that are still being written
 @click.option("--for", "seconds", metavar="SECONDS", type=float, help="end after so many seconds")
 def watch(call: Invocation, *, once: bool, seconds: float | None) -> Exit:
     """Follow plugin files that come, are replaced and go, and report each change."""
-    news: News = SimpleQueue()
+    news: SimpleQueue[PluginChange] = SimpleQueue()
     with (
-        _ended_by_signals(news),
+        suppress(KeyboardInterrupt),
+        terminate_as_interrupt(),
         call.session(load=False) as service,
         service.watch(news.put) as watching,
     ):
@@ -45,26 +40,23 @@ def watch(call: Invocation, *, once: bool, seconds: float | None) -> Exit:
         report_error(f"watching {len(service.plugins())} plugins; end with Ctrl-C")
         end = math.inf if seconds is None else time.monotonic() + seconds
         reported: set[str] = set()
-        while True:
+        while time.monotonic() < end:
             try:
                 change = news.get(timeout=max(0.0, min(_POLL_S, end - time.monotonic())))
             except Empty:
-                if time.monotonic() >= end:
-                    return Exit.DONE
                 unfinished = watching.unfinished
                 for path in unfinished.keys() - reported:
                     report_error(f"waiting until {path} is whole: {unfinished[path]}")
                 reported = set(unfinished)
                 continue
-            if change is None:
-                return Exit.DONE
             if call.json:
                 call.json_line(**change.as_dict())
             else:
                 call.row(_row(change))
             sys.stdout.flush()
             if once:
-                return Exit.DONE
+                break
+    return Exit.DONE
 
 
 def _row(change: PluginChange) -> tuple[str, ...]:
@@ -79,22 +71,3 @@ def _row(change: PluginChange) -> tuple[str, ...]:
         change.path,
         reason_line(why.as_dict() if why else None),
     )
-
-
-@contextmanager
-def _ended_by_signals(news: News) -> Iterator[None]:
-    """Let the signals that end a process end the watch."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the application's
-        return
-    before = {
-        number: signal.signal(number, lambda _number, _frame: news.put(None))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    keep_leaving()
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        keep_leaving()

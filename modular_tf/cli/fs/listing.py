@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -83,56 +84,41 @@ def ls(
                     found = [_as_object(one) for one in listed]
                     listings.append({"uri": entry.location.uri, "entries": found})
             call.json_object(listings=listings)
-        else:
-            has_headings = recursive or max(len(uris), len(roots)) > 1
-            human = human_readable if long else None
-            _show_listings(walk, roots, call, human=human, has_headings=has_headings)
+            return work.exit_code
+        counts: Counter[str] = Counter()
+
+        def show(entries: list[Entry], names: list[str]) -> None:
+            if not long:
+                for name in names:
+                    call.line(name)
+                return
+            pairs = zip(entries, names, strict=True)
+            rows = [_row(one, name, human=human_readable) for one, name in pairs]
+            call.table(("type", "size", "changed", "name"), rows)
+            for one in entries:
+                counts.update(
+                    {"directories" if one.is_directory else "files": 1, "bytes": one.size}
+                )
+
+        if files := [root for root in roots if not root.is_directory]:
+            show(files, [file.location.uri for file in files])
+        is_first = not files
+        for entry in walk.through([root for root in roots if root.is_directory]):
+            if entry.children is None:
+                continue
+            if recursive or max(len(uris), len(roots)) > 1:
+                if call.terminal and not is_first:
+                    call.line()
+                call.line(f"{entry.location.uri}:")
+            is_first = False
+            show(entry.children, [child.location.name for child in entry.children])
+    if long and call.terminal:
+        n = counts["directories"]
+        directories = "1 directory" if n == 1 else f"{n} directories"
+        call.line(
+            f"total: {counted(counts['files'], 'file')}, {directories}, {size(counts['bytes'])}"
+        )
     return work.exit_code
-
-
-def _show_listings(
-    walk: Walk, roots: list[Entry], call: Invocation, *, human: bool | None, has_headings: bool
-) -> None:
-    """Show the files that were named, then the directories; a person gets a total of sizes.
-
-    Args:
-        walk: The walk.
-        roots: Where it begins.
-        call: The call of the command.
-        human: Whether sizes have units; None for names alone.
-        has_headings: Whether directories have headings.
-    """
-    n_files = n_directories = n_bytes = 0
-
-    def show(entries: list[Entry], names: list[str]) -> None:
-        nonlocal n_files, n_directories, n_bytes
-        if human is None:
-            for name in names:
-                call.line(name)
-            return
-        pairs = zip(entries, names, strict=True)
-        rows = [_row(one, name, human=human) for one, name in pairs]
-        call.table(("type", "size", "changed", "name"), rows)
-        n_directories += sum(one.is_directory for one in entries)
-        n_files += sum(not one.is_directory for one in entries)
-        n_bytes += sum(one.size for one in entries)
-
-    files = [root for root in roots if not root.is_directory]
-    if files:
-        show(files, [file.location.uri for file in files])
-    is_first = not files
-    for entry in walk.through([root for root in roots if root.is_directory]):
-        if entry.children is None:
-            continue
-        if has_headings:
-            if call.terminal and not is_first:
-                call.line()
-            call.line(f"{entry.location.uri}:")
-        is_first = False
-        show(entry.children, [child.location.name for child in entry.children])
-    if human is not None and call.terminal:
-        directories = "1 directory" if n_directories == 1 else f"{n_directories} directories"
-        call.line(f"total: {counted(n_files, 'file')}, {directories}, {size(n_bytes)}")
 
 
 @command()
