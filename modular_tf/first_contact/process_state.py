@@ -155,6 +155,9 @@ class ProcessState:
         timers: set[_Timer] = set()
         use: dict[str, int] = {}
         unseen: list[str] = []
+        directory = "one that is gone"
+        with suppress(OSError):
+            directory = os.getcwd()
         reads: tuple[Callable[[], None], ...] = (
             lambda: facts.update(_status_facts()),
             lambda: facts.update(_namespace_facts()),
@@ -171,7 +174,7 @@ class ProcessState:
             handlers=signal_handlers(),
             blocked=frozenset(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ()))),
             locale=_locale(),
-            directory=_directory(),
+            directory=directory,
             arithmetic=lib.mtf_undone_float_changes(),
             limits=process_limits(),
             facts=facts,
@@ -189,20 +192,20 @@ def changes(
 ) -> list[Violation]:
     """Return a violation for each change; the environment is compared with `os.environ`.
 
-    Args:
-        before: The state before the plugin ran.
-        after: The state after it ran.
-        own: The limits of the application.
-        enter: Called with the name of what runs of the plugin's, before it does: handlers.
+    Limits in messages are those of the application (`own`). `enter` is called with the name of what
+    runs of the plugin's, before it does: handlers of signals.
     """
     found = [
         *_handler_changes(before, after, enter),
-        *_locale_changes(before, after),
         *_limit_changes(own, before.limits, after.limits),
         *_fact_changes(before.facts, after.facts),
         *_timer_changes(before.timers, after.timers),
         *_use_changes(before.use, after.use, own),
     ]
+    if after.locale != before.locale:
+        was, now = (state.locale.decode("utf-8", "replace").split(";") for state in (before, after))
+        changed = ", ".join(part for part in now if part not in was)
+        found.append(Violation(rules.LOCALE_KEPT, f"changed the locale: {changed}"))
     if after.directory != before.directory:
         found.append(Violation(_WARNS, f"changed the working directory to {after.directory}"))
     for bit, done in _ARITHMETIC.items():
@@ -218,11 +221,7 @@ def changes(
 
 
 def child_changes(child: int) -> Iterator[Violation]:
-    """Yield a violation if the status of a child is gone that ended before the plugin ran.
-
-    Args:
-        child: Its number, -1 for none.
-    """
+    """Yield a violation if the status of a child (-1: none) is gone that ended before it all."""
     try:
         if child > 0:
             os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG)
@@ -288,13 +287,6 @@ def _locale() -> bytes:
     return b"" if setlocale is None else ffi.string(setlocale(_LC_ALL, ffi.NULL))
 
 
-def _locale_changes(before: ProcessState, after: ProcessState) -> Iterator[Violation]:
-    if after.locale != before.locale:
-        was, now = (state.locale.decode("utf-8", "replace").split(";") for state in (before, after))
-        changed = ", ".join(part for part in now if part not in was)
-        yield Violation(rules.LOCALE_KEPT, f"changed the locale: {changed}")
-
-
 def _environment() -> dict[bytes, bytes]:
     """Return the variables of the C library, so with those that a plugin has set."""
     variables = _c_symbol("environ", "char ***")
@@ -330,31 +322,20 @@ def _shown_variable(name: bytes, value: bytes | None) -> str:
     return f"{shown} is gone" if value is None else f"{shown}={plain(os.fsdecode(value))!r}"
 
 
-def _directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return "one that is gone"
-
-
 # -- limits, and the share of them that is used ----------------------------------------------------
 
 
 def process_limits() -> ProcessLimits:
     """Return the limits of this process."""
-    return {
-        name: _limits_of(getattr(resource, name))
-        for name in dir(resource)
-        if name.startswith("RLIMIT_")
-    }
-
-
-def _limits_of(kind: int) -> tuple[float, float]:
-    soft, hard = (
-        float("inf") if limit == resource.RLIM_INFINITY else limit
-        for limit in resource.getrlimit(kind)
-    )
-    return soft, hard
+    found = {}
+    for name in dir(resource):
+        if name.startswith("RLIMIT_"):
+            soft, hard = resource.getrlimit(getattr(resource, name))
+            found[name] = (
+                float("inf") if soft == resource.RLIM_INFINITY else soft,
+                float("inf") if hard == resource.RLIM_INFINITY else hard,
+            )
+    return found
 
 
 def _limit_changes(

@@ -16,7 +16,7 @@ from modular_tf.first_contact.child_entries import (
     Stops,
     read_entry,
 )
-from modular_tf.first_contact.verdict import Ending, cannot_try, finding_of
+from modular_tf.first_contact.verdict import Ending, finding_of
 from modular_tf.processes.descendants import children, living_descendants
 from modular_tf.processes.memory_use import MemoryUse, memory_use
 from modular_tf.processes.plain_text import MOST_OF_LAST_WORDS
@@ -84,7 +84,11 @@ class Trial:
         finally:
             peak = self._child.end((self._task.file, *self._task.companions))
         self._note_memory(peak - self._files - self._base.touched)
-        return self._conclude()
+        ending = self._ending
+        ending.printed = self._printed.decode("utf-8", "replace")
+        if self._child.is_late or ending.stopped_by is not None:
+            ending.killed_for = CALLS_RETURN
+        return finding_of(ending, self._limits)
 
     def _end_for(self, broken: Rule) -> None:
         if not self._child.was_asked:
@@ -153,24 +157,3 @@ class Trial:
 
     def _take_output(self, data: bytes) -> None:
         self._printed = (self._printed + data)[:MOST_OF_LAST_WORDS]
-
-    # -- the end --------------------------------------------------------------------------------
-
-    def _conclude(self) -> Finding:
-        ending = self._ending
-        ending.printed = self._printed.decode("utf-8", "replace")
-        if self._child.is_late or ending.stopped_by is not None:
-            ending.killed_for = CALLS_RETURN
-        return finding_of(ending, self._limits)
-
-
-def try_task(task: Task, limits: Limits, listener: int) -> Finding:
-    """Try a plugin in a child process and return the finding, LD-063 where none can be started.
-
-    Arguments and `AbandonedError` are those of `Trial`.
-    """
-    try:
-        trial = Trial(task, limits, listener)
-    except OSError as error:
-        return cannot_try(f"no process can be started: {error}")
-    return trial.finding()

@@ -113,18 +113,9 @@ class _Batch:
     """Runs all tasks: those that wait, those that watchers have, and those whose watcher ended.
 
     Each is tried in a process of its own, since a plugin may forge what its process reports. A task
-    whose watcher ended is tried once more, alone; if its watcher ends again, it is to blame.
-
-    Args:
-        tasks: What to try.
-        limits: What each may take.
-        zygotes: Starts the processes that fork watchers; not closed by the batch.
-        tell: Called with a task's index and finding as soon as it is known.
-        mark: Marks a task, by its index, while its trial may end this process. Where it may, one
-            task is tried at a time: so a mark that is left names the plugin that ended the process.
-
-    Attributes:
-        findings: What was found, by the task's index.
+    whose watcher ended is tried once more, alone; if its watcher ends again, it is to blame. Where
+    trials may end this process, one task is tried at a time: so a mark that is left names the
+    plugin that ended it. See `Trials.try_plugins` for the arguments.
     """
 
     def __init__(

@@ -32,33 +32,19 @@ _LAST = "an exit handler or destructor"
 
 @dataclass(slots=True)
 class Ending(ChildEnding):
-    """How the trial of a plugin ended; the fields are filled as they become known.
+    """How the trial of a plugin ended; the fields are filled as they become known."""
 
-    Attributes:
-        entered: The last call that was begun, None where none was.
-        outcome: What was found, where all calls came back.
-        stops: Whether the plugin stopped the processes that watch over it.
-        lost: The standard streams that the plugin closed or replaced.
-        fault: The error with which the host's own code failed.
-        scarce: Whether it failed because a resource of the machine was used up.
-        memory: The largest number of bytes that was seen, beyond the host's own.
-        exceeded_in: The call in which that exceeded the limit.
-        processes: The number of descendants, at the end or when they exceeded the limit.
-        printed: The beginning of what was written to standard output.
-        killed_for: The rule for which the watcher killed it.
-    """
-
-    entered: str | None = None
-    outcome: Outcome | None = None
-    stops: bool = False
-    lost: str | None = None
-    fault: str | None = None
-    scarce: bool = False
-    memory: int = 0
-    exceeded_in: str | None = None
-    processes: int = 0
-    printed: str = ""
-    killed_for: Rule | None = None
+    entered: str | None = None  # the last call that was begun
+    outcome: Outcome | None = None  # where all calls came back
+    stops: bool = False  # whether the plugin stopped the processes that watch over it
+    lost: str | None = None  # the standard streams that the plugin closed or replaced
+    fault: str | None = None  # with which the host's own code failed
+    scarce: bool = False  # whether that was as a resource of the machine was used up
+    memory: int = 0  # the most bytes that were seen, beyond the host's own
+    exceeded_in: str | None = None  # the call in which that exceeded the limit
+    processes: int = 0  # descendants, at the end or when they exceeded the limit
+    printed: str = ""  # the beginning of what was written to standard output
+    killed_for: Rule | None = None  # by the watcher
 
 
 def finding_of(ending: Ending, limits: Limits) -> Finding:

@@ -12,7 +12,8 @@ from modular_tf.first_contact.child import Rehearsal, fork_handler_count
 from modular_tf.first_contact.journal import Journal
 from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.process_state import ProcessState, changes, process_limits
-from modular_tf.first_contact.trial import try_task
+from modular_tf.first_contact.trial import Trial
+from modular_tf.first_contact.verdict import cannot_try
 from modular_tf.loading.task import Task
 from modular_tf.processes.child_pipes import AbandonedError
 from modular_tf.processes.report import Report
@@ -44,10 +45,12 @@ def watch_over_trials(descriptor: int, limits: Limits) -> None:
     def work(job: dict[str, Any], tell: Tell, listener: int) -> None:
         task = Task.from_dict(job)
         try:
-            finding = try_task(task, limits, listener)
+            finding = Trial(task, limits, listener).finding()
         except AbandonedError:
             task.witness()
             raise
+        except OSError as error:
+            finding = cannot_try(f"no process can be started: {error}")
         tell(finding.as_dict())
 
     watch_over(descriptor, work)

@@ -119,7 +119,9 @@ def bind(
             or there is no /proc (LD-114).
         OSError: A file cannot be opened.
     """
-    _require_proc(path)
+    if not os.path.exists(DESCRIPTORS):
+        message = f"{path}: cannot be mapped: {DESCRIPTORS} does not exist"
+        raise Violation(PROC_MOUNTED, message, path=path).error(PluginError, plugin=path)
     seen = None if checked is None else {file.path: file for file in checked}
     with _lock, ExitStack() as opened, ExitStack() as copies:
         files = [_open(file, seen, opened) for file in (*companions, path)]
@@ -143,12 +145,6 @@ def bind(
             return known.library
         show_as(known.mapped_as, path)
         return Library(path, known.library.handle)
-
-
-def _require_proc(path: str) -> None:
-    if not os.path.exists(DESCRIPTORS):
-        message = f"{path}: cannot be mapped: {DESCRIPTORS} does not exist"
-        raise Violation(PROC_MOUNTED, message, path=path).error(PluginError, plugin=path)
 
 
 def _open(path: str, seen: Mapping[str, SeenFile] | None, opened: ExitStack) -> OpenedFile:
@@ -233,7 +229,10 @@ def _map_stub(targets: Sequence[Target], absent: Sequence[str], by_name: OpenedB
     needed = [load_runtime().path, *(target.mapped_as for target in reversed(targets))]
     if tensorflow_is_loaded():
         flags |= RTLD_DEEPBIND
-        needed = [*_preloaded(), *needed]
+        # Their allocator must stay in front of the C library's. A name without a path is found
+        # again by itself; one that was never found is left out.
+        preloaded = linker_variable("LD_PRELOAD", os.environ).replace(":", " ").split()
+        needed = [*(name for name in preloaded if Library.find(name) is not None), *needed]
     with ElfFile(plugin.mapped_as) as elf:
         machine = elf.image.machine_number
     with ExitStack() as made:
@@ -320,12 +319,3 @@ def _refused(targets: Sequence[Target], reason: str) -> ModularTFError:
         return ShortageError(f"{path}: cannot be mapped now: {reason}", path=path, rule=SHORTAGE)
     message = f"{path}: the dynamic linker refuses it: {reason}"
     return Violation(MAPPABLE, message, path=path).error(PluginError, plugin=path)
-
-
-def _preloaded() -> list[str]:
-    """Return the preloaded libraries: their allocator must stay in front of the C library's.
-
-    A name without a path is found again by itself; one that was never found is left out.
-    """
-    names = linker_variable("LD_PRELOAD", os.environ).replace(":", " ").split()
-    return [name for name in names if Library.find(name) is not None]

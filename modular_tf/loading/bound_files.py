@@ -15,23 +15,14 @@ if TYPE_CHECKING:
 
 
 class Bound(NamedTuple):
-    """A mapped file.
-
-    Attributes:
-        library: The library.
-        mapped_as: The path by which it, or a copy of it, was mapped.
-        sha256: The hash of its bytes when it was checked, None if unknown.
-        stub: The path of the stub, which was mapped before all that came with the file.
-        wanted: For plugin and companions, by their paths, the names of the libraries they need.
-        by_name: The libraries that its code may open by name.
-    """
+    """A mapped file."""
 
     library: Library
-    mapped_as: str
-    sha256: str | None
-    stub: str
-    wanted: dict[str, tuple[str, ...]]
-    by_name: OpenedByName
+    mapped_as: str  # the path by which it, or a copy of it, was mapped
+    sha256: str | None  # of its bytes when it was checked, if known
+    stub: str  # the path of the stub, which was mapped before all that came with the file
+    wanted: dict[str, tuple[str, ...]]  # names of needed libraries, by plugin and companions
+    by_name: OpenedByName  # what its code may open by name
 
 
 class BoundFiles:

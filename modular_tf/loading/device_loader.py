@@ -77,19 +77,12 @@ class RefusedDevicePluginError(PluginError):
 
 @dataclass(frozen=True, slots=True)
 class RefusedDeviceTables:
-    """A registration that breaks rules; it was torn down again.
-
-    Attributes:
-        plugin: The plugin's name for users.
-        path: Its file.
-        violations: Every broken rule, errors and warnings, in the order of the checks.
-        code: The plugin's own status where that was the reason, else FAILED_PRECONDITION.
-    """
+    """A registration that breaks rules; it was torn down again."""
 
     plugin: str
     path: str
-    violations: tuple[Violation, ...]
-    code: Code = Code.FAILED_PRECONDITION
+    violations: tuple[Violation, ...]  # errors and warnings, in the order of the checks
+    code: Code = Code.FAILED_PRECONDITION  # or the plugin's own status, where that was the reason
 
     def error(self) -> RefusedDevicePluginError:
         """Return the broken rules as an exception."""
@@ -112,10 +105,6 @@ def read_device_tables(
 
     Broken rules are not raised. Call it once per library: plugins expect SE_InitPlugin to be called
     once, as TensorFlow does.
-
-    Args:
-        library: The plugin, mapped.
-        plugin: Its name for users.
     """
     reading = _Reading(library.path, plugin)
     entry = library.symbol(ENTRY_POINT)
@@ -189,11 +178,11 @@ class _Reading:
         fns = self._given("platform_fns", "SP_PlatformFns", dialect)
         executor = self._given("executor", "SP_StreamExecutor", dialect)
         unified = platform.has("supports_unified_memory")
-        own_allocator = checks.has_allocator(fns)
+        own_allocator = checks.allocator_of(fns) is not None
         self.found.extend(
             checks.check_executor(executor, unified_memory=unified, own_allocator=own_allocator)
         )
-        if self._has_errors():
+        if any(violation.is_error for violation in self.found):
             return
         name, device_type = _names(platform)
         self.accepted = DeviceTables(
@@ -263,9 +252,6 @@ class _Reading:
     def _refuse_mixed(self, text: str) -> None:
         self.found.append(Violation(rules.ONE_LAYOUT, text))
 
-    def _has_errors(self) -> bool:
-        return any(violation.is_error for violation in self.found)
-
     def outcome(self) -> DeviceTables | RefusedDeviceTables:
         """Return the tables, or tear the registration down and return the broken rules."""
         if self.accepted is not None:
@@ -295,16 +281,7 @@ class _Destroyer:
 
 
 class DeviceRegistration:
-    """One call of SE_InitPlugin and all structs created after it. One thread at a time.
-
-    Attributes:
-        plugin: The plugin's name for users.
-        platform: SP_Platform.
-        platform_fns: SP_PlatformFns.
-        device_fns: SP_DeviceFns.
-        executor: SP_StreamExecutor.
-        timer_fns: SP_TimerFns, None before the first use of a timer.
-    """
+    """One call of SE_InitPlugin and all structs created after it. One thread at a time."""
 
     def __init__(self, plugin: str) -> None:
         self.plugin = plugin

@@ -123,12 +123,8 @@ def _cut(layout: Layout, raw: bytes, size: int) -> bytes:
 class LentStruct:
     """One struct that is lent to the plugin and collected again.
 
-    The host's memory stays with this object, since the plugin may go on using it.
-
-    Attributes:
-        memory: What the host lent.
-        filled_at: Where the plugin's struct lies: there, or in the plugin itself.
-        raw: Its bytes as they were when collected, zeros behind what could be read.
+    The host's memory stays with this object, since the plugin may go on using it. Its struct lies
+    `filled_at` there, or in the plugin itself; `raw` has the bytes as they were when collected.
     """
 
     def __init__(self, layout: Layout, *, unwritten_size: int | None = None) -> None:

@@ -62,37 +62,21 @@ class DeviceTables:
     The structs that only the host reads are in the newest layout (TF 2.9-2.21), whatever the
     plugin was compiled with: a slot that its dialect lacks is NULL. What is passed back to the
     plugin is in the plugin's own layout.
-
-    Attributes:
-        plugin: The plugin's name for users.
-        path: Its file.
-        dialect: The layout that it was compiled with.
-        name: The platform's name.
-        device_type: The type of its devices.
-        platform: SP_Platform in the layout of `dialect`, to be passed back.
-        platform_fns: SP_PlatformFns, newest layout.
-        device_fns: SP_DeviceFns; empty for the RFC, which has none.
-        executor: SP_StreamExecutor, newest layout.
-        given_fns: SP_PlatformFns in the layout of `dialect`, with the RFC's allocators.
-        given_executor: SP_StreamExecutor in the layout of `dialect`.
-        warnings: Rules that were broken without refusing.
-        registration: What must be taken down in the end; it keeps the memory that the plugin
-            filled.
     """
 
-    plugin: str
+    plugin: str  # its name for users
     path: str
-    dialect: Dialect
-    name: str
+    dialect: Dialect  # the layout that it was compiled with
+    name: str  # of the platform
     device_type: str
-    platform: DeviceTable
+    platform: DeviceTable  # in the layout of `dialect`, to be passed back
     platform_fns: DeviceTable
-    device_fns: DeviceTable
+    device_fns: DeviceTable  # empty for the RFC, which has none
     executor: DeviceTable
-    given_fns: DeviceTable
+    given_fns: DeviceTable  # SP_PlatformFns in the layout of `dialect`, with the RFC's allocators
     given_executor: DeviceTable
     warnings: tuple[Violation, ...]
-    registration: DeviceRegistration
+    registration: DeviceRegistration  # keeps the memory that the plugin filled; taken down at last
 
     @property
     def given(self) -> tuple[DeviceTable, ...]:
@@ -127,30 +111,11 @@ class DeviceTables:
         """How many devices SP_Platform announces; None where get_device_count says so."""
         return _optional_value(self.platform, "visible_device_count")
 
-    @property
-    def create_allocator(self) -> int | None:
-        """Address of the RFC's create_allocator, None where there is no pair of functions."""
-        return self._allocator_slot("allocator")
 
-    @property
-    def create_custom_allocator(self) -> int | None:
-        """Address of the RFC's create_custom_allocator, None where there is no pair.
-
-        At most one of the two is not None (rule SE-034).
-        """
-        return self._allocator_slot("custom_allocator")
-
-    def _allocator_slot(self, name: str) -> int | None:
-        return self.given_fns.value(f"create_{name}") if _has_pair(self.given_fns, name) else None
-
-
-def has_allocator(fns: DeviceTable) -> bool:
-    """Whether SP_PlatformFns offers one of the RFC's allocators, which then serves all memory."""
-    return any(_has_pair(fns, name) for name in _ALLOCATORS)
-
-
-def _has_pair(fns: DeviceTable, name: str) -> bool:
-    return fns.has(f"create_{name}") and fns.has(f"destroy_{name}")
+def allocator_of(fns: DeviceTable) -> str | None:
+    """Return which of the RFC's allocators serves all memory (SE-034: at most one), or None."""
+    pairs = ((name, f"create_{name}", f"destroy_{name}") for name in _ALLOCATORS)
+    return next((n for n, create, destroy in pairs if fns.has(create) and fns.has(destroy)), None)
 
 
 def read_name(table: DeviceTable, field: str) -> str | None:

@@ -81,19 +81,12 @@ _KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A copy of one table, in the plugin's own layout.
+    """A copy of one table, in the plugin's own layout."""
 
-    Attributes:
-        kind: The C struct's name.
-        size: Bytes that the plugin said it has.
-        layout: Which generation of the struct it follows.
-        slots: Address of each slot that the plugin's size covers, read-only; 0 where it left NULL.
-    """
-
-    kind: str
-    size: int
+    kind: str  # the C struct's name
+    size: int  # bytes that the plugin said it has
     layout: Layout
-    slots: Mapping[str, int]
+    slots: Mapping[str, int]  # addresses of those that the size covers, read-only; 0 for NULL
 
     def has(self, slot: str) -> bool:
         """Whether the plugin implements this operation."""

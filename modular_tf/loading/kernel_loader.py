@@ -33,29 +33,17 @@ _ENTRIES = (KERNEL_INIT, "InitPlugin")  # the second is that of the first draft 
 
 
 class NativeKernel(NamedTuple):
-    """One kernel that a plugin has registered.
+    """One kernel that a plugin has registered."""
 
-    Attributes:
-        native: Its definition in the native core, which lives as long as the process.
-        op: The operation that it computes.
-        device_type: The type of the devices that it runs on.
-        name: The plugin's name for it.
-        constraints: Attributes, each with the number of the type that it must have.
-        host_args: The inputs and outputs that it wants in host memory.
-        label: What a call asks for by name, "" for ordinary kernels.
-        priority: Of several that match, the highest is used.
-        asynchronous: Whether it may end after its function has returned.
-    """
-
-    native: Any
+    native: Any  # its definition in the native core, which lives as long as the process
     op: str
     device_type: str
     name: str
-    constraints: tuple[tuple[str, int], ...]
-    host_args: tuple[str, ...]
-    label: str
-    priority: int
-    asynchronous: bool
+    constraints: tuple[tuple[str, int], ...]  # attributes, with the number of the type of each
+    host_args: tuple[str, ...]  # the inputs and outputs that it wants in host memory
+    label: str  # what a call asks for by name, "" for ordinary kernels
+    priority: int  # of several that match, the highest is used
+    asynchronous: bool  # whether it may end after its function has returned
 
 
 class KernelOffer(NamedTuple):

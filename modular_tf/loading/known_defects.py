@@ -20,19 +20,12 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class KnownStore:
-    """A part of a plugin that has known defects.
+    """A part of a plugin that has known defects."""
 
-    Attributes:
-        library: A glob that matches the file name of the plugin's library.
-        schemes: The schemes of the plugin that it is about.
-        implementation: Module and class in `modular_tf.filesystem.workarounds`, with a dot between.
-        guarded_functions: Functions of the C++ library that the plugin is not bound to.
-    """
-
-    library: str
+    library: str  # a glob that matches the file name of the plugin's library
     schemes: frozenset[str]
-    implementation: str
-    guarded_functions: frozenset[str]
+    implementation: str  # module.class in `modular_tf.filesystem.workarounds`
+    guarded_functions: frozenset[str]  # of the C++ library, to which the plugin is not bound
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,23 +17,14 @@ else:
 
 
 class KnownPackage(NamedTuple):
-    """One installable package with plugins.
+    """One installable package with plugins."""
 
-    Attributes:
-        name: As package indexes know it.
-        schemes: What its plugins serve.
-        aliases: What other programs call some of these schemes, each with the proper name.
-        brings: The schemes or kernels, for messages.
-        python: The newest Python that it is known to have wheels for.
-        version: The version to fetch where the user names none; None for the newest.
-    """
-
-    name: str
-    schemes: tuple[str, ...]
-    aliases: Mapping[str, str]
-    brings: str
-    python: str
-    version: str | None
+    name: str  # as package indexes know it
+    schemes: tuple[str, ...]  # what its plugins serve
+    aliases: Mapping[str, str]  # what other programs call some of these, with the proper names
+    brings: str  # the schemes or kernels, for messages
+    python: str  # the newest Python that it is known to have wheels for
+    version: str | None  # the one to fetch where the user names none; None for the newest
 
     @property
     def install(self) -> str:
@@ -45,17 +36,16 @@ class KnownPackage(NamedTuple):
 def known_packages() -> tuple[KnownPackage, ...]:
     """Return all rows of the table."""
     text = resources.files("modular_tf.loading").joinpath("known_packages.toml").read_text("utf-8")
-    return tuple(map(_package, tomllib.loads(text)["package"]))
-
-
-def _package(row: dict[str, Any]) -> KnownPackage:
-    return KnownPackage(
-        name=row["name"],
-        schemes=tuple(row.get("schemes", ())),
-        aliases=row.get("aliases", {}),
-        brings=row.get("brings") or f"the schemes {', '.join(row['schemes'])}",
-        python=row["python"],
-        version=row.get("version"),
+    return tuple(
+        KnownPackage(
+            name=row["name"],
+            schemes=tuple(row.get("schemes", ())),
+            aliases=row.get("aliases", {}),
+            brings=row.get("brings") or f"the schemes {', '.join(row['schemes'])}",
+            python=row["python"],
+            version=row.get("version"),
+        )
+        for row in tomllib.loads(text)["package"]
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from contextlib import closing
+from contextlib import closing, suppress
 from time import time_ns
 from typing import TYPE_CHECKING
 
@@ -51,8 +51,11 @@ def opened_since(library: Library) -> tuple[list[SeenFile], bool]:
     opened, is_complete = [], True
     for mapped in since:
         path = bound_files.mirrors.unmirrored_path(mapped.path)
-        if mapped in imported or (is_of_system(path) and (mapped in needed or _is_of_root(path))):
+        if mapped in imported or (is_of_system(path) and mapped in needed):
             continue
+        with suppress(OSError):
+            if is_of_system(path) and os.stat(path).st_uid == 0:
+                continue
         seen = see(path, read=False) or SeenFile(path, FileIdentity.at(path), None, time_ns())
         is_complete = is_complete and os.path.isabs(path) and _is_mapped_from(path, mapped)
         opened.append(seen)
@@ -106,14 +109,6 @@ def unlocked_library(
             )
             return Violation(rules.MAPPED_AS_JUDGED, message, path=path)
     return None
-
-
-def _is_of_root(path: str) -> bool:
-    try:
-        return os.stat(path).st_uid == 0
-    except OSError as error:
-        raise_shortage(error)
-        return False
 
 
 def _is_mapped_from(path: str, mapped: MappedObject) -> bool:

@@ -163,7 +163,8 @@ def _free_all(info: Any) -> list[Violation]:
             )
         else:
             freed.add(pointer)
-            _free(info.free, pointer)
+            # An exception that the plugin's free throws is dropped.
+            drop(lib.mtf_plugin_free(info.free, ffi.cast("void *", pointer)))
     return found
 
 
@@ -172,11 +173,6 @@ def _why_not_allocated(address: int) -> str | None:
         return f"{address:#x}, where no memory is mapped"
     owner = address_owner(address)
     return None if owner is None else f"memory of {owner.path} itself"
-
-
-def _free(plugin_free: Any, address: int) -> None:
-    """Call the plugin's free; an exception that it throws is dropped."""
-    drop(lib.mtf_plugin_free(plugin_free, ffi.cast("void *", address)))
 
 
 def _without_repeats(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile
@@ -40,18 +41,11 @@ _numbers = itertools.count(1)
 
 
 class OpenedByName(NamedTuple):
-    """The libraries that one plugin's code may open by name.
+    """The libraries that one plugin's code may open by name."""
 
-    Attributes:
-        host_name: What their copies need in the place of TensorFlow's libraries; this plugin alone
-            has a library of that name.
-        shown: The copies.
-        levels: How many parent folders of its own each one searches, by its file.
-    """
-
-    host_name: str
-    shown: tuple[ShownLibrary, ...]
-    levels: dict[str, int]
+    host_name: str  # what they need instead of TensorFlow's libraries; this plugin's alone
+    shown: tuple[ShownLibrary, ...]  # their copies
+    levels: dict[str, int]  # how many parent folders of its own each one searches, by its file
 
     def mirrored_path(self, file: str, source: OpenDescriptor, levels: int) -> str | None:
         """Return a path to an open file in a mirror of its folder that shows the libraries."""
@@ -111,19 +105,18 @@ def is_needed(
     reached = [plugin, *(found for found in others if found not in waiting)]
     for needing in reached:
         linked = set(map(os.path.basename, needing[1].linked))
-        reached += [found for found in waiting if not linked.isdisjoint(_names(*found))]
+        reached += [
+            (file, names)
+            for file, names in waiting
+            if os.path.basename(file.path) in linked or names.soname in linked
+        ]
         waiting = [found for found in waiting if found not in reached]
-    by_name = [found for found in waiting if _is_mentioned(found[0], reached)]
+    by_name = [
+        (file, names)
+        for file, names in waiting
+        if any(file_mentions(it.mapped_as, os.path.basename(file.path)) for it, _ in reached)
+    ]
     return [found not in by_name for found in files]
-
-
-def _is_mentioned(file: OpenedFile, by: Sequence[tuple[OpenedFile, LinkNames]]) -> bool:
-    name = os.path.basename(file.path)
-    return any(file_mentions(other.mapped_as, name) for other, _ in by)
-
-
-def _names(file: OpenedFile, names: LinkNames) -> set[str]:
-    return {os.path.basename(file.path), names.soname or ""}
 
 
 def _levels_from(folder: str, file: str, levels: int) -> int:
@@ -138,27 +131,17 @@ def unlinkable_neighbours(path: str, companions: Sequence[str]) -> Iterator[Viol
     files = [os.path.realpath(file) for file in (path, *companions)]
     mapped = {*files, *(os.path.realpath(found.path) for found in mapped_objects())}
     for folder in dict.fromkeys(map(os.path.dirname, files)):
-        for neighbour in _libraries_in(folder):
-            missing = [] if neighbour in mapped else _needs_of_tensorflow(neighbour)
+        names: list[str] = []
+        with suppress(OSError):
+            names = sorted(filter(is_plugin_file_name, os.listdir(folder)))
+        for neighbour in (os.path.join(folder, name) for name in names):
+            missing: list[str] = []
+            if neighbour not in mapped:
+                with suppress(ElfError), ElfFile(neighbour) as elf:
+                    missing = sorted(_OF_TENSORFLOW.intersection(elf.dynamic.needed))
             if missing and any(file_mentions(file, os.path.basename(neighbour)) for file in files):
                 yield Violation(
                     NEIGHBOURS_LINKABLE,
                     f"{neighbour}, which the plugin may open by itself, needs "
                     f"{' and '.join(missing)} of TensorFlow, so it cannot be opened here",
                 )
-
-
-def _libraries_in(folder: str) -> list[str]:
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
-    return [os.path.join(folder, name) for name in sorted(names) if is_plugin_file_name(name)]
-
-
-def _needs_of_tensorflow(path: str) -> list[str]:
-    try:
-        with ElfFile(path) as elf:
-            return sorted(_OF_TENSORFLOW.intersection(elf.dynamic.needed))
-    except ElfError:
-        return []

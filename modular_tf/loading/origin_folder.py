@@ -40,7 +40,8 @@ def origin_levels(elf: ElfFile, file: str) -> int | None:
     Folders that do not exist do not count: build systems leave many such in search paths.
     """
     templates = (*elf.dynamic.rpath, *elf.dynamic.runpath)
-    asked = [_below_origin(part) for part in templates if "$ORIGIN" in part or "${ORIGIN}" in part]
+    plain = [part.replace("${ORIGIN}", "$ORIGIN") for part in templates]
+    asked = [part.partition("$ORIGIN")[2] for part in plain if "$ORIGIN" in part]
     found = [way for way in asked if os.path.isdir(os.path.dirname(file) + way)]
     if found:
         return min(max(map(_levels_in, found)), _MOST_LEVELS)
@@ -242,10 +243,6 @@ def _link_to(source: OpenDescriptor) -> str:
 def _inode(source: OpenDescriptor) -> tuple[int, int]:
     status = os.fstat(source.fd)
     return status.st_dev, status.st_ino
-
-
-def _below_origin(template: str) -> str:
-    return template.replace("${ORIGIN}", "$ORIGIN").partition("$ORIGIN")[2]
 
 
 def _levels_in(way: str) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.abi.layouts import Dialect, layout
 from modular_tf.errors import FailedPreconditionError, ModularTFError, error_from_code
 from modular_tf.loading.device_table import LentStruct
-from modular_tf.loading.device_tables import check_code
+from modular_tf.loading.device_tables import allocator_of, check_code
 from modular_tf.native import device_calls
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.host_struct import HostStruct
@@ -42,11 +42,8 @@ def create_allocator(tables: DeviceTables) -> PluginAllocator | None:
         FailedPreconditionError: What it left is not usable (rules SE-008, SE-029, SE-047); it was
             destroyed again.
     """
-    if tables.create_allocator is not None:
-        return PluginAllocator(tables, "allocator")
-    if tables.create_custom_allocator is not None:
-        return PluginAllocator(tables, "custom_allocator")
-    return None
+    kind = allocator_of(tables.given_fns)
+    return None if kind is None else PluginAllocator(tables, kind)
 
 
 class PluginAllocator:
@@ -71,10 +68,21 @@ class PluginAllocator:
         self._fns = LentStruct(layout(fns, _RFC))
         found = [*self._create(HostStruct(layout(params, _RFC), _ROOM, struct_size=32))]
         self.fns: DeviceTable = self._fns.table()
-        found += _check(self.fns, unified=self.has_unified_memory)
+        found += [
+            null_field(ALLOCATOR_SLOTS_SET, fns, slot.name)
+            for slot in self.fns.layout.slots
+            if not self.fns.has(slot.name)
+            and (self.has_unified_memory or slot.name not in _UNIFIED)
+        ]
+        found += check_code(self.fns)
         if wrong := [violation for violation in found if violation.is_error]:
             self.destroy()
-            raise self._refusal(wrong[0])
+            raise FailedPreconditionError(
+                f"{tables.name}: {wrong[0].in_full} (plugin {tables.plugin})",
+                plugin=tables.plugin,
+                operation=f"create_{kind}",
+                rule=wrong[0].rule,
+            )
         self.warnings = tuple(found)
 
     def _create(self, params: HostStruct) -> Iterator[Violation]:
@@ -126,15 +134,6 @@ class PluginAllocator:
             self.has_unified_memory,
         )
 
-    def _refusal(self, violation: Violation) -> FailedPreconditionError:
-        tables = self._tables
-        return FailedPreconditionError(
-            f"{tables.name}: {violation.in_full} (plugin {tables.plugin})",
-            plugin=tables.plugin,
-            operation=f"create_{self.kind}",
-            rule=violation.rule,
-        )
-
     def destroy(self) -> list[Violation]:
         """Call the destroy function once; all memory must have been freed.
 
@@ -155,11 +154,3 @@ class PluginAllocator:
         except ModularTFError as error:
             return [Violation(DESTROY_RETURNS, error.message)]
         return []
-
-
-def _check(fns: DeviceTable, *, unified: bool) -> Iterator[Violation]:
-    name = fns.layout.name
-    for slot in fns.layout.slots:
-        if not fns.has(slot.name) and (unified or slot.name not in _UNIFIED):
-            yield null_field(ALLOCATOR_SLOTS_SET, name, slot.name)
-    yield from check_code(fns)

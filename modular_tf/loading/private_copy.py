@@ -67,10 +67,14 @@ def copy_for_host(
             were checked (LD-082); or nothing may be run from where the library is (LD-050).
         ElfError: The library is damaged.
     """
-    _require_executable(file)
+    if os.fstatvfs(file.fd).f_flag & os.ST_NOEXEC:  # a copy could always be mapped
+        message = f"{file.path}: its file system is mounted so that nothing runs from it, noexec"
+        raise Violation(MAPPABLE, message, path=file.path).error(PluginError, plugin=file.path)
     copy = _new_memory(os.path.basename(file.path))
     try:
-        _copy_file(file.fd, copy.fd)
+        copied = 0
+        while n_bytes := os.sendfile(copy.fd, file.fd, copied, 1 << 30):
+            copied += n_bytes
         if file.known_sha256 is not None:
             require_same(file.path, sha256_of(copy.fd), file.known_sha256)
         with ElfFile(copy.mapped_as) as elf:
@@ -84,24 +88,11 @@ def copy_for_host(
     return copy
 
 
-def _require_executable(file: OpenedFile) -> None:
-    """Raise if the file could not be mapped itself; its copy always could."""
-    if os.fstatvfs(file.fd).f_flag & os.ST_NOEXEC:
-        message = f"{file.path}: its file system is mounted so that nothing runs from it, noexec"
-        raise Violation(MAPPABLE, message, path=file.path).error(PluginError, plugin=file.path)
-
-
 def _new_memory(name: str) -> OpenDescriptor:
     # The kernel takes 249 bytes of name. The name is for people who look at the process's maps.
     shown = os.fsdecode(os.fsencode(name)[:200])
     flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
     return OpenDescriptor(owned(partial(os.memfd_create, shown, flags)))
-
-
-def _copy_file(source: int, target: int) -> None:
-    copied = 0
-    while n_bytes := os.sendfile(target, source, copied, 1 << 30):
-        copied += n_bytes
 
 
 def _patches(

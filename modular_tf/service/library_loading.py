@@ -38,24 +38,14 @@ _HOST_DEVICE = "libhost_device.so"
 
 
 class LoadResult(NamedTuple):
-    """A library that was loaded, or why it, or a part of it, could not be.
-
-    Attributes:
-        library: The mapped library, None where it could not be mapped.
-        tables: Its accepted filesystem tables, by scheme, served or not.
-        filesystems: Those that were opened.
-        platform: Its devices, None for none.
-        kernels: Its kernels and definitions of operations, None for none.
-        outcome: What is wrong with it, and what trying it would have found; nothing is registered.
-        failure: The first error, None where nothing failed.
-    """
+    """A library that was loaded, or why it, or a part of it, could not be; see `OpenedPlugin`."""
 
     library: Library | None
     tables: Mapping[str, FilesystemTables]
     filesystems: tuple[PluginFilesystem, ...]
     platform: DevicePlatform | None
     kernels: PluginKernels | None
-    outcome: Outcome
+    outcome: Outcome  # what is wrong, and what trying it would have found; nothing is registered
     failure: ModularTFError | None
 
     def close(self) -> None:

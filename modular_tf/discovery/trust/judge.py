@@ -73,7 +73,11 @@ class TrustJudge:
         self._allow_executable_stack = policy.allow_executable_stack
         self._python_path = tuple(python_path)
         self._requires_record = policy.require_record
-        self._lock = _lock(policy.lock or lock, self._paths) if policy.frozen else None
+        self._lock: Lock | None = None
+        if policy.frozen:
+            from modular_tf.discovery.trust.lock import Lock  # noqa: PLC0415  (few processes)
+
+            self._lock = Lock(policy.lock or lock, self._paths)
         self._unchanged_by_others = TrustVerdict(
             rules.OWNER, f"nobody can change it but {rights.writers}"
         )
@@ -97,9 +101,12 @@ class TrustJudge:
         verdict = self._verdict(file, offence, candidate)
         if seen is None or seen.identity == file.identity or not verdict.accepted:
             return verdict
-        if not _has_bytes_of(file, seen):
-            return TrustVerdict.of_problem(rules.file_changed(candidate.path, "probed"))
-        return verdict
+        try:
+            if file.sha256() == seen.sha256:
+                return verdict
+        except OSError as error:
+            raise_shortage(error)
+        return TrustVerdict.of_problem(rules.file_changed(candidate.path, "probed"))
 
     def refusal_by_rights(self, candidate: Candidate) -> TrustVerdict | None:
         """Return the refusal of a file that untrusted users can change, None for any other.
@@ -143,25 +150,14 @@ class TrustJudge:
 
     def judge_stacks(self, verdict: TrustVerdict, libraries: Sequence[str]) -> TrustVerdict:
         """Return the verdict on a candidate some of whose libraries ask for an executable stack."""
-        if not libraries:
-            return verdict
-        refused = [path for path in libraries if not self._may_have_executable_stack(path)]
-        if verdict.accepted and refused:
-            return TrustVerdict.of_problem(_executable_stack(refused[0]))
+        for path in libraries:
+            if verdict.accepted and not any(
+                fnmatchcase(path, glob) for glob in self._allow_executable_stack
+            ):
+                message = f"{path} asks for an executable stack: its PT_GNU_STACK has the flag X"
+                problem = Violation(rules.EXECUTABLE_STACK, f"{message} or is missing", path=path)
+                return TrustVerdict.of_problem(problem)
         return verdict
-
-    def _judge_stack(self, verdict: TrustVerdict, path: str) -> TrustVerdict:
-        """Return the verdict on the stack of an accepted library that was not probed."""
-        # What reads libraries is imported where one is read; known plugins are not.
-        from modular_tf.discovery.elf.file import wants_executable_stack  # noqa: PLC0415
-
-        try:
-            return self.judge_stacks(verdict, (path,) if wants_executable_stack(path) else ())
-        except ElfError as error:
-            return TrustVerdict.of_problem(Violation.of_error(error))
-
-    def _may_have_executable_stack(self, path: str) -> bool:
-        return any(fnmatchcase(path, glob) for glob in self._allow_executable_stack)
 
     def judge_opened(
         self, candidate: Candidate, verdict: TrustVerdict, opened: Sequence[SeenFile]
@@ -255,10 +251,16 @@ class TrustJudge:
                 return TrustVerdict.of_problem(_changed(path, error))
             verdict = self._by_owner(file, offence, distribution)
             if verdict.accepted and not is_of_system(path):
+                # What reads libraries is imported where one is read; known plugins are not.
+                from modular_tf.discovery.elf.file import wants_executable_stack  # noqa: PLC0415
+
                 if self._lock is not None:
                     verdict = self._lock.verdict(file, of)
-                verdict = self._judge_stack(verdict, path) if verdict.accepted else verdict
+                if verdict.accepted and wants_executable_stack(path):
+                    verdict = self.judge_stacks(verdict, (path,))
             return verdict.on((file.seen(),)) if verdict.accepted else verdict
+        except ElfError as error:
+            return TrustVerdict.of_problem(Violation.of_error(error))
         except OSError as error:
             return TrustVerdict.of_problem(_changed(path, error))
 
@@ -280,20 +282,16 @@ class TrustJudge:
     ) -> TrustVerdict:
         """Return the verdict on a plugin's library, or on a companion of the library `of`."""
         try:
-            verdict = self._by_rights(file, offence, candidate)
+            if candidate.source is Source.BUNDLED:
+                why = "it comes with this package, so who can change it can change this package"
+                verdict = TrustVerdict(rules.OWNER, why)
+            else:
+                verdict = self._by_owner(file, offence, candidate.distribution)
             if verdict.accepted and self._lock is not None:
                 verdict = self._lock.verdict(file, of)
             return verdict.on((file.seen(),)) if verdict.accepted else verdict
         except OSError as error:
             return TrustVerdict.of_problem(_changed(file.path, error))
-
-    def _by_rights(
-        self, file: JudgedFile, offence: Violation | None, candidate: Candidate
-    ) -> TrustVerdict:
-        if candidate.source is Source.BUNDLED:
-            why = "it comes with this package, so who can change it can change this package"
-            return TrustVerdict(rules.OWNER, why)
-        return self._by_owner(file, offence, candidate.distribution)
 
     def _by_owner(
         self, file: JudgedFile, offence: Violation | None, distribution: str | None
@@ -311,25 +309,6 @@ class TrustJudge:
         return Records(self._python_path, self._paths, required=self._requires_record)
 
 
-def _lock(path: str | None, paths: PathJudge) -> Lock:
-    from modular_tf.discovery.trust.lock import Lock  # noqa: PLC0415  (most processes have none)
-
-    return Lock(path, paths)
-
-
-def _has_bytes_of(file: JudgedFile, seen: SeenFile) -> bool:
-    try:
-        return file.sha256() == seen.sha256
-    except OSError as error:
-        raise_shortage(error)
-        return False
-
-
-def _executable_stack(path: str) -> Violation:
-    message = f"{path} asks for an executable stack: its PT_GNU_STACK has the flag X or is missing"
-    return Violation(rules.EXECUTABLE_STACK, message, path=path)
-
-
 def _changed(path: str, error: OSError) -> Violation:
     raise_shortage(error)
     message = f"{path} cannot be read as it was found: {error.strerror}"
@@ -337,17 +316,7 @@ def _changed(path: str, error: OSError) -> Violation:
 
 
 class JudgedFile:
-    """A file whose trust is checked. [any thread, one at a time]
-
-    Attributes:
-        path: The path that was given.
-        real_path: The same without links.
-        identity: Which file was looked at, and when that changed last.
-
-    Args:
-        status: What the system says of it now.
-        known_sha256: Where to ask before the bytes are read.
-    """
+    """A file whose trust is checked, and its bytes, read only if a rule needs them. [one thread]"""
 
     def __init__(
         self, path: str, real_path: str, status: os.stat_result, known_sha256: KnownHash | None

@@ -141,10 +141,14 @@ def _modules_below(root: str) -> list[tuple[str, str]]:
     Raises:
         OSError: A directory cannot be listed.
     """
+
+    def fail(error: OSError) -> None:
+        raise error
+
     suffixes = tuple(all_suffixes())
     found: list[tuple[str, str]] = []
     seen: set[tuple[int, int]] = set()
-    for folder, folders, names in os.walk(root, onerror=_raise, followlinks=True):
+    for folder, folders, names in os.walk(root, onerror=fail, followlinks=True):
         status = os.stat(folder)
         if (status.st_dev, status.st_ino) in seen:
             folders.clear()
@@ -154,7 +158,3 @@ def _modules_below(root: str) -> list[tuple[str, str]]:
         paths = (os.path.join(folder, name) for name in names if name.endswith(suffixes))
         found += [(os.path.relpath(path, root), path) for path in paths if os.path.isfile(path)]
     return found
-
-
-def _raise(error: OSError) -> None:
-    raise error

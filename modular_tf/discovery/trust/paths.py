@@ -17,13 +17,7 @@ _MOST_LINKS = 40  # as the kernel
 
 
 class JudgedPath(NamedTuple):
-    """The real path of a file, and the first thing on it that is not trusted.
-
-    Attributes:
-        real_path: The same without links.
-        status: The status of the file.
-        offence: The first directory, link or file that an untrusted user can change, None for none.
-    """
+    """The real path of a file, and the first thing on it that an untrusted user can change."""
 
     real_path: str
     status: os.stat_result

@@ -32,21 +32,13 @@ _ALGORITHMS = ("sha256", "sha384", "sha512")  # weaker ones vouch for nothing
 
 
 class _RecordedHash(NamedTuple):
-    """A file's hash in a RECORD.
+    """A file's hash in a RECORD."""
 
-    Attributes:
-        label: Name and version of the distribution.
-        record: The RECORD.
-        written: The hash, as it is written.
-        algorithm: A name that hashlib knows; None where it is no hash that vouches for anything.
-        digest: The hash; empty where it cannot be read.
-    """
-
-    label: str
+    label: str  # name and version of the distribution
     record: str
-    written: str
-    algorithm: str | None
-    digest: bytes
+    written: str  # the hash, as it is written
+    algorithm: str | None  # a name that hashlib knows; None for a hash that is not used
+    digest: bytes  # empty where it cannot be read
 
 
 class Records:
@@ -84,7 +76,10 @@ class Records:
         remarks = []
         for recorded in self._hashes_of(file, distribution):
             if recorded.algorithm is None:
-                remarks.append(_incomparable(file, recorded))
+                remarks.append(
+                    f"the RECORD of {recorded.label} has {recorded.written!r} of {file.path}, which"
+                    f" vouches for nothing: it is none of {', '.join(_ALGORITHMS)}"
+                )
             elif file.digest(recorded.algorithm) != recorded.digest:
                 return _mismatch(file, recorded, recorded.algorithm)
             else:
@@ -92,7 +87,10 @@ class Records:
         if compared is not None:
             message = f"it has the {compared.algorithm} of the RECORD of {compared.label}"
             return TrustVerdict(rules.RECORD_HASH, message).remark(*remarks)
-        return _missing(file, remarks) if self._required else otherwise.remark(*remarks)
+        if not self._required:
+            return otherwise.remark(*remarks)
+        message = "; ".join((f"no distribution's RECORD has a hash of {file.path}", *remarks))
+        return TrustVerdict.of_problem(Violation(rules.RECORDED, message, path=file.path))
 
     def _hashes_of(self, file: JudgedFile, distribution: str | None) -> Iterator[_RecordedHash]:
         """Yield the hashes of a file in the first distribution that lists it."""
@@ -167,13 +165,6 @@ def read_hash(written: str) -> tuple[str | None, bytes]:
         return algorithm, b""
 
 
-def _incomparable(file: JudgedFile, recorded: _RecordedHash) -> str:
-    return (
-        f"the RECORD of {recorded.label} has {recorded.written!r} of {file.path}, which vouches for"
-        f" nothing: it is none of {', '.join(_ALGORITHMS)}"
-    )
-
-
 def _mismatch(file: JudgedFile, recorded: _RecordedHash, algorithm: str) -> TrustVerdict:
     message = (
         f"{file.path} is not what {recorded.label} installed: its {algorithm} is"
@@ -181,8 +172,3 @@ def _mismatch(file: JudgedFile, recorded: _RecordedHash, algorithm: str) -> Trus
         f" {recorded.digest.hex() or repr(recorded.written)}"
     )
     return TrustVerdict.of_problem(Violation(rules.RECORD_HASH, message, path=file.path))
-
-
-def _missing(file: JudgedFile, remarks: list[str]) -> TrustVerdict:
-    message = "; ".join((f"no distribution's RECORD has a hash of {file.path}", *remarks))
-    return TrustVerdict.of_problem(Violation(rules.RECORDED, message, path=file.path))

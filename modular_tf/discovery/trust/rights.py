@@ -37,7 +37,21 @@ class Rights:
         """Return what is wrong with a file, or with a directory that files lie in."""
         if status.st_uid in self.writers.users and not status.st_mode & _BY_OTHERS:
             return None  # as most
-        return self.owner_offence(path, status) or self._writing_offence(path, status)
+        if (offence := self.owner_offence(path, status)) is not None:
+            return offence
+        mode, group = stat.S_IMODE(status.st_mode), status.st_gid
+        if not mode & _BY_OTHERS or any(fnmatchcase(path, glob) for glob in self._allow_writable):
+            return None
+        if mode & stat.S_IWOTH:
+            message = f"{path} has mode {mode:04o}, so anybody may write to it"
+            return Violation(rules.WORLD_WRITABLE, message, path=path)
+        who = group_text(group)
+        if _has_access_list(path):
+            who = "somebody, by an access control list,"
+        elif self.writers.includes_group(group):
+            return None
+        message = f"{path} has mode {mode:04o}; {who} may write to it"
+        return Violation(rules.SHARED_WRITING, message, path=path)
 
     def ancestor_offence(self, path: str, status: os.stat_result) -> Violation | None:
         """Return what is wrong with a directory above the one that files lie in.
@@ -55,27 +69,6 @@ class Rights:
             return None
         message = f"{path} belongs to {user_text(status.st_uid)}, expected {self.writers}"
         return Violation(rules.OWNER, message, path=path)
-
-    def _writing_offence(self, path: str, status: os.stat_result) -> Violation | None:
-        mode = status.st_mode
-        if not mode & _BY_OTHERS or self._may_be_writable(path):
-            return None
-        if mode & stat.S_IWOTH:
-            message = f"{path} has mode {stat.S_IMODE(mode):04o}, so anybody may write to it"
-            return Violation(rules.WORLD_WRITABLE, message, path=path)
-        return self._sharing_offence(path, status)
-
-    def _may_be_writable(self, path: str) -> bool:
-        return any(fnmatchcase(path, glob) for glob in self._allow_writable)
-
-    def _sharing_offence(self, path: str, status: os.stat_result) -> Violation | None:
-        who = group_text(status.st_gid)
-        if _has_access_list(path):
-            who = "somebody, by an access control list,"
-        elif self.writers.includes_group(status.st_gid):
-            return None
-        message = f"{path} has mode {stat.S_IMODE(status.st_mode):04o}; {who} may write to it"
-        return Violation(rules.SHARED_WRITING, message, path=path)
 
 
 def _has_access_list(path: str) -> bool:

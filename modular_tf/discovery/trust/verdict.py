@@ -12,22 +12,17 @@ __all__ = ["TrustVerdict"]
 
 
 class TrustVerdict(NamedTuple):
-    """Whether a plugin may be opened.
+    """Whether a plugin may be opened, and by which rule that was decided.
 
-    Attributes:
-        rule: Id of the rule that decided.
-        message: How it decided, one sentence without a full stop.
-        refused: The broken rule; None if the plugin may be opened.
-        checked: The files that were judged, as they were then: what is mapped has to be the same.
-            Empty if the plugin is refused, or if there is no file, which the probe reports.
-        remarks: What could not be compared; `message` ends with it.
+    The files that were judged are `checked`, as they were then: what is mapped has to be the same.
+    There is none if the plugin is refused, or if there is no file, which the probe reports.
     """
 
     rule: str
-    message: str
-    refused: Violation | None = None
+    message: str  # one sentence without a full stop
+    refused: Violation | None = None  # None if the plugin may be opened
     checked: tuple[SeenFile, ...] = ()
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # what could not be compared; `message` ends with it
 
     @property
     def accepted(self) -> bool:

@@ -31,15 +31,10 @@ _OVERFLOW_UID = "/proc/sys/kernel/overflowuid"
 
 
 class TrustedWriters(NamedTuple):
-    """Users and groups by number.
-
-    Attributes:
-        users: Trusted users.
-        groups: Trusted groups, besides those that have trusted members only.
-    """
+    """Users and groups by number."""
 
     users: frozenset[int]
-    groups: frozenset[int] = frozenset()
+    groups: frozenset[int] = frozenset()  # besides those that have trusted members only
 
     def includes_group(self, group: int) -> bool:
         """Return whether only trusted users can be in a group."""

@@ -15,6 +15,7 @@ from modular_tf.errors import (
     OutOfMemoryError,
     UnimplementedError,
 )
+from modular_tf.loading.device_tables import allocator_of
 from tests.device.dialects.building import Build, DialectPlugin
 
 RFC = Dialect.DEVICE_RFC
@@ -44,7 +45,10 @@ def round_trip(device):
 
 def slots(plugin):
     with plugin.load() as platform:
-        return platform.tables.create_allocator, platform.tables.create_custom_allocator
+        fns = platform.tables.given_fns
+        kind = allocator_of(fns)
+    names = ("allocator", "custom_allocator")
+    return tuple(fns.value(f"create_{name}") if name == kind else None for name in names)
 
 
 @pytest.mark.parametrize("form", ["FILLS", "ASSIGNS", "SAVED", "OWN"])
