@@ -9,7 +9,7 @@ import atexit
 import errno
 import os
 from abc import ABC, abstractmethod
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakSet
@@ -47,7 +47,7 @@ from modular_tf.filesystem.trees import Copying, Facts, Item, Removal, Walk
 from modular_tf.filesystem.uri import join_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from typing_extensions import Buffer
 
@@ -193,17 +193,6 @@ class ClientOps(Filesystem, ABC):
     def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
         with self._reader(self.translate_name(uri), uri) as file:
             return ClientMemoryRegion(file.read(0, file.known_length()), uri)
-
-    @contextmanager
-    def _of_a_file(self, path: str) -> Iterator[None]:
-        """Raise `IsADirectoryError` instead of a failure of the body on a directory."""
-        try:
-            yield
-        except Exception as error:
-            with suppress(FileNotFoundError):
-                if self._is_directory(path):
-                    raise IsADirectoryError(f"{path!r} is a directory") from error
-            raise
 
     # -- questions ----------------------------------------------------------------------------
 

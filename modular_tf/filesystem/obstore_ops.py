@@ -141,16 +141,15 @@ class ObstoreOps(ClientOps):
     # -- opening ------------------------------------------------------------------------------
 
     def _reader(self, path: str, uri: str) -> RangeReader:
-        if not path:
-            raise IsADirectoryError("the root of a store is a directory")
-        with self._of_a_file(path):
-            size = int(self._library.head(self.fs, path)["size"])
+        found = self._statistics(path)
+        if found.is_directory:
+            raise IsADirectoryError(f"{path!r} is a directory")
 
         def fetch(start: int, end: int) -> Buffer:
             data: Buffer = self._library.get_range(self.fs, path, start=start, end=end)
             return data
 
-        return RangeReader(uri, size, fetch)
+        return RangeReader(uri, found.length, fetch)
 
     def _writer(self, path: str, uri: str, *, appends: bool) -> WritableFile:
         if not path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.filesystem.client_ops import DIRECTORY, ClientOps, ClientWriter, put_when_closed
@@ -119,8 +120,13 @@ class PyarrowOps(ClientOps):
     # -- opening ------------------------------------------------------------------------------
 
     def _reader(self, path: str, uri: str) -> RangeReader:
-        with self._of_a_file(path):
+        try:
             file = self.fs.open_input_file(path)
+        except Exception as error:
+            with suppress(FileNotFoundError):
+                if self._is_directory(path):
+                    raise IsADirectoryError(f"{path!r} is a directory") from error
+            raise
         return RangeReader(uri, file.size(), lambda start, end: file.read_at(end - start, start))
 
     def _writer(self, path: str, uri: str, *, appends: bool) -> WritableFile:
