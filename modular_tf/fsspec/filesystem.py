@@ -373,22 +373,16 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
 
     # -- the listings cache, where the user wants one -----------------------------------------
 
-    def _cached_listing(self, path: str) -> list[Entry] | None:
-        with suppress(KeyError):  # also where it expires at this moment
-            known: list[Entry] = self.dircache[path]
-            return known
-        return None
-
     def _cached_entry(self, path: str) -> Entry | None:
         """Return the entry of `path` in a cached listing; None if there is none."""
         if not self.dircache.use_listings_cache:
             return None
-        for entry in self._cached_listing(self._parent(path)) or []:
+        for entry in self.dircache.get(self._parent(path), ()):
             if entry["name"] == path:
-                return entry
-        return (
-            {"name": path, "size": 0, "type": "directory"} if self._cached_listing(path) else None
-        )
+                found: Entry = entry
+                return found
+        is_listed = path in self.dircache
+        return {"name": path, "size": 0, "type": "directory"} if is_listed else None
 
     def forget_listing(self, path: str) -> None:
         """Drop the cached listings of `path` and of the directories above it.
@@ -464,7 +458,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         listing_of = complete_listing if are_whole else reported_listing
 
         def listed(path: str) -> _Kinds | OSError:
-            if not refresh and (cached := self._cached_listing(path)) is not None:
+            if not refresh and (cached := self.dircache.get(path)) is not None:
                 return {entry["name"]: entry for entry in cached}
             failure: OSError | None = None
             try:
