@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from modular_tf.concurrency.threads import TimedWork
 from modular_tf.errors import ClosedError, DataLossError, ModularTFError, ResourceExhaustedError
 from modular_tf.filesystem.files import WritableFile, end
-from modular_tf.filesystem.plugin_files import store_aside
+from modular_tf.filesystem.plugin_filesystem import store_aside
 from modular_tf.filesystem.python_errors import error_for
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from modular_tf.concurrency.crew import Crew
 from modular_tf.errors import ClosedError, DataLossError, InvalidArgumentError
 from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, known_length
-from modular_tf.filesystem.plugin_files import bring_pages, fresh_bytes, prefer_huge_pages
+from modular_tf.filesystem.plugin_filesystem import bring_pages, fresh_bytes, prefer_huge_pages
 from modular_tf.filesystem.python_errors import translated_errors
 
 if TYPE_CHECKING:

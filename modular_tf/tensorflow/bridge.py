@@ -45,7 +45,7 @@ from modular_tf.filesystem.files import (
 )
 from modular_tf.filesystem.glob import has_magic
 from modular_tf.filesystem.location import reported_listing
-from modular_tf.filesystem.plugin_files import PluginRandomAccessFile, PluginWritableFile
+from modular_tf.filesystem.plugin_filesystem import PluginRandomAccessFile, PluginWritableFile
 from modular_tf.filesystem.python_errors import error_for
 from modular_tf.filesystem.stat_cache import StatCache
 from modular_tf.filesystem.uri import is_of_this_machine, join_path, scheme_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.errors import AbortedError, ModularTFError, ResourceExhaustedError
-from modular_tf.filesystem import plugin_files
+from modular_tf.filesystem import plugin_filesystem
 from modular_tf.filesystem.files import WritableFile
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import interrupt, points
@@ -137,7 +137,7 @@ def test_a_close_that_a_signal_handler_ends_with_an_exception_is_finished_by_the
     file = place.fs.open(place / "f", mode)
     file.write("content" if mode == "w" else b"content")
     with monkeypatch.context() as patch:
-        patch.setattr(plugin_files, "_close_writer", _time_out)
+        patch.setattr(plugin_filesystem, "_close_writer", _time_out)
         with pytest.raises(TimeoutError):
             file.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.errors import AbortedError, ClosedError, FailedPreconditionError
-from modular_tf.filesystem.plugin_files import PluginWritableFile
+from modular_tf.filesystem.plugin_filesystem import PluginWritableFile
 from modular_tf.service.service import PluginService
 from tests.filesystem.ended_child import assert_ended
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.errors import ClosedError, ModularTFError, NotFoundError
-from modular_tf.filesystem import plugin_files, store_files
+from modular_tf.filesystem import plugin_filesystem, store_files
 from modular_tf.filesystem.files import SHORT_FILE, RandomAccessFile
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.store_files import PiecewiseReader
@@ -32,7 +32,7 @@ def test_a_file_of_any_size_is_read_whole_and_closed(place, size):
 def test_a_short_file_is_read_by_one_native_call(place, monkeypatch):
     uri = place.write("f", b"content")
     for name in ("_open_reader", "_read"):
-        monkeypatch.setattr(plugin_files, name, None)
+        monkeypatch.setattr(plugin_filesystem, name, None)
 
     assert place.fs.read_file(uri) == b"content"
 
@@ -170,7 +170,7 @@ def pages_of(target: memoryview) -> tuple[int, int]:
 
 def fresh_bytes_without_pages(n: int) -> tuple[bytes, memoryview]:
     """Return fresh bytes, of a free part of the heap too, of which no page is there."""
-    data, target = plugin_files.fresh_bytes(n)
+    data, target = plugin_filesystem.fresh_bytes(n)
     first, end = (number * os.sysconf("SC_PAGE_SIZE") for number in pages_of(target))
     address, size = ctypes.c_void_p(first), ctypes.c_size_t(end - first)
     assert ctypes.CDLL(None).madvise(address, size, _DONTNEED) == 0
@@ -191,7 +191,7 @@ def test_pages_are_brought_before_anything_has_come(monkeypatch):
 
     def bring_pages(target):
         seen.append(are_present(target))
-        plugin_files.bring_pages(target)
+        plugin_filesystem.bring_pages(target)
         seen.append(are_present(target))
         file.may_answer.set()
 
@@ -206,7 +206,7 @@ def test_bringing_pages_changes_no_byte():
     data = bytearray(os.urandom(5 << 20))
     before = bytes(data)
     for part in (memoryview(data), memoryview(data)[100:300], memoryview(data)[:0]):
-        plugin_files.bring_pages(part)
+        plugin_filesystem.bring_pages(part)
     assert data == before
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from modular_tf import gfile
 from modular_tf.errors import UnavailableError
-from modular_tf.filesystem import plugin_files
+from modular_tf.filesystem import plugin_filesystem
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import interrupt, points
@@ -187,7 +187,7 @@ def test_a_close_that_a_signal_handler_ends_with_an_exception_is_finished_by_the
     n_open = service.filesystem("ram").open_count
     file = functions.GFile(uri, "w")
     file.write(b"written")
-    monkeypatch.setattr(plugin_files, "_close_writer", time_out)
+    monkeypatch.setattr(plugin_filesystem, "_close_writer", time_out)
     with pytest.raises(TimeoutError):
         file.close()
 

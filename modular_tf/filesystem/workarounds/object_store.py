@@ -39,7 +39,7 @@ from modular_tf.filesystem.location import (
     store_listing,
     warn_left_out,
 )
-from modular_tf.filesystem.plugin_files import PluginWritableFile
+from modular_tf.filesystem.plugin_filesystem import PluginWritableFile
 from modular_tf.filesystem.stat_cache import StatCache
 from modular_tf.filesystem.store_files import PiecewiseReader, WholeFile, region_of
 from modular_tf.filesystem.trees import Item, move_by_copy
