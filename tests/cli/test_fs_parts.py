@@ -10,7 +10,7 @@ from contextlib import nullcontext
 import pytest
 
 from modular_tf.cli.fs import reading
-from modular_tf.cli.fs.reading import bytes_between, first_lines, head, last_lines, tail
+from modular_tf.cli.fs.reading import bytes_between, cat, first_lines, head, last_lines, tail
 from modular_tf.cli.session import GlobalOptions, Invocation
 from modular_tf.errors import DataLossError
 from modular_tf.filesystem.files import RandomAccessFile
@@ -176,6 +176,38 @@ def test_parts_of_files_in_a_store_are_read_at_once_and_written_in_order(verb, m
 
     headed = [f"==> {uri} <==\n{number}\n" for number, uri in enumerate(uris)]
     assert capfd.readouterr().out == "\n".join(headed)
+
+
+@pytest.mark.parametrize(
+    ("verb", "given", "read"),
+    [
+        (cat, {"wanted": (0, 100)}, {(0, 100)}),
+        (cat, {"wanted": (100_000, 100_001)}, {(100_000, 1)}),
+        (head, {"lines": None, "n_bytes": 100}, {(0, 100)}),
+        (tail, {"lines": None, "n_bytes": 100}, {(199_900, 100)}),
+    ],
+)
+def test_no_other_bytes_of_a_store_are_read(verb, given, read, monkeypatch, capfd):
+    content, seen = bytes(200_000), set()
+
+    class Stored(Noted):
+        uri = "mem://host/f"
+
+        def known_length(self):
+            return len(content)
+
+        def readinto(self, offset, buffer):
+            seen.add((offset, len(memoryview(buffer))))
+            return super().readinto(offset, buffer)
+
+    with PluginService() as service:
+        service.register_filesystem("mem", filesystem_of(MemoryStore()))
+        filesystem = service.filesystem("mem")
+        monkeypatch.setattr(filesystem, "new_random_access_file", lambda _: Stored(content))
+        monkeypatch.setattr(Invocation, "session", lambda _: nullcontext(service))
+        assert verb.callback(Invocation(GlobalOptions()), uris=["mem://host/f"], **given) == 0
+
+    assert seen == read
 
 
 @pytest.mark.parametrize("verb", ["head", "tail"])

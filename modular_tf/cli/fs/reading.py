@@ -123,10 +123,12 @@ def _length_of(location: Location, file: RandomAccessFile) -> int:
 # -- writing them -----------------------------------------------------------------------------
 
 
-def _write_parts(call: Invocation, uris: Sequence[str], part: Part, *, headings: bool) -> Exit:
+def _write_parts(
+    call: Invocation, uris: Sequence[str], part: Part, *, headings: bool, end: int | None = None
+) -> Exit:
     """Write the part of each file that `part` yields, with `headings` where there are several.
 
-    The parts of files that come next are read while one is written.
+    Nothing past `end` is read. The parts of files that come next are read while one is written.
     """
     if call.json:
         report_error("this writes the bytes of files; --json cannot go with it")
@@ -136,7 +138,7 @@ def _write_parts(call: Invocation, uris: Sequence[str], part: Part, *, headings:
         locations = work.expand_all(uris)
         headings = headings and max(len(uris), len(locations)) > 1
         is_first = True
-        for outcome in Crew(work.at_once).run(lambda one: _begin(one, part), locations):
+        for outcome in Crew(work.at_once).run(lambda one: _begin(one, part, end), locations):
             with work.about(outcome.item.uri):
                 file, beginning, rest = outcome.get()
                 with file:
@@ -153,10 +155,10 @@ def _write_parts(call: Invocation, uris: Sequence[str], part: Part, *, headings:
 
 
 def _begin(
-    location: Location, part: Part
+    location: Location, part: Part, end: int | None
 ) -> tuple[RandomAccessFile, list[bytes], Iterator[bytes | memoryview]]:
     """Open a file; return it with the beginning of a part, and the rest, which is not yet read."""
-    file = location.filesystem.open_input(location.uri, first_block=_FIRST_BLOCK)
+    file = location.filesystem.open_input(location.uri, first_block=_FIRST_BLOCK, size=end)
     try:
         rest = iter(part(location, file))
         beginning: list[bytes] = []
@@ -189,7 +191,7 @@ def cat(call: Invocation, *, uris: tuple[str, ...], wanted: tuple[int, int | Non
         begin = start if start >= 0 else max(0, _length_of(location, file) + start)
         return bytes_between(file, begin, end)
 
-    return _write_parts(call, uris, part, headings=False)
+    return _write_parts(call, uris, part, headings=False, end=end)
 
 
 def _part_command(which: str) -> Callable[[Callable[..., Any]], click.Command]:
@@ -211,9 +213,12 @@ def _part_command(which: str) -> Callable[[Callable[..., Any]], click.Command]:
             if lines is not None and n_bytes is not None:
                 raise click.UsageError("-n and -c exclude each other", click.get_current_context())
             n_lines = 10 if lines is None else lines
-            return _write_parts(
-                call, uris, lambda *opened: part(*opened, n_lines, n_bytes), headings=True
-            )
+            end = n_bytes if which == "first" else None
+
+            def wanted(*opened: Any) -> Iterable[bytes | memoryview]:
+                return part(*opened, n_lines, n_bytes)
+
+            return _write_parts(call, uris, wanted, headings=True, end=end)
 
         return verb
 
