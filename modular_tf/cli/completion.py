@@ -12,15 +12,12 @@ from click.shell_completion import ShellComplete, split_arg_string
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.frame import argument, command
-from modular_tf.cli.process import PROGRAM
+from modular_tf.cli.process import COMPLETION_VARIABLE, PROGRAM
 from modular_tf.cli.session import GlobalOptions
 
 if TYPE_CHECKING:
     from modular_tf.cli.session import Invocation
 
-
-VARIABLE = "_MODULAR_TF_COMPLETE"
-"""The variable by which a shell asks how the command line in COMP_LINE may go on."""
 
 # Each script passes the line up to the cursor. bash parts words at colons and inserts what it gets
 # as it stands; zsh and fish quote it themselves. No shell adds a space after a directory or scheme.
@@ -77,9 +74,9 @@ def answer_shell(program: click.Command) -> Exit:
     line = os.environ.get("COMP_LINE", "")
     _, *words, begun = split_arg_string(line + _MARK)  # so that the last word is the one begun
     begun = begun.removesuffix(_MARK)
-    shell = os.environ[VARIABLE]
-    asked = ShellComplete(program, {"obj": GlobalOptions()}, PROGRAM, VARIABLE)
-    items = asked.get_completions(words, begun)
+    shell = os.environ[COMPLETION_VARIABLE]
+    line_so_far = ShellComplete(program, {"obj": GlobalOptions()}, PROGRAM, COMPLETION_VARIABLE)
+    items = line_so_far.get_completions(words, begun)
     if shell == "bash":
         breaks = set(":=") & set(os.environ.get("COMP_WORDBREAKS", ""))
         start = max((begun.rfind(one) + 1 for one in breaks), default=0)

@@ -13,7 +13,12 @@ from modular_tf.cli import process
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.frame import Group, Verb
 from modular_tf.cli.output import EXPECTED, message_of, report_error
-from modular_tf.cli.process import PROGRAM, OutputError, leave_on_second_interrupt
+from modular_tf.cli.process import (
+    COMPLETION_VARIABLE,
+    PROGRAM,
+    OutputError,
+    leave_on_second_interrupt,
+)
 from modular_tf.cli.session import GlobalOptions
 
 if TYPE_CHECKING:
@@ -21,9 +26,6 @@ if TYPE_CHECKING:
 
 _CHECK = "modular_tf.check"
 """The conformance kit; all other commands work without it."""
-
-_ASKED_BY_SHELL = "_MODULAR_TF_COMPLETE"
-"""The variable by which a shell asks how a command line may go on, instead of running it."""
 
 _FS = {
     "ls": Verb("list directories", "fs.listing:ls"),
@@ -109,7 +111,7 @@ def run(words: Sequence[str] | None = None) -> int:
     """
     try:
         process.prepare()
-        if words is None and _ASKED_BY_SHELL in os.environ:
+        if words is None and COMPLETION_VARIABLE in os.environ:
             from modular_tf.cli.completion import answer_shell  # noqa: PLC0415  (for shells only)
 
             code: int = answer_shell(PROGRAM_COMMAND)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Buffer, Iterator  # type: ignore[attr-defined,unused-ignore]
 
 PROGRAM = "modular-tf"
+COMPLETION_VARIABLE = "_MODULAR_TF_COMPLETE"
+"""With it a shell requests the words that may follow COMP_LINE, and runs no command."""
 
 _OUTPUT = 1
 _STANDARD_ERROR = 2
@@ -35,7 +37,7 @@ class OutputError(OSError):
 
 
 class _Output(io.FileIO):
-    """Standard output, whose failures are told from those of other files."""
+    """Standard output, whose failures are distinguished from those of other files."""
 
     def write(self, data: Buffer, /) -> int:
         try:

@@ -3,11 +3,11 @@
 TensorFlow calls from any of its threads. No exception may leave a function here: each becomes a
 code and a message of the answer.
 
-TensorFlow asks about one path several times while it loads one thing: whether it exists, what it
-is, how long it is. A store needs two requests for each answer. What was there is kept for a second,
-and never that nothing was; each change that TensorFlow makes forgets all of it when it has ended.
-TensorFlow walks a tree by the names in a directory and a question for each; where a filesystem
-lists statistics with the names, these are kept too.
+TensorFlow makes several calls for one path while it loads one thing: whether it exists, its kind,
+its length. A store needs two requests for each. The statistics of what exists are cached for a
+second, and dropped when a change that TensorFlow makes has ended; that nothing exists is not
+cached. TensorFlow walks a tree by the names in a directory and a call for each; where a filesystem
+lists statistics with the names, these are cached too.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def _is_directory(binding: Binding, uri: str, _other: str, _answer: Any) -> None
 
 def _get_children(binding: Binding, uri: str, _other: str, answer: Any) -> None:
     names = children(binding.filesystem, uri)
-    # Only Python asks TensorFlow for this, and fails with a UnicodeDecodeError that names nothing.
+    # Only Python calls this, and fails with a UnicodeDecodeError that names nothing.
     for name in names:
         try:
             name.encode()

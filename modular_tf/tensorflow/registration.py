@@ -151,7 +151,7 @@ def register(
         AlreadyExistsError: A scheme was named that TensorFlow or another library has; the others
             are registered.
         ImportError: TensorFlow is not installed.
-        TypeError: One text was given in the place of several schemes.
+        TypeError: One text was given instead of several schemes.
     """
     global _has_warned  # noqa: PLW0603  (it warns once in a process)
     import tensorflow as tf  # type: ignore[import-untyped]  # noqa: PLC0415  (takes seconds)

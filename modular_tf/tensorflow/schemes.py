@@ -43,7 +43,7 @@ class StoreRow:
 
     @property
     def is_bad(self) -> bool:
-        """Whether it has a problem, and a variable tells that it is wanted."""
+        """Whether it has a problem, and a variable shows that it is wanted."""
         return bool(self.problem) and any(self.variables.values())
 
 

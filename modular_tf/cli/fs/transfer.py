@@ -145,7 +145,7 @@ def cp(
 
 
 class _Uri(NamedTuple):
-    """A URI that is not yet looked up."""
+    """A URI before its filesystem is known."""
 
     uri: str
 
