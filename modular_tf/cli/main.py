@@ -64,7 +64,7 @@ VERBS: Mapping[str, Verb] = {
     "fetch": Verb("get the plugins of a published package", "fetch:fetch"),
     "why": Verb("explain why a name is served or not", "plugins:why"),
     "doctor": Verb("report what works here, and what TensorFlow will do with it", "doctor:doctor"),
-    "watch": Verb("follow plugin files that come, change and go", "watch:watch"),
+    "watch": Verb("follow plugin files that come, change and go", "plugins:watch"),
     "lock": Verb("write which plugins may load when frozen, or check", "lock:lock"),
     "quarantine": Verb("work with quarantined plugins", family=_QUARANTINE),
     "completion": Verb("print what completes command lines in a shell", "completion:completion"),
