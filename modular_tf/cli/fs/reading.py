@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.location import Location
 
     Part = Callable[[Location, RandomAccessFile], Iterable[bytes | memoryview]]
+    _PartOf = Callable[..., Iterable[bytes | memoryview]]  # with numbers of lines and of bytes
 
 _FIRST_BLOCK = 2**16  # more lines than usually wanted
 _BEGINNING = 2**20  # bytes that are read of files that come next, while one is written
@@ -194,10 +195,10 @@ def cat(call: Invocation, *, uris: tuple[str, ...], wanted: tuple[int, int | Non
     return _write_parts(call, uris, part, headings=False, end=end)
 
 
-def _part_command(which: str) -> Callable[[Callable[..., Any]], click.Command]:
+def _part_command(which: str) -> Callable[[_PartOf], click.Command]:
     """Make a verb of a function that yields the first or last lines of a file, or so many bytes."""
 
-    def made(part: Callable[..., Any]) -> click.Command:
+    def made(part: _PartOf) -> click.Command:
         @command(help=part.__doc__)
         @uris_argument("file")
         @click.option(
