@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["HostFingerprint", "host_fingerprint", "linking_parts"]
 
-_LINKER_VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "GLIBC_TUNABLES")
+_LINKER_VARIABLES = (
+    *("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"),
+    *("GLIBC_TUNABLES", "LD_HWCAP_MASK", "LD_ASSUME_KERNEL"),
+)
 _DEVICE_FOLDERS = ("/dev", "/dev/accel", "/dev/dri")
 # A driver makes its other files when it is used first, such as /dev/nvidia-uvm.
 _DEVICE_NAMES = ("accel", "card", "kfd", "nvidia", "renderD")

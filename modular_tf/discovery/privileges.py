@@ -17,7 +17,7 @@ from modular_tf.rules.shortage import raise_shortage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["is_privileged", "linker_variable"]
+__all__ = ["is_privileged", "linker_variable", "variables_of_start"]
 
 _AUXILIARY_VECTOR = "/proc/self/auxv"
 _STATUS = "/proc/self/status"
@@ -36,9 +36,29 @@ def linker_variable(name: str, environment: Mapping[str, str]) -> str:
 
     Args:
         name: The variable.
-        environment: The variables that the process started with.
+        environment: The variables that the process started with. For `os.environ`, which a program
+            may have changed since, they come first.
     """
-    return "" if is_privileged() else environment.get(name, "")
+    if is_privileged():
+        return ""
+    # A program that changes its own title overwrites the variables of the start.
+    of_start = variables_of_start().get(name) if environment is os.environ else None
+    return of_start or environment.get(name, "")
+
+
+def variables_of_start() -> dict[str, str]:
+    """Return the variables that this process started with; empty if they cannot be read.
+
+    Raises:
+        ShortageError: They cannot be read now; else one that was removed since would be unset.
+    """
+    try:
+        with open("/proc/self/environ", "rb") as stream:
+            pairs = (entry.partition(b"=") for entry in stream.read().split(b"\0"))
+        return {os.fsdecode(key): os.fsdecode(value) for key, _, value in pairs}
+    except OSError as error:
+        raise_shortage(error)
+        return {}
 
 
 @cache

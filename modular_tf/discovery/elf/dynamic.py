@@ -46,19 +46,11 @@ class StringTable:
         self._budget = _MAX_TOTAL
 
     def text(self, at: int) -> str:
-        """Return the string at offset `at`; bytes that are not UTF-8 become surrogates.
-
-        Raises:
-            ElfError: It lies outside the table, does not end, or is absurdly long.
-        """
+        """Return the string at offset `at`; bytes that are not UTF-8 become surrogates."""
         return self._raw(at).decode("utf-8", "surrogateescape")
 
     def equals(self, at: int, name: bytes) -> bool:
-        """Return whether the string at offset `at` is `name`.
-
-        Raises:
-            ElfError: It lies outside the table or does not end, and so is no string.
-        """
+        """Return whether the string at offset `at` is `name`."""
         length = len(name) + 1
         if at + length > self._size:
             return self._raw(at) == name
@@ -71,11 +63,7 @@ class StringTable:
             self._whole = self._image.source.read(self._offset, self._size, "the string table")
 
     def mentions(self, name: bytes) -> bool:
-        """Return whether a string is `name` or ends with it: linkers let strings share their tails.
-
-        Raises:
-            ElfError: The table cannot be read.
-        """
+        """Return whether a string is `name` or ends with it: linkers let strings share tails."""
         self.load()
         return self._whole is not None and name + b"\0" in self._whole
 
@@ -149,11 +137,7 @@ class DynamicSection:
     )
 
     def __init__(self, image: Image) -> None:
-        """Read the section; a file without one has no tags at all.
-
-        Raises:
-            ElfError: It is damaged.
-        """
+        """Read the section; a file without one has no tags at all."""
         self.entries = tuple(_entries(image))
         self._linking = [(tag, value) for _, tag, value in self.entries if tag in _LINKING]
         self._tags: dict[int, list[int]] = {}

@@ -95,76 +95,44 @@ class ElfFile:
         return not self._why_not_shared()
 
     def require_shared_object(self) -> None:
-        """Check that dlopen would accept the type of the file.
-
-        Raises:
-            ElfError: It is a program, an object file or a core dump (LD-009).
-        """
+        """Check that dlopen would accept the type of the file."""
         reason = self._why_not_shared()
         if reason:
             raise self._source.error(rules.SHARED_OBJECT, f"is {reason}, not a shared object")
 
     def find(self, name: SymbolName | str) -> Symbol | None:
-        """Return the exported symbol of this name, as dlsym would.
-
-        Raises:
-            ElfError: The tables are damaged.
-        """
+        """Return the exported symbol of this name, as dlsym would."""
         wanted = SymbolName(name) if isinstance(name, str) else name
         if wanted.text not in self._found:  # plugins ask the same libraries for the same names
             self._found[wanted.text] = self._table().find(wanted)
         return self._found[wanted.text]
 
     def exports(self) -> frozenset[str]:
-        """Return the names of all exported symbols; costs time in their number.
-
-        Raises:
-            ElfError: The tables are damaged.
-        """
+        """Return the names of all exported symbols; costs time in their number."""
         return self._table().exports()
 
     def undefined(self) -> tuple[UndefinedSymbol, ...]:
-        """Return the symbols that others have to define; one pass over all symbols.
-
-        Raises:
-            ElfError: The tables are damaged.
-        """
+        """Return the symbols that others have to define; one pass over all symbols."""
         if self._undefined is None:
             versions = {need.number: need.version for need in self.version_needs()}
             self._undefined = self._table().undefined(versions)
         return self._undefined
 
     def version_needs(self) -> tuple[VersionNeed, ...]:
-        """Return the symbol versions that the library needs of others.
-
-        Raises:
-            ElfError: The table is damaged.
-        """
+        """Return the symbol versions that the library needs of others."""
         return version_needs(self.image, self.dynamic)
 
     def version_records(self) -> tuple[VersionRecord, ...]:
-        """Return the records of the libraries of which the library needs symbol versions.
-
-        Raises:
-            ElfError: The table is damaged.
-        """
+        """Return the records of the libraries of which the library needs symbol versions."""
         return version_records(self.image, self.dynamic)
 
     def version_indices(self) -> tuple[int, ...]:
-        """Return the version index of each symbol; 0 and 1 mean none.
-
-        Raises:
-            ElfError: The tables are damaged.
-        """
+        """Return the version index of each symbol; 0 and 1 mean none."""
         table = self._table()
         return table.version_indices(table.count())
 
     def version_definitions(self) -> frozenset[str]:
-        """Return the symbol versions that the library defines; empty if it is unversioned.
-
-        Raises:
-            ElfError: The table is damaged.
-        """
+        """Return the symbol versions that the library defines; empty if it is unversioned."""
         if self._versions is None:  # every plugin asks the C library for its own
             self._versions = version_definitions(self.image, self.dynamic)
         return self._versions
@@ -188,10 +156,6 @@ class ElfFile:
 
 
 def wants_executable_stack(path: str) -> bool:
-    """Return whether loading a library makes the process's stacks executable, by its headers.
-
-    Raises:
-        ElfError: It is not a readable, whole ELF file (LD-002 to LD-005).
-    """
+    """Return whether loading a library makes the process's stacks executable, by its headers."""
     with closing(ByteSource(path)) as source:
         return Image(source).wants_executable_stack

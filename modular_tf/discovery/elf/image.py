@@ -88,22 +88,13 @@ class Image:
     )
 
     def __init__(self, source: ByteSource) -> None:
-        """Read header and segments.
-
-        Raises:
-            ElfError: Not ELF (LD-004), damaged (LD-005), or of another word size or byte order
-                than 64-bit little-endian ones (LD-006 to LD-008).
-        """
+        """Read header and segments."""
         self.source = source
         self._identify()
         self._read_header()
 
     def offset_of(self, address: int, n_bytes: int, what: str) -> int:
-        """Return the offset in the file of the memory `address` .. `address + n_bytes`.
-
-        Raises:
-            ElfError: No segment holds all of it.
-        """
+        """Return the offset in the file of the memory `address` .. `address + n_bytes`."""
         start, end, offset = self._segment_of(address, what)
         if address + n_bytes > end:
             raise self.source.damaged(f"{what} leaves its segment at address {end:#x}")
@@ -118,11 +109,7 @@ class Image:
         return self.source.read(self.offset_of(address, n_bytes, what), n_bytes, what)
 
     def interpreter(self) -> str | None:
-        """Return the path of the dynamic linker that a program names; libraries name none.
-
-        Raises:
-            ElfError: It does not lie inside the file.
-        """
+        """Return the path of the dynamic linker that a program names; libraries name none."""
         if self._interpreter is None:
             return None
         path = self.source.read(*self._interpreter, "the path of the dynamic linker")
@@ -145,9 +132,6 @@ class Image:
 
         It comes last in a file: where room was made for a file that is still being written, it
         is a hole.
-
-        Raises:
-            ElfError: It does not lie inside the file (LD-005).
         """
         offset, entry_size, count = self._sections
         if not offset or not count:

@@ -104,11 +104,7 @@ class GnuHashTable:
     )
 
     def __init__(self, image: Image, address: int) -> None:
-        """Read the head of the table at `address`.
-
-        Raises:
-            ElfError: Its numbers cannot be right.
-        """
+        """Read the head of the table at `address`."""
         self._source = image.source
         head = image.read_at(address, 16, "the GNU hash table")
         numbers: tuple[int, int, int, int] = Struct("<4I").unpack(head)
@@ -123,11 +119,7 @@ class GnuHashTable:
         self._chains_end = start + image.room_at(address, "the GNU hash table")
 
     def candidates(self, hash_: int) -> Iterator[int]:
-        """Yield the indices of the symbols that have this hash, but for the lowest bit.
-
-        Raises:
-            ElfError: A chain leaves the file or does not end.
-        """
+        """Yield the indices of the symbols that have this hash, but for the lowest bit."""
         if not self._may_hold(hash_):
             return
         at = self._buckets_at + 4 * (hash_ % self._buckets)
@@ -194,11 +186,7 @@ class SysvHashTable:
     __slots__ = ("_at", "_buckets", "_chains", "_source")
 
     def __init__(self, image: Image, address: int) -> None:
-        """Read the head of the table at `address`.
-
-        Raises:
-            ElfError: Its numbers cannot be right.
-        """
+        """Read the head of the table at `address`."""
         self._source = image.source
         start = image.offset_of(address, 2 * _WORD.size, "the hash table")
         self._at = start
@@ -210,11 +198,7 @@ class SysvHashTable:
         image.offset_of(address, (2 + self._buckets + self._chains) * _WORD.size, "the hash table")
 
     def candidates(self, hash_: int) -> Iterator[int]:
-        """Yield the indices of the symbols in the bucket of this hash.
-
-        Raises:
-            ElfError: A chain leaves the table or runs in a circle.
-        """
+        """Yield the indices of the symbols in the bucket of this hash."""
         index = self._entry(2 + hash_ % self._buckets)
         for _ in range(_MAX_CHAIN):
             if index == 0:
@@ -252,11 +236,7 @@ class SymbolTable:
         self._sysv = SysvHashTable(image, sysv) if sysv and address and not gnu else None
 
     def find(self, name: SymbolName) -> Symbol | None:
-        """Return the exported symbol of this name, as dlsym would; cheap in any library.
-
-        Raises:
-            ElfError: The tables are damaged.
-        """
+        """Return the exported symbol of this name, as dlsym would; cheap in any library."""
         for index in self._candidates(name):
             symbol = self._exported_if_named(index, name)
             if symbol is not None:
@@ -264,11 +244,7 @@ class SymbolTable:
         return None
 
     def exports(self) -> frozenset[str]:
-        """Return the names of all symbols that the library offers; costs time in their number.
-
-        Raises:
-            ElfError: The tables are damaged.
-        """
+        """Return the names of all symbols that the library offers; costs time in their number."""
         self._dynamic.strings.load()
         text = self._dynamic.strings.text
         return frozenset(
@@ -286,9 +262,6 @@ class SymbolTable:
 
         Args:
             versions: Names of the needed versions by their index.
-
-        Raises:
-            ElfError: The tables are damaged.
         """
         wanted = [
             (index, name, info >> 4 == _WEAK)
@@ -305,11 +278,7 @@ class SymbolTable:
         )
 
     def count(self) -> int:
-        """Return the number of symbols, the empty first one included.
-
-        Raises:
-            ElfError: There are absurdly many, or more than the file holds.
-        """
+        """Return the number of symbols, the empty first one included."""
         count = self._claimed_count()
         if count > _MAX_SYMBOLS or count * _SYMBOL.size > self._room:
             raise self._image.source.damaged(f"it claims {count} symbols")
@@ -353,11 +322,7 @@ class SymbolTable:
         return _SYMBOL.iter_unpack(self._image.source.read(at, n_bytes, "the symbol table"))
 
     def version_indices(self, count: int) -> tuple[int, ...]:
-        """Return the version index of each of the first `count` symbols; 0 and 1 mean none.
-
-        Raises:
-            ElfError: The table is damaged.
-        """
+        """Return the version index of each of the first `count` symbols; 0 and 1 mean none."""
         address = self._dynamic.version_indices_address
         if not address:
             return (0,) * count

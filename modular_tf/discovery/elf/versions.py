@@ -59,20 +59,12 @@ class VersionRecord(NamedTuple):
 
 
 def version_needs(image: Image, dynamic: DynamicSection) -> tuple[VersionNeed, ...]:
-    """Return the versions that a library needs, in the order of its table.
-
-    Raises:
-        ElfError: The table is damaged.
-    """
+    """Return the versions that a library needs, in the order of its table."""
     return tuple(need for record in version_records(image, dynamic) for need in record.needs)
 
 
 def version_records(image: Image, dynamic: DynamicSection) -> tuple[VersionRecord, ...]:
-    """Return the records of the libraries of which a library needs versions, in their order.
-
-    Raises:
-        ElfError: The table is damaged.
-    """
+    """Return the records of the libraries of which a library needs versions, in their order."""
     address = dynamic.version_needs_address
     if not address:
         return ()
@@ -93,11 +85,7 @@ def version_records(image: Image, dynamic: DynamicSection) -> tuple[VersionRecor
 
 
 def version_definitions(image: Image, dynamic: DynamicSection) -> frozenset[str]:
-    """Return the names of the versions that a library defines; empty if it is unversioned.
-
-    Raises:
-        ElfError: The table is damaged.
-    """
+    """Return the names of the versions that a library defines; empty if it is unversioned."""
     address = dynamic.version_definitions_address
     if not address:
         return frozenset()

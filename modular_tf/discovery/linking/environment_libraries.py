@@ -10,15 +10,13 @@ from functools import cache
 
 from modular_tf.discovery.linking.dynamic_linker import ask_linker
 from modular_tf.discovery.linking.system_libraries import is_of_system
-from modular_tf.discovery.privileges import linker_variable
+from modular_tf.discovery.privileges import linker_variable, variables_of_start
 from modular_tf.discovery.sources.search_paths import package_directories
-from modular_tf.rules.shortage import raise_shortage
 
 __all__ = ["VARIABLES", "environment_libraries"]
 
 VARIABLES = "LD_PRELOAD, LD_AUDIT or LD_LIBRARY_PATH"
 """The variables as messages name them."""
-_START = "/proc/self/environ"
 _MAPS = "/proc/self/maps"
 _PATH_COLUMN = 5
 
@@ -35,37 +33,21 @@ def environment_libraries() -> tuple[str, ...]:
         OSError: The list of mapped files cannot be read now.
         ElfError: What the program is linked with cannot be found out.
     """
-    library_path, preload, audit = map(_variable, ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"))
+    library_path, preload, audit = (
+        linker_variable(name, os.environ) for name in ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT")
+    )
     if not library_path and not preload and not audit:
         return ()
     present, skipped = _linked_files(library_path, preload, audit)
     own = set().union(*_linked_files())
     files = (present | skipped) - own
     ran: set[str] = set()
-    if _of_start("LD_AUDIT"):
+    if variables_of_start().get("LD_AUDIT"):
         ran = _linked_files(library_path, "", audit)[0] - _linked_files(library_path)[0]
     mapped = _mapped_files()
     ways = [(path, path) for path in files] + [(f"{path} (deleted)", path) for path in files]
     found = [(shown, path) for shown, path in ways if shown in mapped or shown in ran]
     return tuple(sorted(shown for shown, path in found if not _is_exempt(path)))
-
-
-def _of_start(name: str) -> str:
-    """Return the value of a variable at the start of the process."""
-    try:
-        with open(_START, "rb") as stream:
-            pairs = (entry.partition(b"=") for entry in stream.read().split(b"\0"))
-        found = {os.fsdecode(key): os.fsdecode(value) for key, _, value in pairs}
-    except OSError as error:
-        raise_shortage(error)  # else a variable that was removed since would count as unset
-        found = {}
-    return linker_variable(name, found)
-
-
-def _variable(name: str) -> str:
-    """Return the value of a variable, of the start of the process where that is known."""
-    # A program that changes its own title overwrites the variables of the start.
-    return _of_start(name) or linker_variable(name, os.environ)
 
 
 def _linked_files(

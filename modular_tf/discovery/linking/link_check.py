@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter, defaultdict
+from contextlib import closing
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import parse_glibc
 from modular_tf.discovery.library_bounds import MOST_BYTES
-from modular_tf.discovery.linking.library_families import product_of
 from modular_tf.discovery.linking.link_scope import (
     LinkedLibrary,
     LinkScope,
@@ -25,6 +29,11 @@ from modular_tf.discovery.linking.symbol_families import (
 from modular_tf.errors import ElfError
 from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -136,23 +145,19 @@ def check_link(
         scope = LinkScope(root, process, offered=host.sonames)
     except ElfError as error:
         return LinkCheck((), (), (), (Violation.of_error(error),), ())
-    try:
+    with closing(scope):
         own = [library for library in scope.libraries if library.is_companion]
         if excess := _excess(own, scope, process):
             message = f"linking {name} takes {excess}"
             return LinkCheck((), (), (), (Violation(rules.LINKING_BOUNDED, message),), ())
         symbols = tuple(_missing_symbols(own, scope, host))
-        opened = _opened_by_name(own, scope, process, host)
-        return LinkCheck(
-            libraries=(
-                *(
-                    ResolvedLibrary(found.name, found.elf.path, _is_companion(found, host))
-                    for found in scope.others
-                ),
-                *opened.libraries,
+        found = LinkCheck(
+            libraries=tuple(
+                ResolvedLibrary(library.name, library.elf.path, _is_companion(library, host))
+                for library in scope.others
             ),
             missing_libraries=tuple(scope.missing),
-            missing_symbols=(*symbols, *opened.missing_symbols),
+            missing_symbols=symbols,
             problems=(
                 *_library_problems(scope.missing),
                 *size_problems(library.elf for library in scope.others),
@@ -160,51 +165,47 @@ def check_link(
                 *_symbol_problems(
                     symbols, _KERNEL_API if takes_stand_ins else frozenset(), required_tensorflow
                 ),
-                *_symbol_problems(opened.missing_symbols, _C_API, required_tensorflow),
             ),
-            passed_over=(*scope.passed_over, *opened.passed_over),
-            executable_stacks=(*_executable_stacks(scope), *opened.executable_stacks),
+            passed_over=scope.passed_over,
+            executable_stacks=_executable_stacks(scope),
         )
-    finally:
-        scope.close()
+        if not _can_define_stand_ins():
+            return found
+        return _with_opened_by_name(found, own, scope, process, host, required_tensorflow)
 
 
-class _OpenedByName(NamedTuple):
-    """What is known of the libraries that a plugin's code may open by name.
-
-    Attributes:
-        libraries: Those that need TensorFlow, with what they bring along.
-        missing_symbols: Functions of TensorFlow's C API that they need and no library defines.
-        passed_over: Paths at which other libraries would have been found instead.
-        executable_stacks: Files of theirs that ask for an executable stack.
-    """
-
-    libraries: tuple[ResolvedLibrary, ...] = ()
-    missing_symbols: tuple[MissingSymbol, ...] = ()
-    passed_over: tuple[str, ...] = ()
-    executable_stacks: tuple[str, ...] = ()
-
-
-def _opened_by_name(
-    own: Sequence[LinkedLibrary], scope: LinkScope, process: ProcessScope, host: Exports
-) -> _OpenedByName:
-    """Return what there is of them; those that cannot be linked here are left out."""
-    if not _can_define_stand_ins():
-        return _OpenedByName()
-    libraries: dict[str, ResolvedLibrary] = {}
+def _with_opened_by_name(
+    found: LinkCheck,
+    own: Sequence[LinkedLibrary],
+    scope: LinkScope,
+    process: ProcessScope,
+    host: Exports,
+    required_tensorflow: Callable[[], str | None],
+) -> LinkCheck:
+    """Add the libraries that code may open by name; those that cannot be linked are left out."""
     symbols: dict[MissingSymbol, None] = {}
-    passed_over: dict[str, None] = {}
-    stacks: dict[str, None] = {}
     for opened in libraries_opened_by_name(own, scope, process, host):
-        passed_over.update(dict.fromkeys(opened.passed_over))
+        found = found._replace(passed_over=(*found.passed_over, *opened.passed_over))
         ours = [library for library in opened.libraries if library.is_companion]
         missing = _missing_of_opened(ours, opened, host)
-        if missing is not None:
-            symbols.update(dict.fromkeys(missing))
-            stacks.update(dict.fromkeys(_executable_stacks(opened)))
-            libraries.update(_led_to_host(ours, host))
-    return _OpenedByName(
-        tuple(libraries.values()), tuple(symbols), tuple(passed_over), tuple(stacks)
+        if missing is None:
+            continue
+        symbols.update(dict.fromkeys(missing))
+        known = {library.path for library in found.libraries if library.is_opened}
+        led = [
+            ResolvedLibrary(library.name, library.elf.path, is_companion=True, is_opened=True)
+            for library in ours
+            if not host.sonames.isdisjoint(library.elf.dynamic.needed)
+            and library.elf.path not in known
+        ]
+        found = found._replace(
+            libraries=(*found.libraries, *led),
+            executable_stacks=(*found.executable_stacks, *_executable_stacks(opened)),
+        )
+    return found._replace(
+        missing_symbols=(*found.missing_symbols, *symbols),
+        problems=(*found.problems, *_symbol_problems([*symbols], _C_API, required_tensorflow)),
+        executable_stacks=tuple(dict.fromkeys(found.executable_stacks)),
     )
 
 
@@ -226,17 +227,9 @@ def _missing_of_opened(
     return tuple(lost for lost in missing if lost.family in _C_API)
 
 
-def _led_to_host(
-    ours: Sequence[LinkedLibrary], host: Exports
-) -> Iterator[tuple[str, ResolvedLibrary]]:
-    for found in ours:
-        if not host.sonames.isdisjoint(found.elf.dynamic.needed):
-            path = found.elf.path
-            yield path, ResolvedLibrary(found.name, path, is_companion=True, is_opened=True)
-
-
-def _executable_stacks(scope: LinkScope) -> list[str]:
-    return [found.elf.path for found in scope.libraries if found.elf.image.wants_executable_stack]
+def _executable_stacks(scope: LinkScope) -> tuple[str, ...]:
+    found = (it.elf for it in scope.libraries if it.elf.image.wants_executable_stack)
+    return tuple(elf.path for elf in found)
 
 
 def _is_companion(library: LinkedLibrary, host: Exports) -> bool:
@@ -278,7 +271,7 @@ def _library_problems(missing: Iterable[MissingLibrary]) -> Iterator[Violation]:
 
 def _missing_libraries_in_words(names: Sequence[str]) -> str:
     """Return how many are missing, of which products, and the first names."""
-    counts = Counter(product_of(name) for name in names)
+    counts = Counter(_product_of(name) for name in names)
     known = [(product, count) for product, count in counts.most_common() if product is not None]
     if len(names) == 1:
         return f"{names[0]}{f' of {known[0][0]}' if known else ''}, which is not found"
@@ -288,6 +281,23 @@ def _missing_libraries_in_words(names: Sequence[str]) -> str:
         shares = ", ".join(f"{count} of {product}" for product, count in known)
         of = f" that are not found{f' ({shares})' if shares else ''}"
     return f"{len(names)} libraries{of}: {_listed(names)}"
+
+
+@cache
+def _products() -> dict[str, str]:
+    """Return the product of each pattern."""
+    table = resources.files(__package__ or "").joinpath("library_families.toml")
+    families = tomllib.loads(table.read_text("utf-8"))["family"]
+    return {pattern: family["words"] for family in families for pattern in family["names"]}
+
+
+def _product_of(soname: str) -> str | None:
+    """Return the product that brings a library, such as "AMD's ROCm"; None if it is unknown."""
+    stem = soname.partition(".so")[0]
+    for pattern, product in _products().items():
+        if fnmatchcase(stem, pattern):
+            return product
+    return None
 
 
 def size_problems(libraries: Iterable[ElfFile]) -> Iterator[Violation]:
