@@ -14,7 +14,7 @@ from modular_tf.discovery.linking.system_libraries import expand, is_relative
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.loading.bound_files import Bound, bound_files, file_key
-from modular_tf.loading.known_defects import stores_of
+from modular_tf.loading.known_plugins import stores_of
 from modular_tf.loading.opened_by_name import is_needed, opened_by_name
 from modular_tf.loading.opened_file import DESCRIPTORS, OpenedFile, changed_since
 from modular_tf.loading.origin_folder import origin_levels

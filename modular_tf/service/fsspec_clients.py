@@ -17,7 +17,7 @@ from modular_tf.discovery.privileges import is_privileged
 from modular_tf.events import EventLog
 from modular_tf.filesystem.registry import MadeOnce
 from modular_tf.filesystem.uri import scheme_of
-from modular_tf.loading.known_packages import known_packages, package_for
+from modular_tf.loading.known_plugins import known_packages, package_for
 from modular_tf.service.configured_filesystems import ConfiguredFilesystem, make_configured
 
 if sys.version_info >= (3, 11):

@@ -1,0 +1,163 @@
+"""What is known of published plugins: tables beside this module, which name the vendors.
+
+The rows on defects in `known_defects.toml` are for people and for the tests that they name;
+`known_packages.toml` has the installable packages that bring well-known schemes, and
+`storage_options.toml` what plugins have instead of options that users of fsspec know.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import sys
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def _rows(table: str, kind: str) -> list[dict[str, Any]]:
+    with open(os.path.join(os.path.dirname(__file__), table), "rb") as file:
+        rows: list[dict[str, Any]] = tomllib.load(file)[kind]
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class KnownStore:
+    """A part of a plugin that has known defects."""
+
+    library: str  # a glob that matches the file name of the plugin's library
+    schemes: frozenset[str]
+    implementation: str  # module.class in `modular_tf.filesystem.workarounds`
+    guarded_functions: frozenset[str]  # of the C++ library, to which the plugin is not bound
+
+
+@cache
+def known_stores() -> tuple[KnownStore, ...]:
+    """Return all stores of the table."""
+    return tuple(
+        KnownStore(
+            library=row["library"],
+            schemes=frozenset(row["schemes"]),
+            implementation=row["implementation"],
+            guarded_functions=frozenset(row.get("guarded_functions", ())),
+        )
+        for row in _rows("known_defects.toml", "store")
+    )
+
+
+def stores_of(library: str) -> list[KnownStore]:
+    """Return the stores of a library, which is known by its file name."""
+    name = os.path.basename(library)
+    return [store for store in known_stores() if fnmatch.fnmatchcase(name, store.library)]
+
+
+class KnownPackage(NamedTuple):
+    """One installable package with plugins."""
+
+    name: str  # as package indexes know it
+    schemes: tuple[str, ...]  # what its plugins serve
+    aliases: Mapping[str, str]  # what other programs call some of these, with the proper names
+    brings: str  # the schemes or kernels, for messages
+    python: str  # the newest Python that it is known to have wheels for
+    version: str | None  # the one to fetch where the user names none; None for the newest
+
+    @property
+    def install(self) -> str:
+        """The command that brings its plugins, on any Python."""
+        return f"modular-tf fetch {self.name}"
+
+
+@cache
+def known_packages() -> tuple[KnownPackage, ...]:
+    """Return all rows of the table."""
+    return tuple(
+        KnownPackage(
+            name=row["name"],
+            schemes=tuple(row.get("schemes", ())),
+            aliases=row.get("aliases", {}),
+            brings=row.get("brings") or f"the schemes {', '.join(row['schemes'])}",
+            python=row["python"],
+            version=row.get("version"),
+        )
+        for row in _rows("known_packages.toml", "package")
+    )
+
+
+def package_for(scheme: str) -> KnownPackage | None:
+    """Return the package that brings a scheme, None where none is known."""
+    return next((package for package in known_packages() if scheme in package.schemes), None)
+
+
+def canonical_scheme(scheme: str) -> str:
+    """Return the name that plugins use for a scheme, given any case or a common alias."""
+    name = scheme.lower()
+    for package in known_packages():
+        if name in package.schemes:
+            return name
+        if name in package.aliases:
+            return package.aliases[name]
+    return scheme
+
+
+class StorageOptions(NamedTuple):
+    """One row of `storage_options.toml`.
+
+    Attributes:
+        library: A glob that matches the file name of the plugin's library.
+        schemes: The schemes that it is about.
+        variables: The environment variable that the plugin reads, by option.
+        unset_with: Variables that an instance does not have, by the variable that its options say.
+        switches: Variables of an instance, by the option that is true; "" for one to unset.
+        files: What a variable that names a file is to be, by the variable.
+        without_effect: Values that mean what the plugin does anyway, by option.
+        advice: What to do in place of an option.
+        ignored: Options that change how another client works and not what comes of it.
+        said_by_endpoint: Switches for TLS that mean nothing where this variable names a URL.
+    """
+
+    library: str
+    schemes: tuple[str, ...]
+    variables: Mapping[str, str] = _NOTHING
+    unset_with: Mapping[str, Sequence[str]] = _NOTHING
+    switches: Mapping[str, Mapping[str, str]] = _NOTHING
+    files: Mapping[str, str] = _NOTHING
+    without_effect: Mapping[str, Sequence[Any]] = _NOTHING
+    advice: Mapping[str, str] = _NOTHING
+    ignored: Sequence[str] = ()
+    said_by_endpoint: Mapping[str, str] = _NOTHING
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The options of which something is known; `a.b` is the entry b of the option a."""
+        said = (*self.variables, *self.switches, *self.without_effect, *self.advice)
+        return frozenset((*said, *self.ignored, *self.said_by_endpoint))
+
+
+@cache
+def storage_options() -> tuple[StorageOptions, ...]:
+    """Return all rows of the table."""
+    return tuple(
+        StorageOptions(**{**row, "schemes": tuple(row["schemes"])})
+        for row in _rows("storage_options.toml", "plugin")
+    )
+
+
+def storage_options_of(library: str, scheme: str) -> StorageOptions:
+    """Return what is known for a scheme of a plugin's library; an empty row for nothing."""
+    name = os.path.basename(library)
+    for row in storage_options():
+        if scheme in row.schemes and fnmatch.fnmatchcase(name, row.library):
+            return row
+    return StorageOptions(name, (scheme,))
