@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.concurrency.fork_lock import ForkLock
@@ -24,7 +23,7 @@ from modular_tf.rules.kernel import (
 from modular_tf.rules.mapping import INIT_SYMBOL_IS_CODE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from modular_tf.native.library import Library
 
@@ -67,68 +66,44 @@ _TOLD: Mapping[str, Callable[[str], Violation]] = {
 }
 """What `TF_InitKernel` does wrong and is told of, although it harms only what it is about."""
 _lock = ForkLock()
-_notes: dict[int, list[Any]] = {}
-"""Of each library: how many kernels and definitions there were before its init function was called;
-then what that returned, and how many there were after it."""
-_MOST_BEFORE = 2
 _offers: dict[int, KernelOffer] = {}
+_attributed = (0, 0)
+"""How many kernels and definitions belong to the libraries that were initialised so far."""
 
 
 def init_kernels(library: Library, *, plugin: str) -> KernelOffer:
     """Return what a mapped library registers; its `TF_InitKernel` is called once. [any thread]
 
     A second call would register all kernels again, and some plugins end the process then. So the
-    first result counts for all services of the process, also where an interrupt cut it short. What
-    the library's constructors registered belongs to it as well.
-
-    Args:
-        library: The library; its devices were registered before, if it has any.
-        plugin: The plugin's name.
+    first result counts for all services of the process. What the library's constructors registered
+    belongs to it as well. Its devices were registered before, if it has any.
     """
     handle = int(ffi.cast("uintptr_t", library.handle))
     with _lock:
         offer = _offers.get(handle)
         if offer is None:
-            offer = _offers[handle] = _init(library, handle, plugin)
+            offer = _offers[handle] = _init(library, plugin)
     return offer
 
 
-def _init(library: Library, handle: int, plugin: str) -> KernelOffer:
-    notes = _notes.get(handle)
-    if notes is None or len(notes) <= _MOST_BEFORE:
-        entry = next(filter(None, map(library.symbol, _ENTRIES)), None)
-        if entry is None or not is_executable(entry):
-            message = f"{library.path}: {KERNEL_INIT} is not a function"
-            return KernelOffer(violations=(Violation(INIT_SYMBOL_IS_CODE, message),))
-        notes = _notes[handle] = list(_attributed())
-        arguments = ffi.cast("void *", entry), named(plugin)
-        # One step of the interpreter, as `call_and_own`: no signal handler comes before the notes.
-        notes.extend(chain(starmap(lib.mtf_init_kernels, (arguments,)), *_counts()))
-    if notes[2]:
-        # An interrupt from here on frees the error or not, so nobody comes here again.
-        _offers[handle] = _failed(f"{KERNEL_INIT} failed; an interrupt came before the reason")
-        cause = take_error(notes[2], plugin=plugin, operation=KERNEL_INIT)
-        if cause.rule is None:
-            return _failed(cause.message)
-        found = _registered(*notes[:2], *notes[3:])
-        if cause.rule not in _TOLD:  # it is in the log
-            return found
-        return found._replace(violations=(_TOLD[cause.rule](cause.message), *found.violations))
-    return _registered(*notes[:2], *notes[3:])
-
-
-def _counts() -> tuple[Iterator[int], Iterator[int]]:
-    return starmap(lib.mtf_kernel_count, ((),)), starmap(lib.mtf_op_definition_count, ((),))
-
-
-def _attributed() -> tuple[int, int]:
-    """Return how many kernels and definitions belong to the libraries that were initialised."""
-    ends = [(notes[3], notes[4]) for notes in _notes.values() if len(notes) > _MOST_BEFORE]
-    return max(ends, default=(0, 0))
-
-
-def _failed(reason: str) -> KernelOffer:
-    return KernelOffer(violations=(Violation(KERNEL_INIT_RETURNS, reason),))
+def _init(library: Library, plugin: str) -> KernelOffer:
+    global _attributed  # noqa: PLW0603  (under the lock)
+    entry = next(filter(None, map(library.symbol, _ENTRIES)), None)
+    if entry is None or not is_executable(entry):
+        message = f"{library.path}: {KERNEL_INIT} is not a function"
+        return KernelOffer(violations=(Violation(INIT_SYMBOL_IS_CODE, message),))
+    before = _attributed
+    error = lib.mtf_init_kernels(ffi.cast("void *", entry), named(plugin))
+    _attributed = int(lib.mtf_kernel_count()), int(lib.mtf_op_definition_count())
+    if not error:
+        return _registered(*before, *_attributed)
+    cause = take_error(error, plugin=plugin, operation=KERNEL_INIT)
+    if cause.rule is None:
+        return KernelOffer(violations=(Violation(KERNEL_INIT_RETURNS, cause.message),))
+    found = _registered(*before, *_attributed)
+    if cause.rule not in _TOLD:  # it is in the log
+        return found
+    return found._replace(violations=(_TOLD[cause.rule](cause.message), *found.violations))
 
 
 def _registered(

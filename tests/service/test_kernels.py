@@ -10,14 +10,11 @@ import numpy as np
 import pytest
 
 from modular_tf.errors import ClosedError, InvalidArgumentError, NotFoundError
-from modular_tf.loading.kernel_loader import init_kernels
-from modular_tf.loading.loader import map_file
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.contrib.built_plugin import built_plugin
 from tests.fixtures.compiler import compile_object, link_library
-from tests.fixtures.interrupts import interrupt
 
 SOURCE = Path(__file__).parents[1] / "loading" / "kernel_plugin.cc"
 
@@ -142,35 +139,6 @@ def test_what_runs_python_code_that_exits_loads(build):
         (record,) = service.load().plugins
         assert (record.state, record.reasons) == (State.LOADED, ())
         assert len(service.kernels()) == 2
-
-
-# The points of the call and of what notes it; those behind read what was registered.
-@pytest.mark.parametrize("first", range(0, 32, 8))
-def test_an_interrupt_leaves_each_library_its_kernels(first, build):
-    for point in range(first, first + 8):
-        one, other = mapped(build()), mapped(build(name="liby.so"))
-        interrupt(lambda: init_kernels(one, plugin="x"), point=point)  # noqa: B023
-
-        for library in (other, one):
-            offer = init_kernels(library, plugin="x")
-            assert [each.name for each in offer.kernels] == ["First", "Second"], point
-            assert offer.violations == ()
-
-
-@pytest.mark.parametrize("first", range(0, 32, 8))
-def test_an_interrupt_leaves_it_failed(first, build):
-    for point in range(first, first + 8):
-        library = mapped(build("THROWS"))
-        interrupt(lambda: init_kernels(library, plugin="x"), point=point)  # noqa: B023
-
-        offer = init_kernels(library, plugin="x")
-        assert [each.rule for each in offer.violations] == ["KN-005"], point
-        assert offer.kernels == ()
-
-
-def mapped(plugin):
-    """Return a plugin's library, without a service that reads what it registers."""
-    return map_file(str(plugin), (), ())
 
 
 def test_a_closed_service_lists_no_kernels(build):
