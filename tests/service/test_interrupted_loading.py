@@ -27,16 +27,16 @@ pytestmark = pytest.mark.usefixtures("home")
 TRIED = Config(first_contact="new", load="lazy")
 UNTRIED = Config(first_contact="never", load="lazy")
 STEPS = [
-    "modular_tf.loading.loader:map_file",
-    "modular_tf.loading.loader:init_filesystems",
-    "modular_tf.filesystem.opening:open_filesystem",
+    "modular_tf.opening:map_file",
+    "modular_tf.opening:init_filesystems",
+    "modular_tf.opening:open_filesystem",
     "modular_tf.filesystem.registry:SchemeRegistration.fulfil",
     "modular_tf.filesystem.registry:SchemeRegistration.enter",
 ]
 DEVICE_STEPS = [
-    "modular_tf.loading.loader:map_file",
+    "modular_tf.opening:map_file",
     "modular_tf.device.live_platform:read_device_tables",
-    "modular_tf.device.platform:load_device_platform",
+    "modular_tf.opening:load_device_platform",
     "modular_tf.device.registry:DeviceRegistry.fulfil",
 ]
 STEPS_OF_ALL = [
@@ -283,7 +283,7 @@ def test_an_interrupt_returns_from_an_init_that_hangs(run_python, fixture_plugin
     child = run_python(
         """
         import signal, sys
-        from modular_tf.loading import loader
+        from modular_tf import opening
         from modular_tf.service.configuration import Config
         from modular_tf.service.service import PluginService
 
@@ -291,7 +291,7 @@ def test_an_interrupt_returns_from_an_init_that_hangs(run_python, fixture_plugin
             signal.setitimer(signal.ITIMER_REAL, 0.05)
             return real(*given, **named)
 
-        real, loader.init_filesystems = loader.init_filesystems, init
+        real, opening.init_filesystems = opening.init_filesystems, init
         signal.signal(signal.SIGALRM, signal.default_int_handler)
         config = Config(first_contact="never", load="eager")
         service = PluginService(config=config, plugin_paths=[sys.argv[1]])
@@ -347,22 +347,22 @@ def test_a_child_that_is_forked_while_another_thread_opens_opens_by_itself(run_p
         """
         import os, sys, threading
         from modular_tf.service.configuration import Config
-        from modular_tf.loading import loader
+        from modular_tf import opening
         from modular_tf.service.service import PluginService
 
         service = PluginService(config=Config(), plugin_paths=sys.argv[1:], bundled=False)
         service.load()
-        begun, may_end, real = threading.Event(), threading.Event(), loader.init_filesystems
+        begun, may_end, real = threading.Event(), threading.Event(), opening.init_filesystems
 
         def slow(*arguments, **named):
-            loader.init_filesystems = real
+            opening.init_filesystems = real
             begun.set()
             may_end.wait(60)
             return real(*arguments, **named)
 
-        loader.init_filesystems = slow
-        opening = threading.Thread(target=service.filesystem, args=("fixture",))
-        opening.start()
+        opening.init_filesystems = slow
+        using = threading.Thread(target=service.filesystem, args=("fixture",))
+        using.start()
         begun.wait(60)
         pid = os.fork()
         if pid == 0:
@@ -374,7 +374,7 @@ def test_a_child_that_is_forked_while_another_thread_opens_opens_by_itself(run_p
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         may_end.set()
-        opening.join()
+        using.join()
         service.filesystem("fixture").path_exists("fixture://host/folder")
         """,
         plugin_file("libcut.so"),

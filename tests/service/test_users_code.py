@@ -177,13 +177,13 @@ def test_a_handler_and_whoever_logs_may_both_wait_for_a_plugin(run_python, plugi
         """
         import faulthandler, logging, sys, threading
         from modular_tf.service.configuration import Config
-        from modular_tf.loading import loader
+        from modular_tf import opening
         from modular_tf.service.service import PluginService
 
         faulthandler.dump_traceback_later(60, exit=True)
         service = PluginService(config=Config(), plugin_paths=sys.argv[1:], bundled=False)
         service.load()
-        emitting, real = threading.Event(), loader.init_filesystems
+        emitting, real = threading.Event(), opening.init_filesystems
 
         def slow(*arguments, **named):
             emitting.wait()
@@ -195,13 +195,13 @@ def test_a_handler_and_whoever_logs_may_both_wait_for_a_plugin(run_python, plugi
                     emitting.set()
                 service.filesystem("fixture").path_exists("fixture://host/log")
 
-        loader.init_filesystems = slow
+        opening.init_filesystems = slow
         logging.getLogger().addHandler(ToPlugin())
         logging.getLogger().setLevel(logging.DEBUG)
-        opening = threading.Thread(target=service.filesystem, args=("fixture",))
-        opening.start()
+        using = threading.Thread(target=service.filesystem, args=("fixture",))
+        using.start()
         logging.getLogger("app").info("hello")
-        opening.join()
+        using.join()
         """,
         plugin_file("liblogged.so"),
     )
