@@ -213,5 +213,9 @@ class OpenedPlugin:
         if self.platform is not None:
             with suppress(ModularTFError):
                 self.platform.close()
-        self.filesystems, self.platform, self.kernels = [], None, KernelOffer()
+        self.hand_over()
         self.tables = {}
+
+    def hand_over(self) -> None:
+        """Let go of what is open: it belongs to others now, or to nobody."""
+        self.filesystems, self.platform, self.kernels = [], None, KernelOffer()

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from modular_tf.kernel.registry import PluginKernels
     from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.native.library import Library
+    from modular_tf.opening import OpenedPlugin
     from modular_tf.service.configuration import Config
-    from modular_tf.service.library_loading import LoadResult
     from modular_tf.service.plugin import Plugin
     from modular_tf.service.plugin_entry import PluginEntry
     from modular_tf.service.registrations import Registrations
@@ -66,7 +66,7 @@ class DeferredLibrary:
         self._trust = trust
         self._mark = mark
         self._promised: Finding | None = None
-        self._loaded: LoadResult | None = None
+        self._loaded: OpenedPlugin | None = None
         self._is_open = False
         self._is_over = False
         self._lock = ForkLock()
@@ -182,20 +182,19 @@ class DeferredLibrary:
                 if self._is_over:  # it was closed meanwhile
                     self.registrations.close([], at_exit=False)
 
-    def _register(self, loaded: LoadResult) -> None:
+    def _register(self, loaded: OpenedPlugin) -> None:
+        from modular_tf.service.library_loading import finding_of, plugin_kernels  # noqa: PLC0415
+
         refused = self._serve(loaded.filesystems, loaded.platform)
-        notes = self._serve_kernels(loaded.kernels)
+        notes = self._serve_kernels(plugin_kernels(loaded.kernels, self._plugin.name))
         self.registrations.give_back_deferred()
-        found = loaded.outcome
-        refused += [note for note in notes if note.is_error]
-        differences = [note for note in notes if not note.is_error]
-        differences += self._differences(found.finding)
-        outcome = self._registered(
-            [*found.reasons, *refused], [*found.warnings, *differences], found.finding
-        )
+        finding = finding_of(loaded)
+        notes = [*loaded.notes, *refused, *notes, *self._differences(finding)]
+        reasons = [note for note in notes if note.is_error]
+        warnings = [note for note in notes if not note.is_error]
+        outcome = self._registered(reasons, warnings, finding)
         self._change(lambda plugin: plugin.registered(outcome, "mapped"))
-        # What could not be registered shall not live on here.
-        self._loaded = loaded._replace(filesystems=(), platform=None, kernels=None)
+        loaded.hand_over()  # what could not be registered shall not live on here
         self._is_open = True
 
     def _name(self) -> None:

@@ -1,13 +1,9 @@
-"""What became of loading a library, as one value that exists when loading has come to its end.
-
-Nobody sees a part of it: not who interrupts the loading, nor another thread, a signal handler or
-a forked child in the middle of it.
-"""
+"""Loading the library of a plugin in the application: mapped here, or in a worker process."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from modular_tf.device.factory import HOST_CPU_PRIORITY, PLUGIN_PRIORITY
 from modular_tf.errors import ModularTFError, PluginError
@@ -17,53 +13,32 @@ from modular_tf.loading.bound_files import bound_files
 from modular_tf.native.library import mapped_objects
 from modular_tf.opening import DeviceSettings, OpenedPlugin
 from modular_tf.processes.plugin_output import output_to_standard_error
-from modular_tf.rules.shortage import raise_shortage
-from modular_tf.service.outcome import Outcome
-from modular_tf.service.registrations import close_served
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from modular_tf.device.platform import DevicePlatform
     from modular_tf.discovery.trust.policy import TrustPolicy
-    from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
-    from modular_tf.kernel.registry import PluginKernels
-    from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.native.library import Library, MappedObject
     from modular_tf.rules import Violation
     from modular_tf.service.configuration import Config
     from modular_tf.service.plugin import Plugin
 
+__all__ = ["finding_of", "load_library", "plugin_kernels"]
+
 _HOST_DEVICE = "libhost_device.so"
-
-
-class LoadResult(NamedTuple):
-    """A library that was loaded, or why it, or a part of it, could not be; see `OpenedPlugin`."""
-
-    library: Library | None
-    tables: Mapping[str, FilesystemTables]
-    filesystems: tuple[PluginFilesystem, ...]
-    platform: DevicePlatform | None
-    kernels: PluginKernels | None
-    outcome: Outcome  # what is wrong, and what trying it would have found; nothing is registered
-    failure: ModularTFError | None
-
-    def close(self) -> None:
-        """Close what was opened, which nobody got."""
-        close_served(self.filesystems, self.platform, [], at_exit=False)
 
 
 def load_library(
     plugin: Plugin, config: Config, trust: TrustPolicy, why_taken: Callable[[str], Violation | None]
-) -> LoadResult:
-    """Map a library and run its init functions; what goes wrong in it is part of the result.
+) -> OpenedPlugin:
+    """Map a library and run its init functions; what goes wrong in it is in its notes.
 
     Args:
         plugin: Whose library it is.
         config: What the user decided.
         trust: What is decided about trust, for what is mapped with it beside its files.
-        why_taken: Tells why it cannot have a scheme, None where it can; asked before the scheme is
-            initialised.
+        why_taken: Returns why it cannot have a scheme, None where it can; asked before the scheme
+            is initialised.
 
     Raises:
         ShortageError: It cannot be loaded now, for what this process has too little of.
@@ -81,11 +56,10 @@ def load_library(
                 _open_in_worker(opened, plugin, config)
             else:
                 _open_here(opened, plugin, trust)
-            return _result(opened, plugin)
-    except BaseException as error:  # an interrupt or a shortage: nobody gets what was opened
+    except BaseException:  # a shortage: nobody gets what was opened
         opened.close()
-        raise_shortage(error)
         raise
+    return opened
 
 
 def _device_settings(plugin: Plugin, config: Config) -> DeviceSettings:
@@ -145,17 +119,8 @@ def _open_in_worker(opened: OpenedPlugin, plugin: Plugin, config: Config) -> Non
         loaded.worker.leave()
 
 
-def _result(opened: OpenedPlugin, plugin: Plugin) -> LoadResult:
-    reasons = tuple(note for note in opened.notes if note.is_error)
-    warnings = tuple(note for note in opened.notes if not note.is_error)
-    kept = [noted(it) for it in (*reasons, *warnings) if it.stage in {"load", "init"}]
-    finding = Finding(None, Offer.of(opened), tuple(kept))
-    return LoadResult(
-        opened.library,
-        opened.tables,
-        tuple(opened.filesystems),
-        opened.platform,
-        plugin_kernels(opened.kernels, plugin.name),
-        Outcome((), (), reasons, warnings, finding),
-        opened.failure,
-    )
+def finding_of(opened: OpenedPlugin) -> Finding:
+    """Return what trying a plugin would have found."""
+    notes = [noted(note) for note in opened.notes if note.stage in {"load", "init"}]
+    notes.sort(key=lambda note: not note.is_error)
+    return Finding(None, Offer.of(opened), tuple(notes))
