@@ -22,7 +22,7 @@ from modular_tf.errors import AlreadyExistsError, NotFoundError
 from modular_tf.events import EventLog
 from modular_tf.fsspec import origin
 from modular_tf.fsspec.filesystem import ModularFileSystem, filesystem_class
-from modular_tf.service.fsspec_clients import is_installed
+from modular_tf.service.configured_filesystems import is_installed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

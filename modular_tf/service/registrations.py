@@ -23,7 +23,7 @@ from modular_tf.rules.filesystem import (
     scheme_reserved,
     scheme_taken,
 )
-from modular_tf.service.fsspec_clients import FsspecFallback
+from modular_tf.service.configured_filesystems import FsspecFallback
 from modular_tf.service.operations import ServiceOperations
 
 if TYPE_CHECKING:

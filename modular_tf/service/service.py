@@ -23,8 +23,7 @@ from modular_tf.filesystem.registry import DeferredFilesystem
 from modular_tf.filesystem.uri import is_of_this_machine, scheme_of
 from modular_tf.loading.known_plugins import package_for
 from modular_tf.service.configuration import Config, load_config, trust_of
-from modular_tf.service.configured_filesystems import foreseen_problem
-from modular_tf.service.fsspec_clients import commands_for
+from modular_tf.service.configured_filesystems import commands_for, foreseen_problem
 from modular_tf.service.hooks import Hooks
 from modular_tf.service.instances import Instances, shared_name
 from modular_tf.service.lifetime import (

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import AlreadyExistsError, NotFoundError
 from modular_tf.events import EventLog
+from modular_tf.service.configured_filesystems import missed_schemes
 from modular_tf.service.default import default_service
-from modular_tf.service.fsspec_clients import missed_schemes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,7 +17,7 @@ from modular_tf.filesystem.workarounds import store_class
 from modular_tf.filesystem.workarounds.endpoints import Endpoints
 from modular_tf.filesystem.workarounds.store import Store
 from modular_tf.loading.known_plugins import storage_options, storage_options_of
-from modular_tf.service.fsspec_clients import missed_schemes
+from modular_tf.service.configured_filesystems import missed_schemes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

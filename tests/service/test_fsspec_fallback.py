@@ -21,7 +21,7 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.fsspec import ModularFileSystem
-from modular_tf.service import fsspec_clients
+from modular_tf.service import configured_filesystems
 from modular_tf.service.configuration import Config, load_config
 
 _CLIENT = """
@@ -42,8 +42,8 @@ SAID = "scheme 'fixture' is served by a_client, since no plugin serves it"
 @pytest.fixture(autouse=True)
 def stores_alone(monkeypatch):
     """Have the fallback serve what a test brings, and nothing that others have imported."""
-    monkeypatch.setitem(fsspec_clients.known_clients(), "not_stores", {"protocols": []})
-    monkeypatch.setitem(fsspec_clients.known_clients(), "own", {})
+    monkeypatch.setitem(configured_filesystems.known_clients(), "not_stores", {"protocols": []})
+    monkeypatch.setitem(configured_filesystems.known_clients(), "own", {})
     for protocol in ("s3", "s3a", "gs", "gcs", "abfs", "az", "hf"):
         monkeypatch.delitem(_registry, protocol, raising=False)
 
@@ -140,7 +140,7 @@ def test_frozen_plugins_turn_it_off(client, falling_back):
 
 
 def test_it_is_off_where_the_user_may_not_decide(client, falling_back, monkeypatch):
-    monkeypatch.setattr(fsspec_clients, "is_privileged", lambda: True)
+    monkeypatch.setattr(configured_filesystems, "is_privileged", lambda: True)
     service = falling_back()
     assert "fixture" not in service.schemes()
     with pytest.raises(UnimplementedError, match="no filesystem for scheme 'fixture'"):
