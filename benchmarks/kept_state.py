@@ -1,10 +1,10 @@
-"""Time what is kept between runs: the scan cache, the host's fingerprint, marks around a load.
+"""Time what is kept between runs: the scan cache, the host's fingerprint, notes around a load.
 
 Usage: python benchmarks/kept_state.py [--json FILE] [--repeat N] [--count N]
 
 The cache has many copies of one bundled plugin, each remembered with its dependencies and with what
 first contact found. Files are older than the two seconds after which their times tell any change.
-"create and remove" is what a mark costs the file system alone. Figures are the best of several
+"create and remove" is what a note costs the file system alone. Figures are the best of several
 rounds.
 """
 
@@ -26,7 +26,7 @@ from modular_tf.discovery.probe import Prober
 from modular_tf.discovery.search import discover
 from modular_tf.discovery.sources.search_paths import SearchPaths
 from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
-from modular_tf.service.kept.load_marks import LoadMarks
+from modular_tf.service.kept.notes import Notes
 from modular_tf.service.kept.scan_cache import ScanCache
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ TARGETS = {
     "load the cache (ms)": "<= 15 for 1000",
     "recall (us)": "<= 15",
     "fingerprint (us)": "<= 1000",
-    "mark (us)": "<= 100",
+    "note (us)": "<= 100",
 }
 FINDING = Finding(None, Offer(("scheme",), PlatformOffer("TYPE", "PLATFORM", 220)), ())
 
@@ -80,14 +80,14 @@ def recall_all(paths: list[str]) -> None:
         raise SystemExit("a plugin was not recalled")
 
 
-def mark() -> None:
+def note() -> None:
     """Enter and leave a load."""
-    with MARKS.around("plugin", "/a/plugin.so", "loading /a/plugin.so", "0" * 64):
+    with NOTES.around_loading("plugin", "/a/plugin.so", "0" * 64):
         pass
 
 
 def create_and_remove(path: str) -> None:
-    """Do what a mark does to the file system."""
+    """Do what a note does to the file system."""
     fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     os.write(fd, bytes(400))
     os.close(fd)
@@ -105,12 +105,23 @@ def main() -> None:
     plugins.mkdir()
     paths = fill(plugins, options.count)
     load = best(ScanCache.of_process, options.repeat)
+    cache = ScanCache.of_process()
+    forgotten = 0
+
+    def save() -> None:
+        """Store one more change, as a process does that finds one new plugin."""
+        nonlocal forgotten
+        cache.forget(f"/not/there/{forgotten}")
+        forgotten += 1
+        cache.save()
+
     recall = best(lambda: recall_all(paths), options.repeat)
     figures = {
         "load the cache (ms)": load / 1000,
+        "save (us)": best(save, options.repeat),
         "recall (us)": (recall - load) / options.count,
         "fingerprint (us)": best(host_fingerprint.__wrapped__, options.repeat),
-        "mark (us)": best(mark, options.repeat, 200),
+        "note (us)": best(note, options.repeat, 200),
         "create and remove (us)": best(
             lambda: create_and_remove(str(HOME / "file")), options.repeat, 200
         ),
@@ -125,5 +136,5 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
         HOME = Path(name)
         os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = name
-        MARKS = LoadMarks.of_process()
+        NOTES = Notes.of_process()
         main()

@@ -42,7 +42,7 @@ from modular_tf.cli.process import terminate_as_interrupt
 from modular_tf.cli.progress import ProgressLine
 from modular_tf.cli.words import FILE, FOLDER, PLUGIN, URI
 from modular_tf.errors import ConfigError
-from modular_tf.service.kept.storage.output_file import (
+from modular_tf.service.output_file import (
     STANDARD_OUTPUT,
     refuse_special,
     write_output,

@@ -454,7 +454,7 @@ def _output_files(words: Iterable[str], definition: OpDefinition) -> list[tuple[
 
     Each is one that could be written.
     """
-    from modular_tf.service.kept.storage.output_file import (  # noqa: PLC0415  (not for help)
+    from modular_tf.service.output_file import (  # noqa: PLC0415  (not for help)
         STANDARD_OUTPUT,
         refuse_special,
     )
@@ -479,7 +479,7 @@ def _write(
     """Write arrays into files; return these by outputs' names, and those without an output."""
     import numpy as np  # noqa: PLC0415  (heavy, and an extra)
 
-    from modular_tf.service.kept.storage.output_file import write_output  # noqa: PLC0415
+    from modular_tf.service.output_file import write_output  # noqa: PLC0415
 
     named = {name for name, _ in files}
     unnamed = iter([name for name in arrays if name not in named])

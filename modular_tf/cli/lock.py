@@ -18,7 +18,7 @@ from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.trust.lock_file import LockedFile, LockedHook, LockedPlugin, LockFile
 from modular_tf.discovery.user_directories import NO_HOME
 from modular_tf.rules.shortage import raise_shortage
-from modular_tf.service.kept.storage.output_file import (
+from modular_tf.service.output_file import (
     STANDARD_OUTPUT,
     refuse_special,
     write_output,
@@ -90,8 +90,7 @@ def lock(call: Invocation, *, output: str | None, check: bool, load: bool) -> Ex
         return Exit.DONE
     path = os.path.abspath(path)
     if call.json:
-        plugins = [plugin.as_dict() for plugin in now.plugins.values()]
-        call.json_object(lock=path, plugins=plugins, hooks=[h.as_dict() for h in now.hooks])
+        call.json_object(lock=path, **now.as_dict())
         return Exit.DONE
     files = [(plugin.name, plugin.library) for plugin in now.plugins.values()]
     files += [(hook.name, hook.code) for hook in now.hooks]

@@ -11,9 +11,9 @@ from modular_tf.cli.frame import argument, command
 from modular_tf.cli.output import EXPECTED, message_of, report_error
 from modular_tf.cli.plugins import reason_line
 from modular_tf.cli.words import QUARANTINED
+from modular_tf.codec import encode
 from modular_tf.processes.signal_names import signal_name
-from modular_tf.service.kept.load_marks import LoadMarks
-from modular_tf.service.kept.notes import read_notes, take_in
+from modular_tf.service.kept.notes import Notes
 from modular_tf.service.kept.quarantine import QuarantineStore
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ _NAMES = "a plugin's name, its path, or six or more digits of its SHA-256"
 def _open_store() -> QuarantineStore:
     """Return the user's quarantine, with what took down processes before this one."""
     store = QuarantineStore.of_process()
-    take_in(store, read_notes(LoadMarks.of_process()))
+    notes = Notes.of_process()
+    store.take(notes.of_ended(), notes)
     return store
 
 
@@ -54,9 +55,7 @@ def list_quarantined(call: Invocation) -> Exit:
     entries = store.entries()
     if call.json:
         call.json_object(
-            quarantine=[
-                {**each.as_dict(), "changes": store.changes_since(each)} for each in entries
-            ]
+            quarantine=[{**encode(each), "changes": store.changes_since(each)} for each in entries]
         )
     else:
         rows = [
@@ -144,6 +143,6 @@ def clear(call: Invocation, names: tuple[str, ...]) -> Exit:
     entries, all_known = _entries_named(store, names) if names else (store.entries(), True)
     for entry in entries:
         store.release(entry.sha256)
-    released = [entry.as_dict() for entry in entries]
+    released = [encode(entry) for entry in entries]
     call.show("cleared", released, (("cleared", lambda entry: entry["name"]), "path"))
     return Exit.DONE if all_known else Exit.NO

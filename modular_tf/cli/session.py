@@ -120,7 +120,7 @@ def measured(options: GlobalOptions) -> Iterator[None]:
             ends.enter_context(trace(options.trace))
         if options.statistics is not None:
             from modular_tf.native.measured_calls import CountedCalls  # noqa: PLC0415  (likewise)
-            from modular_tf.service.kept.storage.output_file import refuse_special, write_output  # noqa: PLC0415
+            from modular_tf.service.output_file import refuse_special, write_output  # noqa: PLC0415
             from modular_tf.service.statistics import statistics_of  # noqa: PLC0415
 
             path = options.statistics

@@ -12,8 +12,9 @@ import errno
 import os
 import stat
 from time import time_ns
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+from modular_tf.codec import between, digest, row
 from modular_tf.concurrency.owned_file import open_owned
 from modular_tf.discovery.boot_id import boot_id
 from modular_tf.discovery.library_bounds import ELF_MAGIC, MOST_BYTES
@@ -44,10 +45,16 @@ Linux takes file times from a clock that ticks every 1 to 10 ms; file systems ke
 _SECOND_NS = 1_000_000_000
 _TICK_NS = 10_000_000
 _BLOCK_BYTES = 1024 * 1024
-# The types in rows of values of JSON: of an identity, and of a file (two values may be None).
-_NUMBERS = [int] * 5
-_NONE = type(None)
-_ROWS = [[str, i, h, int, str] for i in (list, _NONE) for h in (_NONE, str)]
+_MOST_OF_A_BOOT_ID = 64
+
+
+def _boot_id(value: str) -> str:
+    if len(value) > _MOST_OF_A_BOOT_ID or value.strip("0123456789abcdef-"):
+        raise ValueError(f"expected the id of a boot, found {value!r:.200}")
+    return value
+
+
+_Number = Annotated[int, between(-(1 << 63), (1 << 64) - 1)]
 # O_NONBLOCK: a FIFO in the place of the file must not block the open.
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
@@ -63,6 +70,7 @@ def real_path(path: str) -> str:
         return os.path.abspath(path)
 
 
+@row
 class FileIdentity(NamedTuple):
     """The properties of a file that differ after each change of it.
 
@@ -74,11 +82,11 @@ class FileIdentity(NamedTuple):
         ctime_ns: The time of the last change of it or its properties, by the system's clock.
     """
 
-    device: int
-    inode: int
-    size: int
-    mtime_ns: int
-    ctime_ns: int
+    device: _Number
+    inode: _Number
+    size: Annotated[int, between(0, (1 << 63) - 1)]
+    mtime_ns: _Number
+    ctime_ns: _Number
 
     @classmethod
     def of(cls, status: os.stat_result) -> FileIdentity:
@@ -97,17 +105,6 @@ class FileIdentity(NamedTuple):
                 continue
         return None
 
-    @classmethod
-    def from_row(cls, value: Any) -> FileIdentity:
-        """Return the identity from values of JSON.
-
-        Raises:
-            ValueError: It has another shape.
-        """
-        if type(value) is not list or [*map(type, value)] != _NUMBERS:
-            raise ValueError(f"expected numbers for {cls._fields}")
-        return cls(*value)
-
     @property
     def is_dated(self) -> bool:
         """Whether its times look like those of an image that has one date for all files.
@@ -122,6 +119,7 @@ class FileIdentity(NamedTuple):
         return self.ctime_ns + (SETTLED_AFTER_NS if is_coarse else _TICK_NS) > then_ns
 
 
+@row
 class SeenFile(NamedTuple):
     """The state of a file at one time: its identity and the hash of its bytes.
 
@@ -136,9 +134,9 @@ class SeenFile(NamedTuple):
 
     path: str
     identity: FileIdentity | None
-    sha256: str | None
-    seen_ns: int
-    boot: str = ""
+    sha256: Annotated[str, digest] | None
+    seen_ns: _Number
+    boot: Annotated[str, _boot_id] = ""
 
     def is_settled(self, now_ns: int) -> bool:
         """Return whether any change since would have changed the identity.
@@ -152,24 +150,6 @@ class SeenFile(NamedTuple):
         if not self.identity.ctime_ns + SETTLED_AFTER_NS < self.seen_ns <= now_ns:
             return False
         return not self.identity.is_dated or (self.boot != "" and self.boot == boot_id())
-
-    def as_row(self) -> list[Any]:
-        """Return it as values of JSON."""
-        identity = None if self.identity is None else list(self.identity)
-        return [self.path, identity, self.sha256, self.seen_ns, self.boot]
-
-    @classmethod
-    def from_row(cls, value: Any) -> SeenFile:
-        """Return what `as_row` has written.
-
-        Raises:
-            ValueError: It has another shape.
-        """
-        if type(value) is not list or [*map(type, value)] not in _ROWS:
-            raise ValueError(f"expected a list of {cls._fields}")
-        path, identity, sha256, seen_ns, boot = value
-        known = None if identity is None else FileIdentity.from_row(identity)
-        return cls(path, known, sha256, seen_ns, boot)
 
 
 def see(path: str, *, read: bool = True) -> SeenFile | None:

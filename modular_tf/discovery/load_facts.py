@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from modular_tf.codec import row
+from modular_tf.discovery.kinds import Kind  # noqa: TC001  (the codec reads the types of fields)
+from modular_tf.rules import Violation  # noqa: TC001
+
 if TYPE_CHECKING:
-    from modular_tf.discovery.kinds import Kind
     from modular_tf.discovery.probe import Probe
-    from modular_tf.rules import Violation
 
 __all__ = ["LoadFacts"]
 
 
+@row
 class LoadFacts(NamedTuple):
     """The part of a probe that decides whether and how a plugin is mapped.
 

@@ -10,15 +10,9 @@ import signal
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
+from modular_tf.codec import encode
 from modular_tf.errors import ModularTFError
-from modular_tf.first_contact.finding import (
-    MOST_NOTES,
-    Finding,
-    Offer,
-    note_as_dict,
-    noted,
-    opened_from_rows,
-)
+from modular_tf.first_contact.finding import MOST_NOTES, Finding, Offer, bounded, noted
 from modular_tf.first_contact.journal import IN_ORDER, Journal
 from modular_tf.first_contact.process_state import (
     ProcessState,
@@ -108,7 +102,7 @@ def _try(task: Task, journal: Journal, own: ProcessLimits) -> None:
         journal.enter("its functions at a fork")
         _fork_once()
     told = [(found.rule_id, found.message) for found in (*rehearsal.faults, *changed)]
-    outcome = {"finding": finding.as_dict(), "changes": told}
+    outcome = {"finding": encode(finding), "changes": told}
     journal.finish(outcome)
 
 
@@ -256,11 +250,11 @@ def bounded_finding(
 def _is_describable(files: list[SeenFile]) -> bool:
     """Return whether the watcher accepts these files as what was opened."""
     try:
-        opened_from_rows([file.as_row() for file in files])
+        bounded(tuple(files))
     except ValueError:
         return False
     return True
 
 
 def _size(note: Violation) -> int:
-    return len(json.dumps(note_as_dict(note)))
+    return len(json.dumps(encode(note)))

@@ -6,29 +6,40 @@ that has not exactly the form of `journal.py` is rejected.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from modular_tf.first_contact.finding import Finding
+from modular_tf.codec import at_most, between, decode, row, shown
+from modular_tf.first_contact.finding import Finding  # noqa: TC001  (for the codec)
 from modular_tf.first_contact.process_state import RULES_OF_CHANGES
-from modular_tf.processes.checked_values import (
-    fields_of,
-    known_rule,
-    list_of,
-    listed,
-    number_in,
-    shown,
-    typed,
-)
 from modular_tf.processes.memory_use import MemoryUse
 from modular_tf.processes.plain_text import MOST_OF_A_CALL, MOST_OF_A_MESSAGE, plain
-from modular_tf.rules import Violation
+from modular_tf.rules import Rule  # noqa: TC001  (for the codec)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _MOST_CHANGES = 64
-_MOST_BYTES = 1 << 62
-_OUTCOME = frozenset(("finding", "changes"))
+
+
+def _complete(finding: Finding) -> Finding:
+    if finding.incident is not None or finding.offer is None:
+        raise ValueError("expected an offer, and no incident")
+    return finding
+
+
+def _of_changes(rule: Rule) -> Rule:
+    if rule not in RULES_OF_CHANGES:
+        raise ValueError(f"expected one of {sorted(RULES_OF_CHANGES)}, found {rule}")
+    return rule
+
+
+@row
+class Change(NamedTuple):
+    """A change of process-wide state: the rule that it breaks, and how."""
+
+    rule: Annotated[Rule, _of_changes]
+    message: Annotated[str, partial(plain, most=MOST_OF_A_MESSAGE)]
 
 
 class Outcome(NamedTuple):
@@ -39,8 +50,8 @@ class Outcome(NamedTuple):
         changes: The process-wide state that it changed.
     """
 
-    finding: Finding
-    changes: tuple[Violation, ...]
+    finding: Annotated[Finding, _complete]
+    changes: Annotated[tuple[Change, ...], at_most(_MOST_CHANGES)]
 
 
 class Entered(NamedTuple):
@@ -77,61 +88,34 @@ class Fault(NamedTuple):
 Entry = Entered | Finished | Stops | Lost | Fault
 
 
+def _stops(stops: Any) -> Stops:
+    decode(Annotated[int, between(1, 1)], stops)  # type: ignore[arg-type]
+    return Stops()
+
+
+_Flag: Any = Annotated[int, between(0, 1)]
+_READERS: Mapping[frozenset[str], Callable[..., Entry]] = {
+    frozenset(("enters", "memory")): lambda enters, memory: Entered(
+        plain(decode(str, enters), MOST_OF_A_CALL), decode(MemoryUse, memory)
+    ),
+    frozenset(("finished", "memory")): lambda finished, memory: Finished(
+        decode(Outcome, finished), decode(MemoryUse, memory)
+    ),
+    frozenset(("stops",)): _stops,
+    frozenset(("lost",)): lambda lost: Lost(plain(decode(str, lost))),
+    frozenset(("fault", "scarce")): lambda fault, scarce: Fault(
+        plain(decode(str, fault)), decode(_Flag, scarce) == 1
+    ),
+}
+
+
 def read_entry(entry: Any) -> Entry:
     """Return the entry that one line of the report holds.
 
     Raises:
         ValueError: It has not the form of an entry.
     """
-    read = _READERS.get(frozenset(typed(entry, dict)))
+    read = _READERS.get(frozenset(entry)) if type(entry) is dict else None
     if read is None:
         raise ValueError(f"expected an entry, found {shown(entry)}")
     return read(**entry)
-
-
-def _entered(enters: Any, memory: Any) -> Entered:
-    return Entered(plain(typed(enters, str), MOST_OF_A_CALL), _memory(memory))
-
-
-def _finished(finished: Any, memory: Any) -> Finished:
-    return Finished(_outcome(finished), _memory(memory))
-
-
-def _stops(stops: Any) -> Stops:
-    number_in(stops, 1, 1)
-    return Stops()
-
-
-_READERS: Mapping[frozenset[str], Callable[..., Entry]] = {
-    frozenset(("enters", "memory")): _entered,
-    frozenset(("finished", "memory")): _finished,
-    frozenset(("stops",)): _stops,
-    frozenset(("lost",)): lambda lost: Lost(plain(typed(lost, str))),
-    frozenset(("fault", "scarce")): lambda fault, scarce: Fault(
-        plain(typed(fault, str)), number_in(scarce, 0, 1) == 1
-    ),
-}
-
-
-def _memory(value: Any) -> MemoryUse:
-    touched, allocated, files = (
-        number_in(size, -_MOST_BYTES, _MOST_BYTES) for size in list_of(value, int, 3)
-    )
-    return MemoryUse(touched, allocated, files)
-
-
-def _outcome(value: Any) -> Outcome:
-    given = fields_of(value, _OUTCOME)
-    finding = Finding.from_dict(given["finding"])
-    if finding.incident is not None or finding.offer is None:
-        raise ValueError("expected an offer, and no incident")
-    changes = tuple(_change(change) for change in listed(given["changes"], _MOST_CHANGES))
-    return Outcome(finding, changes)
-
-
-def _change(value: Any) -> Violation:
-    named, what = list_of(value, str, 2)
-    broken = known_rule(named)
-    if broken not in RULES_OF_CHANGES:
-        raise ValueError(f"expected one of {sorted(RULES_OF_CHANGES)}, found {named}")
-    return Violation(broken, plain(what, MOST_OF_A_MESSAGE))

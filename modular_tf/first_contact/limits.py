@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from modular_tf.rules import first_contact as rules
 
@@ -37,12 +37,3 @@ class Limits(NamedTuple):
     memory_mib: int = 1024
     processes: int = 16
     accept: frozenset[str] = frozenset()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return them as JSON knows them."""
-        return {**self._asdict(), "accept": sorted(self.accept)}
-
-    @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> Limits:
-        """Make them from what `as_dict` gave, in a process that trusts the one that did."""
-        return cls(**{**value, "accept": frozenset(value["accept"])})

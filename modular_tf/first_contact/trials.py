@@ -7,6 +7,7 @@ from collections import deque
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.codec import decode, encode
 from modular_tf.first_contact.finding import Finding
 from modular_tf.first_contact.verdict import cannot_try, watcher_lost
 from modular_tf.native.preloading import FORK_HANDLERS, SIGNAL_STACKS, preload
@@ -100,7 +101,7 @@ def zygotes_of(limits: Limits) -> Zygotes:
     """Return what starts zygotes that try plugins within limits."""
 
     def command(python: str, own: dict[str, Any]) -> list[str]:
-        return isolated_command(python, _ZYGOTE, {**own, "limits": limits.as_dict()})
+        return isolated_command(python, _ZYGOTE, {**own, "limits": encode(limits)})
 
     def environment() -> dict[str, str]:
         stacked = preload(child_environment(os.environ), SIGNAL_STACKS)
@@ -175,7 +176,7 @@ class _Batch:
                 return
             try:
                 seconds = self._limits.seconds + _WATCHERS_PATIENCE_S
-                lane.give(number, self._begun(number).as_dict(), seconds)
+                lane.give(number, encode(self._begun(number)), seconds)
             except OSError:  # it had ended before
                 lane.work = None
                 self._put_back(number)
@@ -236,7 +237,7 @@ class _Batch:
     def _hear(self, lane: Lane[int]) -> None:
         number = lane.work
         try:
-            findings = [Finding.from_dict(entry) for entry in lane.receive()]
+            findings = [decode(Finding, entry) for entry in lane.receive()]
         except (EOFError, ValueError):
             self._lose(lane)
             return

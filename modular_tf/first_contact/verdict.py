@@ -71,13 +71,13 @@ def _failed(ending: Ending) -> bool:
 
 def cannot_try(why: str) -> Finding:
     """Return the finding of a plugin that could not be tried; that is not its fault."""
-    return Finding(Incident(Violation(rules.CHILD_STARTABLE, f"not tried: {why}")))
+    return Finding(Incident.of(Violation(rules.CHILD_STARTABLE, f"not tried: {why}")))
 
 
 def watcher_lost() -> Finding:
     """Return the finding of a plugin that was tried alone and ended its watcher."""
     message = f"ended the process that watched over it, {_AT}"
-    return Finding(Incident(Violation(rules.PROCESS_SURVIVES, message)))
+    return Finding(Incident.of(Violation(rules.PROCESS_SURVIVES, message)))
 
 
 def _as_note(violation: Violation) -> Violation:
@@ -101,7 +101,7 @@ def _incident(ending: Ending, violations: list[Violation]) -> Incident:
     is_cut_short = is_of_end or ending.outcome is None
     words = _said(ending) if is_cut_short else ""
     own_end = is_cut_short and ending.killed_for is None
-    return Incident(
+    return Incident.of(
         Violation(first.rule, f"{first.message}{where}{also}{words}"),
         signal=ending.fatal_signal if own_end else None,
         last_call=call,
@@ -114,7 +114,8 @@ def _violations(ending: Ending, limits: Limits) -> list[Violation]:
     """Return all violations of the trial, in the order of their rules."""
     violations = list(_ends(ending, limits))
     if ending.outcome is not None:
-        violations += ending.outcome.changes
+        changes = ending.outcome.changes
+        violations += [Violation(change.rule, change.message) for change in changes]
     if ending.memory > limits.memory_mib * _MIB and all(
         found.rule != rules.MEMORY_BOUNDED for found in violations
     ):

@@ -6,6 +6,7 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from modular_tf.codec import decode, encode
 from modular_tf.discovery.sources.search_paths import package_directories
 from modular_tf.filesystem.workarounds import import_stores
 from modular_tf.first_contact.child import Rehearsal, fork_handler_count
@@ -30,7 +31,7 @@ _OWN_PLUGIN = os.path.join("plugins", "libposix_filesystem.so")
 
 def serve(*, limits: dict[str, Any], **own: Any) -> NoReturn:
     """Fork watchers over trials, then end the process; see `zygotes_of` for the arguments."""
-    may = Limits.from_dict(limits)
+    may = decode(Limits, limits)
     serve_zygote(
         **own,
         warm_up=_warm_up,
@@ -43,7 +44,7 @@ def watch_over_trials(descriptor: int, limits: Limits) -> None:
     """Try the tasks that arrive on a socket until its other end is closed; tell each finding."""
 
     def work(job: dict[str, Any], tell: Tell, listener: int) -> None:
-        task = Task.from_dict(job)
+        task = decode(Task, job)
         try:
             finding = Trial(task, limits, listener).finding()
         except AbandonedError:
@@ -51,7 +52,7 @@ def watch_over_trials(descriptor: int, limits: Limits) -> None:
             raise
         except OSError as error:
             finding = cannot_try(f"no process can be started: {error}")
-        tell(finding.as_dict())
+        tell(encode(finding))
 
     watch_over(descriptor, work)
 

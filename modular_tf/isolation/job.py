@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from modular_tf.abi.layouts import (
     FILESYSTEM_OPS,
@@ -11,19 +11,12 @@ from modular_tf.abi.layouts import (
     WRITABLE_FILE_OPS,
     filesystem_ops_layout,
 )
+from modular_tf.codec import at_most, between, decode, encode, shown
 from modular_tf.filesystem.configuration import Option
-from modular_tf.first_contact.finding import Finding
+from modular_tf.first_contact.finding import Finding  # noqa: TC001  (for the codec)
 from modular_tf.isolation.rights import ALL
 from modular_tf.loading.filesystem_tables import MAX_SCHEMES, Table
 from modular_tf.loading.task import Task
-from modular_tf.processes.checked_values import (
-    fields_of,
-    list_of,
-    listed,
-    number_in,
-    shown,
-    typed,
-)
 
 if TYPE_CHECKING:
     from modular_tf.filesystem.configuration import OptionValue
@@ -33,9 +26,6 @@ _LAYOUTS = {
     layout.name: layout
     for layout in (RANDOM_ACCESS_FILE_OPS, WRITABLE_FILE_OPS, READ_ONLY_MEMORY_REGION_OPS)
 }
-_OFFER = frozenset({"finding", "schemes", "stores", "guarded", "limits"})
-_TABLE = frozenset({"kind", "size", "slots"})
-_MOST_SLOTS, _LARGEST_TABLE = 64, 1 << 16
 
 
 class SetOptions(NamedTuple):
@@ -127,12 +117,12 @@ class Job(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
         options = [given.as_dict() for given in self.options]
-        return {**self._asdict(), "task": self.task.as_dict(), "options": options}
+        return {**self._asdict(), "task": encode(self.task), "options": options}
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> Job:
         """Make it from what `as_dict` gave, in a process that trusts the one that did."""
-        task = Task.from_dict(value["task"])
+        task = decode(Task, value["task"])
         schemes = None if value["schemes"] is None else tuple(value["schemes"])
         given = (value["bundled"], value["environment"], value["instance"])
         offered = None if value["offered"] is None else tuple(value["offered"])
@@ -165,14 +155,15 @@ class WorkerOffer(NamedTuple):
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
-        schemes = [[_as_dict(table) for table in tables.values()] for tables in self.tables]
-        return {
-            "finding": self.finding.as_dict(),
-            "schemes": schemes,
-            "stores": list(self.stores),
-            "guarded": self.guarded,
-            "limits": list(self.limits),
-        }
+        schemes = tuple(
+            tuple(
+                _ReportedTable(t.kind, t.size, tuple(name for name, at in t.slots.items() if at))
+                for t in tables.values()
+            )
+            for tables in self.tables
+        )
+        reported = _ReportedOffer(self.finding, schemes, self.stores, self.guarded, self.limits)
+        return {**encode(reported)}
 
     @classmethod
     def from_dict(cls, value: Any) -> WorkerOffer:
@@ -181,39 +172,43 @@ class WorkerOffer(NamedTuple):
         Raises:
             ValueError: It has another shape.
         """
-        given = fields_of(value, _OFFER)
-        finding = Finding.from_dict(given["finding"])
-        count = 0 if finding.offer is None else len(finding.offer.schemes)
-        schemes = [
-            listed(tables, len(_LAYOUTS) + 1) for tables in listed(given["schemes"], MAX_SCHEMES)
-        ]
-        if len(schemes) != count:
-            raise ValueError(f"expected tables of {count} schemes, found {len(schemes)}")
-        tables = tuple({t.kind: t for t in map(_table, entries)} for entries in schemes)
+        given = decode(_ReportedOffer, value)
+        tables = tuple({table.kind: table.as_table() for table in each} for each in given.schemes)
+        offer = cls(given.finding, tables, given.stores, given.guarded, given.limits)
+        if not len(tables) == len(given.stores) == len(offer.schemes):
+            raise ValueError(f"expected tables and a store of {len(offer.schemes)} schemes")
         if any(FILESYSTEM_OPS.name not in found for found in tables):
             raise ValueError("expected a table of the filesystem for each scheme")
-        stores = tuple(number_in(n, 0, i) for i, n in enumerate(listed(given["stores"], count)))
-        if len(stores) != count:
-            raise ValueError(f"expected the stores of {count} schemes, found {len(stores)}")
-        limits = tuple(list_of(given["limits"], str, len(ALL)))
-        if not set(limits) <= set(ALL):
-            raise ValueError(f"expected limits of a worker, found {shown(limits)}")
-        return cls(finding, tables, stores, typed(given["guarded"], bool), limits)
+        if any(store > number for number, store in enumerate(given.stores)):
+            raise ValueError("expected the number of an earlier scheme with the same files")
+        if not set(given.limits) <= set(ALL):
+            raise ValueError(f"expected limits of a worker, found {shown(given.limits)}")
+        return offer
 
 
-def _as_dict(table: Table) -> dict[str, Any]:
-    slots = [name for name, address in table.slots.items() if address]
-    return {"kind": table.kind, "size": table.size, "slots": slots}
+class _ReportedTable(NamedTuple):
+    kind: str
+    size: Annotated[int, between(8, 1 << 16)]
+    slots: Annotated[tuple[str, ...], at_most(64)]
+
+    def as_table(self) -> Table:
+        kind, size = self.kind, self.size
+        layout = filesystem_ops_layout(size) if kind == FILESYSTEM_OPS.name else _LAYOUTS.get(kind)
+        if layout is None:
+            raise ValueError(f"expected the name of a table, found {shown(kind)}")
+        there = set(self.slots)
+        known = {slot.name for slot in layout.slots if slot.end <= size}
+        if not there <= known:
+            raise ValueError(f"expected slots of {kind}, found {sorted(there - known)!r:.200}")
+        return Table(kind, size, layout, {name: int(name in there) for name in known})
 
 
-def _table(value: Any) -> Table:
-    given = fields_of(value, _TABLE)
-    kind, size = typed(given["kind"], str), number_in(given["size"], 8, _LARGEST_TABLE)
-    layout = filesystem_ops_layout(size) if kind == FILESYSTEM_OPS.name else _LAYOUTS.get(kind)
-    if layout is None:
-        raise ValueError(f"expected the name of a table, found {shown(kind)}")
-    there = set(list_of(given["slots"], str, _MOST_SLOTS))
-    known = {slot.name for slot in layout.slots if slot.end <= size}
-    if not there <= known:
-        raise ValueError(f"expected slots of {kind}, found {sorted(there - known)!r:.200}")
-    return Table(kind, size, layout, {name: int(name in there) for name in known})
+class _ReportedOffer(NamedTuple):
+    finding: Finding
+    schemes: Annotated[
+        tuple[Annotated[tuple[_ReportedTable, ...], at_most(len(_LAYOUTS) + 1)], ...],
+        at_most(MAX_SCHEMES),
+    ]
+    stores: tuple[Annotated[int, between(0, MAX_SCHEMES)], ...]
+    guarded: bool
+    limits: Annotated[tuple[str, ...], at_most(len(ALL))]

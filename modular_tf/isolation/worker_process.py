@@ -8,15 +8,15 @@ import socket
 import struct
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+from modular_tf.codec import at_most, decode
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.concurrency.threads import call_without_signal_handlers
 from modular_tf.isolation.job import WorkerOffer
 from modular_tf.isolation.watcher import ASK, ENDED, OFFER, READY
 from modular_tf.native.preloading import SIGNAL_STACKS, preload
 from modular_tf.processes.backtrace import MOST_FRAMES
-from modular_tf.processes.checked_values import list_of, typed
 from modular_tf.processes.interpreter import child_environment, isolated_command
 from modular_tf.processes.lanes import Lane
 from modular_tf.processes.zygote_process import Zygotes
@@ -58,14 +58,13 @@ class WorkerEnding(NamedTuple):
     """
 
     words: str
-    frames: tuple[str, ...] = ()
+    frames: Annotated[tuple[str, ...], at_most(MOST_FRAMES)] = ()
     said: str = ""
 
-    @classmethod
-    def from_entry(cls, entry: Any) -> WorkerEnding:
-        """Read what the watcher tells."""
-        words, said = typed(entry["words"], str), typed(entry["said"], str)
-        return cls(words, tuple(list_of(entry["frames"], str, MOST_FRAMES)), said)
+
+def _ending_of(entry: Any) -> WorkerEnding:
+    told = decode(dict[str, Any], entry)  # has more
+    return decode(WorkerEnding, {name: told.get(name) for name in WorkerEnding._fields})
 
 
 _GONE = WorkerEnding("ended, and so did the process that watched over it")
@@ -144,7 +143,7 @@ class WorkerProcess:
                 return None
             for entry in entries:
                 if ENDED in entry:
-                    self.ending = WorkerEnding.from_entry(entry[ENDED])
+                    self.ending = _ending_of(entry[ENDED])
                 if wanted in entry:
                     return entry[wanted]
         return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from modular_tf.discovery.file_identity import SeenFile
+from modular_tf.discovery.file_identity import SeenFile  # noqa: TC001  (for the codec)
 
 WITNESSED = ".witnessed"
 """The suffix that `Task.witness` adds to the name of a mark."""
@@ -35,10 +35,6 @@ class Task(NamedTuple):
     checked: tuple[SeenFile, ...] | None = None
     mark: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
-        return self._asdict()
-
     def witness(self) -> None:
         """Rename the mark, since the plugin did not end the application: its watcher still runs.
 
@@ -47,16 +43,3 @@ class Task(NamedTuple):
         if self.mark:
             with suppress(OSError):  # the application goes on, and has removed it
                 os.rename(self.mark, f"{self.mark}{WITNESSED}")
-
-    @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> Task:
-        """Make it from what `as_dict` gave, in a process that trusts the one that did."""
-        lists = {key: tuple(value[key]) for key in ("companions", "absent", "kinds")}
-        checked = value["checked"]
-        return cls(
-            plugin=value["plugin"],
-            file=value["file"],
-            mark=value["mark"],
-            **lists,
-            checked=None if checked is None else tuple(map(SeenFile.from_row, checked)),
-        )

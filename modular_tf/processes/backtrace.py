@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from modular_tf.processes.checked_values import number_in
+from modular_tf.codec import between, decode
 from modular_tf.processes.plain_text import plain
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _HOST = (
 _COPY = "/memfd:"
 _MOST_OF_A_FILE, _MOST_OF_A_SYMBOL = 700, 300  # together as much as `Incident` keeps of a frame
 _MOST_DIGITS = 1 << 14
-_LAST_ADDRESS = (1 << 64) - 1
+_Address: Any = Annotated[int, between(0, (1 << 64) - 1)]
 _LONGEST_NAME = 200  # of a copy, as `private_copy` gives it
 
 
@@ -39,7 +39,7 @@ def readable_frames(told: Sequence[Any], files: Iterable[str]) -> tuple[str, ...
             file, symbol, offset = frame
             name = plain(_text(file)[-_MOST_OF_A_FILE:], _MOST_OF_A_FILE)
             function = plain(_text(symbol), _MOST_OF_A_SYMBOL)
-            address = f"{number_in(offset, 0, _LAST_ADDRESS):#x}"
+            address = f"{decode(_Address, offset):#x}"
         except (TypeError, ValueError):
             continue
         if is_host_library(name):

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
+from modular_tf.codec import between, decode
 from modular_tf.processes.backtrace import MOST_FRAMES
-from modular_tf.processes.checked_values import number_in, typed
 from modular_tf.processes.signal_names import signal_in_full
 
 CRASHES = frozenset(
     {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
 )
 _UNCAUGHT = "terminate called after throwing"
-_32_BITS = (1 << 32) - 1
-_64_BITS = (1 << 64) - 1
-_MOST_STATUS = 255
+_Flag: Any = Annotated[int, between(0, 1)]
+_Signal: Any = Annotated[int, between(1, signal.NSIG - 1)]
+_Status: Any = Annotated[int, between(0, 255)]
+_Thread: Any = Annotated[int, between(1, (1 << 32) - 1)]
+_Number: Any = Annotated[int, between(0, (1 << 64) - 1)]
 
 
 @dataclass(slots=True)
@@ -57,23 +59,24 @@ class ChildEnding:
         Raises:
             ValueError: It is one of the core's, with a value that the core never writes.
         """
-        match sorted(typed(entry, dict)):
+        match sorted(decode(dict[str, Any], entry)):
             case ["asked"]:
                 pass
             case ["errno", "overflow", "signal"]:
-                is_overflow = number_in(entry["overflow"], 0, 1) == 1
-                number = number_in(entry["signal"], 1, signal.NSIG - 1)
-                self.errno = number_in(entry["errno"], 0, _64_BITS)
+                is_overflow = decode(_Flag, entry["overflow"]) == 1
+                number = decode(_Signal, entry["signal"])
+                self.errno = decode(_Number, entry["errno"])
                 self.signal, self.overflow = number, is_overflow
             case ["exits"]:
-                self.exits = number_in(entry["exits"], 0, _MOST_STATUS)
+                self.exits = decode(_Status, entry["exits"])
             case ["frame"]:
-                frame = typed(entry["frame"], list)
+                frame = decode(list[Any], entry["frame"])
                 self.frames += [frame][: MOST_FRAMES - len(self.frames)]
             case ["thread"]:
-                self.thread = number_in(entry["thread"], 1, _32_BITS)
+                self.thread = decode(_Thread, entry["thread"])
             case ["traced"]:
-                self.is_traced = number_in(entry["traced"], 1, 1) == 1
+                decode(_Flag, entry["traced"] or None)
+                self.is_traced = True
             case _:
                 return False
         return True

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import resource
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from modular_tf.codec import between, row
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _RESIDENT, _SHARED, _DATA = 1, 2, 5  # fields of statm, in pages
@@ -17,6 +19,10 @@ _STACK_WITHOUT_LIMIT = 2 << 20  # what glibc gives a thread then
 _SIGNAL_STACK = 64 << 10  # as native/signal_stacks has it
 
 
+_Bytes = Annotated[int, between(-(1 << 62), 1 << 62)]
+
+
+@row
 class MemoryUse(NamedTuple):
     """Of one process, in bytes.
 
@@ -26,9 +32,9 @@ class MemoryUse(NamedTuple):
         files: Of files, and shared with others.
     """
 
-    touched: int
-    allocated: int
-    files: int
+    touched: _Bytes
+    allocated: _Bytes
+    files: _Bytes
 
     def beyond(self, other: MemoryUse) -> int:
         """Return how much more it is, by what differs most, without files."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.first_contact.limits import Limits
 from modular_tf.rules.kept_state import CALLS_SURVIVED, LOADING_SURVIVED
 from modular_tf.service.configuration import trust_of
-from modular_tf.service.kept.load_marks import LoadMarks
-from modular_tf.service.kept.notes import Notes, read_notes, take_in
+from modular_tf.service.kept.notes import Notes
 from modular_tf.service.kept.quarantine import QuarantineStore
 from modular_tf.service.plugin import Plugin
 from modular_tf.service.report import State
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.finding import Finding, Incident
     from modular_tf.first_contact.trials import Trials
     from modular_tf.service.configuration import Config
+    from modular_tf.service.kept.notes import Note
     from modular_tf.service.kept.scan_cache import ScanCache
     from modular_tf.service.plugin_entry import PluginEntry
 
@@ -42,7 +41,7 @@ class Admission:
         self._config = config
         self._cache = cache
         self._quarantine: QuarantineStore | None = None
-        self._marks = LoadMarks.of_process()
+        self._notes = Notes.of_process()
         self._is_told = False  # of what ended processes before this one
         self._trials: Trials | None = None  # None also while somebody uses it
         self._keeps_warm = False
@@ -52,7 +51,7 @@ class Admission:
             accept=frozenset(config.first_contact_accept),
         )
 
-    def notes_for(self, entries: Iterable[PluginEntry], *, anew: bool = False) -> Notes | None:
+    def notes_for(self, entries: Iterable[PluginEntry], *, anew: bool = False) -> list[Note] | None:
         """Return what ended processes left behind. [any thread]
 
         None where it was read before, or is for none of the plugins. Not for the service's lock: it
@@ -60,9 +59,9 @@ class Admission:
         """
         if (self._is_told and not anew) or all(entry.plugin.is_bundled for entry in entries):
             return None
-        return read_notes(self._marks)
+        return self._notes.of_ended()
 
-    def recall(self, entries: Iterable[PluginEntry], notes: Notes | None) -> list[PluginEntry]:
+    def recall(self, entries: Iterable[PluginEntry], notes: list[Note] | None) -> list[PluginEntry]:
         """Give each plugin the finding that it is registered by, or refuse it, where that is known.
 
         Plugins that come with this package, and those whose code runs in this process already,
@@ -99,12 +98,12 @@ class Admission:
                     entry.change(Plugin.accepted, finding, "it comes with this package")
         return new
 
-    def _read_quarantine(self, notes: Notes | None) -> None:
+    def _read_quarantine(self, notes: list[Note] | None) -> None:
         """Read what others did to the quarantine, and record in it what ended processes left."""
         store = self._quarantine_store()
         store.refresh()
         if notes is not None:
-            take_in(store, notes)
+            store.take(notes, self._notes)
             self._is_told = True
         if store.shortage is not None:
             raise store.shortage
@@ -169,13 +168,15 @@ class Admission:
         """How long another process that tries plugins may go without a finding."""
         return self._limits.seconds + _PATIENCE_S
 
-    def claim_of(self, entry: PluginEntry) -> str:
-        """Return the key under which one process tries a plugin for all, "" if each has to."""
+    def is_shared(self, entry: PluginEntry) -> bool:
+        """Return whether one process tries a plugin for all; else each has to."""
         known = entry.plugin.known
         is_kept = known is not None and known.lasting and self._config.first_contact != "always"
-        return "" if not is_kept or self._suspicion(entry) else entry.plugin.sha256 or ""
+        return is_kept and bool(entry.plugin.sha256) and not self._suspicion(entry)
 
-    def recall_anew(self, entries: Sequence[PluginEntry], notes: Notes | None) -> list[PluginEntry]:
+    def recall_anew(
+        self, entries: Sequence[PluginEntry], notes: list[Note] | None
+    ) -> list[PluginEntry]:
         """Recall plugins once more, by what other processes have found since; see `recall`."""
         self._cache.refresh()
         return self.recall(entries, notes)
@@ -214,8 +215,8 @@ class Admission:
         if not plugin.sha256:
             return nullcontext("")
         is_suspect = _store_now().suspicion(plugin.sha256) is not None
-        return self._marks.around_trial(
-            plugin.name, plugin.path, plugin.sha256, is_suspect=is_suspect
+        return self._notes.around_trial(
+            plugin.name, plugin.path, plugin.sha256, was_suspect=is_suspect
         )
 
     def _put_back(self, trials: Trials) -> None:
@@ -291,8 +292,8 @@ class Admission:
     @contextmanager
     def _marked(self, plugin: Plugin, sha256: str) -> Iterator[None]:
         is_suspect = _store_now().suspicion(sha256) is not None
-        what = f"loading {plugin.path}"
-        with self._marks.around(plugin.name, plugin.path, what, sha256, is_suspect=is_suspect):
+        known = (plugin.name, plugin.path, sha256)
+        with self._notes.around_loading(*known, was_suspect=is_suspect):
             yield
         if is_suspect:
             _store_now().clear_suspicion(sha256)
@@ -309,6 +310,4 @@ def _store_now() -> QuarantineStore:
 def _dated(incident: Incident, found: float) -> Incident:
     """Return an incident of an earlier trial, whose message says when that was."""
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(found))
-    violation = incident.violation
-    message = f"{violation.message}; this was found on {when}"
-    return incident._replace(violation=replace(violation, message=message))
+    return incident._replace(message=f"{incident.message}; this was found on {when}")

@@ -208,11 +208,11 @@ class DeferredLibrary:
         """Have it told of calls in which the process ends; return what the note begins with."""
         if not self._config.tell_ended_calls:
             return ""
-        from modular_tf.service.kept.ended_calls import record_of, report_ended_calls  # noqa: PLC0415
+        from modular_tf.service.kept.notes import Notes, record_of  # noqa: PLC0415
 
         plugin = self._plugin
         sha256 = None if plugin.is_bundled else plugin.sha256
-        report_ended_calls(leave_notes=sha256 is not None)
+        Notes.of_process().report_calls(leave_notes=sha256 is not None)
         return "" if sha256 is None else record_of(plugin.name, plugin.path, sha256)
 
     def _serve(

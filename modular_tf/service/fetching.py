@@ -48,7 +48,7 @@ from modular_tf.errors import (
 )
 from modular_tf.loading.known_plugins import known_packages
 from modular_tf.rules import loading as rules
-from modular_tf.service.kept.storage.output_file import make_directories
+from modular_tf.service.output_file import make_directories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,7 +8,6 @@ from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.service.admission import Admission
 from modular_tf.service.configuration import trust_of
 from modular_tf.service.deferred_library import DeferredLibrary
-from modular_tf.service.kept.claims import find_out_once
 from modular_tf.service.lifetime import entry_point
 from modular_tf.service.plugin_entry import Attempt
 from modular_tf.service.registrations import Registrations
@@ -105,16 +104,18 @@ class PluginPipeline:
     def try_out(self, untried: Sequence[PluginEntry]) -> None:
         """Try the plugins that have to be, in child processes, and conclude what may run.
 
-        What another application tries now is not tried here: this waits for what it finds.
+        What another application tries now is not tried here: this waits for what it finds, unless
+        each process has to try for itself.
         """
         if not untried:
             return
         with self._lock:
-            keys = {entry: self._admission.claim_of(entry) for entry in untried}
-        find_out_once(
-            self._known.cache.claims("trial"),
+            shared = [entry for entry in untried if self._admission.is_shared(entry)]
+        if not shared:
+            self._try(untried, lambda: None)
+            return
+        self._known.cache.turn.find_out(
             untried,
-            keys.__getitem__,
             unknown=self._recall_anew,
             find_out=self._try,
             patience_s=self._admission.patience_s,

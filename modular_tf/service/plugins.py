@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from operator import attrgetter
 from time import time_ns
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,6 @@ from modular_tf.discovery.sources.search_paths import SearchPaths, python_path
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.errors import NotFoundError
 from modular_tf.service.configuration import trust_of
-from modular_tf.service.kept.claims import find_out_once
 from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.lifetime import entry_point
 from modular_tf.service.outcome import lost_schemes, without
@@ -254,10 +252,8 @@ class KnownPlugins:
         found = discover(paths, installation, self.cache.installed_plugins)
         made = PluginScan(self._new_among(found), self._config, self.cache)
         if unknown := made.recall(made.candidates):
-            find_out_once(
-                self.cache.claims("probe"),
+            self.cache.turn.find_out(
                 unknown,
-                attrgetter("path"),
                 unknown=made.recall,
                 find_out=made.probe,
                 patience_s=_PATIENCE_S,

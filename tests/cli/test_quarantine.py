@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from modular_tf.codec import encode
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.host_fingerprint import HostFingerprint
 from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
-from modular_tf.service.kept.load_marks import LoadMarks
+from modular_tf.service.kept.notes import Notes
+from modular_tf.service.kept.private_directory import PrivateDirectory
 from modular_tf.service.kept.quarantine import QuarantineStore
-from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +33,7 @@ def own_folders(tmp_path, monkeypatch):
 
 def incident(signal: int | None = 11) -> Incident:
     violation = Violation("LD-060", "crashed with SIGSEGV in SE_InitPlugin")
-    return Incident(violation, signal=signal, last_call="SE_InitPlugin", backtrace=FRAMES)
+    return Incident.of(violation, signal=signal, last_call="SE_InitPlugin", backtrace=FRAMES)
 
 
 def quarantine(path="/where/libbad.so", sha256=SHA256, name="bad", signal=11):
@@ -89,7 +90,7 @@ def test_list_as_json_has_everything(mtf):
 
     assert ended.object == {
         "schema_version": 1,
-        "quarantine": [{**entry.as_dict(), "changes": []}],
+        "quarantine": [{**encode(entry), "changes": []}],
     }
     (listed,) = ended.object["quarantine"]
     assert set(listed) == {"sha256", "name", "path", "incident", "time", "host", "changes"}
@@ -118,9 +119,9 @@ def test_list_shows_signals_without_a_name(mtf, signal):
 def test_list_names_what_ended_a_process_that_loaded_it(mtf, run_python, tmp_path):
     code = """
         import os, sys
-        from modular_tf.service.kept.load_marks import LoadMarks
-        told = ("plug", "/plug.so", "loading plug", "ab" * 32)
-        with LoadMarks.of_process().around(*told, is_suspect=len(sys.argv) > 1):
+        from modular_tf.service.kept.notes import Notes
+        told = ("plug", "/plug.so", "ab" * 32)
+        with Notes.of_process().around_loading(*told, was_suspect=len(sys.argv) > 1):
             os._exit(1)
     """
     run_python(code, status=1)
@@ -129,7 +130,7 @@ def test_list_names_what_ended_a_process_that_loaded_it(mtf, run_python, tmp_pat
     ended = mtf("quarantine", "list")
 
     assert ended.lines[0].split("\t")[:2] == ["plug", "LD-070"]
-    assert LoadMarks.of_process().culprits() == []
+    assert Notes.of_process().of_ended() == []
 
 
 def test_clear_forgets_all(mtf):

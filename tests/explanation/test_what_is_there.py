@@ -94,7 +94,7 @@ def test_a_time_that_no_clock_shows(fixture_plugin, make_service, why, time):
     service = make_service(fixture_plugin("good"))
     service.discover()
     entry = service.entry(service.plugins()[0].name)
-    incident = Incident(Violation("LD-060", "it was bad"), signal=4711)
+    incident = Incident.of(Violation("LD-060", "it was bad"), signal=4711)
     entry.change(lambda plugin: plugin._replace(incident=incident, quarantined_since=time))
 
     assert why(service, entry.plugin.name).of("quarantine") == [

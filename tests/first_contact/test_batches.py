@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from modular_tf.codec import decode, encode
 from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.trials import Trials
 from modular_tf.loading.task import Task
@@ -94,4 +95,4 @@ def test_a_fork_starts_its_own(run_python):
 def test_limits_come_back_equal():
     limits = Limits(seconds=1.5, memory_mib=3, processes=2, accept=frozenset({"LD-065"}))
 
-    assert Limits.from_dict(limits.as_dict()) == limits
+    assert decode(Limits, encode(limits)) == limits

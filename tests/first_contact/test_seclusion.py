@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.service.kept.load_marks import LoadMarks
+from modular_tf.service.kept.notes import Notes
 
 # As an ordinary user: the superuser becomes one that has no processes yet.
 _TRY_AS_ORDINARY_USER = """
     import json, os, socket, sys
+    from modular_tf.codec import encode
     from modular_tf.first_contact.zygote import watch_over_trials
     from modular_tf.processes import seclusion
     from modular_tf.first_contact.limits import Limits
@@ -43,7 +44,7 @@ _TRY_AS_ORDINARY_USER = """
             seclusion.run_secluded(lambda: watch_over_trials(theirs.fileno(), Limits()))
         theirs.close()
         task = Task("x", sys.argv[1])
-        ours.sendall(json.dumps(task.as_dict()).encode() + b"\\n")
+        ours.sendall(json.dumps(encode(task)).encode() + b"\\n")
         print("answered:", ours.makefile().readline(), flush=True)
 
     seclusion.run_secluded(attempt)
@@ -207,11 +208,11 @@ def test_who_is_tried_when_somebody_kills_the_application_is_only_suspect(
         env={"MISDEED_PID": str(pid_file)},
         status=-signal.SIGKILL,
     )
-    marks = Path(os.environ["XDG_STATE_HOME"], "modular_tf", "marks")
+    marks = Path(os.environ["XDG_STATE_HOME"], "modular_tf", "notes")
     while not list(marks.glob("*.witnessed")):  # its watcher says so before it ends
         time.sleep(0.01)
 
-    (culprit,) = LoadMarks.of_process().culprits()
+    (note,) = Notes.of_process().of_ended()
 
-    assert culprit.plugin == "hang_at_init"
-    assert not culprit.is_certain
+    assert note.plugin == "hang_at_init"
+    assert not note.is_of_lonely_trial

@@ -182,7 +182,7 @@ def test_the_limit_is_the_users(misdeed, monkeypatch):
 
     def noted(tasks, limits, **_):
         given.append(limits)
-        return [Finding(Incident(Violation("LD-061", "too slow"))) for _ in tasks]
+        return [Finding(Incident.of(Violation("LD-061", "too slow"))) for _ in tasks]
 
     monkeypatch.setattr("modular_tf.first_contact.trials.try_plugins", noted)
     config = Config(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.codec import decode, encode
 from modular_tf.first_contact.child_entries import (
     Entered,
     Fault,
@@ -21,6 +22,7 @@ from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.verdict import Ending, finding_of
 from modular_tf.processes.backtrace import readable_frames
 from modular_tf.processes.child_pipes import EntryReader
+from modular_tf.rules import Violation
 from tests.fuzz.record_damage import ODD_TEXTS, changed
 
 if TYPE_CHECKING:
@@ -43,8 +45,8 @@ _FINDING = {
         "ops": 1,
     },
     "notes": [
-        {"stage": "init", "rule": "FS-012", "message": "expected 2, found 3", "scheme": "s3"},
-        {"stage": "load", "rule": None, "message": "no such driver", "scheme": None},
+        encode(Violation("FS-012", "expected 2, found 3", "init", scheme="s3")),
+        encode(Violation(None, "no such driver", "load")),
     ],
     "opened": [["/lib/libx.so", [1, 2, 3, 4, 5], "0" * 64, 6, "0-1"]],
     "lasting": True,
@@ -112,9 +114,9 @@ def check(given: bytes) -> str:
     EntryReader(take)(given)
     ending.backtrace = readable_frames(ending.frames, ["/p/lib.so"])
     finding = finding_of(ending, Limits())
-    text = json.dumps(finding.as_dict())
+    text = json.dumps(encode(finding))
     assert len(text) < _MOST_BYTES
-    assert Finding.from_dict(json.loads(text)) == finding
+    assert decode(Finding, json.loads(text)) == finding
     assert all(part.isprintable() for part in _texts(finding)), finding
     if finding.incident is None:
         return "clean" if finding.is_clean else "refused"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from modular_tf.codec import decode, encode
 from modular_tf.discovery.host_fingerprint import HostFingerprint
 from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
@@ -36,7 +37,7 @@ class Input(NamedTuple):
 def make(dice: random.Random) -> Input:
     """Return a file after accidents, or one that somebody forged."""
     if dice.random() < 0.3:
-        return Input(forged(_title(), dice.choice(_bases()), dice), forged=True)
+        return Input(forged(dice.choice(_bases()), dice), forged=True)
     return Input(damaged(_bases(), dice), forged=False)
 
 
@@ -48,7 +49,7 @@ def check(given: Input) -> str:
     named = [entry for name in ("plug0", "/p/1.so", DIGESTS[2][:7]) for entry in memory.named(name)]
     for entry in (*entries, *found, *named):
         if given.forged:
-            assert Entry.from_dict(entry.as_dict()) == entry or entry.time != entry.time  # NaN
+            assert decode(Entry, encode(entry)) == entry or entry.time != entry.time  # NaN
         else:
             assert entry in _truths(), entry
     assert all(dict(HOST.parts) == dict(entry.host) for entry in found)
@@ -77,7 +78,7 @@ def _entries(host: HostFingerprint) -> list[Entry]:
 
 def _incident(number: int) -> Incident:
     violation = Violation("LD-060", f"crashed \udcff {number}")
-    return Incident(violation, signal=number or None, last_call="f", backtrace=("a", "b"))
+    return Incident.of(violation, signal=number or None, last_call="f", backtrace=("a", "b"))
 
 
 def _file(host: HostFingerprint) -> bytes:
@@ -90,8 +91,3 @@ def _file(host: HostFingerprint) -> bytes:
     finally:
         quarantine_memory.time = before
     return directory.data
-
-
-@cache
-def _title() -> str:
-    return QuarantineStore(GivenDirectory(), HOST)._records.title

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
+import weakref
+from contextlib import closing
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
-from modular_tf.service.kept.storage.private_directory import PrivateDirectory
-from modular_tf.service.kept.storage.record_file import RecordFile
+from modular_tf.service.kept.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
     import random
 
+NAME = "given.sqlite"
 _ODD_VALUES = (
     None, True, False, 0, -1, 1.5, 1e308, 2**63, 10**40, "", "x", "\udcff", "\0", "LD-060",
     "device", [], [[]], [None] * 5, [0] * 5, {}, {"rule": 1}, {"": []},
@@ -22,24 +29,31 @@ ODD_TEXTS = (
 
 
 class GivenDirectory(PrivateDirectory):
-    """A directory in which each file has the bytes that it was given, or that were written last."""
-
-    __slots__ = ("data",)
+    """A directory in which the database has the bytes that it was given, or that were written."""
 
     def __init__(self, data: bytes = b"") -> None:
-        super().__init__(None)
-        self.data = data
+        folder = mkdtemp()
+        super().__init__(folder)
+        weakref.finalize(self, shutil.rmtree, folder)
+        self._file = Path(folder) / NAME
+        if data:
+            self._file.write_bytes(data)
+
+    def real_path_of(self, name: str, *, make: bool) -> str | None:
+        """Return the path of the database."""
+        del name
+        if make:
+            self._file.touch()
+        return str(self._file) if self._file.exists() else None
 
     def read(self, name: str, most: int) -> bytes | None:
-        """Return the bytes."""
-        del name
-        return self.data if len(self.data) <= most else None
+        """Find no other file."""
+        del name, most
 
-    def replace(self, name: str, data: bytes) -> bool:
-        """Keep the bytes."""
-        del name
-        self.data = data
-        return True
+    @property
+    def data(self) -> bytes:
+        """The bytes of the database."""
+        return self._file.read_bytes()
 
 
 def damaged(bases: tuple[bytes, ...], dice: random.Random) -> bytes:
@@ -50,18 +64,27 @@ def damaged(bases: tuple[bytes, ...], dice: random.Random) -> bytes:
     return content
 
 
-def forged(title: str, base: bytes, dice: random.Random) -> bytes:
+def forged(base: bytes, dice: random.Random) -> bytes:
     """Return a file of which one record says something else, with the checksum that it needs."""
-    file = RecordFile(GivenDirectory(base), "forged", title)
-    keys = [json.loads(key) for key in file._read.lines]
-    key = dice.choice(keys)
-    if dice.random() < 0.15:
-        text = dice.choice(ODD_TEXTS)
-    else:
-        text = json.dumps(changed(file.get(key), dice)).encode("ascii")
-    encoded = json.dumps(key).encode("ascii")
-    file._read.lines[encoded] = file._line(encoded, text)
-    return file._as_bytes(file._read.lines)
+    directory = GivenDirectory(base)
+    with closing(sqlite3.connect(Path(directory.path or "") / NAME)) as used:
+        used.text_factory = bytes
+        found = used.execute(
+            "SELECT record.subject, text, key, value, digest FROM record"
+            " JOIN subject ON record.subject = subject.id ORDER BY record.id"
+        ).fetchall()
+        subject, text, key, value, digest = dice.choice(found)
+        if dice.random() < 0.15:
+            value = dice.choice(ODD_TEXTS)
+        else:
+            value = json.dumps(changed(json.loads(value), dice)).encode("ascii")
+        checksum = crc32(value, crc32(b"%s\t%s\t" % (key, digest), crc32(text)))
+        where = "WHERE subject = ? AND key = ?"
+        used.execute(
+            f"UPDATE record SET value = ?, checksum = ? {where}", (value, checksum, subject, key)
+        )
+        used.commit()
+    return directory.data
 
 
 def changed(value: Any, dice: random.Random) -> Any:

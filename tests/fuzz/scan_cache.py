@@ -11,6 +11,7 @@ from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
+from modular_tf.codec import decode, encode
 from modular_tf.discovery import file_identity
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile
 from modular_tf.discovery.host_fingerprint import HostFingerprint
@@ -89,7 +90,7 @@ class World(NamedTuple):
 def make(dice: random.Random) -> Input:
     """Return a file after accidents, or one that somebody forged."""
     if dice.random() < 0.3:
-        return Input(forged(_title(), dice.choice(_bases()[1:3]), dice), forged=True)
+        return Input(forged(dice.choice(_bases()[1:3]), dice), forged=True)
     return Input(damaged(_bases(), dice), forged=False)
 
 
@@ -118,7 +119,7 @@ def _require_shape(known: CacheEntry) -> None:
     assert isinstance(known.facts.loadable, bool)
     assert all(isinstance(text, str) for text in (*known.facts.companions, *known.facts.absent))
     assert type(known.tried) is bool
-    assert known.finding is None or Finding.from_dict(known.finding.as_dict()) == known.finding
+    assert known.finding is None or decode(Finding, encode(known.finding)) == known.finding
     assert all(isinstance(file, SeenFile) for file in known.dependencies)
 
 
@@ -135,14 +136,18 @@ def _remembered(generation: int) -> list[CacheEntry]:
     warning = Violation(KERNEL_FUNCTIONS_OFFERED, mark, path="/p/device.so")
     filesystem = frozenset([Kind.FILESYSTEM])
     return [
-        CacheEntry(plain, LoadFacts(filesystem), dependencies),  # type: ignore[arg-type]
+        CacheEntry(plain, LoadFacts(filesystem), dependencies=dependencies),  # type: ignore[arg-type]
         CacheEntry(refused, LoadFacts(frozenset(), (problem,))),  # type: ignore[arg-type]
-        CacheEntry(odd, LoadFacts(filesystem, (), (mark, "\udcff")), ()),  # type: ignore[arg-type]
-        CacheEntry(young, LoadFacts(filesystem, (), (mark,)), dependencies[1:]),  # type: ignore[arg-type]
+        CacheEntry(odd, LoadFacts(filesystem, (), (mark, "\udcff"))),  # type: ignore[arg-type]
+        CacheEntry(
+            young,  # type: ignore[arg-type]
+            LoadFacts(filesystem, (), (mark,)),
+            dependencies=dependencies[1:],
+        ),
         CacheEntry(
             device,  # type: ignore[arg-type]
             LoadFacts(frozenset([Kind.DEVICE]), (warning,), (), ("TF_NewKernelBuilder", mark)),
-            dependencies[:1],
+            dependencies=dependencies[:1],
         ),
     ]
 
@@ -188,8 +193,3 @@ def _file(generation: int, host: HostFingerprint, trial: int | None = None) -> b
             assert filled.remember(known if trial is None else _tried(known, trial))
         filled._records.save()
     return directory.data
-
-
-@cache
-def _title() -> str:
-    return ScanCache(GivenDirectory(), HOST)._records.title

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SHA256 = "0123456789abcdef" * 4
 OTHER_SHA256 = "fedcba9876543210" * 4
-INCIDENT = Incident(
+INCIDENT = Incident.of(
     Violation("LD-060", "crashed with SIGSEGV (signal 11) in SE_InitPlugin"),
     signal=11,
     last_call="SE_InitPlugin",

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from modular_tf.rules.shortage import ShortageError, raise_shortage
-from modular_tf.service.kept.ended_calls import ended_calls, forget_ended_calls, record_of
-from modular_tf.service.kept.storage.private_directory import PrivateDirectory
+from modular_tf.service.kept.notes import Note, Notes, record_of
+from modular_tf.service.kept.private_directory import PrivateDirectory
 from tests.filesystem.ending import ending_plugin
 from tests.first_contact.conftest import build_misdeed
 from tests.quarantine.conftest import SHA256
@@ -90,6 +90,10 @@ OFF = {"MODULAR_TF_TELL_ENDED_CALLS": "0"}
 def library() -> Path:
     """The plugin whose reads end the process."""
     return ending_plugin()
+
+
+def ended_calls() -> list[Note]:
+    return Notes.of_process().of_ended()
 
 
 @pytest.mark.parametrize(
@@ -303,7 +307,7 @@ def leave_note(own_state, name="left", **changes):
     known = json.loads(record_of("plug", "/where/plug.so", SHA256) + "}")
     told = {"call": "read", "subject": "", "signal": 6, "status": 0, "pid": 1, "time": 1}
     text = json.dumps(known | told | changes).encode()
-    assert PrivateDirectory(str(own_state / "ended_calls")).create(f"{name}.ended", text)
+    assert PrivateDirectory(str(own_state / "notes")).create(f"{name}.ended", text)
 
 
 @pytest.mark.parametrize("field", ["signal", "status", "pid", "time"])
@@ -318,8 +322,8 @@ def test_a_note_of_another_machine_is_left_to_that_one(own_state):
     leave_note(own_state, name="here")
     leave_note(own_state, name="elsewhere", machine="another")
 
-    assert [call.note for call in ended_calls()] == ["here.ended"]
-    forget_ended_calls(ended_calls())
+    assert [note.name for note in ended_calls()] == ["here.ended"]
+    Notes.of_process().remove(ended_calls())
     assert [path.name for path in own_state.rglob("*.ended")] == ["elsewhere.ended"]
 
 

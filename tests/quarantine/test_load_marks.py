@@ -14,8 +14,8 @@ import pytest
 
 from modular_tf.loading.task import Task
 from modular_tf.rules.shortage import ShortageError
-from modular_tf.service.kept import load_marks
-from modular_tf.service.kept.load_marks import Culprit, LoadMarks
+from modular_tf.service.kept import notes as notes_module
+from modular_tf.service.kept.notes import Note, Notes
 from modular_tf.service.kept.quarantine import QuarantineStore
 from tests.quarantine.conftest import SHA256
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 LOADING = """
     import os, signal, sys
-    from modular_tf.service.kept.load_marks import LoadMarks
-    with LoadMarks.of_process().around("plug", "/where/plug.so", "loading plug.so", sys.argv[1]):
+    from modular_tf.service.kept.notes import Notes
+    with Notes.of_process().around_loading("plug", "/where/plug.so", sys.argv[1]):
         {deed}
 """
 DEEDS = {
@@ -36,27 +36,26 @@ DEEDS = {
 }
 
 
-def marks() -> LoadMarks:
-    return LoadMarks.of_process()
+def notes() -> Notes:
+    return Notes.of_process()
 
 
-def take() -> list[Culprit]:
-    """Return the culprits, and have their marks forgotten."""
-    here = marks()
-    found = here.culprits()
-    here.forget(found)
-    return found
+def take() -> QuarantineStore:
+    """Record the notes of ended processes, as a process that starts now does."""
+    here, store = notes(), QuarantineStore.of_process()
+    store.take(here.of_ended(), here)
+    return store
 
 
 def files(own_state: Path) -> list[Path]:
-    folder = own_state / "marks"
+    folder = own_state / "notes"
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
 def leave_mark(own_state: Path, **changes: Any) -> Path:
     """Leave the mark of this process, as if it had been another."""
     before = set(files(own_state))
-    with marks().around("plug", "/where/plug.so", "loading", SHA256):
+    with notes().around_loading("plug", "/where/plug.so", SHA256):
         (mark,) = set(files(own_state)) - before
         value = json.loads(mark.read_bytes()) | changes
     left = mark.with_name(f"left{len(before)}.mark")
@@ -69,66 +68,69 @@ def leave_mark(own_state: Path, **changes: Any) -> Path:
     ("changes", "is_certain"),
     [
         ({}, True),
-        ({"what": "loading /where/plug.so"}, False),
+        ({"kind": "loading"}, False),
         ({"boot": "another", "pid": 1}, False),  # a power cut, perhaps
     ],
 )
 def test_a_trial_that_nobody_outlived_names_the_culprit(own_state, changes, is_certain):
-    leave_mark(own_state, **{"what": "trying /where/plug.so", "start": "1", **changes})
-    memory = QuarantineStore.of_process()
-
-    memory.add_culprits(marks().culprits())
+    leave_mark(own_state, **{"kind": "trying", "start": "1", **changes})
+    memory = take()
 
     assert [entry.sha256 for entry in memory.entries()] == [SHA256] * is_certain
     assert (memory.suspicion(SHA256) is None) is is_certain
 
 
 def test_trials_of_processes_that_one_of_them_may_have_ended_make_suspects(own_state):
-    for number, what in ((1, "trying /where/a.so"), (2, "trying /where/b.so")):
-        leave_mark(own_state, what=what, start="1", pid=number, sha256=f"{number}" * 64)
+    for number, path in ((1, "/where/a.so"), (2, "/where/b.so")):
+        sha256 = f"{number}" * 64
+        leave_mark(own_state, kind="trying", path=path, start="1", pid=number, sha256=sha256)
+    store = take()
 
-    assert [culprit.is_certain for culprit in take()] == [False, False]
+    assert store.entries() == []
+    assert all(store.suspicion(f"{number}" * 64) for number in (1, 2))
 
 
 def test_a_trial_whose_watcher_outlived_the_application_makes_a_suspect(own_state):
-    mark = leave_mark(own_state, what="trying /where/plug.so", start="1")
+    mark = leave_mark(own_state, kind="trying", start="1")
     Task("plug", "/where/plug.so", mark=str(mark)).witness()
 
-    (culprit,) = take()
+    store = take()
 
-    assert not culprit.is_certain
+    assert store.entries() == []
+    assert store.suspicion(SHA256) is not None
     assert files(own_state) == []
 
 
 def test_the_watcher_of_an_application_that_ended_just_now_gets_time(own_state, monkeypatch):
     """Those that waited for the application look at its marks before its watcher does."""
-    mark = leave_mark(own_state, what="trying /where/plug.so", start="1")
+    mark = leave_mark(own_state, kind="trying", start="1")
     task = Task("plug", "/where/plug.so", mark=str(mark))
-    monkeypatch.setattr(load_marks, "sleep", lambda _: task.witness())
+    monkeypatch.setattr(notes_module, "sleep", lambda _: task.witness())
 
-    (culprit,) = take()
+    store = take()
 
-    assert not culprit.is_certain
+    assert store.entries() == []
+    assert store.suspicion(SHA256) is not None
     assert files(own_state) == []
 
 
 def test_what_came_back_leaves_nothing(own_state: Path):
-    with marks().around("plug", "/where/plug.so", "loading", SHA256):
+    with notes().around_loading("plug", "/where/plug.so", SHA256):
         assert len(files(own_state)) == 1
 
     assert files(own_state) == []
-    assert marks().culprits() == []
+    assert notes().of_ended() == []
 
 
 def test_a_clock_that_was_set_back_does_not_hide_a_culprit(own_state: Path):
     left = leave_mark(own_state, boot="another")
     os.utime(left, (2**32, 2**32))
 
-    assert len(marks().culprits()) == 1
+    assert len(notes().of_ended()) == 1
 
 
 def test_what_raised_came_back(own_state: Path):
-    with pytest.raises(ZeroDivisionError), marks().around("p", "/p", "loading", SHA256):
+    with pytest.raises(ZeroDivisionError), notes().around_loading("p", "/p", SHA256):
         _ = 1 // 0
 
     assert files(own_state) == []
@@ -139,23 +141,25 @@ def test_what_ended_the_process_is_named(run_python, own_state: Path, deed: str)
     code, status = DEEDS[deed]
     before = time.time()
     run_python(LOADING.format(deed=code), SHA256, status=status)
-    (culprit,) = take()
+    (note,) = notes().of_ended()
 
-    assert culprit[:4] == ("plug", "/where/plug.so", SHA256, "loading plug.so")
-    assert culprit.pid != os.getpid()
-    assert before <= culprit.time <= time.time()
+    assert note[:4] == ("plug", "/where/plug.so", SHA256, "loading")
+    assert note.pid != os.getpid()
+    assert before <= note.time <= time.time()
+    take()
     assert files(own_state) == []
-    assert marks().culprits() == []
+    assert notes().of_ended() == []
 
 
 def test_an_orderly_end_is_none(run_python):
     run_python(LOADING.format(deed="sys.exit(3)"), SHA256, status=3)
 
-    assert marks().culprits() == []
+    assert notes().of_ended() == []
 
 
-def test_the_incident_says_that_it_may_have_been_something_else():
-    incident = Culprit("plug", "/plug.so", SHA256, "loading plug.so", 5, 0.0).incident()
+def test_the_incident_says_that_it_may_have_been_something_else(own_state: Path):
+    leave_mark(own_state, start="1")
+    incident = notes().of_ended()[0].incident()
 
     assert incident.violation.rule_id == "LD-070"
     assert "power cut" in incident.violation.message
@@ -163,8 +167,8 @@ def test_the_incident_says_that_it_may_have_been_something_else():
 
 
 def test_a_running_process_is_no_culprit(own_state: Path):
-    with marks().around("plug", "/plug.so", "loading", SHA256):
-        assert marks().culprits() == []
+    with notes().around_loading("plug", "/plug.so", SHA256):
+        assert notes().of_ended() == []
         assert len(files(own_state)) == 1
 
 
@@ -172,11 +176,11 @@ def test_a_running_process_is_no_culprit(own_state: Path):
 def test_a_process_that_nobody_waited_for_is_gone():
     child = os.fork()
     if child == 0:
-        with marks().around("plug", "/plug.so", "loading", SHA256):
+        with notes().around_loading("plug", "/plug.so", SHA256):
             os._exit(0)
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # it stays a zombie
     try:
-        assert [culprit.pid for culprit in marks().culprits()] == [child]
+        assert [note.pid for note in notes().of_ended()] == [child]
     finally:
         os.waitpid(child, 0)
 
@@ -184,23 +188,23 @@ def test_a_process_that_nobody_waited_for_is_gone():
 def test_a_later_process_of_that_number_is_another(own_state: Path):
     leave_mark(own_state, start="1")
 
-    assert [culprit.pid for culprit in marks().culprits()] == [os.getpid()]
+    assert [note.pid for note in notes().of_ended()] == [os.getpid()]
 
 
 def test_a_process_before_the_last_start_of_the_machine_is_gone(own_state: Path):
     leave_mark(own_state, boot="another")
 
-    assert len(marks().culprits()) == 1
+    assert len(notes().of_ended()) == 1
 
 
 @pytest.mark.parametrize("elsewhere", ["machine", "namespace"])
 def test_a_process_elsewhere_may_still_run(own_state: Path, elsewhere: str):
     left = leave_mark(own_state, **{elsewhere: "another"}, start="1")
-    assert marks().culprits() == []
+    assert notes().of_ended() == []
     assert left.exists()
 
     os.utime(left, (1, 1))
-    assert marks().culprits() == []
+    assert notes().of_ended() == []
     assert not left.exists()
 
 
@@ -211,7 +215,7 @@ class ForkedError(Exception):
 @pytest.mark.filterwarnings("ignore:.*fork")  # libraries of other tests have threads
 def test_a_forked_child_leaves_the_mark_of_its_parent(own_state: Path):
     try:
-        with marks().around("plug", "/plug.so", "loading", SHA256):
+        with notes().around_loading("plug", "/plug.so", SHA256):
             child = os.fork()
             if child == 0:
                 raise ForkedError
@@ -227,7 +231,7 @@ def test_threads_have_marks_of_their_own(own_state: Path):
     barrier = threading.Barrier(5)
 
     def load(number: int) -> None:
-        with marks().around(f"plug{number}", "/plug.so", "loading", SHA256):
+        with notes().around_loading(f"plug{number}", "/plug.so", SHA256):
             barrier.wait()
             barrier.wait()
 
@@ -260,30 +264,30 @@ def test_garbage_names_nobody_and_goes(own_state: Path, content: bytes):
     """A young one may be a mark that is being written."""
     left = leave_mark(own_state)
     left.write_bytes(content)
-    assert marks().culprits() == []
+    assert notes().of_ended() == []
     assert left.exists()
 
     os.utime(left, (1, 1))
-    assert marks().culprits() == []
+    assert notes().of_ended() == []
     assert not left.exists()
 
 
-@pytest.mark.parametrize("field", ["pid", "time", *load_marks._TEXTS])
+@pytest.mark.parametrize("field", Note._fields)
 @pytest.mark.parametrize("wrong", [None, [], {}, True, 1.5, "x", -1, 10**30])
 def test_a_mark_may_say_anything(own_state: Path, field: str, wrong: Any):
     leave_mark(own_state, **{"boot": "another", field: wrong})
 
-    for culprit in marks().culprits():
-        assert isinstance(culprit.incident().violation.message, str)
+    for note in notes().of_ended():
+        assert isinstance(note.incident().message, str)
 
 
 def test_where_nothing_can_be_written_there_are_none(tmp_path: Path):
     (tmp_path / "file").touch()
     for environment in ({"HOME": "/nonexistent"}, {"XDG_STATE_HOME": str(tmp_path / "file")}):
-        here = LoadMarks.of_process(environment)
-        with here.around("plug", "/plug.so", "loading", SHA256):
+        here = Notes.of_process(environment)
+        with here.around_loading("plug", "/plug.so", SHA256):
             pass
-        assert here.culprits() == []
+        assert here.of_ended() == []
 
 
 def test_other_files_are_left_alone(own_state: Path):
@@ -291,7 +295,7 @@ def test_other_files_are_left_alone(own_state: Path):
     other = left.with_name("other.txt")
     left.rename(other)
 
-    assert marks().culprits() == []
+    assert notes().of_ended() == []
     assert other.exists()
 
 
@@ -300,14 +304,14 @@ def test_a_shortage_is_told_and_makes_nobody_a_culprit(own_state: Path, monkeypa
     def no_descriptor_left(*_: object, **__: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    with marks().around("plug", "/where/plug.so", "loading", SHA256):
+    with notes().around_loading("plug", "/where/plug.so", SHA256):
         with monkeypatch.context() as patch:
             if hidden == "the list of marks":
                 patch.setattr(os, "listdir", no_descriptor_left)
             else:
-                patch.setattr(load_marks, "open", no_descriptor_left, raising=False)
+                patch.setattr(notes_module, "open", no_descriptor_left, raising=False)
             with pytest.raises(ShortageError):
-                marks().culprits()
+                notes().of_ended()
         assert len(files(own_state)) == 1
 
 
@@ -328,7 +332,7 @@ def test_an_interrupt_leaves_no_mark(own_state: Path, monkeypatch, call: str):
 
     monkeypatch.setattr(os, call, interrupted)
     try:
-        with marks().around_trial("plug", "/where/plug.so", SHA256):
+        with notes().around_trial("plug", "/where/plug.so", SHA256):
             os.getppid()  # stands for what is tried
         raise AssertionError("nothing was interrupted")
     except KeyboardInterrupt:

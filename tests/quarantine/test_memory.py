@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import stat
@@ -9,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from modular_tf.codec import decode, encode
 from modular_tf.discovery.host_fingerprint import HostFingerprint, host_fingerprint
 from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
 from modular_tf.service.kept import quarantine as quarantine_memory
-from modular_tf.service.kept.load_marks import Culprit
+from modular_tf.service.kept import records as records_module
+from modular_tf.service.kept.notes import Note, Notes
+from modular_tf.service.kept.private_directory import PrivateDirectory
 from modular_tf.service.kept.quarantine import Entry, QuarantineStore
-from modular_tf.service.kept.storage import record_file
-from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 from tests.quarantine.conftest import INCIDENT, OTHER_SHA256, SHA256
 
 
@@ -145,9 +147,14 @@ def test_other_words_name_nothing(name: str):
     assert memory().named(name) == []
 
 
+def _loading(time: float, *, was_suspect: bool = False) -> Note:
+    """Return the note of a process that ended while it loaded a plugin."""
+    known = ("plug", "/where/plug.so", SHA256, "loading", was_suspect, "machine", "boot", "ns", "1")
+    return Note(*known, call="", subject="", signal=0, status=0, pid=77, time=time)
+
+
 def _accuse(time: float, *, was_suspect: bool = False) -> None:
-    told = ("plug", "/where/plug.so", SHA256, "loading plug", 77, time)
-    memory().add_culprits([Culprit(*told, was_suspect=was_suspect)])
+    memory().take([_loading(time, was_suspect=was_suspect)], Notes(PrivateDirectory(None)))
 
 
 def test_a_culprit_is_suspected():
@@ -210,13 +217,13 @@ def test_a_suspect_that_ends_a_process_is_added(second: float):
     assert entry is not None
     assert entry.incident.violation.rule_id == "LD-070"
     assert "process 77" in entry.incident.violation.message
-    assert entry.incident.last_call == "loading plug"
+    assert entry.incident.last_call == "loading /where/plug.so"
     assert "retry" in entry.incident.violation.rule.remedy
 
 
 # -- when it is full -------------------------------------------------------------------------
 
-KILLER = Culprit("killer", "/where/killer.so", SHA256, "loading killer", 77, 1.0)
+KILLER = _loading(1.0)
 
 
 def _digest(number: int) -> str:
@@ -225,7 +232,7 @@ def _digest(number: int) -> str:
 
 def test_plugins_with_long_texts_do_not_flush_it():
     memory().remember(SHA256, KILLER.plugin, KILLER.path, KILLER.incident())
-    long = Incident(Violation("LD-066", "\u00e9" * 170_000), said="\x1b" * 170_000)
+    long = Incident.of(Violation("LD-066", "\u00e9" * 170_000), said="\x1b" * 170_000)
     for number in range(40):
         memory().remember(_digest(number), f"hostile{number}", "/hostile.so", long)
 
@@ -234,15 +241,15 @@ def test_plugins_with_long_texts_do_not_flush_it():
 
 
 def test_many_plugins_flush_no_entry_that_a_trial_would_not_find_again(monkeypatch):
-    monkeypatch.setattr(record_file, "_MOST_RECORDS", 8)
+    monkeypatch.setattr(records_module, "_MOST_PAGES", 10)
     memory().remember(SHA256, KILLER.plugin, KILLER.path, KILLER.incident())
     for number in range(40):
         memory().remember(_digest(number), f"hostile{number}", "/hostile.so", INCIDENT)
 
     assert memory().recall(SHA256) is not None
-    assert [entry.name for entry in memory().entries()][-7:] == [
-        f"hostile{n}" for n in range(33, 40)
-    ]
+    left = [entry.name for entry in memory().entries() if entry.name != KILLER.plugin]
+    assert left == [f"hostile{n}" for n in range(40 - len(left), 40)]
+    assert 7 < len(left) < 40
 
 
 def test_what_is_remembered_is_what_is_read():
@@ -283,10 +290,10 @@ def test_a_privileged_process_has_none(monkeypatch):
 
 @pytest.mark.parametrize("time", [float("nan"), float("inf"), -1.0, 1e300, 10**400])
 def test_an_entry_was_made_at_some_time(time):
-    value = add().as_dict() | {"time": time}
+    value = encode(add()) | {"time": time}
 
     with pytest.raises(ValueError, match="expected"):
-        Entry.from_dict(value)
+        decode(Entry, value)
 
 
 WRONG = [None, True, 1, 1.5, "text", [], {}, [None], {"a": 1}, 10**400, -(10**400)]
@@ -294,7 +301,7 @@ WRONG = [None, True, 1, 1.5, "text", [], {}, [None], {"a": 1}, 10**400, -(10**40
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda value: repr(value)[:20])
 def test_an_entry_of_another_shape_is_none(wrong):
-    value = add().as_dict()
+    value = encode(add())
     here = memory()
     for place in [(key,) for key in value] + [("incident", key) for key in value["incident"]]:
         changed = value | {"incident": dict(value["incident"])}
@@ -317,3 +324,38 @@ def test_damage_costs_the_entry_it_hits(own_state: Path):
 
     assert memory().entries() == [kept]
     assert Path(kept.path) == Path("/other.so")
+
+
+def test_a_damaged_file_is_reported_and_set_aside_and_what_can_be_read_of_it_stays(
+    own_state: Path, caplog
+):
+    for number in range(60):
+        add(_digest(number), f"plug{number}")
+    (file,) = own_state.glob("quarantine-*")
+    data = file.read_bytes()
+    file.write_bytes(data[:-8192] + b"\xff" * 8192)
+    left = memory().entries()
+
+    assert 0 < len(left) < 60
+    assert memory().entries() == left
+    (aside,) = own_state.glob("*.damaged")
+    assert len([r for r in caplog.records if str(aside) in r.getMessage()]) == 1
+
+
+def test_the_entries_of_earlier_versions_are_taken_over_once(own_state: Path):
+    """They had a file of lines: a key, a checksum and a value."""
+    entry = add()
+    suspect = encode(entry) | {"sha256": OTHER_SHA256}
+    (file,) = own_state.glob("quarantine-*.sqlite")
+    file.unlink()
+    old = file.with_suffix(".records")
+    lines = ['"modular_tf quarantine 1"', "damaged", f'"{SHA256}"\t0\t{json.dumps(encode(entry))}']
+    lines.append(f'"suspect {OTHER_SHA256}"\t0\t{json.dumps(suspect)}')
+    old.write_text("\n".join(lines))
+    old.chmod(0o600)
+
+    assert memory().entries() == [entry]
+    assert memory().suspicion(OTHER_SHA256) is not None
+    assert not old.exists()
+    assert memory().release(SHA256)
+    assert memory().entries() == []

@@ -9,32 +9,30 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from modular_tf.rules.shortage import ShortageError
-from modular_tf.service.kept.ended_calls import record_of
-from modular_tf.service.kept.load_marks import LoadMarks
-from modular_tf.service.kept.notes import read_notes, take_in
+from modular_tf.service.kept.notes import Notes, record_of
+from modular_tf.service.kept.private_directory import PrivateDirectory
 from modular_tf.service.kept.quarantine import QuarantineStore
-from modular_tf.service.kept.storage.private_directory import PrivateDirectory
+from modular_tf.service.kept.records import Records
 from tests.quarantine.conftest import SHA256
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-LOADED = "loading /where/plug.so"
 KINDS = ("mark", "ended")
 
 
 def leave(own_state: Path, kind: str) -> None:
     """Leave the note of a process that ended while it loaded a plugin, or in a call into one."""
     if kind == "mark":
-        with LoadMarks.of_process().around("plug", "/where/plug.so", LOADED, SHA256):
-            (mark,) = (own_state / "marks").iterdir()
+        with Notes.of_process().around_loading("plug", "/where/plug.so", SHA256):
+            (mark,) = (own_state / "notes").iterdir()
             text = json.dumps(json.loads(mark.read_bytes()) | {"start": "1"})
-        assert PrivateDirectory(str(own_state / "marks")).create("left.mark", text.encode())
+        assert PrivateDirectory(str(own_state / "notes")).create("left.mark", text.encode())
     else:
         known = json.loads(record_of("plug", "/where/plug.so", SHA256) + "}")
         told = {"call": "read", "subject": "", "signal": 6, "status": 0, "pid": 1, "time": 1}
         text = json.dumps(known | told)
-        assert PrivateDirectory(str(own_state / "ended_calls")).create("left.ended", text.encode())
+        assert PrivateDirectory(str(own_state / "notes")).create("left.ended", text.encode())
 
 
 def left(own_state: Path) -> list[str]:
@@ -44,7 +42,8 @@ def left(own_state: Path) -> list[str]:
 def take() -> QuarantineStore:
     """Take in what there is, as a process that starts now does."""
     store = QuarantineStore.of_process()
-    take_in(store, read_notes(LoadMarks.of_process()))
+    here = Notes.of_process()
+    store.take(here.of_ended(), here)
     return store
 
 
@@ -64,13 +63,13 @@ def test_a_note_is_taken_in_and_goes(own_state: Path, kind: str):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("call", ["unlink", "replace"])
+@pytest.mark.parametrize("step", [(os, "unlink"), (Records, "save")])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_an_interrupt_neither_loses_a_note_nor_counts_it_twice(
-    own_state: Path, monkeypatch, kind: str, call: str, when: str
+    own_state: Path, monkeypatch, kind: str, step: tuple[Any, str], when: str
 ):
     leave(own_state, kind)
-    real = getattr(os, call)
+    real = getattr(*step)
 
     def interrupted(*arguments: Any, **named: Any) -> None:
         if when == "after":
@@ -78,7 +77,7 @@ def test_an_interrupt_neither_loses_a_note_nor_counts_it_twice(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, call, interrupted)
+        patch.setattr(*step, interrupted)
         with pytest.raises(KeyboardInterrupt):
             take()
 
@@ -89,10 +88,11 @@ def test_an_interrupt_neither_loses_a_note_nor_counts_it_twice(
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_note_that_two_processes_read_counts_once(own_state: Path, kind: str):
     leave(own_state, kind)
-    notes = read_notes(LoadMarks.of_process())
+    here = Notes.of_process()
+    notes = here.of_ended()
     stores = QuarantineStore.of_process(), QuarantineStore.of_process()
     for store in stores:
-        take_in(store, notes)
+        store.take(notes, here)
 
     assert [counted(store) for store in stores] == [1, 1]
     assert counted(take()) == 1
@@ -104,7 +104,7 @@ def test_a_note_stays_where_the_quarantine_cannot_be_written(
 ):
     leave(own_state, kind)
     with monkeypatch.context() as patch:
-        patch.setattr(PrivateDirectory, "replace", lambda *_: False)
+        patch.setattr(Records, "save", lambda _: False)
         assert counted(take()) == 1
     assert len(left(own_state)) == 1
 
@@ -115,17 +115,18 @@ def test_a_note_stays_where_the_quarantine_cannot_be_written(
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_note_stays_where_the_quarantine_cannot_be_read(own_state: Path, monkeypatch, kind: str):
     leave(own_state, kind)
-    notes = read_notes(LoadMarks.of_process())
+    here = Notes.of_process()
+    notes = here.of_ended()
     store = QuarantineStore.of_process()
 
-    def no_descriptor(*_: object) -> None:
+    def no_descriptor(*_: object, **__: object) -> None:
         raise ShortageError("no descriptor")
 
     with monkeypatch.context() as patch:
-        patch.setattr(PrivateDirectory, "read", no_descriptor)
+        patch.setattr(PrivateDirectory, "real_path_of", no_descriptor)
         with pytest.raises(ShortageError):
-            take_in(store, notes)
+            store.take(notes, here)
     assert len(left(own_state)) == 1
 
-    take_in(store, notes)
+    store.take(notes, here)
     assert counted(store) == 1

@@ -12,12 +12,11 @@ import pytest
 from modular_tf.discovery.file_identity import FileIdentity, see
 from modular_tf.discovery.linking.host_exports import HostExports
 from modular_tf.discovery.probe import Prober
-from modular_tf.service.kept.scan_cache import ScanCache
-from modular_tf.service.kept.scan_cache import cache as cache_module
-from modular_tf.service.kept.scan_cache.dependencies import Dependencies
-from modular_tf.service.kept.storage import record_file
-from modular_tf.service.kept.storage.private_directory import PrivateDirectory
-from modular_tf.service.kept.storage.record_file import RecordFile
+from modular_tf.service.kept import records as records_module
+from modular_tf.service.kept import scan_cache as cache_module
+from modular_tf.service.kept.private_directory import PrivateDirectory
+from modular_tf.service.kept.records import Records
+from modular_tf.service.kept.scan_cache import ScanCache, _Dependencies
 from tests.discovery.elf_builder import ElfBuilder
 from tests.discovery.linker_words import linker_words
 from tests.scan_cache import conftest
@@ -185,15 +184,15 @@ def test_a_name_stands_for_dependencies_also_after_an_interrupt(with_companion: 
     step, has_come = 0, True
     while has_come:
         step += 1
-        records = RecordFile(PrivateDirectory(None), "some.records", "title")
-        dependencies = Dependencies(records)
+        records = Records(PrivateDirectory(None), "some.sqlite", "subject")
+        dependencies = _Dependencies(records)
         moment = MomentOfStep(interrupt, step)
         with suppress(InterruptError), moment:
             dependencies.name_of(known.dependencies)
         has_come = moment.steps == step
         name = dependencies.name_of(known.dependencies)
 
-        assert Dependencies(records).named(name) == known.dependencies, step
+        assert _Dependencies(records).named(name) == known.dependencies, step
 
 
 def test_a_library_that_went_away_since_it_was_probed_is_not_relied_on(with_companion: Path):
@@ -222,15 +221,16 @@ def test_another_library_path_is_another_cache(plugin: Path, monkeypatch):
 def test_shared_companions_stay_as_long_as_the_newest_that_needs_them(
     with_companion: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Of more records than there is room for the oldest go, but not what the newest needs."""
-    monkeypatch.setattr(record_file, "_MOST_RECORDS", 2)
-    newest = with_companion.with_name("libnewest.so")
-    newest.write_bytes(with_companion.read_bytes())
-    fill(ScanCache.of_process(), with_companion, newest)
+    """Where there is no room the oldest go, but not what the newest needs."""
+    monkeypatch.setattr(records_module, "_MOST_PAGES", 12)
+    others = [with_companion.with_name(f"libneedy{number}.so") for number in range(60)]
+    for other in others:
+        other.write_bytes(with_companion.read_bytes())
+        fill(ScanCache.of_process(), other)
 
-    assert recalled(with_companion) is None
-    known = recalled(newest)
+    assert recalled(others[0]) is None
+    known = recalled(others[-1])
     assert known is not None
-    assert str(newest.parent / "second" / "libneeded.so") in {
+    assert str(with_companion.parent / "second" / "libneeded.so") in {
         file.path for file in known.dependencies
     }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from modular_tf.codec import encode
 from modular_tf.discovery import file_identity
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.kept.scan_cache import ScanCache
@@ -162,7 +163,7 @@ def test_a_record_that_changes_while_it_is_read_is_not_kept(distribution: _Distr
     assert distribution.read[0] == "RECORD"
 
 
-_SEEN = [[1, 2, 3, 4, 5], None, 1, ""]
+_SEEN = ["/RECORD", [1, 2, 3, 4, 5], None, 1, ""]
 
 
 def _is_found_beside(damage: Callable[[str], object], distribution: _Distribution) -> bool:
@@ -183,10 +184,11 @@ def test_what_is_damaged_says_nothing(value: object, distribution: _Distribution
 
 @pytest.mark.usefixtures("all_is_settled")
 @pytest.mark.parametrize(
-    "row", [[], [0], [False], [1, *_SEEN], [False, None, None, 1, ""], [False, *_SEEN]]
+    "row",
+    [[], [0], [False], [1, _SEEN], [False, [None, None, 1, ""]], [False, _SEEN], [False, None]],
 )
 def test_what_is_damaged_says_nothing_of_a_library(row: list[object], distribution: _Distribution):
     seen = file_identity.see(str(distribution.record), read=False)
     assert seen is not None
-    rows = [seen.as_row()[1:]]
+    rows = [encode(seen)]
     assert _is_found_beside(lambda plugin: [*rows, [[plugin, *row]]], distribution)

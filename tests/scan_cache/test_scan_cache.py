@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from modular_tf.codec import encode
 from modular_tf.discovery.file_identity import see
+from modular_tf.discovery.host_fingerprint import (
+    HostFingerprint,
+    host_fingerprint,
+    linking_parts,
+)
 from modular_tf.discovery.kinds import Kind
-from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache, cache_entry
-from modular_tf.service.kept.scan_cache import cache as cache_module
+from modular_tf.service.kept import scan_cache as cache_module
+from modular_tf.service.kept.private_directory import PrivateDirectory
+from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache
 from tests.scan_cache.conftest import (
     FINDING,
     fill,
@@ -288,36 +295,21 @@ def test_a_privileged_process_has_none(plugin: Path, own_cache: Path, monkeypatc
 
 def test_a_cache_that_others_may_write_is_not_believed(plugin: Path, own_cache: Path):
     tried(plugin)
-    (file,) = own_cache.glob("scan-*")
+    (file,) = own_cache.glob("*.sqlite")
     file.chmod(0o666)
 
     assert recalled(plugin) is None
 
 
 def test_a_cache_of_another_host_is_not_believed(plugin: Path, own_cache: Path):
-    """Also where two hosts have the same key by chance."""
     tried(plugin)
-    (file,) = own_cache.glob("scan-*")
-    title, _, rest = file.read_text("ascii").partition("\n")
-    assert "kernel" in json.loads(title)
-    file.write_text(title.replace("kernel", "kernal") + "\n" + rest, "ascii")
+    here = host_fingerprint().with_parts(linking_parts(os.environ))
+    parts = dict(here.parts) | {"kernel": "another"}
+    there = HostFingerprint(tuple(parts.items()))
+    directory = PrivateDirectory(str(own_cache))
 
-    assert recalled(plugin) is None
-
-
-def test_the_files_of_old_hosts_are_removed(plugin: Path, own_cache: Path, monkeypatch):
-    monkeypatch.setattr(cache_module, "_MOST_HOSTS", 2)
-    own_cache.mkdir(parents=True, mode=0o700)
-    for number in range(4):
-        path = own_cache / f"scan-{number}.records"
-        path.touch()
-        os.utime(path, (number, number))
-    (own_cache / "quarantine.records").touch()
-    tried(plugin)
-    kept = {path.name for path in own_cache.iterdir()}
-
-    assert {"scan-3.records", "quarantine.records"} < kept
-    assert kept.isdisjoint({"scan-0.records", "scan-1.records", "scan-2.records"})
+    assert ScanCache(directory, here).recall(str(plugin)) is not None
+    assert ScanCache(directory, there).recall(str(plugin)) is None
 
 
 # -- what says that it is right ----------------------------------------------------------------
@@ -358,7 +350,7 @@ def test_a_value_of_another_type_is_not_recalled(plugin: Path, own_cache: Path, 
         assert found is None or isinstance(found, CacheEntry)
         if found is not None:
             assert type(found.tried) is bool
-            assert found.finding is None or found.finding.as_dict() is not None
+            assert found.finding is None or encode(found.finding) is not None
             assert isinstance(found.facts.loadable, bool)
             assert found.sha256 == known.sha256
 
@@ -366,7 +358,7 @@ def test_a_value_of_another_type_is_not_recalled(plugin: Path, own_cache: Path, 
 def test_dependencies_that_are_damaged_are_missed(with_companion: Path):
     tried(with_companion)
     cache = ScanCache.of_process()
-    name = cache._records.get(str(with_companion))[cache_entry._VALUES.index("dependencies")]
+    _, name = cache._records.get(str(with_companion))
     for wrong in WRONG:
         cache = ScanCache.of_process()
         cache._records.put(f"dependencies {name}", wrong)

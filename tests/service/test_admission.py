@@ -15,11 +15,12 @@ from modular_tf.first_contact.finding import Finding, Incident, Offer
 from modular_tf.rules import Violation
 from modular_tf.rules.shortage import SHORTAGE, ShortageError
 from modular_tf.service.configuration import Config
-from modular_tf.service.kept import ended_calls, load_marks
-from modular_tf.service.kept.load_marks import LoadMarks
+from modular_tf.service.kept import notes as notes_module
+from modular_tf.service.kept.notes import Notes
+from modular_tf.service.kept.notes import record_of as note_of
+from modular_tf.service.kept.private_directory import PrivateDirectory
 from modular_tf.service.kept.quarantine import QuarantineStore
 from modular_tf.service.kept.scan_cache import ScanCache
-from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 
@@ -46,7 +47,7 @@ def trials(monkeypatch):
 
 
 def crashed(rule="LD-060"):
-    return Finding(Incident(Violation(rule, "it did something"), signal=11, last_call="init"))
+    return Finding(Incident.of(Violation(rule, "it did something"), signal=11, last_call="init"))
 
 
 def record_of(path, **settings):
@@ -222,21 +223,20 @@ def test_a_plugin_that_ended_its_process_is_named_by_the_next(fixture_plugin, ru
     assert (record.state, record.reason.rule) == (State.QUARANTINED, "LD-070")
     assert "loading" in record.reason.message
     assert record.reason.remedy
-    assert LoadMarks.of_process().culprits() == []
+    assert Notes.of_process().of_ended() == []
 
 
 ENDED_AT_ONCE = """
 import os, sys
 from contextlib import ExitStack
-from modular_tf.service.kept.load_marks import LoadMarks
+from modular_tf.service.kept.notes import Notes
 from modular_tf.service.kept.quarantine import QuarantineStore
 
 path, sha256, count = sys.argv[1:]
-known = {"is_suspect": QuarantineStore.of_process().suspicion(sha256) is not None}
+known = {"was_suspect": QuarantineStore.of_process().suspicion(sha256) is not None}
 with ExitStack() as stack:
     for _ in range(int(count)):
-        mark = LoadMarks.of_process().around("good", path, "loading it", sha256, **known)
-        stack.enter_context(mark)
+        stack.enter_context(Notes.of_process().around_loading("good", path, sha256, **known))
     os._exit(0)
 """
 
@@ -328,9 +328,9 @@ def test_a_plugin_that_loads_leaves_no_mark(plugin_file, home):
 def leave_calls(path, count):
     """Leave the notes of calls into a plugin in which processes ended."""
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    known = json.loads(ended_calls.record_of("bad", str(path), digest) + "}")
+    known = json.loads(note_of("bad", str(path), digest) + "}")
     told = {"call": "stat", "subject": "", "signal": 11, "status": 0}
-    folder = PrivateDirectory(f"{os.environ['XDG_STATE_HOME']}/modular_tf/ended_calls")
+    folder = PrivateDirectory(f"{os.environ['XDG_STATE_HOME']}/modular_tf/notes")
     for number in range(count):
         text = json.dumps(known | told | {"pid": number + 1, "time": number})
         assert folder.create(f"{number}.ended", text.encode())
@@ -343,7 +343,7 @@ def test_a_shortage_of_descriptors_hides_no_recorded_crash(
     """Neither for the look in which it comes, nor for the next one of the same service."""
     path = plugin_file("libbad.so")
     leave_calls(path, 3)
-    notes = Path(os.environ["XDG_STATE_HOME"], "modular_tf", "ended_calls")
+    notes = Path(os.environ["XDG_STATE_HOME"], "modular_tf", "notes")
     hidden = []
     where, name = (os, "listdir") if reading == "listing" else (PrivateDirectory, "read")
     real = getattr(where, name)
@@ -375,8 +375,8 @@ def test_a_shortage_of_descriptors_hides_no_recorded_crash(
 def test_others_use_the_service_while_it_waits_for_watchers(plugin_file, trials, monkeypatch):
     """A mark of a trial whose application ended just now is looked at for up to a second."""
     path = plugin_file("libgood.so")
-    marks = PrivateDirectory(f"{os.environ['XDG_STATE_HOME']}/modular_tf/marks")
-    with LoadMarks.of_process().around_trial("other", "/other.so", "0" * 64) as mark:
+    marks = PrivateDirectory(f"{os.environ['XDG_STATE_HOME']}/modular_tf/notes")
+    with Notes.of_process().around_trial("other", "/other.so", "0" * 64) as mark:
         text = json.dumps(json.loads(Path(mark).read_bytes()) | {"start": "1"})
     assert marks.create("left.mark", text.encode())
     seen = []
@@ -388,7 +388,7 @@ def test_others_use_the_service_while_it_waits_for_watchers(plugin_file, trials,
         assert marks.remove("left.mark")
 
     with PluginService(config=Config(), plugin_paths=[path], bundled=False) as service:
-        monkeypatch.setattr(load_marks, "sleep", look)
+        monkeypatch.setattr(notes_module, "sleep", look)
         service.load()
 
     assert len(seen) == 1

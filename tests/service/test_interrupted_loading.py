@@ -17,7 +17,8 @@ from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
 from modular_tf.hookspecs import hookimpl
 from modular_tf.service.configuration import Config
 from modular_tf.service.deferred_library import DeferredLibrary
-from modular_tf.service.kept.scan_cache import ScanCache, cache
+from modular_tf.service.kept import scan_cache
+from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore
@@ -41,13 +42,12 @@ DEVICE_STEPS = [
 ]
 STEPS_OF_ALL = [
     "modular_tf.service.plugins:discover",
-    "modular_tf.service.plugins:find_out_once",
+    "modular_tf.service.kept.turn:Turn.find_out",
     "modular_tf.service.plugins:PluginScan.recall",
     "modular_tf.service.plugins:PluginScan.probe",
     "modular_tf.service.plugins:KnownPlugins.meet",
     "modular_tf.service.hooks:Hooks.filesystems",
     "modular_tf.service.python_objects:PythonContributions._register",
-    "modular_tf.service.pipeline:find_out_once",
     "modular_tf.first_contact.trials:try_plugins",
     "modular_tf.service.admission:Admission.recall",
     "modular_tf.service.admission:Admission.conclude",
@@ -384,7 +384,7 @@ def test_a_child_that_is_forked_while_another_thread_opens_opens_by_itself(run_p
 def test_what_earlier_versions_remembered_is_not_believed(plugin_file, loaded, monkeypatch):
     path = plugin_file("libcut.so")
     with monkeypatch.context() as earlier:
-        earlier.setattr(cache, "_TITLE", "modular_tf scan cache 1")
+        earlier.setattr(scan_cache, "_TITLE", "modular_tf scan cache 1")
         loaded(TRIED, path)
         assert remembered(path) == ("fixture",)
 

@@ -9,7 +9,7 @@ import stat
 
 import pytest
 
-from modular_tf.service.kept.storage.output_file import (
+from modular_tf.service.output_file import (
     STANDARD_OUTPUT,
     refuse_special,
     write_output,

@@ -21,7 +21,7 @@ WORK = {
     "PrivateDirectory.read": "PrivateDirectory(ours).read('file', 100)",
     "PrivateDirectory.create": "PrivateDirectory(ours).create(os.urandom(8).hex(), b'bytes')",
     "PrivateDirectory.make": "PrivateDirectory(ours + os.urandom(8).hex()).create('f', b'bytes')",
-    "PrivateDirectory.open_for_locks": "with PrivateDirectory(ours).open_for_locks(): pass",
+    "PrivateDirectory.open_for_lock": "with PrivateDirectory(ours).open_for_lock('l'): pass",
     "write_output": "write_output(spare, b'text')",
 }
 
@@ -36,8 +36,8 @@ def test_an_interrupt_at_any_step_leaves_nothing_open(run_python, tmp_path, work
         from modular_tf.loading.opened_file import OpenedFile
         from modular_tf.loading.private_copy import in_memory
         from modular_tf.concurrency.owned_file import open_owned, owned, owned_pipe
-        from modular_tf.service.kept.storage.output_file import write_output
-        from modular_tf.service.kept.storage.private_directory import PrivateDirectory
+        from modular_tf.service.output_file import write_output
+        from modular_tf.service.kept.private_directory import PrivateDirectory
         from tests.stress.moments import InterruptError, MomentOfStep
 
         def interrupt():

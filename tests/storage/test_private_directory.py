@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import shutil
 import stat
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.service.kept.storage import private_directory
-from modular_tf.service.kept.storage.private_directory import PrivateDirectory, lock, unlock
+from modular_tf.service.kept.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 SOMEBODY_ELSE = 54321
 
@@ -26,19 +22,9 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@contextmanager
-def locked(directory: PrivateDirectory) -> Iterator[bool]:
-    """Lock a directory for the time of a block; yields whether that was possible."""
-    with directory.open_for_locks() as file:
-        try:
-            yield lock(file)
-        finally:
-            unlock(file)
-
-
 @pytest.fixture
 def written(directory: PrivateDirectory) -> Path:
-    assert directory.replace("file", b"content")
+    assert directory.create("file", b"content")
     return Path(directory.path or "")
 
 
@@ -52,9 +38,8 @@ def give_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_written_is_read(directory: PrivateDirectory):
     assert directory.read("file", 100) is None
-    assert directory.replace("file", b"one")
-    assert directory.replace("file", b"two")
-    assert directory.read("file", 100) == b"two"
+    assert directory.create("file", b"one")
+    assert directory.read("file", 100) == b"one"
 
 
 @pytest.mark.parametrize("umask", [0, 0o022, 0o077, 0o277, 0o777])
@@ -73,9 +58,9 @@ def test_each_level_that_is_made_is_the_users_alone(tmp_path: Path, umask: int):
 def test_nobody_else_may_look_into_it(directory: PrivateDirectory):
     before = os.umask(0)
     try:
-        directory.replace("replaced", b"")
         directory.create("created", b"")
-        with locked(directory):
+        assert directory.real_path_of("made", make=True)
+        with directory.open_for_lock("lock"):
             pass
     finally:
         os.umask(before)
@@ -83,8 +68,8 @@ def test_nobody_else_may_look_into_it(directory: PrivateDirectory):
 
     assert mode_of(path) == 0o700
     assert {name.name: mode_of(name) for name in path.iterdir()} == {
-        "replaced": 0o600,
         "created": 0o600,
+        "made": 0o600,
         "lock": 0o600,
     }
 
@@ -92,20 +77,20 @@ def test_nobody_else_may_look_into_it(directory: PrivateDirectory):
 def test_there_may_be_no_place():
     nowhere = PrivateDirectory(None)
 
-    assert not nowhere.replace("file", b"")
+    assert nowhere.real_path_of("file", make=True) is None
     assert not nowhere.create("file", b"")
     assert not nowhere.remove("file")
     assert nowhere.read("file", 10) is None
     assert nowhere.changed_at() == {}
-    with locked(nowhere) as has_lock:
-        assert not has_lock
+    with nowhere.open_for_lock("lock") as file:
+        assert file is None
 
 
 def test_a_relative_place_is_none(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     directory = PrivateDirectory("modular_tf-of-nobody")
 
-    assert not directory.replace("file", b"")
+    assert not directory.create("file", b"")
     assert directory.read("file", 10) is None
     assert list(tmp_path.iterdir()) == []
     assert not Path("/modular_tf-of-nobody").exists()
@@ -115,7 +100,7 @@ def test_what_was_removed_meanwhile_is_made_again(directory: PrivateDirectory, w
     shutil.rmtree(written.parent)
 
     assert directory.read("file", 100) is None
-    assert directory.replace("file", b"new")
+    assert directory.create("file", b"new")
     assert directory.read("file", 100) == b"new"
 
 
@@ -141,12 +126,12 @@ def test_nothing_below_a_directory_that_others_may_write_is_believed(
     directory = PrivateDirectory(str(tmp_path / "above" / "cache" / "modular_tf"))
     (tmp_path / "above").mkdir()
     if not makes:
-        assert directory.replace("file", b"content")
+        assert directory.create("file", b"content")
     (tmp_path / "above").chmod(mode)
     directory = PrivateDirectory(directory.path)
 
     assert directory.read("file", 100) is None
-    assert not directory.replace("file", b"new")
+    assert directory.real_path_of("newer", make=True) is None
     assert not directory.create("new", b"new")
     assert "anybody may write to it" in refused()[0]
     assert (tmp_path / "above" / "cache").exists() is not makes
@@ -157,7 +142,7 @@ def test_a_directory_may_lie_in_one_where_all_keep_their_files(tmp_path: Path):
     tmp_path.chmod(0o1777)
     directory = PrivateDirectory(str(tmp_path / "modular_tf"))
 
-    assert directory.replace("file", b"content")
+    assert directory.create("file", b"content")
     assert directory.read("file", 100) == b"content"
 
 
@@ -166,7 +151,7 @@ def test_a_link_of_the_users_own_is_followed(tmp_path: Path):
     (tmp_path / ".cache").symlink_to(tmp_path / "large")
     directory = PrivateDirectory(str(tmp_path / ".cache" / "modular_tf"))
 
-    assert directory.replace("file", b"content")
+    assert directory.create("file", b"content")
     assert (tmp_path / "large" / "modular_tf" / "file").exists()
 
 
@@ -190,7 +175,7 @@ def test_nothing_in_a_directory_that_others_may_write_is_believed(
     written.chmod(mode)
 
     assert directory.read("file", 100) is None
-    assert not directory.replace("file", b"new")
+    assert directory.real_path_of("newer", make=True) is None
     assert not directory.create("new", b"new")
     assert all("LD-071" in message for message in refused())
     written.chmod(0o700)
@@ -212,7 +197,7 @@ def test_nothing_in_a_directory_of_somebody_else_is_believed(
     give_away(written, monkeypatch)
 
     assert directory.read("file", 100) is None
-    assert not directory.replace("file", b"new")
+    assert directory.real_path_of("newer", make=True) is None
     assert "owns it" in refused()[0]
 
 
@@ -223,7 +208,7 @@ def test_root_makes_nothing_in_the_home_of_a_user(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     directory = PrivateDirectory(str(tmp_path / "cache" / "modular_tf"))
 
-    assert not directory.replace("file", b"")
+    assert not directory.create("file", b"")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -244,21 +229,21 @@ def test_root_follows_no_link_in_the_home_of_a_user(tmp_path: Path, monkeypatch)
     assert directory.changed_at() == {}
     assert directory.read("file", 100) is None
     assert not directory.remove("file")
-    assert not directory.replace("file", b"new")
+    assert directory.real_path_of("newer", make=True) is None
     assert (target / "file").read_bytes() == b"content"
 
 
 def test_root_leaves_no_file_in_a_directory_of_a_user(tmp_path: Path, monkeypatch):
     directory = PrivateDirectory(str(tmp_path / "cache" / "modular_tf"))
-    assert directory.replace("file", b"of the user")
+    assert directory.create("file", b"of the user")
     if os.geteuid() == 0:
         for path in (tmp_path, tmp_path / "cache", tmp_path / "cache" / "modular_tf"):
             os.chown(path, SOMEBODY_ELSE, -1)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
 
-    assert not PrivateDirectory(directory.path).replace("file", b"of root")
-    with locked(PrivateDirectory(directory.path)) as has_lock:
-        assert not has_lock
+    assert not PrivateDirectory(directory.path).create("other", b"of root")
+    with PrivateDirectory(directory.path).open_for_lock("lock") as file:
+        assert file is None
     names = [path.name for path in (tmp_path / "cache" / "modular_tf").iterdir()]
     assert names == ["file"]
 
@@ -282,6 +267,7 @@ def test_what_is_no_file_is_not_believed(directory: PrivateDirectory, written: P
         path.mkdir(mode=0o700)
 
     assert directory.read("odd", 100) is None
+    assert directory.real_path_of("odd", make=True) is None
 
 
 def test_a_file_that_is_too_large_is_not_believed(directory: PrivateDirectory, written: Path):
@@ -294,7 +280,7 @@ def test_the_place_may_be_a_file(tmp_path: Path):
     for path in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / "nul\0"):
         directory = PrivateDirectory(str(path))
 
-        assert not directory.replace("x", b"")
+        assert not directory.create("x", b"")
         assert directory.read("x", 10) is None
         assert directory.changed_at() == {}
 
@@ -303,10 +289,10 @@ def test_a_directory_may_be_read_only(directory: PrivateDirectory, written: Path
     request.getfixturevalue("nothing_can_be_written")
 
     assert directory.read("file", 100) == b"content"
-    assert not directory.replace("file", b"new")
+    assert directory.real_path_of("newer", make=True) is None
     assert not directory.create("new", b"new")
-    with locked(directory) as has_lock:
-        assert not has_lock
+    with directory.open_for_lock("lock") as file:
+        assert file is None
     assert directory.read("file", 100) == b"content"
 
 
@@ -314,11 +300,10 @@ def test_a_full_disk_leaves_what_was_there(run_python, tmp_path: Path):
     """A limit on the size of files fails a write in its middle, as a full disk does."""
     subject = """
         import os, resource, sys
-        from modular_tf.service.kept.storage.private_directory import PrivateDirectory
+        from modular_tf.service.kept.private_directory import PrivateDirectory
         directory = PrivateDirectory(sys.argv[1])
-        assert directory.replace("file", b"old")
+        assert directory.create("file", b"old")
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-        assert not directory.replace("file", bytes(5000))
         assert not directory.create("new", bytes(5000))
         assert directory.read("file", 10000) == b"old"
         assert os.listdir(sys.argv[1]) == ["file"]
@@ -337,71 +322,13 @@ def test_a_file_is_removed_once(directory: PrivateDirectory, written: Path):
     assert not directory.remove("file")
 
 
-def test_what_a_writer_left_is_removed_when_it_is_old(directory: PrivateDirectory, written: Path):
-    old, young = (written / f".file.{name}.unfinished" for name in ("0000", "1111"))
-    for path in (old, young):
-        path.write_bytes(b"half")
-    os.utime(old, (0, 0))
+def test_a_path_without_links_is_given_for_what_is_trusted(directory, written: Path, tmp_path):
+    (tmp_path / "link").symlink_to(written)
+    linked = PrivateDirectory(str(tmp_path / "link"))
 
-    directory.remove_unfinished()
-
-    assert sorted(path.name for path in written.iterdir()) == [young.name, "file"]
-
-
-# -- locks -----------------------------------------------------------------------------------------
-
-
-def held_lock(path: Path) -> int:
-    fd = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(fd, fcntl.LOCK_EX)
-    return fd
-
-
-def test_only_one_has_the_lock(directory: PrivateDirectory, written: Path, monkeypatch):
-    monkeypatch.setattr(private_directory, "_LOCK_PATIENCE_S", 0.02)
-    with locked(directory) as first, locked(PrivateDirectory(directory.path)) as second:
-        assert first
-        assert not second
-    with locked(directory) as again:
-        assert again
-
-
-def test_who_waits_too_long_goes_on_without(
-    directory: PrivateDirectory, written: Path, monkeypatch
-):
-    monkeypatch.setattr(private_directory, "_LOCK_PATIENCE_S", 0.02)
-    fd = held_lock(written)
-    with locked(directory) as has_lock:
-        assert not has_lock
-        assert directory.replace("file", b"new")
-    os.close(fd)
-
-
-def test_there_may_be_no_locks(directory: PrivateDirectory, written: Path, monkeypatch):
-    def flock(fd: int, operation: int) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(fcntl, "flock", flock)
-    with locked(directory) as has_lock:
-        assert not has_lock
-
-
-@pytest.mark.filterwarnings("ignore:.*fork")  # libraries of other tests have threads
-def test_a_child_that_is_forked_meanwhile_does_not_keep_the_lock(
-    directory: PrivateDirectory, written: Path, monkeypatch
-):
-    monkeypatch.setattr(private_directory, "_LOCK_PATIENCE_S", 0.02)
-    reader, writer = os.pipe()
-    with locked(directory):
-        child = os.fork()
-        if child == 0:
-            os.close(writer)
-            os.read(reader, 1)  # until the parent is done
-            os._exit(0)
-    try:
-        with locked(directory) as has_lock:
-            assert has_lock
-    finally:
-        os.close(writer)
-        os.close(reader)
-        os.waitpid(child, 0)
+    assert linked.real_path_of("file", make=False) == str(written.resolve() / "file")
+    assert linked.real_path_of("missing", make=False) is None
+    assert linked.real_path_of("made", make=True) == str(written.resolve() / "made")
+    assert mode_of(written / "made") == 0o600
+    (written / "file").chmod(0o602)
+    assert linked.real_path_of("file", make=True) is None

@@ -7,20 +7,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from modular_tf.service.kept.storage import trusted_directory
-from modular_tf.service.kept.storage.private_directory import PrivateDirectory
-from modular_tf.service.kept.storage.trusted_directory import why_untrusted
+from modular_tf.service.kept import private_directory
+from modular_tf.service.kept.private_directory import PrivateDirectory, why_untrusted
 from tests.trust.conftest import STRANGER
 
 
 @pytest.fixture
 def directory(home):
     """A directory of ours below a link, with a file."""
-    trusted_directory._writers.cache_clear()
+    private_directory._writers.cache_clear()
     (home / "real").mkdir(mode=0o755)
     (home / "link").symlink_to(home / "real")
     directory = PrivateDirectory(str(home / "link" / "modular_tf"))
-    assert directory.replace("file", b"content")
+    assert directory.create("file", b"content")
     return PrivateDirectory(directory.path)
 
 
@@ -56,9 +55,9 @@ def test_who_maintains_this_package_may_own_the_home(directory, home, give_to, m
     """In a container the home often belongs to the user of the image, who installed all of it."""
     give_to(home, user=STRANGER)
     ours = os.geteuid() or STRANGER + 1
-    writers = trusted_directory.TrustedWriters(frozenset((0, os.geteuid(), ours, STRANGER)))
-    monkeypatch.setattr(trusted_directory, "trusted_writers", lambda policy: writers)
-    trusted_directory._writers.cache_clear()
+    writers = private_directory.TrustedWriters(frozenset((0, os.geteuid(), ours, STRANGER)))
+    monkeypatch.setattr(private_directory, "trusted_writers", lambda policy: writers)
+    private_directory._writers.cache_clear()
     monkeypatch.setattr(os, "geteuid", lambda: ours)
 
     assert directory.read("file", 100) == b"content"
@@ -76,8 +75,8 @@ def test_root_of_a_namespace_trusts_whom_the_root_directory_belongs_to(monkeypat
         return status(path, *arguments, **options)
 
     monkeypatch.setattr(os, "stat", shown)
-    trusted_directory._writers.cache_clear()
-    writers = trusted_directory._writers(0)
-    trusted_directory._writers.cache_clear()
+    private_directory._writers.cache_clear()
+    writers = private_directory._writers(0)
+    private_directory._writers.cache_clear()
 
     assert writers.users == {0, STRANGER}

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from modular_tf.check.expectation import Unsupported
 from modular_tf.check.filesystem.ground import CONTENT, FilesystemGround
-from modular_tf.service.kept.storage.output_file import write_output
+from modular_tf.service.output_file import write_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,8 +7,10 @@ directories: a plugin is known by its bytes, wherever it lies.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+
+from modular_tf.codec import decode, digest, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,8 +19,7 @@ __all__ = ["LockFile", "LockedFile", "LockedHook", "LockedPlugin"]
 
 _FORMAT = "modular_tf_lock"
 _VERSION = 1
-_HEX_DIGITS = set("0123456789abcdef")
-_SHA256_LENGTH = 64
+_Locked = TypeVar("_Locked")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -32,12 +33,8 @@ class LockedFile:
     """
 
     file: str
-    sha256: str
+    sha256: Annotated[str, digest]
     size: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as values of JSON."""
-        return {"file": self.file, "sha256": self.sha256, "size": self.size}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -60,17 +57,6 @@ class LockedPlugin:
     device_types: tuple[str, ...] = ()
     companions: tuple[LockedFile, ...] = ()
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as values of JSON."""
-        return {
-            "name": self.name,
-            **self.library.as_dict(),
-            "distribution": self.distribution,
-            "schemes": sorted(self.schemes),
-            "device_types": sorted(self.device_types),
-            "companions": [entry.as_dict() for entry in sorted(self.companions)],
-        }
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class LockedHook:
@@ -85,10 +71,6 @@ class LockedHook:
     name: str
     value: str
     code: LockedFile
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as values of JSON."""
-        return {"name": self.name, "value": self.value, **self.code.as_dict()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,54 +111,48 @@ class LockFile:
             raise ValueError("nested too deeply") from None
         if not isinstance(values, dict) or values.get(_FORMAT) != _VERSION:
             raise ValueError(f"expected a JSON object with {_FORMAT!r}: {_VERSION}")
-        hooks = _list(values, "hooks") if "hooks" in values else []  # older files have none
-        return cls.of(map(_plugin, _list(values, "plugins")), map(_hook, hooks))
+        hooks = values.get("hooks", [])  # older files have none
+        found = decode(_Content, {"plugins": values.get("plugins"), "hooks": hooks})
+        return cls.of(
+            [_known(LockedPlugin, entry) for entry in found.plugins],
+            [_known(LockedHook, entry) for entry in found.hooks],
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plugins and hooks as values of JSON."""
+        plugins = [
+            {
+                "name": plugin.name,
+                **encode(plugin.library),
+                "distribution": plugin.distribution,
+                "schemes": sorted(plugin.schemes),
+                "device_types": sorted(plugin.device_types),
+                "companions": encode(sorted(plugin.companions)),
+            }
+            for plugin in self.plugins.values()
+        ]
+        hooks = [{"name": h.name, "value": h.value, **encode(h.code)} for h in self.hooks]
+        return {"plugins": plugins, "hooks": hooks}
 
     def text(self) -> str:
         """Return the text of the file; the same plugins give the same text."""
-        plugins = [plugin.as_dict() for plugin in self.plugins.values()]
-        hooks = {"hooks": [hook.as_dict() for hook in self.hooks]} if self.hooks else {}
-        return json.dumps({_FORMAT: _VERSION, "plugins": plugins, **hooks}, indent=2) + "\n"
+        values = self.as_dict()
+        if not self.hooks:
+            del values["hooks"]
+        return json.dumps({_FORMAT: _VERSION, **values}, indent=2) + "\n"
 
 
-def _plugin(entry: Any) -> LockedPlugin:
-    distribution = _value(entry, "distribution", str, type(None))
-    return LockedPlugin(
-        name=_value(entry, "name", str),
-        library=_file(entry),
-        distribution=distribution,
-        schemes=_texts(entry, "schemes"),
-        device_types=_texts(entry, "device_types"),
-        companions=tuple(_file(companion) for companion in _list(entry, "companions")),
-    )
+class _Content(NamedTuple):
+    plugins: list[Any]
+    hooks: list[Any]
 
 
-def _hook(entry: Any) -> LockedHook:
-    return LockedHook(_value(entry, "name", str), _value(entry, "value", str), _file(entry))
-
-
-def _file(entry: Any) -> LockedFile:
-    sha256 = _value(entry, "sha256", str)
-    if len(sha256) != _SHA256_LENGTH or not _HEX_DIGITS.issuperset(sha256):
-        raise ValueError(f"sha256: expected 64 hexadecimal digits, found {sha256!r}")
-    return LockedFile(_value(entry, "file", str), sha256, _value(entry, "size", int))
-
-
-def _list(entry: Any, key: str) -> list[Any]:
-    found: list[Any] = _value(entry, key, list)
-    return found
-
-
-def _texts(entry: Any, key: str) -> tuple[str, ...]:
-    found = _list(entry, key)
-    if not all(isinstance(text, str) for text in found):
-        raise ValueError(f"{key}: expected a list of strings, found {found!r}")
-    return tuple(found)
-
-
-def _value(entry: Any, key: str, *kinds: type) -> Any:
-    found = entry.get(key) if isinstance(entry, dict) else None
-    if not isinstance(entry, dict) or type(found) not in kinds:
-        expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
-        raise ValueError(f"{key}: expected {expected}, found {found!r}")
-    return found
+def _known(kind: type[_Locked], entry: Any) -> _Locked:
+    """Return what an entry has for a kind; later versions may add more."""
+    given = decode(dict[str, Any], entry)
+    record: Any = kind
+    values = {field.name: given.get(field.name) for field in fields(record)}
+    for name in ("library", "code"):  # whose fields stand among the others
+        if name in values:
+            values[name] = {field.name: given.get(field.name) for field in fields(LockedFile)}
+    return decode(kind, values)

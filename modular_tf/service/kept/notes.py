@@ -1,61 +1,332 @@
-"""What ended processes left behind: read, recorded in the quarantine, and only then removed.
+"""Notes of what processes were in when they ended, which the next process reads.
 
-Whatever interrupts it, the next look begins again: a note stays until what it says is on the disk,
-and one that was recorded already is not counted once more.
+A note is a small file. What may end this process, such as loading a plugin, leaves one while it
+runs: were the process to end, its note would name the culprit. Where a call into a plugin ends the
+process, the native core writes one (`native/core/ended_calls.h`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import json
+import os
+import sys
+import threading
+from functools import cache, lru_cache, partial
+from time import monotonic, sleep, time
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from modular_tf.service.kept.ended_calls import EndedCall, ended_calls, forget_ended_calls
+from modular_tf.codec import between, decode, encode
+from modular_tf.discovery.boot_id import boot_id
+from modular_tf.discovery.host_fingerprint import host_fingerprint
+from modular_tf.discovery.privileges import is_privileged
+from modular_tf.discovery.user_directories import state_directory
+from modular_tf.first_contact.finding import Incident
+from modular_tf.loading.task import WITNESSED
+from modular_tf.processes.signal_names import signal_name
+from modular_tf.rules import Violation
+from modular_tf.rules.kept_state import CALLS_SURVIVED, LOADING_SURVIVED
+from modular_tf.rules.shortage import raise_shortage
+from modular_tf.service.kept.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping
+    from types import TracebackType
 
-    from modular_tf.service.kept.load_marks import Culprit, LoadMarks
-    from modular_tf.service.kept.quarantine import QuarantineStore
+_BEGUN, _ENDED = ".mark", ".ended"
+_LOADING, _TRYING, _CALL = "loading", "trying", "call"
+_MOST_BYTES = 64 * 1024
+_FIELDS_TO_START = 20  # of /proc/PID/stat, after the command's name: proc_pid_stat(5)
+_GONE = (b"Z", b"X", b"x")  # states of a process that nobody has waited for yet
+_UNFINISHED_S = 60.0
+_FOREIGN_S = 30 * 24 * 3600.0
+_WITNESS_S = 1.0  # more than a zygote leaves its watchers when its application has ended
+_WITNESS_POLL_S = 0.01
+_NUMBERS_END = 1 << 40
+_SIGNALS = {  # in place of signals that end no call: native/core/ended_calls.h
+    26: "an exit() that hung",
+    32: "pthread_cancel() or pthread_exit() of the main thread",
+}
+_Number = Annotated[int, between(0, _NUMBERS_END)]
 
 
-class Notes(NamedTuple):
-    """What ended processes left behind.
+def _path_of(digits: str) -> str:
+    return os.fsdecode(bytes.fromhex(digits))
+
+
+class Note(NamedTuple):
+    """What a process was in.
 
     Attributes:
-        marks: Where the marks are.
-        culprits: The plugins that they were loading.
-        calls: The calls into plugins in which they ended.
+        plugin: The plugin's name for users.
+        path: Its file.
+        sha256: Of its bytes, in hexadecimal digits.
+        kind: `loading` it, `trying` it in another process, or a `call` into it.
+        was_suspect: Whether an earlier end of a process was blamed on the plugin already.
+        machine: The machine.
+        boot: The start of the machine, as a number drawn by chance.
+        namespace: Where the process's number counts.
+        start: When the process began, in ticks since the machine did, which tells it from a later
+            one of the same number.
+        call: The operation that was called.
+        subject: What it was about: a path, or the name of a device; empty for nothing.
+        signal: The signal that ended the process, 0 where it called exit(); for other ends one that
+            stands for them.
+        status: The argument of exit().
+        pid: The process.
+        time: When, in seconds since 1970.
+        name: The name of the file.
     """
 
-    marks: LoadMarks
-    culprits: Sequence[Culprit]
-    calls: Sequence[EndedCall]
+    plugin: str
+    path: str
+    sha256: str
+    kind: str
+    was_suspect: bool
+    machine: str
+    boot: str
+    namespace: str
+    start: str
+    call: str
+    subject: Annotated[str, _path_of]
+    signal: _Number
+    status: _Number
+    pid: _Number
+    time: Annotated[float, between(0, _NUMBERS_END)]
+    name: str = ""
+
+    @property
+    def is_of_call(self) -> bool:
+        """Whether the process ended in a call, for certain; else it may have been stopped."""
+        return self.kind == _CALL
+
+    @property
+    def is_of_lonely_trial(self) -> bool:
+        """Whether it was a trial whose watchers ended as well, while the machine went on."""
+        is_witnessed = self.name.endswith(WITNESSED)
+        return self.kind == _TRYING and self.boot == boot_id() and not is_witnessed
+
+    def incident(self) -> Incident:
+        """Return the incident for the quarantine: LD-130 of a call, else LD-070."""
+        if not self.is_of_call:
+            what = f"{self.kind} {self.path}"
+            message = (
+                f"{what}: process {self.pid} ended while it did that; perhaps for another reason, "
+                "such as SIGKILL or a power cut"
+            )
+            return Incident.of(Violation(LOADING_SURVIVED, message), last_call=what)
+        about = f" of {self.subject!r}" if self.subject else ""
+        how = _SIGNALS.get(self.signal) or signal_name(self.signal)
+        if not self.signal:
+            how = f"exit({self.status})"
+        message = f"{self.call}{about}: process {self.pid} ended in it by {how}"
+        number = None if self.signal in _SIGNALS else self.signal or None
+        violation = Violation(CALLS_SURVIVED, message)
+        return Incident.of(violation, number, last_call=f"{self.call}{about}")
 
 
-def read_notes(marks: LoadMarks) -> Notes:
-    """Return what ended processes left behind. It may wait for a second. [any thread]
+class Notes:
+    """The notes of this user's processes. [any thread]
 
-    Args:
-        marks: The load marks of this user.
-
-    Raises:
-        ShortageError: It cannot be read now.
+    Where nothing can be written, there are none.
     """
-    return Notes(marks, marks.culprits(), ended_calls())
+
+    def __init__(self, directory: PrivateDirectory) -> None:
+        self._directory = directory
+
+    @classmethod
+    def of_process(cls, environment: Mapping[str, str] | None = None) -> Notes:
+        """Return the notes where processes of this user leave them.
+
+        Args:
+            environment: Instead of `os.environ`.
+        """
+        variables = os.environ if environment is None else environment
+        place = state_directory(variables, privileged=is_privileged())
+        return cls(PrivateDirectory(None if place is None else os.path.join(place, "notes")))
+
+    def around_trial(
+        self, plugin: str, path: str, sha256: str, *, was_suspect: bool = False
+    ) -> LeftNote:
+        """Leave a note while a plugin is tried in another process, which may end this one."""
+        return self._around(plugin, path, sha256, _TRYING, was_suspect=was_suspect)
+
+    def around_loading(
+        self, plugin: str, path: str, sha256: str, *, was_suspect: bool = False
+    ) -> LeftNote:
+        """Leave a note while a plugin is loaded.
+
+        Raises:
+            ShortageError: Nothing can be said of this process now; nothing was begun.
+        """
+        return self._around(plugin, path, sha256, _LOADING, was_suspect=was_suspect)
+
+    def _around(
+        self, plugin: str, path: str, sha256: str, kind: str, *, was_suspect: bool
+    ) -> LeftNote:
+        pid = os.getpid()
+        known = (plugin, path, sha256, kind, was_suspect, *_this_process(pid))
+        note = Note(*known, call="", subject="", signal=0, status=0, pid=pid, time=time())
+        return LeftNote(self._directory, json.dumps(encode(note)).encode("ascii"))
+
+    def of_ended(self) -> list[Note]:
+        """Return the notes of processes that ended, the oldest first. [any thread]
+
+        Processes from before the last start of this machine count. Those of other machines and
+        containers do not: for all that can be seen from here, they may still run. It may wait for
+        a second, so it is not for a lock that others wait for.
+
+        Raises:
+            ShortageError: They cannot be read now; all of them stay.
+        """
+        # Watchers may write yet that they outlived an application that ended just now.
+        end = monotonic() + _WITNESS_S
+        while any(map(self._may_be_witnessed, self._directory.changed_at())):
+            if monotonic() > end:
+                break
+            sleep(_WITNESS_POLL_S)
+        found, gone = [], []
+        for name, written in self._directory.changed_at().items():
+            if not name.endswith((_BEGUN, _BEGUN + WITNESSED, _ENDED)):
+                continue
+            note = self._read(name)
+            life = _life_s(note, name)
+            if note is not None and not life:
+                found.append(note)
+            elif time() - written >= life:
+                gone.append(name)
+        for name in gone:
+            self._directory.remove(name)
+        return sorted(found, key=lambda note: note.time)
+
+    def remove(self, notes: Iterable[Note]) -> None:
+        """Remove notes, which are recorded elsewhere from now on. [any thread]"""
+        for note in notes:
+            self._directory.remove(note.name)
+
+    def report_calls(self, *, leave_notes: bool) -> None:
+        """Report on standard error a call in which this process ends, from now on. [any thread]
+
+        Args:
+            leave_notes: Also write a note for the next process, if the plugin has a record.
+        """
+        _report_calls(self._directory.made() if leave_notes else None)
+
+    def _may_be_witnessed(self, name: str) -> bool:
+        note = self._read(name) if name.endswith(_BEGUN) else None
+        return note is not None and note.is_of_lonely_trial and not _life_s(note, name)
+
+    def _read(self, name: str) -> Note | None:
+        """Return a note, None if it is incomplete."""
+        data = self._directory.read(name, _MOST_BYTES)
+        try:
+            value = json.loads(data or b"")
+            return decode(Note, {**value, "name": name}) if type(value) is dict else None
+        except (ValueError, RecursionError):
+            return None
 
 
-def take_in(store: QuarantineStore, notes: Notes) -> None:
-    """Record notes in the quarantine, and remove those that are on the disk there.
+class LeftNote:
+    """A note on the disk, from the beginning of a `with` block to its end.
 
-    Raises:
-        ShortageError: It is not known now what was recorded before; nothing was recorded.
+    Whatever interrupts the writing or the removal: the note goes with this object at the latest.
+    One that was left would name a plugin that did no harm.
     """
-    if not notes.culprits and not notes.calls:
-        return
-    store.refresh()
-    if store.shortage is not None:
-        raise store.shortage
-    store.add_culprits(notes.culprits)
-    store.add_ended_calls(notes.calls)
-    if store.is_kept:
-        notes.marks.forget(notes.culprits)
-        forget_ended_calls(notes.calls)
+
+    def __init__(self, directory: PrivateDirectory, content: bytes) -> None:
+        self._directory = directory
+        self._content = content
+        self._name = f"{os.urandom(8).hex()}{_BEGUN}"
+        self._owner = 0  # the process that wrote it, 0 where there is none
+
+    def __enter__(self) -> str:
+        self._owner = os.getpid()
+        if not self._directory.create(self._name, self._content):
+            self._owner = 0
+            return ""
+        return os.path.join(self._directory.path or "", self._name)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._remove()
+
+    def __del__(self) -> None:
+        self._remove()
+
+    def _remove(self) -> None:
+        # A child that was forked meanwhile leaves the note of its parent alone.
+        if self._owner == os.getpid():
+            if not self._directory.remove(self._name):
+                self._directory.remove(f"{self._name}{WITNESSED}")
+            self._owner = 0
+
+
+def record_of(plugin: str, path: str, sha256: str) -> str:
+    """Return the first part of the notes of a plugin's calls, which the native core completes."""
+    process = _this_process(os.getpid())
+    known = dict(zip(Note._fields, (plugin, path, sha256, _CALL, False, *process), strict=False))
+    return json.dumps(known).removesuffix("}")
+
+
+@cache
+def _report_calls(place: str | None) -> None:
+    from modular_tf.native.ffi import lib  # noqa: PLC0415  (not for reading notes)
+
+    lib.mtf_tell_of_ended_calls(b"" if place is None else os.fsencode(place))
+    if threading.current_thread() is threading.main_thread() and _is_python():
+        lib.mtf_watch_main_thread()
+    os.register_at_fork(after_in_child=partial(lib.mtf_tell_of_ended_calls, b""))
+
+
+def _is_python() -> bool:
+    """Return whether the program is Python's, whose main thread ends with the process."""
+    try:
+        return os.path.samefile("/proc/self/exe", sys.executable)
+    except OSError:
+        return False
+
+
+@lru_cache(maxsize=2)  # a forked child is another one
+def _this_process(pid: int) -> tuple[str, str, str, str]:
+    """Return machine, boot, namespace and start of this process, as `Note` has them."""
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError as error:
+        raise_shortage(error)
+        namespace = ""
+    machine = dict(host_fingerprint().parts)["machine-id"] or os.uname().nodename
+    return machine, boot_id(), namespace, _start_of(pid) or ""
+
+
+def _start_of(pid: int) -> str | None:
+    """Return when a process began, None if none of that number runs."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as stream:
+            status = stream.read(4096)
+    except OSError as error:
+        raise_shortage(error)
+        return None
+    # The name of the command comes second, in parentheses, and may hold anything.
+    fields = status.rpartition(b")")[2].split()
+    if len(fields) < _FIELDS_TO_START or fields[0] in _GONE:
+        return None
+    return fields[_FIELDS_TO_START - 1].decode("ascii", "replace")
+
+
+def _life_s(note: Note | None, name: str) -> float:
+    """Return the maximum age of a note: 0 if its process is gone, infinite if it runs."""
+    if note is None:  # it is being written, or its writing was cut off
+        return 0 if name.endswith(_ENDED) else _UNFINISHED_S
+    machine, boot, namespace, _ = _this_process(os.getpid())
+    if note.is_of_call:
+        return 0 if note.machine == machine else float("inf")
+    if note.machine != machine:
+        return _FOREIGN_S
+    if note.boot != boot:
+        return 0
+    if note.namespace != namespace:
+        return _FOREIGN_S
+    return float("inf") if _start_of(note.pid) == note.start else 0

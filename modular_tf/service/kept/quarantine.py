@@ -1,38 +1,43 @@
-"""The plugins that took a process down, kept until their bytes or the host change.
+"""The plugins that took a process down, stored until their bytes or the host change.
 
-If there is no room for all, those are kept whose incident no trial would show again, then the
-newest: so an entry cannot be removed by adding many harmful plugins.
+If there is no room for all, those stay whose incident no trial would show again, then the newest:
+so an entry cannot be removed by adding many harmful plugins.
 """
 
 from __future__ import annotations
 
+import json
 import os
+from contextlib import suppress
 from time import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 from zlib import crc32
 
+from modular_tf.codec import at_most, between, decode, encode
 from modular_tf.discovery.host_fingerprint import host_fingerprint
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import state_directory
 from modular_tf.events import EventLog
-from modular_tf.first_contact.finding import Incident
+from modular_tf.first_contact.finding import Incident  # noqa: TC001  (for the codec)
 from modular_tf.rules.kept_state import CALLS_SURVIVED, LOADING_SURVIVED
-from modular_tf.service.kept.storage.private_directory import PrivateDirectory
-from modular_tf.service.kept.storage.record_file import RecordFile
+from modular_tf.rules.shortage import ShortageError
+from modular_tf.service.kept.private_directory import PrivateDirectory
+from modular_tf.service.kept.records import Records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from modular_tf.discovery.host_fingerprint import HostFingerprint
-    from modular_tf.rules.shortage import ShortageError
-    from modular_tf.service.kept.ended_calls import EndedCall
-    from modular_tf.service.kept.load_marks import Culprit
+    from modular_tf.service.kept.notes import Note, Notes
 
 _TITLE = "modular_tf quarantine 1"
 _FOUND_BY_NO_TRIAL = (LOADING_SURVIVED, CALLS_SURVIVED)
 _CALLS_TO_QUARANTINE = 3  # in which processes ended
 _MOST_OF_A_NAME, _MOST_OF_A_PATH = 255, 4096
 _LAST_TIME = 1 << 40
+_LEAST_DIGITS = 6
+_MOST_BYTES = 32 * 1024 * 1024
+_SUSPECT, _ENDED = "suspect ", "ended "  # before a SHA-256
 _log = EventLog("quarantine")
 
 
@@ -49,47 +54,15 @@ class Entry(NamedTuple):
     """
 
     sha256: str
-    name: str
-    path: str
+    name: Annotated[str, at_most(_MOST_OF_A_NAME)]
+    path: Annotated[str, at_most(_MOST_OF_A_PATH)]
     incident: Incident
-    time: float
-    host: Mapping[str, str]
+    time: Annotated[float, between(0, _LAST_TIME)]
+    host: dict[str, str]
 
     def is_of_same_end(self, other: Entry | None) -> bool:
-        """Return whether two entries tell of the same end of a process."""
+        """Return whether two entries are about the same end of a process."""
         return other is not None and (self.time, self.incident) == (other.time, other.incident)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as values of JSON."""
-        return {
-            "sha256": self.sha256,
-            "name": self.name,
-            "path": self.path,
-            "incident": self.incident.as_dict(),
-            "time": self.time,
-            "host": dict(self.host),
-        }
-
-    @classmethod
-    def from_dict(cls, value: Any) -> Entry:
-        """Return the entry that `as_dict` has written.
-
-        Raises:
-            ValueError: It has another shape.
-        """
-        if type(value) is not dict or value.keys() != set(cls._fields):
-            raise ValueError(f"expected an object with {cls._fields}")
-        texts = (value["sha256"], value["name"], value["path"])
-        host = value["host"]
-        if type(host) is not dict or any(
-            type(text) is not str for text in (*texts, *host.values())
-        ):
-            raise ValueError("expected texts")
-        if len(value["name"]) > _MOST_OF_A_NAME or len(value["path"]) > _MOST_OF_A_PATH:
-            raise ValueError("expected shorter texts")
-        if type(value["time"]) not in {int, float} or not 0 <= value["time"] < _LAST_TIME:
-            raise ValueError("expected a time")
-        return cls(*texts, Incident.from_dict(value["incident"]), value["time"], host)
 
 
 class QuarantineStore:
@@ -108,8 +81,11 @@ class QuarantineStore:
         """
         self._host = host
         # A home directory may be shared by machines, and what one releases another must keep.
-        machine = crc32(repr(_machine_of(host)).encode("utf-8", "backslashreplace"))
-        self._records = RecordFile(directory, f"quarantine-{machine:08x}.records", _TITLE, _rank)
+        parts = dict(host.parts)
+        machine = repr((parts.get("machine-id"), parts.get("machine")))
+        name = f"quarantine-{crc32(machine.encode('utf-8', 'backslashreplace')):08x}"
+        self._records = Records(directory, f"{name}.sqlite", _TITLE, lasts=True)
+        self._import(directory, f"{name}.records")
 
     @classmethod
     def of_process(cls, environment: Mapping[str, str] | None = None) -> QuarantineStore:
@@ -132,13 +108,8 @@ class QuarantineStore:
         return self._records.shortage
 
     @property
-    def is_kept(self) -> bool:
-        """Whether all that was changed is on the disk."""
-        return not self._records.has_changes
-
-    @property
     def is_empty(self) -> bool:
-        """Whether it says nothing of any plugin, which is so for most users."""
+        """Whether it has no entry of any plugin, which is so for most users."""
         return self._records.is_empty
 
     def recall(self, sha256: str) -> Entry | None:
@@ -146,7 +117,7 @@ class QuarantineStore:
 
         They are released here if the host changed since.
         """
-        entry = _entry(sha256, self._records.get(sha256))
+        entry = self._get(sha256)
         if entry is None:
             return None
         changes = self._host.changes_since(entry.host)
@@ -165,85 +136,62 @@ class QuarantineStore:
             path: Its file.
             incident: What it did.
         """
-        return self._remember(self._entry(sha256, name, path, incident))
+        return self._add(self._entry(sha256, name, path, incident, time()))
 
-    def _remember(self, entry: Entry) -> Entry:
-        sha256, name, path, incident = entry[:4]
-        self._records.put(sha256, entry.as_dict())
-        self._records.drop(_suspect_key(sha256))
-        self._records.save()
-        _log.warning("quarantine.added", plugin=name, path=path, rule=incident.violation.rule_id)
-        return entry
+    def take(self, notes: Sequence[Note], source: Notes) -> None:
+        """Record what ended processes left behind, and remove it once that is on the disk.
 
-    def add_culprits(self, culprits: Iterable[Culprit]) -> None:
-        """Suspect the plugins that ended processes were loading; quarantine them the second time.
+        A plugin that a process was loading is suspected, since a user may have stopped that
+        process: it is tried again before it runs. If it does no harm then, but ends the next
+        process too, it is quarantined (LD-070), and so is one whose trial ended the process for
+        certain. Of many processes that were stopped at once, none knew of the suspicion when it
+        began. Of calls in which processes ended, the third one quarantines (LD-130). What was
+        recorded before is not recorded again.
 
-        A user may have stopped such a process, so a suspect is tried again before it runs. One
-        that does no harm then, but ends the next process too, is quarantined (LD-070), and so is
-        a culprit that is certain. Of many processes that were stopped at once, none knew of the
-        suspicion when it began. What was added before is not added again.
+        Args:
+            notes: As `Notes.of_ended` gives them.
+            source: Where they were read.
+
+        Raises:
+            ShortageError: It is not known now what was recorded before; nothing was recorded.
         """
-        for culprit in culprits:
-            texts = (culprit.sha256, culprit.plugin, culprit.path)
-            entry = self._entry(*texts, culprit.incident(), culprit.time)
-            suspicion = self.suspicion(culprit.sha256)
-            known = (suspicion, _entry(culprit.sha256, self._records.get(culprit.sha256)))
-            if any(map(entry.is_of_same_end, known)):
+        if not notes:
+            return
+        self.refresh()
+        if self.shortage is not None:
+            raise self.shortage
+        is_one = len({note.pid for note in notes if not note.is_of_call}) == 1
+        for note in notes:
+            texts = (note.sha256, note.plugin, note.path)
+            entry = self._entry(*texts, note.incident(), note.time)
+            suspicion, calls = self.suspicion(note.sha256), self.ended_calls(note.sha256)
+            if any(map(entry.is_of_same_end, (suspicion, *calls, self._get(note.sha256)))):
                 continue
-            if culprit.is_certain or (suspicion is not None and culprit.was_suspect):
-                self._remember(entry)
+            if note.is_of_call:
+                self._put(f"{_ENDED}{note.time:.3f} {note.pid} {note.sha256}", entry)
+                if len(calls) + 1 >= _CALLS_TO_QUARANTINE:
+                    self._drop_calls(note.sha256)
+                    self._add(entry)
+            elif (is_one and note.is_of_lonely_trial) or (suspicion and note.was_suspect):
+                self._add(entry)
             elif suspicion is None:
                 self._suspect(entry)
-
-    def add_ended_calls(self, calls: Iterable[EndedCall]) -> None:
-        """Record calls in which processes ended (LD-130); a plugin's third one quarantines it.
-
-        What was added before is not added again.
-        """
-        for call in calls:
-            texts = (call.sha256, call.plugin, call.path)
-            entry = self._entry(*texts, call.incident(), float(call.time))
-            recorded = self.ended_calls(call.sha256)
-            known = (*recorded, _entry(call.sha256, self._records.get(call.sha256)))
-            if any(map(entry.is_of_same_end, known)):
-                continue
-            number = len(recorded) + 1
-            if number >= _CALLS_TO_QUARANTINE:
-                self._forget_ended_calls(call.sha256)
-                self._remember(entry)
-                continue
-            self._records.put(_ended_key(call.sha256, number), entry.as_dict())
-            self._records.save()
+        if self._records.save():
+            source.remove(notes)
 
     def ended_calls(self, sha256: str) -> list[Entry]:
         """Return the recorded calls of a plugin in which processes ended on this host."""
-        keys = (_ended_key(sha256, number) for number in range(1, _CALLS_TO_QUARANTINE))
-        found = (_entry(sha256, self._records.get(key)) for key in keys)
-        return [entry for entry in found if entry and not self._host.changes_since(entry.host)]
-
-    def _forget_ended_calls(self, sha256: str) -> None:
-        for number in range(1, _CALLS_TO_QUARANTINE):
-            self._records.drop(_ended_key(sha256, number))
-
-    def _suspect(self, entry: Entry) -> None:
-        self._records.put(_suspect_key(entry.sha256), entry.as_dict())
-        self._records.save()
-        _log.info("quarantine.suspected", plugin=entry.name, path=entry.path)
-
-    def _entry(
-        self, sha256: str, name: str, path: str, incident: Incident, when: float | None = None
-    ) -> Entry:
-        texts = (sha256, name[:_MOST_OF_A_NAME], path)
-        when = when if when is not None and 0 <= when < _LAST_TIME else time()
-        return Entry(*texts, incident, when, dict(self._host.parts))
+        found = (self._get(sha256, key) for key in self._calls(sha256))
+        mine = [entry for entry in found if entry and not self._host.changes_since(entry.host)]
+        return sorted(mine, key=lambda entry: entry.time)
 
     def suspicion(self, sha256: str) -> Entry | None:
         """Return why these bytes have to be tried before they run again, None if they need not."""
-        return _entry(sha256, self._records.get(_suspect_key(sha256)))
+        return self._get(sha256, f"{_SUSPECT}{sha256}")
 
     def clear_suspicion(self, sha256: str) -> None:
         """Record that a process has loaded the plugin and continued."""
-        self._records.drop(_suspect_key(sha256))
+        self._records.drop(f"{_SUSPECT}{sha256}")
         self._records.save()
 
     def release(self, sha256: str) -> bool:
@@ -251,19 +199,18 @@ class QuarantineStore:
 
         What ended a process stays suspect until it has been loaded.
         """
-        value = self._records.get(sha256)
-        if value is None:
+        if self._records.get(sha256) is None:
             return False
+        entry = self._get(sha256)
         self._records.drop(sha256)
-        entry = _entry(sha256, value)
-        if entry is not None and entry.incident.violation.rule == LOADING_SURVIVED:
+        if entry is not None and entry.incident.rule == LOADING_SURVIVED:
             self._suspect(entry)
         self._records.save()
         return True
 
     def entries(self) -> list[Entry]:
         """Return all that are in quarantine, the oldest first; those of another host as well."""
-        found = (_entry(key, value) for key, value in self._records.items())
+        found = (self._get(key) for key, _ in self._records.items())
         return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.time)
 
     def named(self, name: str) -> list[Entry]:
@@ -281,37 +228,60 @@ class QuarantineStore:
         """Return the changes of the host since an entry was made, in words; empty for none."""
         return self._host.changes_since(entry.host)
 
+    # -- records ----------------------------------------------------------------------------------
 
-_LEAST_DIGITS = 6
+    def _entry(self, sha256: str, name: str, path: str, incident: Incident, when: float) -> Entry:
+        when = when if 0 <= when < _LAST_TIME else time()
+        return Entry(sha256, name[:_MOST_OF_A_NAME], path, incident, when, dict(self._host.parts))
 
+    def _add(self, entry: Entry) -> Entry:
+        self._put(entry.sha256, entry)
+        self._records.drop(f"{_SUSPECT}{entry.sha256}")
+        self._records.save()
+        _log.warning(
+            "quarantine.added", plugin=entry.name, path=entry.path, rule=entry.incident.rule.id
+        )
+        return entry
 
-def _suspect_key(sha256: str) -> str:
-    return f"suspect {sha256}"
+    def _suspect(self, entry: Entry) -> None:
+        self._put(f"{_SUSPECT}{entry.sha256}", entry)
+        _log.info("quarantine.suspected", plugin=entry.name, path=entry.path)
 
+    def _put(self, key: str, entry: Entry) -> None:
+        rank = int(entry.incident.rule in _FOUND_BY_NO_TRIAL)
+        self._records.put(key, encode(entry), digest=entry.sha256, rank=rank)
 
-def _ended_key(sha256: str, number: int) -> str:
-    return f"ended {number} {sha256}"
+    def _get(self, sha256: str, key: str | None = None) -> Entry | None:
+        """Return the entry in a record, None if it is damaged or of another plugin."""
+        value = self._records.get(key or sha256)
+        if value is None:
+            return None
+        try:
+            entry = decode(Entry, value)
+        except Exception:  # noqa: BLE001  (of whatever the file holds, nothing may come up)
+            return None
+        return entry if entry.sha256 == sha256 else None
 
+    def _calls(self, sha256: str) -> list[str]:
+        keys = self._records.keys_with_digest(sha256)
+        return [key for key in keys if key.startswith(_ENDED)]
 
-def _machine_of(host: HostFingerprint) -> tuple[str | None, ...]:
-    parts = dict(host.parts)
-    return parts.get("machine-id"), parts.get("machine")
+    def _drop_calls(self, sha256: str) -> None:
+        for key in self._calls(sha256):
+            self._records.drop(key)
 
-
-def _rank(value: Any) -> int:
-    """Return 1 for an incident that no trial would show again, else 0."""
-    try:
-        return int(value["incident"]["rule"] in _FOUND_BY_NO_TRIAL)
-    except (TypeError, KeyError, IndexError):
-        return 0
-
-
-def _entry(sha256: str, value: Any) -> Entry | None:
-    """Return the entry in a record, None if it is damaged or of another plugin."""
-    if value is None:
-        return None
-    try:
-        entry = Entry.from_dict(value)
-    except Exception:  # noqa: BLE001  (of whatever the file holds, nothing may come up)
-        return None
-    return entry if entry.sha256 == sha256 else None
+    def _import(self, directory: PrivateDirectory, name: str) -> None:
+        """Take over the entries of earlier versions, whose file had one in each line, once."""
+        try:
+            content = directory.read(name, _MOST_BYTES)
+        except ShortageError:  # the next process does it
+            return
+        if content is None:
+            return
+        for line in content.split(b"\n")[1:]:
+            key, _, rest = line.partition(b"\t")
+            with suppress(ValueError, RecursionError):
+                entry = decode(Entry, json.loads(rest.partition(b"\t")[2]))
+                self._put(decode(str, json.loads(key)), entry)
+        if self._records.save():
+            directory.remove(name)

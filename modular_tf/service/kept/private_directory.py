@@ -1,0 +1,324 @@
+"""A directory for files that only this user and root can have written.
+
+The files decide which plugins run untried. So they count only if no user whom this process does not
+trust can have written them, or can change a directory or a link on the way to them. All operations
+are relative to the opened directory. A directory that is missing, read-only, full or another user's
+has no files, and raises nothing. Only reading and listing raise for a shortage: that nothing could
+be read does not mean that nothing is there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import contextmanager, nullcontext, suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from modular_tf.concurrency.owned_file import open_owned, open_owned_directory
+from modular_tf.discovery.trust.paths import PathJudge
+from modular_tf.discovery.trust.policy import TrustPolicy
+from modular_tf.discovery.trust.rights import Rights
+from modular_tf.discovery.trust.writers import TrustedWriters, trusted_writers
+from modular_tf.events import EventLog
+from modular_tf.rules.kept_state import STORAGE_TRUSTED
+from modular_tf.rules.shortage import ShortageError, raise_shortage
+
+if TYPE_CHECKING:
+    import select
+    from collections.abc import Iterator
+    from io import FileIO
+
+    from modular_tf.discovery.trust.paths import JudgedPath
+
+__all__ = ["PrivateDirectory", "refuse", "why_untrusted"]
+
+_log = EventLog("storage")
+_FOR_FILES = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+_FOR_DIRECTORIES = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW  # need not be readable
+# O_NONBLOCK: a FIFO in the place of the file must not block the open.
+_READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_MODE = 0o700
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH  # with an ACL, the group's bits are its mask
+
+
+class PrivateDirectory:
+    """One directory and the files in it. [any thread]
+
+    Attributes:
+        path: Its path, existing or not; None for a directory that never has files.
+    """
+
+    __slots__ = ("_judged", "path")
+
+    def __init__(self, path: str | None) -> None:
+        self.path = path
+        self._judged: JudgedPath | None = None
+
+    def read(self, name: str, most: int) -> bytes | None:
+        """Return the bytes of a file; None if there is none, or it cannot be trusted.
+
+        Args:
+            name: Its name in the directory.
+            most: The number of bytes above which it is not believed either.
+
+        Raises:
+            ShortageError: It cannot be read now.
+        """
+        with self._opened(tells_shortage=True) as directory:
+            if directory is None:
+                return None
+            try:
+                with open_owned(name, _READ_FLAGS, dir_fd=directory) as file:
+                    if not _is_own_file(os.fstat(file.fileno()), self._path_of(name)):
+                        return None
+                    data = bytearray()
+                    while len(data) <= most and (chunk := file.read(most + 1 - len(data))):
+                        data += chunk
+            except OSError as error:
+                raise_shortage(error)
+                return None
+            if len(data) > most:
+                refuse(self._path_of(name), f"it has more than {most} bytes")
+                return None
+            return bytes(data)
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a new file; return whether it was written completely."""
+        with self._opened(make=True) as directory:
+            return directory is not None and self._create(directory, name, data)
+
+    def real_path_of(self, name: str, *, make: bool) -> str | None:
+        """Return the path without links of a regular file, which only its users can redirect.
+
+        Args:
+            name: Its name.
+            make: Whether it is made where it is missing, empty.
+
+        Returns:
+            None if there is none, or it cannot be trusted or made.
+
+        Raises:
+            ShortageError: That cannot be determined now.
+        """
+        with self._opened(make=make, tells_shortage=True) as directory:
+            if directory is None or self._judged is None:
+                return None
+            try:
+                if make and name not in os.listdir(directory):
+                    self._create(directory, name, b"")
+                status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            except OSError as error:
+                raise_shortage(error)
+                return None
+            is_own = _is_own_file(status, self._path_of(name))
+            return os.path.join(self._judged.real_path, name) if is_own else None
+
+    def made(self) -> str | None:
+        """Return the path, created if missing; None if it cannot be created or is not trusted."""
+        with self._opened(make=True) as directory:
+            return None if directory is None else self.path
+
+    def remove(self, name: str) -> bool:
+        """Remove a file; return whether it was this call that did."""
+        with self._opened() as directory:
+            return directory is not None and _remove(directory, name)
+
+    def changed_at(self) -> dict[str, float]:
+        """Return the names of the files that are there and when each was written last.
+
+        Raises:
+            ShortageError: They cannot be listed now.
+        """
+        found: dict[str, float] = {}
+        with self._opened(tells_shortage=True) as directory:
+            try:
+                names = [] if directory is None else os.listdir(directory)
+            except OSError as error:
+                raise_shortage(error)
+                names = []
+            for name in names:
+                try:
+                    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                except OSError as error:
+                    raise_shortage(error)
+                    continue
+                if stat.S_ISREG(status.st_mode):
+                    found[name] = status.st_mtime
+        return found
+
+    def open_for_lock(self, name: str) -> FileIO | nullcontext[None]:
+        """Return a file that is there to be locked, made where it is missing; None if it cannot be.
+
+        It is for `with`, which closes it, and so ends its lock, whatever interrupts the caller: no
+        signal handler comes between the end of the block and that function of C.
+        """
+        with self._opened(make=True) as directory:
+            if directory is not None:
+                with suppress(ImportError, OSError):
+                    import fcntl  # noqa: F401, PLC0415  (it may find no descriptor left)
+
+                    return open_owned(name, _LOCK_FLAGS, 0o600, dir_fd=directory)
+        return nullcontext()
+
+    # -- the opened directory ---------------------------------------------------------------------
+
+    @contextmanager
+    def _opened(self, *, make: bool = False, tells_shortage: bool = False) -> Iterator[int | None]:
+        """Yield a descriptor of the directory, None if it does not exist or is not trusted."""
+        try:
+            opened = None if self.path is None else self._open(self.path, make=make)
+        except ShortageError:
+            if tells_shortage:
+                raise
+            opened = None
+        if opened is None:
+            yield None
+            return
+        with opened:
+            is_own = _is_own(os.fstat(opened.fileno()), self.path or "")
+            yield opened.fileno() if is_own else None
+
+    def _open(self, path: str, *, make: bool) -> select.epoll | None:
+        if self._judged is not None:
+            with suppress(OSError):
+                opened = open_owned_directory(path, _FOR_FILES & ~os.O_NOFOLLOW)
+                if os.path.samestat(os.fstat(opened.fileno()), self._judged.status):
+                    return opened  # whatever leads there now
+                opened.close()
+        if not os.path.isabs(path):
+            return None
+        try:
+            judge = _judge()
+            try:
+                judged = judge.directory(path)
+            except FileNotFoundError:
+                if not make:
+                    return None
+                _make(path, judge)
+                judged = judge.directory(path)
+            opened = _open_judged(judged, _FOR_FILES)
+        except _UntrustedError as error:
+            refuse(path, str(error))
+        except (OSError, ValueError) as error:
+            raise_shortage(error)
+        else:
+            self._judged = judged
+            return opened
+        return None
+
+    def _create(self, directory: int, name: str, data: bytes) -> bool:
+        file = None
+        try:
+            with open_owned(name, _CREATE_FLAGS, 0o600, dir_fd=directory) as file:
+                os.fchmod(file.fileno(), 0o600)  # the umask may leave its owner out
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(file.fileno(), view) :]
+        except OSError as error:
+            _log.info("storage.not_written", path=self._path_of(name), error=str(error))
+            if file is not None:
+                _remove(directory, name)
+            return False
+        return True
+
+    def _path_of(self, name: str) -> str:
+        return os.path.join(self.path or "", name)
+
+
+def _is_own_file(status: os.stat_result, path: str) -> bool:
+    if not stat.S_ISREG(status.st_mode):
+        refuse(path, "it is not a regular file")
+        return False
+    return _is_own(status, path)
+
+
+def _is_own(status: os.stat_result, path: str) -> bool:
+    if status.st_uid not in (os.geteuid(), 0):
+        refuse(path, f"user {status.st_uid} owns it")
+        return False
+    if status.st_mode & _WRITABLE_BY_OTHERS:
+        refuse(path, f"others may write to it (mode {status.st_mode & 0o7777:o})")
+        return False
+    return True
+
+
+@lru_cache(maxsize=64)  # reported once, not for each of a thousand plugins
+def refuse(path: str, why: str) -> None:
+    """Report that a file or directory is not used."""
+    _log.warning("storage.not_believed", path=path, why=why, rule=STORAGE_TRUSTED)
+
+
+def _remove(directory: int, name: str) -> bool:
+    try:
+        os.unlink(name, dir_fd=directory)
+    except OSError:
+        return False
+    return True
+
+
+# -- trust of the path ----------------------------------------------------------------------------
+
+
+class _UntrustedError(Exception):
+    """A user whom this process does not trust can change the directory or its path."""
+
+
+def why_untrusted(path: str) -> str | None:
+    """Return why a directory is not trusted, None if it is; the path need not exist completely."""
+    judge = _judge()
+    look = judge.directory
+    while True:
+        try:
+            offence = look(path).offence
+        except FileNotFoundError:
+            path, look = os.path.dirname(path), judge.above
+        except OSError as error:
+            return f"{path} cannot be looked at: {error.strerror}"
+        else:
+            return None if offence is None else offence.message
+
+
+def _make(path: str, judge: PathJudge) -> None:
+    """Create a directory and its missing parents, for the user only, whatever the umask says."""
+    above, name = os.path.split(path)
+    try:
+        judged = judge.above(above)
+    except FileNotFoundError:
+        _make(above, judge)
+        judged = judge.above(above)
+    # Another process may be faster; what it made is judged next.
+    with _open_judged(judged, _FOR_DIRECTORIES) as parent, suppress(FileExistsError):
+        os.mkdir(name, _MODE, dir_fd=parent.fileno())
+        os.chmod(name, _MODE, dir_fd=parent.fileno())  # the umask may leave its owner out
+
+
+def _open_judged(judged: JudgedPath, flags: int) -> select.epoll:
+    """Open the directory that was judged, and no other."""
+    if judged.offence is not None:
+        raise _UntrustedError(judged.offence.message)
+    directory = open_owned_directory(judged.real_path, flags)
+    if not os.path.samestat(os.fstat(directory.fileno()), judged.status):
+        directory.close()
+        raise OSError(errno.ESTALE, "it was replaced while it was judged", judged.real_path)
+    return directory
+
+
+def _judge() -> PathJudge:
+    return PathJudge(Rights(_writers(os.geteuid())))
+
+
+@lru_cache(maxsize=4)
+def _writers(user: int) -> TrustedWriters:
+    """Return the users whom this process trusts: as for plugins; root trusts only root.
+
+    Where `sudo` leaves root the home of a user, it would follow links that the user made, and leave
+    files there that the user could neither read nor replace. In a user namespace / may belong to
+    root of another one, who is shown as another user and can change all there is.
+    """
+    if user == 0:
+        return TrustedWriters(users=frozenset((0, os.stat("/").st_uid)))
+    return trusted_writers(TrustPolicy())

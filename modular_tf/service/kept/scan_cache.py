@@ -1,0 +1,447 @@
+"""The scan cache: the results for a library, valid as long as its bytes are the same.
+
+An entry is valid if the library and all files that its verdict depends on are unchanged. It belongs
+to one state of the host. A result that can change at any time, such as a missing library, is not
+stored.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from modular_tf.codec import decode, encode, row
+from modular_tf.discovery.file_identity import FileIdentity, SeenFile, see, see_again
+from modular_tf.discovery.host_fingerprint import host_fingerprint, linking_parts
+from modular_tf.discovery.linking.system_libraries import LINKER_CACHE
+from modular_tf.discovery.load_facts import LoadFacts
+from modular_tf.discovery.privileges import is_privileged
+from modular_tf.discovery.user_directories import cache_directory
+from modular_tf.first_contact.finding import Finding  # noqa: TC001  (for the codec)
+from modular_tf.rules import loading as rules
+from modular_tf.rules.shortage import ShortageError
+from modular_tf.service.kept.private_directory import PrivateDirectory
+from modular_tf.service.kept.records import Records
+from modular_tf.service.kept.turn import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from modular_tf.discovery.host_fingerprint import HostFingerprint
+    from modular_tf.discovery.probe import Probe
+    from modular_tf.rules import Violation
+
+__all__ = ["CacheEntry", "ScanCache"]
+
+_NAME = "scan-cache.sqlite"
+_TITLE = "modular_tf scan cache 3"
+_DEPENDENCIES, _LIBRARIES = "dependencies ", "libraries of "  # a library's key begins with a slash
+_DIGITS = 32
+# Of the rules that refuse a library, those that nothing but its bytes can break.
+_BY_BYTES = frozenset(
+    rule.id
+    for rule in (
+        rules.IS_ELF,
+        rules.WHOLE_ELF,
+        rules.WORD_SIZE,
+        rules.BYTE_ORDER,
+        rules.MACHINE,
+        rules.SHARED_OBJECT,
+        rules.INIT_SYMBOL,
+        rules.INIT_SYMBOL_IS_FUNCTION,
+        rules.KIND_SERVED,
+        rules.SIZE_BOUNDED,
+    )
+)
+
+
+@row
+class CacheEntry(NamedTuple):
+    """The results for one library.
+
+    Attributes:
+        seen: The library as it was seen before it was probed.
+        facts: What loading needs of the probe.
+        opened_before: The files that its code opened when it was tried before, by a finding that no
+            longer holds: they are judged before it is tried again.
+        tried: Whether it was tried and did no harm.
+        finding: What was found when it was tried, or loaded; None where it was neither.
+        lasting: Whether it may be stored. What may become right at any time may not, such as a
+            library that is missing, nor what changed while it was found out.
+        dependencies: What the verdict depends on beside the library: each library that is loaded
+            with it, the linker's cache, and places where there was none and one would be taken.
+    """
+
+    seen: SeenFile
+    facts: LoadFacts
+    opened_before: tuple[str, ...] = ()
+    tried: bool = False
+    finding: Finding | None = None
+    lasting: bool = True
+    dependencies: tuple[SeenFile, ...] = ()
+
+    @property
+    def sha256(self) -> str:
+        """Of the library's bytes, in hexadecimal digits."""
+        return self.seen.sha256 or ""
+
+
+@row
+class _Library(NamedTuple):
+    """Whether a library is a plugin, and how it was seen where that lasts."""
+
+    path: str
+    is_plugin: bool | None = None
+    seen: SeenFile | None = None
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it is as it was when it was read."""
+        if self.is_plugin is None or self.seen is None or self.seen.path != self.path:
+            return False
+        return self.seen.identity is not None and see_again(self.seen) is self.seen
+
+    def read(self, is_plugin: Callable[[str], bool | None]) -> _Library:
+        seen = see(self.path, read=False)
+        found = is_plugin(self.path)
+        if found is None or seen is None or seen.identity is None or see_again(seen) is not seen:
+            return _Library(self.path, found)
+        return _Library(self.path, found, seen)
+
+
+@row
+class _Distribution(NamedTuple):
+    seen: SeenFile | None  # its RECORD
+    libraries: tuple[_Library, ...]
+
+
+class ScanCache:
+    """The results of this user's processes on this host.
+
+    Where nothing can be read or written, nothing is remembered beyond this process. What looks at
+    libraries may raise `ShortageError`: nothing can be said of them now. [any thread]
+    """
+
+    def __init__(self, directory: PrivateDirectory, host: HostFingerprint) -> None:
+        """Read the cache; `of_process` finds its directory.
+
+        Args:
+            directory: Where it is.
+            host: What its entries depend on beside files.
+        """
+        self._records = Records(directory, _NAME, f"{_TITLE} {dict(host.parts)}")
+        self._dependencies = _Dependencies(self._records)
+
+    @classmethod
+    def of_process(
+        cls, environment: Mapping[str, str] | None = None, settings: Mapping[str, str] | None = None
+    ) -> ScanCache:
+        """Return the cache of the running process; an empty one where it has none.
+
+        Args:
+            environment: Instead of `os.environ`.
+            settings: What else decides about plugins, such as rules that the user takes lightly.
+        """
+        variables = os.environ if environment is None else environment
+        place = cache_directory(variables, privileged=is_privileged())
+        parts = {**linking_parts(variables), **(settings or {})}
+        host = host_fingerprint().with_parts(parts)
+        return cls(PrivateDirectory(place), host)
+
+    def refresh(self) -> None:
+        """Start a new pass over libraries: read other processes' entries, look at all files again.
+
+        Within one pass a file that several libraries depend on is looked at once.
+        """
+        self._records.refresh()
+        self._dependencies = _Dependencies(self._records)
+
+    def recall(self, path: str) -> CacheEntry | None:
+        """Return the entry of a library, if it is still valid.
+
+        It costs one `stat`, and reads the library only where its identity does not tell enough:
+        it has another one, or changed right before it was seen.
+
+        Args:
+            path: The library, as it was found; links are part of what is known.
+        """
+        found = self._noted(path)
+        if found is None:
+            return None
+        seen = see_again(found.seen)
+        dependencies = self._dependencies.see_again(found.dependencies)
+        if seen is None or dependencies is None:
+            return None
+        finding = self._still_true(found.finding)
+        if (
+            seen is not found.seen
+            or dependencies is not found.dependencies
+            or finding is not found.finding
+        ):
+            tried = found.tried and finding is not None
+            before = _opened_by(found) if finding is None else found.opened_before
+            found = CacheEntry(seen, found.facts, before, tried, finding, dependencies=dependencies)
+            self._note(found)  # so that the bytes need not be read again
+        return found
+
+    def _still_true(self, finding: Finding | None) -> Finding | None:
+        """Return a finding if the libraries that the plugin's code opened are unchanged."""
+        if finding is None or not finding.opened:
+            return finding
+        opened = self._dependencies.see_again(finding.opened)
+        if opened is finding.opened:
+            return finding
+        return None if opened is None else finding._replace(opened=opened)
+
+    def installed_plugins(
+        self,
+        record: str,
+        libraries: Callable[[], Iterable[str]],
+        is_plugin: Callable[[str], bool | None],
+    ) -> list[str]:
+        """Return the libraries of a distribution that are plugins, in the order of its RECORD.
+
+        Distributions bring hundreds of libraries, of which few or none are plugins, and each start
+        asks for all of them. So neither a RECORD nor a library is read again before it changes.
+
+        Args:
+            record: The RECORD; nothing need be there.
+            libraries: Reads it, and returns the libraries that may be plugins.
+            is_plugin: Decides by reading a library; None where the result does not last.
+
+        Raises:
+            ShortageError: A file cannot be read now.
+        """
+        key = _LIBRARIES + record
+        try:
+            seen, rows = decode(_Distribution, self._records.get(key))
+        except ValueError:
+            seen, rows = None, ()
+        is_same = seen is not None and seen.path == record and see_again(seen) is seen
+        if not is_same:
+            seen = see(record, read=False)
+            known = {one.path: one for one in rows}
+            rows = tuple([known.get(path, _Library(path)) for path in libraries()])
+        looked = tuple([one if one.is_valid else one.read(is_plugin) for one in rows])
+        if (not is_same or looked != rows) and seen is not None and see_again(seen) is seen:
+            self._records.put(key, encode(_Distribution(seen, looked)))
+        return [one.path for one in looked if one.is_plugin]
+
+    def describe(self, probe: Probe, seen: SeenFile, began_ns: int) -> CacheEntry:
+        """Return the new entry for a probe.
+
+        Args:
+            probe: The probe.
+            seen: The library as it was seen *before* it was probed
+                (`modular_tf.discovery.file_identity.see`).
+            began_ns: When the prober was made, in nanoseconds since the epoch: what changed since
+                is not certain to be as the probe found it.
+        """
+        facts = LoadFacts.of(probe)
+        lasting = all(_lasts(problem, seen) for problem in facts.problems if problem.is_error)
+        libraries = [library.path for library in probe.libraries]
+        others = [*probe.passed_over, *([LINKER_CACHE] if libraries else [])]
+        dependencies = self._dependencies.seen_at(libraries, others, began_ns)
+        before = self._opened_before(seen)
+        if dependencies is None:
+            return CacheEntry(seen, facts, before, lasting=False)
+        return CacheEntry(seen, facts, before, lasting=lasting, dependencies=dependencies)
+
+    def _opened_before(self, seen: SeenFile) -> tuple[str, ...]:
+        """Return what the code of these bytes opened from this folder, by any finding."""
+        opened: dict[str, None] = {}
+        for path in self._records.keys_with_digest(seen.sha256 or ""):
+            other = self._noted(path) if _are_neighbours(path, seen.path) else None
+            if other is not None and other.sha256 == seen.sha256:
+                opened.update(dict.fromkeys(_opened_by(other)))
+        return tuple(opened)
+
+    def remember(self, remembered: CacheEntry) -> bool:
+        """Store a library's entry if it is lasting and still valid; return whether it was stored.
+
+        Args:
+            remembered: As `describe` gives it, with what first contact found.
+        """
+        if not remembered.lasting or not _is_still_there(remembered.seen):
+            self.forget(remembered.seen.path)
+            return False
+        self._note(remembered)
+        return True
+
+    def forget(self, path: str) -> None:
+        """Remove the entry of a library."""
+        self._records.drop(path)
+
+    def finding_for(self, known: CacheEntry) -> Finding | None:
+        """Return the finding of the same bytes with the same libraries, None if there is none.
+
+        The library may have been at another path then; or what the linker would find was in
+        doubt and is as it was. From another folder its code may open other files, so a finding
+        that names some holds for one folder only.
+
+        Args:
+            known: As `describe` gives it.
+        """
+        for path in self._records.keys_with_digest(known.sha256) if known.lasting else ():
+            other = self._noted(path)
+            if other is None or not other.tried or not _same_bytes(other, known):
+                continue
+            found = self._still_true(other.finding)
+            if found is None or not found.opened or _are_neighbours(path, known.seen.path):
+                return found
+        return None
+
+    @property
+    def turn(self) -> Turn:
+        """Who finds out what there is to be remembered, among the processes that share it."""
+        return Turn(self._records.directory)
+
+    def save(self) -> bool:
+        """Write the entries for other processes; return whether that was possible."""
+        return self._records.save()
+
+    # -- records ----------------------------------------------------------------------------------
+
+    def _noted(self, path: str) -> CacheEntry | None:
+        """Return the entry of a library, valid or not."""
+        value = self._records.get(path)
+        if value is None:
+            return None
+        try:
+            entry, dependencies = value
+            found = decode(CacheEntry, [*entry, []])
+            if found.seen.path != path:
+                return None
+            return found._replace(dependencies=self._dependencies.named(dependencies))
+        except Exception:  # noqa: BLE001  (of whatever the file holds, nothing may come up)
+            return None
+
+    def _note(self, entry: CacheEntry) -> None:
+        dependencies = self._dependencies.name_of(entry.dependencies)
+        value = [encode(entry)[:-1], dependencies]
+        self._records.put(entry.seen.path, value, digest=entry.sha256)
+
+
+class _Dependencies:
+    """The dependencies of libraries during one pass. [any thread]
+
+    Most libraries of an installation depend on the same few others. So a set of them is one record,
+    whose name says what is in it: processes that write at the same time write the same.
+    """
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._seen: dict[tuple[str, int], SeenFile | None] = {}
+        self._identities: dict[str, FileIdentity | None] = {}
+        self._sets: dict[str, tuple[SeenFile, ...]] = {}
+        self._names: dict[tuple[SeenFile, ...], str] = {}
+        self._again: dict[int, tuple[tuple[SeenFile, ...], tuple[SeenFile, ...] | None]] = {}
+        self._files_again: dict[SeenFile, SeenFile | None] = {}
+
+    def seen_at(
+        self, libraries: Sequence[str], others: Sequence[str], began_ns: int
+    ) -> tuple[SeenFile, ...] | None:
+        """Return the state of the files that a probe depends on.
+
+        Args:
+            libraries: Files that it read.
+            others: Places that it looked at; nothing need be there.
+            began_ns: When the prober was made, in nanoseconds since the epoch.
+
+        Returns:
+            None if one is not certain to be as the probe found it: it changed since then.
+        """
+        found: dict[str, SeenFile] = {}
+        for path in (*libraries, *others):
+            seen = self._seen_at(path, began_ns)
+            if seen is None or (seen.identity and seen.identity.may_be_newer(began_ns)):
+                return None
+            found[path] = seen
+        gone = any(found[path].identity is None for path in libraries)
+        return None if gone else tuple(found.values())
+
+    def _seen_at(self, path: str, began_ns: int) -> SeenFile | None:
+        """Look at a file once for each prober, which may have read what came after another's."""
+        key = path, began_ns
+        if key not in self._seen:
+            self._seen[key] = see(path, read=False)
+        return self._seen[key]
+
+    def see_again(self, dependencies: tuple[SeenFile, ...]) -> tuple[SeenFile, ...] | None:
+        """Return whether all files are unchanged, as `file_identity.see_again` decides."""
+        key = id(dependencies)
+        if key not in self._again:
+            # With what was asked about, which keeps it alive and its id its own.
+            self._again[key] = dependencies, self._look_again(dependencies)
+        return self._again[key][1]
+
+    def _look_again(self, dependencies: tuple[SeenFile, ...]) -> tuple[SeenFile, ...] | None:
+        found = []
+        for file in dependencies:
+            if file not in self._files_again:
+                self._files_again[file] = see_again(file, self._identities)
+            seen = self._files_again[file]
+            if seen is None:
+                return None
+            found.append(seen)
+        same = all(one is other for one, other in zip(found, dependencies, strict=True))
+        return dependencies if same else tuple(found)
+
+    def named(self, name: str) -> tuple[SeenFile, ...]:
+        """Return the dependencies of a name.
+
+        Raises:
+            ValueError: There are none of that name, or they are damaged.
+        """
+        if name not in self._sets:
+            self._sets[name] = decode(tuple[SeenFile, ...], self._records.get(_DEPENDENCIES + name))
+        return self._sets[name]
+
+    def name_of(self, dependencies: tuple[SeenFile, ...]) -> str:
+        """Return the name of dependencies, and store them under it."""
+        if dependencies not in self._names:
+            from hashlib import sha256  # noqa: PLC0415  (loads OpenSSL; needed for new libraries)
+
+            value = encode(dependencies)
+            name = sha256(repr(value).encode("utf-8", "backslashreplace")).hexdigest()[:_DIGITS]
+            self._records.put(_DEPENDENCIES + name, value)
+            self._names[dependencies] = name  # now another thread may name it
+        name = self._names[dependencies]
+        self._records.renew(_DEPENDENCIES + name)  # it must not go before those that name it
+        return name
+
+
+def _lasts(problem: Violation, seen: SeenFile) -> bool:
+    """Return whether a problem remains as long as the library's bytes are the same."""
+    return problem.rule in _BY_BYTES and problem.path in {None, seen.path}
+
+
+def _is_still_there(seen: SeenFile) -> bool:
+    """Return whether a file is unchanged since it was probed."""
+    try:
+        return see_again(seen) is not None
+    except ShortageError:
+        return False
+
+
+def _opened_by(entry: CacheEntry) -> tuple[str, ...]:
+    """Return the files that a plugin's code opened, by the finding of an entry or earlier ones."""
+    opened = () if entry.finding is None else entry.finding.opened
+    return tuple(dict.fromkeys((*entry.opened_before, *(seen.path for seen in opened))))
+
+
+def _are_neighbours(one: str, other: str) -> bool:
+    return os.path.dirname(one) == os.path.dirname(other)
+
+
+def _same_bytes(one: CacheEntry, other: CacheEntry) -> bool:
+    """Return whether two entries have the same bytes of library and dependencies."""
+    return one.sha256 == other.sha256 and _libraries_of(one) == _libraries_of(other)
+
+
+def _libraries_of(remembered: CacheEntry) -> set[tuple[object, ...]]:
+    return {
+        (file.path, file.identity, file.sha256)
+        for file in remembered.dependencies
+        if file.identity is not None and file.path != LINKER_CACHE
+    }

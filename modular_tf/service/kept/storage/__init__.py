@@ -1,1 +1,0 @@
-"""Files of this package: their directories, formats, and sharing between processes."""
