@@ -214,17 +214,13 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
 
     def _checked(self, service: PluginService) -> PluginService:
         """Return a service that serves the scheme as the options require; raise if it does not."""
-        is_served = service.owner(self.scheme) is not None
-        self._environment = self._environment_in(service) if is_served else {}
+        self._environment = {}
+        if self._others and service.owner(self.scheme) is not None:
+            library = library_of(service, self.scheme)
+            self._environment = environment_of(self.scheme, library, self._others)
         if not self._environment:  # else the plugin need not run in this process
             service.filesystem(self.scheme)
         return service
-
-    def _environment_in(self, service: PluginService) -> dict[str, str | None]:
-        """Return the environment of the instance that the options require; {} for none."""
-        if not self._others:
-            return {}
-        return environment_of(self.scheme, library_of(service, self.scheme), self._others)
 
     @property
     def service(self) -> PluginService:
@@ -263,8 +259,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
     def _account(self) -> dict[str, str | None]:
         """The environment of the instance; {} for none."""
         if self._environment is None:  # of an instance that was unpickled
-            self._environment = self._environment_in(self.service)
-        return self._environment
+            self._checked(self.service)
+        return self._environment or {}
 
     @property
     def _fs_token(self) -> str:
