@@ -13,7 +13,7 @@ from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.frame import argument, command
 from modular_tf.cli.output import report_error, size
 from modular_tf.cli.plugins import reason_line
-from modular_tf.concurrency.threads import start_thread
+from modular_tf.concurrency.threads import Work
 from modular_tf.discovery.candidate import Source
 from modular_tf.errors import NotFoundError
 from modular_tf.service.report import State
@@ -134,27 +134,23 @@ class Details:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._threads: list[threading.Thread] = []
+        self._works: list[Work[dict[str, Any]]] = []
 
     def of(self, device: Device) -> dict[str, Any]:
         """Return the details of a device; one that does not answer in time has an `error`."""
-        answers: list[dict[str, Any]] = []
-        thread = threading.Thread(target=lambda: answers.append(device.to_dict()), daemon=True)
-        start_thread(thread)
-        self._threads.append(thread)
+        work = Work(device.to_dict, "modular_tf-details", daemon=True)
+        self._works.append(work)
         silence = min(_SILENCE_S, self._seconds)
-        thread.join(silence)
-        if thread.is_alive() and sys.stderr.isatty():
+        if not work.wait(silence) and sys.stderr.isatty():
             message = f"no details yet; the wait ends after {self._seconds:g} s"
             report_error(message, device.name)
-        thread.join(self._seconds - silence)
-        if answers:
-            return answers[0]
+        if work.wait(self._seconds - silence):
+            return work.outcome()
         return _without_details(device, f"{device.name}: no details within {self._seconds:g} s")
 
     def leave_if_stuck(self, code: int) -> None:
         """End the process at once if a call is still running in a plugin."""
-        if any(thread.is_alive() for thread in self._threads):
+        if not all(work.is_over for work in self._works):
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)

@@ -113,6 +113,11 @@ class _Framed(click.Command):
             option.help = "show this help"
         return option
 
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the line that shows how it is called."""
+        pieces = self.collect_usage_pieces(ctx)
+        formatter.write_usage(ctx.command_path, " ".join(pieces), prefix="usage: ")
+
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write nothing: from its 8.5 on click has a section of its own for arguments."""
 
