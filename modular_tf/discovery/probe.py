@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.elf.machine import machine_name
 from modular_tf.discovery.elf_facts import ElfFacts, read_facts
@@ -24,7 +25,7 @@ from modular_tf.discovery.linking.link_check import (
     size_problems,
 )
 from modular_tf.discovery.linking.link_scope import ProcessScope
-from modular_tf.discovery.privileges import linker_variable
+from modular_tf.discovery.privileges import is_privileged, linker_variable
 from modular_tf.discovery.sources.installed import required_tensorflow
 from modular_tf.discovery.sources.search_paths import python_path
 from modular_tf.errors import ElfError
@@ -103,6 +104,9 @@ class Prober:
             link: Whether to find what it needs, which may take long for a file that was made so.
         """
         found = _Findings()
+        # A file's capabilities are not those of a linker that is asked: it may read less. No
+        # variable or path of a user has a say in what bundled plugins are linked with then.
+        link = link and not (candidate.source is Source.BUNDLED and is_privileged())
         try:
             with ElfFile(candidate.path) as elf:
                 self._examine(elf, candidate.distribution, found, link=link)

@@ -235,6 +235,26 @@ def test_a_filter_that_must_be_there_is_missed(load, tmp_path):
     assert "libx.so needs libbrought.so, which is not found" in message
 
 
+def test_a_program_that_changed_its_variables_does_not_change_where_its_linker_looks(
+    run_python, locked, traces, tmp_path
+):
+    case = by_library_path(tmp_path)
+    lock = locked(case)
+    altered = opened_library(tmp_path / "altered.so", "evil", soname="libbrought.so")
+    shutil.copy(altered, case.library)
+    given = json.dumps([str(case.plugin), str(lock)])
+    hides = """
+    import os
+    os.environ.pop("LD_LIBRARY_PATH")
+    """
+
+    done = run_python(hides + _LOAD, given, env={"TRACES": str(traces), **case.environment})
+    state, [[rule, message]] = json.loads(done.stdout)
+
+    assert (state, rule, list(traces.iterdir())) == ("rejected", "LD-080", [])
+    assert str(case.library) in message
+
+
 @pytest.mark.parametrize("library_path", [":", "/nowhere:", ":/nowhere", "."])
 def test_an_empty_entry_of_the_library_path_is_the_current_directory(
     library_path, load, locked, tmp_path
