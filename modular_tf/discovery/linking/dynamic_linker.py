@@ -13,10 +13,9 @@ import os
 import re
 import signal
 import sys
-import time
 from contextlib import ExitStack, suppress
 from functools import cache
-from typing import IO, TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.elf.stub_library import stub_library
@@ -42,7 +41,7 @@ _DEBUG = re.compile(r" *[0-9]+:\t(?:  trying file=(.*))?.*")
 _LISTED = re.compile(r"\t(?!linux-(?:vdso|gate)\.so\.1 )(?:(.*) => )?(.*) \(0x[0-9a-f]+\)")
 _ABSENT = re.compile(r"\t(.*) => not found")
 _REFUSED = re.compile(r": error while loading shared libraries: (.*)")
-_OF_LIMITS = (signal.SIGKILL, signal.SIGXCPU)
+_OF_LIMITS = (signal.SIGKILL, signal.SIGXCPU, signal.SIGXFSZ)
 
 
 class Program(NamedTuple):
@@ -89,7 +88,7 @@ def running_program() -> Program:
         elf = ElfFile(path)
     with elf:
         linker = elf.image.interpreter()
-        if linker is None or os.confstr("CS_GNU_LIBC_VERSION") is None:
+        if linker is None or "CS_GNU_LIBC_VERSION" not in os.confstr_names:
             message = f"{path} does not run with the dynamic linker of glibc"
             raise ElfError(message, path=path, rule=rules.LINKING_BOUNDED)
         return Program(path, linker, elf.image.machine_number)
@@ -115,24 +114,26 @@ def ask_linker(
         ShortageError: No process can be started now, or it has too little memory.
     """
     program = running_program()
+    subject = needed[-1] if needed else program.path
     for text in (program.path, library_path, *needed):
-        require_readable(text, needed[-1] if needed else program.path)
-    stubs = [_stand_in(name, program.machine) for name in stand_ins]
+        require_readable(text, subject)
+    stubs = [stub_library(name, (), program.machine) for name in stand_ins]
     if needed:
         stubs.append(stub_library("libmodular_tf_asks.so", needed, program.machine))
     with ExitStack() as opened:
-        fds = tuple(_in_memory(stub, opened) for stub in stubs)
-        paths = [f"/proc/self/fd/{fd}" for fd in fds]
+        output, *fds = (_in_memory(data, opened) for data in (b"", *stubs))
+        own = [f"/proc/self/fd/{fd}" for fd in fds]
+        origin = os.path.dirname(program.path)
         environment = {
             **{name: linker_variable(name, os.environ) for name in _VARIABLES},
             "LD_TRACE_LOADED_OBJECTS": "1",
             "LD_DEBUG": "libs",
-            "LD_PRELOAD": " ".join(filter(None, (preload, *paths))),
-            "LD_LIBRARY_PATH": _ORIGIN.sub(lambda _: os.path.dirname(program.path), library_path),
+            "LD_PRELOAD": " ".join((preload, *own)),
+            "LD_LIBRARY_PATH": _ORIGIN.sub(lambda _: origin, library_path),
         }
         environment = {name: value for name, value in environment.items() if value}
-        status, output = _run([program.linker, program.path], environment, fds, needed)
-    lines = os.fsdecode(output).split("\n")
+        status = _run(program, environment, fds, output, subject)
+        lines = os.fsdecode(os.pread(output, _MOST_OUTPUT, 0)).split("\n")
     tried = [found[1] for line in lines if (found := _DEBUG.fullmatch(line)) and found[1]]
     if status:
         raise _refusal(status, lines, needed, tried)
@@ -140,7 +141,7 @@ def ask_linker(
     for line in lines:
         if found := _LISTED.fullmatch(line):
             path = found[2]
-            listed += [(found[1] or path, absolute(path))] if path not in paths else []
+            listed += [(found[1] or path, absolute(path))] if path not in own else []
         elif found := _ABSENT.fullmatch(line):
             listed.append((found[1], None))
     return Trace(tuple(listed), tuple(dict.fromkeys(path.removeprefix("./") for path in tried)))
@@ -155,11 +156,6 @@ def require_readable(text: str, path: str) -> None:
     if _AMBIGUOUS.search(text):
         message = f"{path}: the dynamic linker's list of libraries is ambiguous for {text!r}"
         raise ElfError(message, path=path, rule=rules.LINKING_BOUNDED)
-
-
-@cache
-def _stand_in(name: str, machine: int) -> bytes:
-    return stub_library(name, (), machine)
 
 
 def _in_memory(data: bytes, opened: ExitStack) -> int:
@@ -184,27 +180,23 @@ def absolute(path: str) -> str:
 
 
 def _run(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    fds: Sequence[int],
-    needed: Sequence[str],
-) -> tuple[int, bytes]:
-    """Return the exit status of the linker, and what it printed.
+    program: Program, environment: Mapping[str, str], fds: Sequence[int], output: int, subject: str
+) -> int:
+    """Return the exit status of the linker.
 
     Raises:
-        ElfError: It took too long, or printed too much (LD-096).
-        ShortageError: It cannot be started now.
+        ElfError: It cannot be run, took too long or printed too much (LD-096).
     """
-    import subprocess  # noqa: PLC0415  (known plugins need none of this)
+    import resource  # noqa: PLC0415  (known plugins need none of this)
+    import subprocess  # noqa: PLC0415
 
     own = os.geteuid(), os.getegid()  # else variables would not count where the user was changed
     user, group = own if own != (os.getuid(), os.getgid()) else (None, None)
-    subject = needed[-1] if needed else command[-1]
     try:
         process = subprocess.Popen(  # noqa: S603  (the linker that this program names)
-            command,
+            [program.linker, program.path],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
             env=environment,
             pass_fds=fds,
@@ -213,52 +205,27 @@ def _run(
         )
     except OSError as error:
         raise_shortage(error)
-        message = f"{subject}: what it needs cannot be found out, {command[0]} cannot run: {error}"
+        message = f"{subject}: what it needs is unknown, {program.linker} cannot run: {error}"
         raise ElfError(message, path=subject, rule=rules.LINKING_BOUNDED) from error
-    pipe = cast("IO[bytes]", process.stdout)
     try:
-        _limit(process.pid)
-        output = _output_of(pipe)
-        if output is not None:
-            status = process.wait()
+        for kind, most in (
+            (resource.RLIMIT_CPU, _MOST_CPU_S),
+            (resource.RLIMIT_AS, _MOST_ADDRESSES),
+            (resource.RLIMIT_FSIZE, _MOST_OUTPUT),
+            (resource.RLIMIT_CORE, 0),
+        ):
+            with suppress(OSError, ValueError):  # it has ended, or has lower limits
+                resource.prlimit(process.pid, kind, (most, most))
+        with suppress(subprocess.TimeoutExpired):
+            status = process.wait(_TIMEOUT_S)
             if -status not in _OF_LIMITS:
-                return status, output
+                return status
     finally:
         process.kill()
         with suppress(subprocess.TimeoutExpired):  # it may wait for a file system
             process.wait(1)
-        pipe.close()
     message = f"linking {os.path.basename(subject)} takes the dynamic linker too long"
     raise ElfError(message, path=subject, rule=rules.LINKING_BOUNDED)
-
-
-def _limit(pid: int) -> None:
-    import resource  # noqa: PLC0415
-
-    for kind, most in (
-        (resource.RLIMIT_CPU, _MOST_CPU_S),
-        (resource.RLIMIT_AS, _MOST_ADDRESSES),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        with suppress(OSError, ValueError):  # it has ended, or has lower limits
-            resource.prlimit(pid, kind, (most, most))
-
-
-def _output_of(pipe: IO[bytes]) -> bytes | None:
-    """Return what a process prints until it ends; None if that takes too long or is too much."""
-    import select  # noqa: PLC0415
-
-    fd, output, deadline = pipe.fileno(), bytearray(), time.monotonic() + _TIMEOUT_S
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    while len(output) <= _MOST_OUTPUT and (left := deadline - time.monotonic()) > 0:
-        if poll.poll(left * 1000):
-            data = os.read(fd, 1 << 18)
-            if not data:
-                return bytes(output)
-            output += data
-    return None
 
 
 def _refusal(

@@ -147,9 +147,13 @@ def check_link(
         return LinkCheck((), (), (), (Violation.of_error(error),), ())
     with closing(scope):
         own = [library for library in scope.libraries if library.is_companion]
-        if excess := _excess(own, scope, process):
-            message = f"linking {name} takes {excess}"
-            return LinkCheck((), (), (), (Violation(rules.LINKING_BOUNDED, message),), ())
+        # Counted by the libraries in which each symbol is looked up.
+        left = _MAX_LOOK_UPS // (len(scope.libraries) + len(process.libraries))
+        for library in own:
+            left -= len(library.elf.undefined())
+            if left < 0:
+                message = f"linking {name} takes more than {_MAX_LOOK_UPS} look-ups of symbols"
+                return LinkCheck((), (), (), (Violation(rules.LINKING_BOUNDED, message),), ())
         symbols = tuple(_missing_symbols(own, scope, host))
         found = LinkCheck(
             libraries=tuple(
@@ -216,7 +220,7 @@ def _missing_of_opened(
 
     What other libraries define may be there by then, if the code opens these before.
     """
-    if opened.missing or opened.excess or any(library.elf.size > MOST_BYTES for library in ours):
+    if opened.missing or any(library.elf.size > MOST_BYTES for library in ours):
         return None
     try:
         missing = tuple(_missing_symbols(ours, opened, host))
@@ -234,18 +238,6 @@ def _executable_stacks(scope: LinkScope) -> tuple[str, ...]:
 
 def _is_companion(library: LinkedLibrary, host: Exports) -> bool:
     return library.is_companion or not host.sonames.isdisjoint(library.elf.dynamic.needed)
-
-
-def _excess(own: Sequence[LinkedLibrary], scope: LinkScope, process: ProcessScope) -> str | None:
-    """Return why linking would take more work than is allowed, None if it would not."""
-    if scope.excess is not None:
-        return scope.excess
-    left = _MAX_LOOK_UPS // (len(scope.libraries) + len(process.libraries))
-    for library in own:
-        left -= len(library.elf.undefined())
-        if left < 0:
-            return f"more than {_MAX_LOOK_UPS} look-ups of symbols"
-    return None
 
 
 def running_glibc() -> str | None:

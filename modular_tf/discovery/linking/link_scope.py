@@ -79,11 +79,7 @@ class _Scope:
         return self._by_name.get(name)
 
     def offers(self, name: str) -> bool:
-        """Return whether any of the libraries defines a symbol.
-
-        Raises:
-            ElfError: The tables of one of them are damaged.
-        """
+        """Return whether any of the libraries defines a symbol."""
         wanted = SymbolName(name)
         return any(library.elf.find(wanted) for library in self.libraries)
 
@@ -130,11 +126,7 @@ class ProcessScope(_Scope):
             raise
 
     def offers(self, name: str) -> bool:
-        """Return whether a library of the process defines a symbol; results are cached.
-
-        Raises:
-            ElfError: The tables of one of them are damaged.
-        """
+        """Return whether a library of the process defines a symbol; results are cached."""
         if name not in self._answers:
             self._answers[name] = super().offers(name)
         return self._answers[name]
@@ -145,9 +137,6 @@ class ProcessScope(_Scope):
         Args:
             path: Its file.
             keep: Return it again for the same path, and close it with this object.
-
-        Raises:
-            ElfError: It is damaged, or no shared object.
         """
         if path in self._opened:
             return self._opened[path]
@@ -223,7 +212,6 @@ class LinkScope(_Scope):
         missing: Libraries that are not found or are damaged; without an auxiliary filter the linker
             goes on.
         passed_over: Paths at which another library would have been found instead.
-        excess: What of it is more than is examined, in words.
     """
 
     def __init__(
@@ -241,19 +229,13 @@ class LinkScope(_Scope):
             process: This process.
             offered: Names that the host replaces where they are needed; filters are looked for.
             before: A scope that is loaded already.
-
-        Raises:
-            ElfError: See `ProcessScope.trace`.
         """
         super().__init__(root)
         self.root = root
         self.missing: list[MissingLibrary] = []
-        self.excess: str | None = None
         self.passed_over: tuple[str, ...] = ()
         self._process, self._before = process, before
-        if len(root.elf.dynamic.linked) > MAX_LIBRARIES:
-            self.excess = f"more than {MAX_LIBRARIES} libraries"
-            return
+        self._require_few(len(root.elf.dynamic.linked))
         try:
             while filtered := self._collect(offered):
                 offered = frozenset(offered) - filtered
@@ -273,11 +255,7 @@ class LinkScope(_Scope):
         return outer.library(name) or super().library(name)
 
     def offers(self, name: str) -> bool:
-        """Return whether any library here or loaded before defines a symbol.
-
-        Raises:
-            ElfError: The tables of one of them are damaged.
-        """
+        """Return whether any library here or loaded before defines a symbol."""
         outer = self._before or self._process
         return outer.offers(name) or super().offers(name)
 
@@ -288,9 +266,7 @@ class LinkScope(_Scope):
         self._by_name = {}
         self._add(self.root)
         trace = self._process.trace(self.root.elf, offered, self._before)
-        if len({name for name, _ in trace.listed}) > MAX_LIBRARIES:
-            self.excess = f"more than {MAX_LIBRARIES} libraries"
-            return set()
+        self._require_few(len({name for name, _ in trace.listed}))
         failures: dict[str, ElfError | None] = {}
         for name, path in trace.listed:
             if path is None:
@@ -306,6 +282,11 @@ class LinkScope(_Scope):
         self.passed_over = tuple(dict.fromkeys(map(_highest_absent, trace.tried)))
         linked = (linked for library in self.libraries for linked in library.elf.dynamic.linked)
         return {it.name for it in linked if it.is_filter}.intersection(offered)
+
+    def _require_few(self, libraries: int) -> None:
+        if libraries > MAX_LIBRARIES:
+            message = f"linking {self.root.name} takes more than {MAX_LIBRARIES} libraries"
+            raise ElfError(message, path=self.root.elf.path, rule=rules.LINKING_BOUNDED)
 
     def _missing(self, failures: Mapping[str, ElfError | None]) -> Iterator[MissingLibrary]:
         for name, error in failures.items():
