@@ -55,9 +55,6 @@ class DeviceListing(NamedTuple):
 class DeviceRegistry:
     """Device factories by type and platform. [any thread]
 
-    A signal handler may use it in the middle of its methods. What they change is therefore computed
-    first and put in place by stores without a call between them.
-
     Order of devices: CPU first, then types in the order in which their serving factory was
     registered, then as the visible devices say.
 
@@ -131,19 +128,16 @@ class DeviceRegistry:
             ClosedError: It was taken out before, or the registry is closed.
         """
         with self._lock:
-            while True:
-                before = self._registrations
-                if entering in before:
-                    return
-                self._check_open(entering)
-                self.check_room(entering, instead_of=instead_of)
-                if instead_of is not None and instead_of in before:
-                    after = tuple(entering if r is instead_of else r for r in before)
-                else:
-                    after = (*before, entering)
-                if self._registrations is before:
-                    self._registrations = after
-                    break
+            before = self._registrations
+            if entering in before:
+                return
+            self._check_open(entering)
+            self.check_room(entering, instead_of=instead_of)
+            if instead_of is not None and instead_of in before:
+                after = tuple(entering if r is instead_of else r for r in before)
+            else:
+                after = (*before, entering)
+            self._registrations = after
         _log.info(
             "device_factory.registered",
             plugin=entering.plugin,
@@ -179,12 +173,7 @@ class DeviceRegistry:
         """Remove a factory; it cannot be entered again."""
         with self._lock:
             leaving.is_over = True
-            while True:
-                before = self._registrations
-                after = tuple(r for r in before if r is not leaving)
-                if self._registrations is before:
-                    self._registrations = after
-                    break
+            self._registrations = tuple(r for r in self._registrations if r is not leaving)
         self._forget_devices()
 
     def close(self) -> None:

@@ -25,10 +25,9 @@ __all__ = [
 class LoadedOnce:
     """A service that is made and loaded at the first call, and shared by all. [any thread]
 
-    It is loaded without a lock, since that calls users' code: hooks and log handlers. Who asks
-    meanwhile loads it as well, which does what is left to do. So a hook, log handler or signal
-    handler that asks while the same thread loads the service gets that service, loaded as far as
-    that is possible without the answer that the hook is about to give.
+    It is made and loaded without a lock, since that calls users' code: hooks and log handlers. What
+    asks meanwhile loads it as well, which does what is left to do; a hook that asks gets it loaded
+    as far as that is possible without the answer that the hook is about to give.
     """
 
     def __init__(
@@ -46,8 +45,8 @@ class LoadedOnce:
         service = self.loaded
         if service is None or service.closed:
             service = self._making()
-            # Who asks in the middle of loading returns from that with plugins still missing, and
-            # an interrupt may keep them missing: only the outermost call has loaded all.
+            # Loading from within a hook returns with plugins still missing, and an interrupt may
+            # leave them missing: only the outermost call has loaded all.
             is_inner = getattr(self._thread, "is_loading", False)
             try:
                 self._thread.is_loading = True

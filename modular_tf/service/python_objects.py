@@ -256,9 +256,12 @@ class PythonContributions:
             raise
         self._contributed[made.name] = made
 
+    @entry_point
     def _undo(self, made: _Contribution) -> None:
         made.leave()
-        if self._contributed.get(made.name) is made:
+        if (
+            self._contributed.get(made.name) is made
+        ):  # without the lock, under which an init may hang
             self._contributed.pop(made.name, None)
 
 
