@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import ConfigError
 from modular_tf.rules.keys import unknown_keys
+from modular_tf.tables import parse_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ def read_table(path: str) -> dict[str, Any]:
     """
     try:
         with open(path, encoding="utf-8", newline="") as stream:
-            return _parsed(stream.read())
+            return parse_table(stream.read())
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: cannot be read as TOML: {error}", path=path) from error
 
@@ -39,18 +39,10 @@ def value_of(text: str) -> Any:
         ValueError: It is none.
     """
     try:
-        (value,) = _parsed(f"value = {text}").values()
+        (value,) = parse_table(f"value = {text}").values()
     except RecursionError as error:
         raise ValueError(str(error)) from error
     return value
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib  # noqa: PLC0415  (most commands read no file)
-    else:
-        import tomli as tomllib  # noqa: PLC0415  (likewise)
-    return tomllib.loads(text)
 
 
 def require_keys(table: Mapping[str, Any], kinds: Mapping[str, type[object]], where: str) -> None:

@@ -253,16 +253,9 @@ def examples() -> Mapping[str, Mapping[str, str]]:
 
     The lines lack the name of the program.
     """
-    from pathlib import Path  # noqa: PLC0415  (for help only)
+    from modular_tf.tables import read_table  # noqa: PLC0415  (for help only)
 
-    if sys.version_info >= (3, 11):
-        import tomllib  # noqa: PLC0415
-    else:
-        import tomli as tomllib  # noqa: PLC0415
-
-    text = Path(__file__).with_name("examples.toml").read_text("utf-8")
-    found: dict[str, Any] = tomllib.loads(text)
-    return found
+    return read_table("cli/examples.toml")
 
 
 def examples_text(command_path: str) -> str:

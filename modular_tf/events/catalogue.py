@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from importlib import resources
 from typing import NamedTuple
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from modular_tf.tables import read_table
 
 __all__ = ["EVENTS", "KnownEvent"]
 
@@ -30,8 +25,7 @@ class KnownEvent(NamedTuple):
     meaning: str
 
 
-_TABLE = resources.files("modular_tf.events").joinpath("catalogue.toml")
 EVENTS = tuple(
     KnownEvent(name, tuple(levels.split()), tuple(keys.split()), meaning)
-    for name, (levels, keys, meaning) in tomllib.loads(_TABLE.read_text("utf-8")).items()
+    for name, (levels, keys, meaning) in read_table("events/catalogue.toml").items()
 )

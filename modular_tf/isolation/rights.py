@@ -8,7 +8,6 @@ import struct
 import sys
 from contextlib import suppress
 from functools import cache
-from importlib import resources
 from stat import S_ISDIR
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,14 +15,10 @@ from modular_tf.filesystem.uri import is_of_this_machine
 from modular_tf.native.c_library import prctl, system_call
 from modular_tf.native.ffi import ffi
 from modular_tf.processes.child import dump_no_core, lower_limit
+from modular_tf.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _SET_DUMPABLE, _SET_NO_NEW_PRIVS = 4, 38
 _MOST_PROCESSES = 1024
@@ -56,8 +51,7 @@ class Profile(NamedTuple):
 
 @cache
 def _known() -> dict[str, Any]:
-    text = resources.files("modular_tf.isolation").joinpath("rights.toml").read_text("utf-8")
-    return tomllib.loads(text)
+    return read_table("isolation/rights.toml")
 
 
 def profile_of(

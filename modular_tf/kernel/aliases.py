@@ -5,21 +5,15 @@ The rows of `aliases.toml` say which; the code that reads them names no vendor.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.kernel.attributes import convert_value, freeze
 from modular_tf.rules import Violation
 from modular_tf.rules.kernel import ATTRIBUTES_FIT
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from modular_tf.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -72,8 +66,7 @@ def name_both(error: ModularTFError, op: str) -> None:
 @cache
 def _aliases() -> dict[str, tuple[Alias, ...]]:
     table: dict[str, tuple[Alias, ...]] = {}
-    text = Path(__file__).with_name("aliases.toml").read_text("utf-8")
-    for family in tomllib.loads(text)["family"]:
+    for family in read_table("kernel/aliases.toml")["family"]:
         attrs = family.get("attrs", {})
         for op in family["ops"]:
             alias = Alias(op, family["own"].format(op=op), attrs)

@@ -9,28 +9,18 @@ from __future__ import annotations
 
 import fnmatch
 import os
-import sys
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from modular_tf.tables import read_table
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-
-
-def _rows(table: str, kind: str) -> list[dict[str, Any]]:
-    with open(os.path.join(os.path.dirname(__file__), table), "rb") as file:
-        rows: list[dict[str, Any]] = tomllib.load(file)[kind]
-    return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +43,7 @@ def known_stores() -> tuple[KnownStore, ...]:
             implementation=row["implementation"],
             guarded_functions=frozenset(row.get("guarded_functions", ())),
         )
-        for row in _rows("known_defects.toml", "store")
+        for row in read_table("loading/known_defects.toml")["store"]
     )
 
 
@@ -91,7 +81,7 @@ def known_packages() -> tuple[KnownPackage, ...]:
             python=row["python"],
             version=row.get("version"),
         )
-        for row in _rows("known_packages.toml", "package")
+        for row in read_table("loading/known_packages.toml")["package"]
     )
 
 
@@ -150,7 +140,7 @@ def storage_options() -> tuple[StorageOptions, ...]:
     """Return all rows of the table."""
     return tuple(
         StorageOptions(**{**row, "schemes": tuple(row["schemes"])})
-        for row in _rows("storage_options.toml", "plugin")
+        for row in read_table("loading/storage_options.toml")["plugin"]
     )
 
 

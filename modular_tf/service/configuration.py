@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
@@ -43,6 +42,7 @@ from modular_tf.rules.keys import (
 from modular_tf.rules.shortage import raise_shortage
 from modular_tf.rules.user_places import CONFIGURATION_OWNER
 from modular_tf.service.configured_filesystems import EXPECTED, parse_filesystems
+from modular_tf.tables import parse_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -474,12 +474,8 @@ def parse_config(text: str, path: str) -> Config:
 
 
 def _tables(text: str, path: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib  # noqa: PLC0415  (most processes have no file to read)
-    else:
-        import tomli as tomllib  # noqa: PLC0415
     try:
-        values = tomllib.loads(text)
+        values = parse_table(text)
         _require_64_bits(values)
     except (ValueError, RecursionError) as error:  # as numbers and nesting beyond Python's limits
         raise ConfigError(f"{path}: not valid TOML: {error}", path=path) from error

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
-from importlib import import_module, resources
+from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -25,11 +25,7 @@ from modular_tf.filesystem.registry import MadeOnce
 from modular_tf.filesystem.uri import scheme_of
 from modular_tf.loading.known_plugins import known_packages, package_for
 from modular_tf.redaction import HIDDEN, hide, names_secret, redacted, without_secrets
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from modular_tf.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -309,8 +305,7 @@ def _shown(value: Any, *, is_secret: bool = False) -> Any:
 @cache
 def known_clients() -> dict[str, Any]:
     """Return the table `fsspec_clients.toml`, which says what its entries mean. [any thread]"""
-    text = resources.files("modular_tf.service").joinpath("fsspec_clients.toml").read_text("utf-8")
-    return tomllib.loads(text)
+    return read_table("service/fsspec_clients.toml")
 
 
 class NoClientError(Exception):

@@ -5,9 +5,7 @@ What the host judges itself before it accepts a plugin is asked of the host, not
 
 from __future__ import annotations
 
-import sys
 from functools import partial
-from importlib import resources
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.layouts import (
@@ -26,11 +24,7 @@ from modular_tf.check.level import Level
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.filesystem.opening import open_filesystem
 from modular_tf.loading.filesystem_tables import FilesystemTables
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from modular_tf.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -261,10 +255,8 @@ def schemes_in_lower_case(ground: LibraryGround) -> None:
 def schemes_of_its_own(ground: LibraryGround) -> None:
     """Compare the schemes with those of TensorFlow."""
     own = {entry.scheme for entry in ground.entries()}
-    data = resources.files("modular_tf.check.filesystem").joinpath("tensorflow_schemes.toml")
-    taken = [
-        scheme for scheme in tomllib.loads(data.read_text("utf-8"))["schemes"] if scheme in own
-    ]
+    known = read_table("check/filesystem/tensorflow_schemes.toml")["schemes"]
+    taken = [scheme for scheme in known if scheme in own]
     expect(not taken, "TensorFlow has a filesystem of its own for a scheme", found=repr(taken))
 
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from modular_tf.abi.registered_names import TENSORFLOW_DEVICE_NAME
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.filesystem.uri import scheme_of
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from modular_tf.tables import read_table
 
 __all__ = ["KINDS", "ProjectNames", "project_names"]
 
@@ -111,8 +105,5 @@ def _require_device_type(device_type: str) -> None:
 
 
 def _require_free(what: str, name: str, remedy: str) -> None:
-    path = os.path.join(os.path.dirname(__file__), "taken_names.toml")
-    with open(path, "rb") as stream:
-        taken = tomllib.load(stream)[what]
-    if name in taken:
+    if name in read_table("check/project_template/taken_names.toml")[what]:
         raise InvalidArgumentError(f"{name!r} is taken already; {remedy}")

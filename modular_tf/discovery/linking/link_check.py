@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter, defaultdict
 from contextlib import closing
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import parse_glibc
@@ -29,11 +27,7 @@ from modular_tf.discovery.linking.symbol_families import (
 from modular_tf.errors import ElfError
 from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from modular_tf.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -278,8 +272,7 @@ def _missing_libraries_in_words(names: Sequence[str]) -> str:
 @cache
 def _products() -> dict[str, str]:
     """Return the product of each pattern."""
-    table = resources.files(__package__ or "").joinpath("library_families.toml")
-    families = tomllib.loads(table.read_text("utf-8"))["family"]
+    families = read_table("discovery/linking/library_families.toml")["family"]
     return {pattern: family["words"] for family in families for pattern in family["names"]}
 
 
