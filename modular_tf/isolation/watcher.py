@@ -41,10 +41,18 @@ def _work(job: dict[str, Any], tell: Tell, listener: int) -> None:
     work = Job.from_dict(job)
     ending = ChildEnding()
     task = work.task
+    offers: list[Any] = []
+
+    def take(entry: dict[str, Any]) -> None:
+        offer = entry[OFFER]
+        if not offers:  # a plugin may write any number
+            offers.append(offer)
+            tell({OFFER: offer})
+
     try:
         child = WatchedChild(
             partial(run, work, control),
-            _OfferTaker(tell),
+            take,
             listener,
             ending,
             seconds=math.inf,
@@ -60,23 +68,14 @@ def _work(job: dict[str, Any], tell: Tell, listener: int) -> None:
         processes = _watch(child, listener)
     finally:
         child.end((task.file, *task.companions))
-    words = _in_words(ending, processes)
+    if processes:
+        words = f"had more than {_MOST_PROCESSES} processes and was ended"
+    elif ending.stopped_by is not None:
+        words = f"was stopped by {signal_in_full(ending.stopped_by)} and ended"
+    else:
+        words = ending.in_words()
     told = {"words": words, "frames": list(ending.backtrace), "said": ending.said}
     tell({ENDED: {**told, "pid": child.pid}})
-
-
-class _OfferTaker:
-    """Reports to the application what the worker offers, once: a plugin may write any number."""
-
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-        self._has_told = False
-
-    def __call__(self, entry: dict[str, Any]) -> None:
-        offer = entry[OFFER]
-        if not self._has_told:
-            self._has_told = True
-            self._tell({OFFER: offer})
 
 
 def _watch(child: WatchedChild, listener: int) -> int:
@@ -95,14 +94,6 @@ def _watch(child: WatchedChild, listener: int) -> int:
                 return processes
             next_look = time.monotonic() + _WAKE_EVERY_S
     return 0
-
-
-def _in_words(ending: ChildEnding, processes: int) -> str:
-    if processes:
-        return f"had more than {_MOST_PROCESSES} processes and was ended"
-    if ending.stopped_by is not None:
-        return f"was stopped by {signal_in_full(ending.stopped_by)} and ended"
-    return ending.in_words()
 
 
 def _socket_from(listener: int) -> int:
