@@ -6,7 +6,7 @@ No code of the candidate runs, and nothing is opened with dlopen.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -103,24 +103,41 @@ class Prober:
             candidate: The candidate.
             link: Whether to find what it needs, which may take long for a file that was made so.
         """
-        found = _Findings()
         # A file's capabilities are not those of a linker that is asked: it may read less. No
         # variable or path of a user has a say in what bundled plugins are linked with then.
         link = link and not (candidate.source is Source.BUNDLED and is_privileged())
+        problems: list[Violation] = []
+        kinds: frozenset[Kind] = frozenset()
+        facts, linked = None, LinkCheck()
         try:
             with ElfFile(candidate.path) as elf:
-                self._examine(elf, candidate.distribution, found, link=link)
+                problems += (*size_problems([elf]), *_machine_problems(elf))
+                init_symbols = init_symbols_of(elf)
+                kinds = frozenset(kind for kind, _ in init_symbols.values())
+                facts = read_facts(elf, init_symbols)
+                elf.require_shared_object()
+                problems += _init_symbol_problems(elf, init_symbols)
+                if link and not problems:
+                    release = partial(required_tensorflow, candidate.distribution, python_path())
+                    linked = check_link(
+                        elf,
+                        self._host,
+                        self._scope(),
+                        takes_stand_ins=not kinds.isdisjoint((Kind.DEVICE, Kind.KERNEL)),
+                        required_tensorflow=release,
+                    )
+                    problems += linked.problems
         except ElfError as error:
-            found.problems.append(Violation.of_error(error))
+            problems.append(Violation.of_error(error))
         return Probe(
             candidate=candidate,
-            kinds=found.kinds,
-            elf=found.facts,
-            problems=tuple(found.problems),
-            libraries=found.link.libraries if found.link else (),
-            missing_symbols=found.link.missing_symbols if found.link else (),
-            passed_over=found.link.passed_over if found.link else (),
-            executable_stacks=found.link.executable_stacks if found.link else (),
+            kinds=kinds,
+            elf=facts,
+            problems=tuple(problems),
+            libraries=linked.libraries,
+            missing_symbols=linked.missing_symbols,
+            passed_over=linked.passed_over,
+            executable_stacks=linked.executable_stacks,
         )
 
     def close(self) -> None:
@@ -140,27 +157,6 @@ class Prober:
     ) -> None:
         self.close()
 
-    def _examine(
-        self, elf: ElfFile, distribution: str | None, found: _Findings, *, link: bool
-    ) -> None:
-        found.problems += size_problems([elf])
-        found.problems += _machine_problems(elf)
-        init_symbols = init_symbols_of(elf)
-        found.kinds = frozenset(kind for kind, _ in init_symbols.values())
-        found.facts = read_facts(elf, init_symbols)
-        elf.require_shared_object()
-        found.problems += _init_symbol_problems(elf, init_symbols)
-        if link and not found.problems:
-            takes_stand_ins = not found.kinds.isdisjoint((Kind.DEVICE, Kind.KERNEL))
-            found.link = check_link(
-                elf,
-                self._host,
-                self._scope(),
-                takes_stand_ins=takes_stand_ins,
-                required_tensorflow=partial(required_tensorflow, distribution, python_path()),
-            )
-            found.problems += found.link.problems
-
     def _scope(self) -> ProcessScope:
         if self._process is None:
             self._process = ProcessScope(library_path=self._library_path, preload=self._preload)
@@ -173,16 +169,6 @@ def probe(
     """Return the probe of one candidate; for several a `Prober` is faster. [any thread]"""
     with Prober(host, environment=environment) as prober:
         return prober.probe(candidate)
-
-
-@dataclass(slots=True)
-class _Findings:
-    """What is known of a candidate so far, kept if reading fails later."""
-
-    problems: list[Violation] = field(default_factory=list)
-    kinds: frozenset[Kind] = frozenset()
-    facts: ElfFacts | None = None
-    link: LinkCheck | None = None
 
 
 def _machine_problems(elf: ElfFile) -> list[Violation]:

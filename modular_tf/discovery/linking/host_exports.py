@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.sources.search_paths import package_directories
 from modular_tf.errors import NotFoundError
 
-if TYPE_CHECKING:
-    from collections.abc import Container
-
-__all__ = ["HOST_RUNTIME", "REPLACED_SONAMES", "Exports", "HostExports", "host_exports"]
+__all__ = ["HOST_RUNTIME", "REPLACED_SONAMES", "HostExports", "host_exports"]
 
 HOST_RUNTIME = "libmodular_tf_framework.so.2"
 
@@ -29,18 +25,6 @@ REPLACED_SONAMES = frozenset(
         "_pywrap_tensorflow_internal.so",  # plugins for TensorFlow up to 2.11, ITEX up to 2.15
     )
 )
-
-
-class Exports(Protocol):
-    """What some host of plugins exports to them; see `HostExports`."""
-
-    @property
-    def symbols(self) -> Container[str]:
-        """Names of the exported functions and data."""
-
-    @property
-    def sonames(self) -> frozenset[str]:
-        """Names of needed libraries that the host replaces."""
 
 
 @dataclass(frozen=True, slots=True)

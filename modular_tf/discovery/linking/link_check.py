@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from modular_tf.discovery.elf import ElfFile, VersionNeed
-    from modular_tf.discovery.linking.host_exports import Exports
+    from modular_tf.discovery.linking.host_exports import HostExports
 
 __all__ = [
     "LinkCheck",
@@ -100,17 +100,17 @@ class LinkCheck(NamedTuple):
             executable stack.
     """
 
-    libraries: tuple[ResolvedLibrary, ...]
-    missing_libraries: tuple[MissingLibrary, ...]
-    missing_symbols: tuple[MissingSymbol, ...]
-    problems: tuple[Violation, ...]
-    passed_over: tuple[str, ...]
+    libraries: tuple[ResolvedLibrary, ...] = ()
+    missing_libraries: tuple[MissingLibrary, ...] = ()
+    missing_symbols: tuple[MissingSymbol, ...] = ()
+    problems: tuple[Violation, ...] = ()
+    passed_over: tuple[str, ...] = ()
     executable_stacks: tuple[str, ...] = ()
 
 
 def check_link(
     elf: ElfFile,
-    host: Exports,
+    host: HostExports,
     process: ProcessScope,
     *,
     takes_stand_ins: bool = False,
@@ -138,7 +138,7 @@ def check_link(
         root = LinkedLibrary(name, elf, is_companion=True)
         scope = LinkScope(root, process, offered=host.sonames)
     except ElfError as error:
-        return LinkCheck((), (), (), (Violation.of_error(error),), ())
+        return LinkCheck(problems=(Violation.of_error(error),))
     with closing(scope):
         own = [library for library in scope.libraries if library.is_companion]
         # Counted by the libraries in which each symbol is looked up.
@@ -147,7 +147,7 @@ def check_link(
             left -= len(library.elf.undefined())
             if left < 0:
                 message = f"linking {name} takes more than {_MAX_LOOK_UPS} look-ups of symbols"
-                return LinkCheck((), (), (), (Violation(rules.LINKING_BOUNDED, message),), ())
+                return LinkCheck(problems=(Violation(rules.LINKING_BOUNDED, message),))
         symbols = tuple(_missing_symbols(own, scope, host))
         found = LinkCheck(
             libraries=tuple(
@@ -177,7 +177,7 @@ def _with_opened_by_name(
     own: Sequence[LinkedLibrary],
     scope: LinkScope,
     process: ProcessScope,
-    host: Exports,
+    host: HostExports,
     required_tensorflow: Callable[[], str | None],
 ) -> LinkCheck:
     """Add the libraries that code may open by name; those that cannot be linked are left out."""
@@ -208,7 +208,7 @@ def _with_opened_by_name(
 
 
 def _missing_of_opened(
-    ours: Sequence[LinkedLibrary], opened: LinkScope, host: Exports
+    ours: Sequence[LinkedLibrary], opened: LinkScope, host: HostExports
 ) -> tuple[MissingSymbol, ...] | None:
     """Return the missing functions of the C API; None if it cannot be linked, or is damaged.
 
@@ -230,7 +230,7 @@ def _executable_stacks(scope: LinkScope) -> tuple[str, ...]:
     return tuple(elf.path for elf in found)
 
 
-def _is_companion(library: LinkedLibrary, host: Exports) -> bool:
+def _is_companion(library: LinkedLibrary, host: HostExports) -> bool:
     return library.is_companion or not host.sonames.isdisjoint(library.elf.dynamic.needed)
 
 
@@ -294,7 +294,7 @@ def size_problems(libraries: Iterable[ElfFile]) -> Iterator[Violation]:
 
 
 def _version_problems(
-    own: Iterable[LinkedLibrary], scope: LinkScope, host: Exports
+    own: Iterable[LinkedLibrary], scope: LinkScope, host: HostExports
 ) -> Iterator[Violation]:
     running = running_glibc()
     for library in own:
@@ -318,7 +318,7 @@ def _is_newer(need: VersionNeed, running: str | None) -> bool:
     return numbers is not None and here is not None and numbers > here
 
 
-def _is_version_offered(need: VersionNeed, scope: LinkScope, host: Exports) -> bool:
+def _is_version_offered(need: VersionNeed, scope: LinkScope, host: HostExports) -> bool:
     """Return whether the named library defines the version; an unversioned one defines all."""
     if need.library in host.sonames:
         return True  # no version is asked of what stands in for it
@@ -330,7 +330,7 @@ def _is_version_offered(need: VersionNeed, scope: LinkScope, host: Exports) -> b
 
 
 def _missing_symbols(
-    own: Iterable[LinkedLibrary], scope: LinkScope, host: Exports
+    own: Iterable[LinkedLibrary], scope: LinkScope, host: HostExports
 ) -> Iterator[MissingSymbol]:
     for library in own:
         for symbol in library.elf.undefined():

@@ -24,7 +24,7 @@ from modular_tf.errors import ElfError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from modular_tf.discovery.linking.host_exports import Exports
+    from modular_tf.discovery.linking.host_exports import HostExports
     from modular_tf.discovery.linking.link_scope import ProcessScope
 
 __all__ = ["file_mentions", "libraries_opened_by_name"]
@@ -33,7 +33,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 def libraries_opened_by_name(
-    own: Sequence[LinkedLibrary], scope: LinkScope, process: ProcessScope, host: Exports
+    own: Sequence[LinkedLibrary], scope: LinkScope, process: ProcessScope, host: HostExports
 ) -> Iterator[LinkScope]:
     """Yield a scope for each library that code may open by name and that needs TensorFlow.
 
