@@ -164,14 +164,8 @@ class Rehearsal:
     """Opens one plugin, holds all that it offers at once as the application does, and closes it.
 
     What an application decides of devices (`memory`, `copy_streams`) is no part of it: a plugin
-    learns of that with the first stream or memory, and none is made here.
-
-    Attributes:
-        faults: Violations for which it is not mapped at all.
-
-    Args:
-        task: The plugin.
-        journal: Takes each call before it is made.
+    learns of that with the first stream or memory, and none is made here. For `faults` it is not
+    mapped at all.
     """
 
     def __init__(self, task: Task, journal: Journal) -> None:

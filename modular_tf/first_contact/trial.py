@@ -35,10 +35,7 @@ _TIME_TO_LEAVE_S = 0.25  # for processes that are about to end by themselves
 class Trial:
     """A child process that tries one plugin, and the processes that it started.
 
-    Args:
-        task: The plugin.
-        limits: The limits of the trial.
-        listener: A descriptor that becomes readable when nobody waits for the finding any more.
+    The descriptor `listener` becomes readable when nobody waits for the finding any more.
 
     Raises:
         OSError: No process can be started.

@@ -40,9 +40,6 @@ class Trials:
     The first batch starts the zygote, which runs until `close`, or until it has been idle for a
     while; the next batch then starts another. It ends with the application. Used by one thread at a
     time. After a fork the child starts a zygote of its own.
-
-    Args:
-        limits: The limits of each trial.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -58,13 +55,10 @@ class Trials:
         """Try plugins and return their findings, when all children have ended or been killed.
 
         Args:
-            tasks: The plugins.
+            tasks: The plugins; a finding is LD-063 where one could not be tried.
             tell: Called with a task's index and finding as soon as it is known.
             mark: Marks a task, by its index, while its trial may end this process; it yields the
                 mark's path.
-
-        Returns:
-            The finding of each task; LD-063 where it could not be tried.
         """
         batch = _Batch(tasks, self._limits, self._zygotes, tell, mark)
         batch.run()

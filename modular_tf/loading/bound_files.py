@@ -26,24 +26,15 @@ class Bound(NamedTuple):
 
 
 class BoundFiles:
-    """All that this process has mapped by `binding`. [any thread]
-
-    Attributes:
-        files: The mapped files by `file_key`, and copies by the hashes of the originals.
-        own_paths: The paths of all libraries that `binding` has mapped, stubs included.
-        guarded: The files that were bound to all the functions that their known defects ask for.
-        late: By stubs, what came with a file and was judged late (`late_libraries`).
-        refused: Libraries that were refused then: they stay mapped, and the next plugin may need
-            them too.
-        mirrors: The mirrors of folders.
-    """
+    """All that this process has mapped by `binding`. [any thread]"""
 
     def __init__(self) -> None:
+        # The mapped files by `file_key`, and copies by the hashes of the originals.
         self.files: dict[tuple[int, ...] | tuple[str, ...], Bound] = {}
-        self.own_paths: set[str] = set()
-        self.guarded: set[str] = set()
-        self.late: dict[str, set[MappedObject]] = {}
-        self.refused: set[MappedObject] = set()
+        self.own_paths: set[str] = set()  # of all libraries, stubs included
+        self.guarded: set[str] = set()  # files bound to all that their known defects ask for
+        self.late: dict[str, set[MappedObject]] = {}  # by stubs; see `late_libraries`
+        self.refused: set[MappedObject] = set()  # they stay mapped, and others may need them
         self.mirrors = Mirrors()
 
     def of(self, library: Library) -> Bound:

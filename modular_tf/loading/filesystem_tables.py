@@ -147,15 +147,10 @@ class FilesystemTables:
 
 @dataclass(frozen=True, slots=True)
 class RefusedTables:
-    """One scheme whose tables break a rule.
+    """One scheme whose tables break a rule."""
 
-    Attributes:
-        scheme: Its text, None where even that could not be read.
-        violations: Every broken rule, errors and warnings.
-    """
-
-    scheme: str | None
-    violations: tuple[Violation, ...]
+    scheme: str | None  # None where even that could not be read
+    violations: tuple[Violation, ...]  # errors and warnings
 
 
 def read_entry(

@@ -102,20 +102,7 @@ def canonical_scheme(scheme: str) -> str:
 
 
 class StorageOptions(NamedTuple):
-    """One row of `storage_options.toml`.
-
-    Attributes:
-        library: A glob that matches the file name of the plugin's library.
-        schemes: The schemes that it is about.
-        variables: The environment variable that the plugin reads, by option.
-        unset_with: Variables that an instance does not have, by the variable that its options say.
-        switches: Variables of an instance, by the option that is true; "" for one to unset.
-        files: What a variable that names a file is to be, by the variable.
-        without_effect: Values that mean what the plugin does anyway, by option.
-        advice: What to do in place of an option.
-        ignored: Options that change how another client works and not what comes of it.
-        said_by_endpoint: Switches for TLS that mean nothing where this variable names a URL.
-    """
+    """One row of `storage_options.toml`, whose head explains the fields."""
 
     library: str
     schemes: tuple[str, ...]

@@ -44,13 +44,7 @@ def map_file(
 ) -> Library:
     """Return the mapped library of a plugin that the probe found loadable; constructors run.
 
-    Args:
-        path: The file.
-        companions: Libraries that it brings along (`LoadFacts.companions`).
-        absent: Functions that it needs and that are not defined anywhere (`LoadFacts.absent`).
-        checked: The files as they were when they were checked (`TrustVerdict.checked`); None if
-            they were not checked.
-        sealed: Map copies, which stay as they are when the files are overwritten.
+    The arguments are those of `bind`, from `LoadFacts` and `TrustVerdict`.
 
     Raises:
         PluginError: The dynamic linker refuses it (LD-050), or its search path cannot be led away
@@ -67,15 +61,10 @@ def map_file(
 
 @dataclass(frozen=True, slots=True)
 class FilesystemOffer:
-    """What `TF_InitPlugin` registered, copied and checked; the plugin's memory is freed.
+    """What `TF_InitPlugin` registered, copied and checked; the plugin's memory is freed."""
 
-    Attributes:
-        entries: One per scheme, in the plugin's order.
-        violations: Rules that concern the plugin as a whole; an error among them leaves no entry.
-    """
-
-    entries: tuple[FilesystemTables | RefusedTables, ...]
-    violations: tuple[Violation, ...]
+    entries: tuple[FilesystemTables | RefusedTables, ...]  # one per scheme, in the plugin's order
+    violations: tuple[Violation, ...]  # of the plugin as a whole; an error leaves no entry
 
 
 def init_filesystems(library: Library, *, plugin: str) -> FilesystemOffer:

@@ -50,11 +50,7 @@ class PluginAllocator:
     """A created allocator, which serves all devices of its platform.
 
     The caller lets one thread at a time create and destroy it; its functions are called from any.
-
-    Attributes:
-        kind: "allocator" or "custom_allocator".
-        fns: SP_AllocatorFns or SP_CustomAllocatorFns, write-protected.
-        warnings: Rules that were broken without refusing.
+    Its kind is "allocator" or "custom_allocator", and `fns` are those of that kind.
     """
 
     def __init__(self, tables: DeviceTables, kind: str) -> None:
@@ -135,11 +131,7 @@ class PluginAllocator:
         )
 
     def destroy(self) -> list[Violation]:
-        """Call the destroy function once; all memory must have been freed.
-
-        Returns:
-            What went wrong.
-        """
+        """Call the destroy function once and return what went wrong; all memory is free by then."""
         tables, operation = self._tables, f"destroy_{self.kind}"
         try:
             device_calls.destroy_allocator(

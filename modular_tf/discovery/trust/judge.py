@@ -85,12 +85,8 @@ class TrustJudge:
     def judge(self, candidate: Candidate, seen: SeenFile | None = None) -> TrustVerdict:
         """Return the verdict on a candidate's own file; it is neither run nor mapped.
 
-        A missing file is accepted with nothing `checked`; the probe has rules for that.
-
-        Args:
-            candidate: The candidate.
-            seen: The file as it was when it was probed: what is found out about those bytes must
-                not be taken for a word on others.
+        A missing file is accepted with nothing `checked`; the probe has rules for that. The file
+        has to be as it was `seen` when it was probed: the verdict is on those bytes.
         """
         try:
             file, offence = self._look_at(candidate.path)

@@ -104,9 +104,6 @@ def code_of_hook(value: str) -> LockedFile:
 
     That is the hash of a list of all its modules, with the hash of each.
 
-    Args:
-        value: The value of the entry point: `package.module:object`.
-
     Raises:
         OSError: There is no such package, or a file of it cannot be read.
     """

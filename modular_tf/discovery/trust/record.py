@@ -44,10 +44,7 @@ class _RecordedHash(NamedTuple):
 class Records:
     """The RECORDs of installed distributions, read at their first use.
 
-    Args:
-        python_path: Where distributions are installed.
-        paths: Checks the RECORDs themselves, if they are required.
-        required: Whether a file without a hash in a RECORD is rejected.
+    Where they are required, a file without a hash in one is rejected, and `paths` checks them too.
     """
 
     def __init__(self, python_path: Iterable[str], paths: PathJudge, *, required: bool) -> None:
@@ -62,12 +59,8 @@ class Records:
     ) -> TrustVerdict:
         """Return the verdict on a file by its RECORD.
 
-        An editable install lists no libraries, and compiled files may come without a hash.
-
-        Args:
-            file: The file.
-            distribution: The normalised name of the distribution that brings it, if known.
-            otherwise: The verdict where RECORD says nothing and need not.
+        It is `otherwise` where RECORD says nothing and need not: an editable install lists no
+        libraries, and compiled files may come without a hash.
 
         Raises:
             OSError: The file's bytes cannot be read.

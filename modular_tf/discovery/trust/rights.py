@@ -22,12 +22,7 @@ _BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Rights:
-    """Checks owner and mode; what a group may write to must have no access list. [any thread]
-
-    Args:
-        writers: Those who may change files.
-        allow_writable: Globs over paths that anybody may write to.
-    """
+    """Checks owner and mode; what a group may write to must have no access list. [any thread]"""
 
     def __init__(self, writers: TrustedWriters, allow_writable: tuple[str, ...] = ()) -> None:
         self.writers = writers
