@@ -13,7 +13,7 @@ from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.events import EventLog
 from modular_tf.events.event_log import DEBUG, ERROR, INFO, ROOT, WARNING
-from modular_tf.service.log_output.listener import listener
+from modular_tf.service.log_output.listener import listener as _listener  # beside the module
 
 if TYPE_CHECKING:
     import logging
@@ -62,10 +62,10 @@ def configure_logging(
     with _lock:
         _decided.append(output)
         try:
-            listener.stop()  # what was heard so far belongs to the old output
+            _listener.stop()  # what was heard so far belongs to the old output
             _show(output, LEVELS[level], stream or sys.stderr)
             if output != "off":
-                listener.listen(LEVELS[level])
+                _listener.listen(LEVELS[level])
         except BaseException:  # an interrupt: the environment counts as before
             _decided.pop()
             raise
