@@ -1,4 +1,4 @@
-"""The child itself: what it keeps of its watcher, and what it gives up before a plugin runs."""
+"""What a process does in which a plugin runs: a child of a watcher, or the application."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import fcntl
 import os
 import resource
 import signal
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.native.c_library import die_with_parent
@@ -13,7 +14,9 @@ from modular_tf.native.ffi import lib
 from modular_tf.processes.report import REPORT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+_STDOUT, _STDERR = 1, 2
 
 
 def become_child(ends: Sequence[int], parent: int, *, keep: int | None = None) -> int:
@@ -67,3 +70,28 @@ def close_streams() -> None:
     Unlike `fflush(NULL)` it waits for no thread that holds one.
     """
     lib.fcloseall()
+
+
+@contextmanager
+def output_to_standard_error() -> Iterator[None]:
+    """Send what this process writes to standard output to standard error for a time.
+
+    The descriptor is the whole process's. So nothing is changed where another thread might write
+    there meanwhile, and where one of the descriptors is closed.
+    """
+    with ExitStack() as restored:
+        with suppress(OSError):
+            if len(os.listdir("/proc/self/task")) == 1:
+                flush_output()  # what the application has printed stays its own
+                kept = os.dup(_STDOUT)
+                restored.callback(os.close, kept)
+                restored.callback(_restore, kept)
+                os.dup2(_STDERR, _STDOUT)
+        yield
+
+
+def _restore(kept: int) -> None:
+    try:
+        flush_output()
+    finally:  # also where it is interrupted
+        os.dup2(kept, _STDOUT)

@@ -12,7 +12,7 @@ from modular_tf.kernel.plugin_kernels import plugin_kernels
 from modular_tf.loading.bound_files import bound_files
 from modular_tf.native.library import mapped_objects
 from modular_tf.opening import DeviceSettings, OpenedPlugin
-from modular_tf.processes.plugin_output import output_to_standard_error
+from modular_tf.processes.child import output_to_standard_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

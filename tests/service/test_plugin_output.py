@@ -31,7 +31,7 @@ def test_it_goes_to_standard_error(kind, place, first_contact, deed, run_python)
 
 
 _INTERRUPTED = """
-from modular_tf.processes import plugin_output
+from modular_tf.processes import child
 
 def flush():
     if flushed:
@@ -39,9 +39,9 @@ def flush():
     flushed.append(True)
 
 flushed = []
-plugin_output.flush_output = flush
+child.flush_output = flush
 try:
-    with plugin_output.output_to_standard_error():
+    with child.output_to_standard_error():
         print("of the plugin", flush=True)
 except KeyboardInterrupt:
     print("of the application")
