@@ -73,6 +73,7 @@ class Work(Generic[_Result]):
         self._error: BaseException | None = None
         self._reports: deque[Callable[[], object]] = deque()
         self._waiting: list[threading.Lock] = []
+        self._when_left: list[Callable[[], object]] = []
         run = partial(copy_context().run, self._run)
         _works.add(self)
         try:
@@ -82,6 +83,7 @@ class Work(Generic[_Result]):
             raise
 
     def _run(self) -> None:
+        _of_thread.work = self
         self._reports = collected()
         try:
             self._result = collecting(self._call)
@@ -107,8 +109,16 @@ class Work(Generic[_Result]):
         finally:
             if not self.is_over:
                 self._is_left = True
+                for call in self._when_left:
+                    call()
             if self.is_over:  # perhaps only now
                 deliver_collected(self._reports)
+
+    def when_left(self, call: Callable[[], object]) -> None:
+        """Have a function called by the thread that waits when it does so no longer."""
+        self._when_left.append(call)
+        if self._is_left:
+            call()
 
     def outcome(self) -> _Result:
         """Wait, and return or raise what the call returned or raised."""
@@ -130,7 +140,20 @@ class Work(Generic[_Result]):
             self._end()
 
 
+class _OfThread(threading.local):
+    """The work that a thread does."""
+
+    work: Work[Any] | None = None
+
+
+_of_thread = _OfThread()
 _works: LiveObjects[Work[Any]] = LiveObjects()
+
+
+def awaited_work() -> Work[Any] | None:
+    """Return the work that this thread does while another one waits; None for no such thread."""
+    work = _of_thread.work
+    return None if work is None or work._is_left else work  # noqa: SLF001  (of this module)
 
 
 def _lose_works() -> None:

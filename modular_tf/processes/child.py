@@ -7,8 +7,10 @@ import os
 import resource
 import signal
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
+from modular_tf.concurrency.threads import awaited_work
 from modular_tf.native.c_library import die_with_parent
 from modular_tf.native.ffi import lib
 from modular_tf.processes.report import REPORT
@@ -81,17 +83,23 @@ def output_to_standard_error() -> Iterator[None]:
     """
     with ExitStack() as restored:
         with suppress(OSError):
-            if len(os.listdir("/proc/self/task")) == 1:
+            work = awaited_work()  # whose thread that waits writes nothing
+            if len(os.listdir("/proc/self/task")) == (1 if work is None else 2):
                 flush_output()  # what the application has printed stays its own
-                kept = os.dup(_STDOUT)
-                restored.callback(os.close, kept)
+                kept = [os.dup(_STDOUT)]
                 restored.callback(_restore, kept)
+                if work is not None:
+                    work.when_left(partial(_restore, kept))
                 os.dup2(_STDERR, _STDOUT)
         yield
 
 
-def _restore(kept: int) -> None:
-    try:
-        flush_output()
-    finally:  # also where it is interrupted
-        os.dup2(kept, _STDOUT)
+def _restore(kept: list[int]) -> None:
+    """Give standard output back, unless that was done."""
+    with suppress(IndexError):
+        descriptor = kept.pop()
+        try:
+            flush_output()
+        finally:  # also where it is interrupted
+            os.dup2(descriptor, _STDOUT)
+            os.close(descriptor)
