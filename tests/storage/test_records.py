@@ -112,6 +112,22 @@ def test_two_that_write_both_count(directory: PrivateDirectory, filled: Path):
     assert held(directory) == {**kept, "one": 1, "other": 2}
 
 
+def test_a_database_is_read_again_only_where_it_changed(directory, filled: Path, monkeypatch):
+    one, other = records(directory), records(directory)
+    with monkeypatch.context() as patch:
+        patch.delattr(records_module, "_connection")
+        one.refresh()
+    assert dict(one.items()) == VALUES
+
+    other.put("other", 1)
+    assert other.save()
+    one.refresh()
+    assert one.get("other") == 1
+    filled.unlink()
+    one.refresh()
+    assert dict(one.items()) == {}
+
+
 def test_another_subject_has_other_records(directory: PrivateDirectory, filled: Path):
     other = records(directory, "other")
     assert dict(other.items()) == {}

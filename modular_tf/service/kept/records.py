@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.concurrency.owned_file import open_owned
 from modular_tf.concurrency.threads import call_without_signal_handlers
 from modular_tf.events import EventLog
 from modular_tf.rules.shortage import ShortageError, raise_shortage, require_descriptor
@@ -119,6 +120,7 @@ class Records:
         self._rows: dict[bytes, _Row] = {}
         self._changes: dict[bytes, _Row | None] = {}
         self._salvaged: dict[bytes, _Row] = {}  # from a database that is damaged
+        self._version: tuple[int, int, bytes] | None = None  # of what was read
         self._by_digest: tuple[dict[bytes, _Row], dict[bytes, list[bytes]]] = ({}, {})
         self.refresh()
 
@@ -126,7 +128,7 @@ class Records:
         """Read the records again; unsaved changes are kept, and everything in a shortage."""
         try:
             if not self._transact(self._read, make=False):
-                self._rows = {}
+                self._rows, self._version = {}, None
         except ShortageError as error:
             self.shortage = error
             return
@@ -288,8 +290,13 @@ class Records:
                 return False
             try:
                 before = os.stat(path)
+                version = _version_of(path, before)
+                if not make and version == self._version:
+                    return True
+                self._version = None
                 with closing(_connection(path)) as used:
                     work(used)
+                self._version = None if make else version
             except _UnusableError as error:
                 refuse(path, str(error))
             except (OSError, MemoryError) as error:
@@ -312,6 +319,15 @@ def _connection(path: str) -> sqlite3.Connection:
     used.text_factory = bytes
     used.execute("PRAGMA trusted_schema = OFF")
     return used
+
+
+def _version_of(path: str, status: os.stat_result) -> tuple[int, int, bytes]:
+    """Return what differs after each transaction: SQLite counts them in the file's header.
+
+    Closing the file would end the locks of this process on it; under `_lock` there are none.
+    """
+    with open_owned(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW) as file:
+        return status.st_dev, status.st_ino, os.pread(file.fileno(), 4, 24)
 
 
 def _is_ours(used: sqlite3.Connection) -> bool:
