@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections import deque
 from contextlib import suppress
@@ -29,6 +30,7 @@ from modular_tf.rules.worker import WORKER_STARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import FrameType
 
     from modular_tf.filesystem.configuration import Option
     from modular_tf.isolation.job import Job, WorkerOffer
@@ -408,3 +410,11 @@ def mtf_upcall_worker_ended(number: int, run: int, is_late: int, text: Any, room
 def mtf_upcall_worker_signals() -> int:
     """Return whether one raised, now or before: the interpreter runs them before it comes here."""
     return int(is_interrupted())
+
+
+def handles_signals() -> bool:
+    """Return whether this is called by a signal handler in the middle of a call to a worker."""
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001
+    while frame is not None and frame.f_code is not mtf_upcall_worker_signals.__code__:
+        frame = frame.f_back
+    return frame is not None

@@ -110,9 +110,15 @@ def close_with_process(service: LiveService, exit_timeout_s: float | None = None
 
 
 def is_awaited() -> bool:
-    """Return whether this thread runs a callback of a device, which cannot wait for its own end."""
+    """Return whether this thread is in the middle of a call whose end a close may wait for.
+
+    It runs a callback of a device, or a signal handler that interrupted a call to a worker.
+    """
     callbacks = sys.modules.get("modular_tf.device.streams.host_callback")
-    return callbacks is not None and callbacks.running_executor() is not None
+    if callbacks is not None and callbacks.running_executor() is not None:
+        return True
+    worker = sys.modules.get("modular_tf.isolation.worker")
+    return worker is not None and worker.handles_signals()
 
 
 def not_closed_in_time(left: Sequence[str], timeout_s: float) -> DeadlineExceededError:
