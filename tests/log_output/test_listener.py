@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import threading
 
 import pytest
 
-from modular_tf.service.log_output import listener as module
 from modular_tf.service.log_output.listener import Listener
 from tests.fixtures.interrupts import Interrupt, interrupt, points
 from tests.fixtures.thread_starts import FAILURES
 
 THREAD = "modular_tf plugin messages"
+module = importlib.import_module(Listener.__module__)  # the package has an object of its name
 
 
 class FakeMessages:
