@@ -1,1 +1,1 @@
-"""State that is kept between runs: caches, quarantine, marks."""
+"""State that is kept between runs: the scan cache, the quarantine, notes of ended processes."""
