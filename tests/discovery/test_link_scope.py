@@ -90,6 +90,16 @@ def test_a_name_with_a_slash_is_a_path(tmp_path: Path) -> None:
     assert found(library(tmp_path / "libx.so", ("$ORIGIN/deps/libdep.so",))) == [str(dep)]
 
 
+@pytest.mark.parametrize("name", ["linux-gate.so.1", "linux-gate.so.1 (0x1)"])
+def test_a_file_that_is_called_like_the_library_of_the_kernel_is_found(
+    tmp_path: Path, name: str
+) -> None:
+    dep = library(tmp_path / name)
+    root = library(tmp_path / "libroot.so", (name,), paths={"runpath": "$ORIGIN"})
+
+    assert found(root) == [str(dep)]
+
+
 def test_a_scope_takes_each_library_once_and_ends_in_circles(
     compile_library: LibraryCompiler, tmp_path: Path
 ) -> None:
