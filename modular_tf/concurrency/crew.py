@@ -22,7 +22,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 _GRACE_S = 0.5  # for calls that are under way when the rest is given up
-_AHEAD = 4  # outcomes per thread that may wait to be taken, so that few are in memory
+_AHEAD = 4  # calls per thread whose outcomes were not taken, so that few are in memory
 _PACE_S = 0.1  # between two calls of what the waiting thread does
 _LOOK_S = 1.0  # between two looks whether anybody is left to wait for
 
@@ -60,10 +60,17 @@ class Crew:
         while_waiting: Called by the iterating thread while it waits, about ten times a second. The
             calls are then made by other threads even with one at a time, so that an interrupt
             need not wait for them.
+        ahead: Calls per thread that may be under way or have outcomes that were not taken yet.
     """
 
-    def __init__(self, at_once: int, while_waiting: Callable[[], object] | None = None) -> None:
+    def __init__(
+        self,
+        at_once: int,
+        while_waiting: Callable[[], object] | None = None,
+        ahead: int = _AHEAD,
+    ) -> None:
         self._at_once = at_once
+        self._most_waiting = at_once * ahead
         self._while_waiting = while_waiting
         # Not empty once the crew was stopped. Its work refers to these lists, not to the crew: they
         # would keep each other, and the memory that the calls fill, until the collector comes.
@@ -130,7 +137,7 @@ class Crew:
         work = _Work(function, chain(first, feed), self._stops, self._began, in_order=in_order)
         try:
             if len(first) > 1 or is_aside:
-                work.start(self._at_once)
+                work.start(self._at_once, self._most_waiting)
                 if meanwhile is not None:
                     meanwhile()
             yield from work.outcomes(self._while_waiting)
@@ -169,9 +176,9 @@ class _Work(Generic[_Item, _Result]):
         self._failure: BaseException | None = None
         self._shortage: BaseException | None = None
 
-    def start(self, count: int) -> None:
-        """Start threads, as many as can be had."""
-        for _ in range(count * _AHEAD):
+    def start(self, count: int, turns: int) -> None:
+        """Start threads, as many as can be had, for so many calls before an outcome is taken."""
+        for _ in range(turns):
             self._turns.put(None)
         for number in range(count):
             thread = threading.Thread(

@@ -21,6 +21,7 @@ from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING
 
 from modular_tf.concurrency.crew import Crew
+from modular_tf.concurrency.live_objects import LiveObjects
 from modular_tf.errors import (
     AbortedError,
     DataLossError,
@@ -41,13 +42,15 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.filesystem import Filesystem
 
 COPY_BLOCK = 1 << 22
-"""Bytes of a block. A few are in memory at a time, where a long file comes from a network."""
+"""Bytes of a block. Up to 16 are in memory at a time, where a long file comes from a network."""
 
 UNFINISHED = ".mtf-copy-"
 """How the names of files begin that hold a copy until it is whole."""
 
 _SHORT = 1 << 20  # bytes of a file that a store's reader has when it is opened
 _ONE_REQUEST = 1 << 17  # bytes that every plugin reads by one request, so of one version
+_FEWEST_AHEAD = 8  # blocks of a file that may wait to be written
+_crews: LiveObjects[Crew] = LiveObjects()  # of copies that are under way
 
 
 class CopyWatch:
@@ -225,22 +228,41 @@ def _blocks(
 
     A file of this machine stays the one that was opened, and may lose its end meanwhile, as a log
     that is rotated. In an object store each request gets the version of its moment: pieces of two
-    versions would be joined. There a file that is short, or whose length is not known, needs no
-    `stat`. Of a long file of a network, two threads read the next blocks while one is passed on.
+    versions would be joined. There its statistics from before the first piece are compared with
+    those after the last one, except for a file that was read whole or by one request. If they are
+    of an earlier look-up, they are looked up again beside the first pieces, which are read again
+    where these may be older. Of a long file of a network, threads read the next blocks, as many at
+    once as a whole read, while one is passed on; all such copies share that number.
     """
+    # They import this module.
+    from modular_tf.filesystem.plugin_filesystem import fresh_bytes  # noqa: PLC0415
+    from modular_tf.filesystem.store_files import PiecewiseReader, WholeFile  # noqa: PLC0415
+
     fs, uri = source
     length = known_length(reader)
     is_here = is_of_this_machine(fs.scheme)
-    before = None
+    size = block if length is None else max(1, min(block, length))
+    is_long = length is not None and length > block and not is_here
+    before = found = None
+
+    def look_up() -> None:
+        nonlocal before
+        before = fs.stat(uri)
+        if before.length != length:
+            raise _changed(uri)
+
     if length is None and is_here:
         with suppress(ModularTFError):
             before = fs.stat(uri)
     elif length is not None and length > _ONE_REQUEST and fs.is_object_store:
-        before = fs.stat(uri)
-        if before.length != length:
+        if isinstance(reader, PiecewiseReader):
+            found = reader.found
+            before = found if reader.is_found_now else None
+        if before is None and not (found and is_long) and not isinstance(reader, WholeFile):
+            look_up()
+        elif before is not None and before.length != length:
             raise _changed(uri)
     watch.begun(length)
-    size = block if length is None else max(1, min(block, length))
 
     def read(offset: int, buffer: memoryview) -> memoryview:
         wanted = buffer if length is None else buffer[: length - offset]
@@ -254,7 +276,8 @@ def _blocks(
         return buffer[:n]
 
     def pieces() -> Generator[memoryview]:
-        if length is None or length <= block or is_here:
+        nonlocal found
+        if length is None or not is_long:
             offsets = count(0, size) if length is None else range(0, length, size)
             yield from map(read, offsets, repeat(memoryview(bytearray(size))))
             return
@@ -264,13 +287,25 @@ def _blocks(
             try:
                 buffer = free.get_nowait()  # else two threads may wait for the last one
             except Empty:
-                buffer = memoryview(bytearray(size))
+                buffer = fresh_bytes(size)[1][:size]
             return read(offset, buffer)
 
-        with closing(Crew(2).run(read_ahead, range(0, length, size))) as outcomes:
-            for outcome in outcomes:
-                yield outcome.get()
-                free.put(outcome.get())
+        most = reader.blocks_at_once(size) if isinstance(reader, PiecewiseReader) else 2
+        at_once = max(2, most // (1 + len(_crews.all())))
+        crew = Crew(at_once, ahead=-(-_FEWEST_AHEAD // at_once))
+        _crews.add(crew)
+        while True:
+            beside = look_up if found and before is None else None
+            blocks = crew.run(read_ahead, range(0, length, size), meanwhile=beside)
+            with closing(blocks) as outcomes:
+                for outcome in outcomes:
+                    if found is not None and before != found:
+                        break
+                    yield outcome.get()
+                    free.put(outcome.get())
+                else:
+                    return
+            found = before
 
     done = 0
     with closing(pieces()) as read_pieces:

@@ -16,6 +16,8 @@ from modular_tf.filesystem.python_errors import translated_errors
 if TYPE_CHECKING:
     from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
 
+    from modular_tf.filesystem.files import FileStatistics
+
 _LONG_READ = 1 << 20
 _BYTES_AT_ONCE = 1 << 26  # in pieces that are read at once, which are few or small
 _FEWEST_AT_ONCE, _MOST_AT_ONCE = 4, 16
@@ -125,9 +127,13 @@ class PiecewiseReader(RandomAccessFile):
         at_once: Bytes of each piece where several are read at once; by default as many.
         length: The length of the file in bytes; by default what the file knows.
         tail: The last bytes of the file, if they were read when it was opened.
+
+    Attributes:
+        found: The statistics of the file that were found before; None where there are none.
+        is_found_now: They were found when it was opened, and not earlier.
     """
 
-    __slots__ = ("_at_once", "_file", "_length", "_most", "_tail")
+    __slots__ = ("_at_once", "_file", "_length", "_most", "_tail", "found", "is_found_now")
 
     def __init__(
         self,
@@ -144,6 +150,16 @@ class PiecewiseReader(RandomAccessFile):
         self._tail = tail
         self._most = most
         self._at_once = at_once or most
+        self.found: FileStatistics | None = None
+        self.is_found_now = False
+
+    def blocks_at_once(self, block: int) -> int:
+        """Return how many blocks are to be read at once to make as many requests as a whole read.
+
+        At least two, so that one is read while another is used.
+        """
+        piece = self._at_once
+        return max(2, _most_at_once(piece) * piece // block) if piece is not None else 2
 
     def known_length(self) -> int | None:
         return self._length
@@ -184,6 +200,8 @@ class PiecewiseReader(RandomAccessFile):
             target[:] = held
             return n
         if piece is None or n <= piece:
+            if self._at_once is not None and n >= _LONG_READ:
+                _keep_freed_memory(self._at_once)
             return self._file.readinto(offset, target)
         if self._length is not None:
             if threading.current_thread() is threading.main_thread():
@@ -229,8 +247,11 @@ class PiecewiseReader(RandomAccessFile):
 
 def _number_at_once(n: int, piece: int) -> int:
     """Return how many of the pieces of `n` bytes are read at once."""
-    most = max(_FEWEST_AT_ONCE, min(_MOST_AT_ONCE, _BYTES_AT_ONCE // piece))
-    return min(most, -(-n // piece))
+    return min(_most_at_once(piece), -(-n // piece))
+
+
+def _most_at_once(piece: int) -> int:
+    return max(_FEWEST_AT_ONCE, min(_MOST_AT_ONCE, _BYTES_AT_ONCE // piece))
 
 
 @cache

@@ -360,8 +360,12 @@ class ObjectStore(Store):
         operation = "new_random_access_file"
         if data := self._short_file(operation, uri):
             return WholeFile(uri, data)
+        earlier = self._found_long.get(uri)
         length, tail = self._confirmed_length(uri)
-        return self._open(uri, length or self._length(operation, uri), tail)
+        file = self._open(uri, length or self._length(operation, uri), tail)
+        file.found = self._found_long.get(uri)
+        file.is_found_now = file.found is not earlier
+        return file
 
     def _confirmed_length(self, uri: str) -> tuple[int, bytes]:  # noqa: ARG002  (for subclasses)
         """Return a file's length, where a look-up is not needed, and its last bytes; else 0."""
