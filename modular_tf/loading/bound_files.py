@@ -34,7 +34,6 @@ class BoundFiles:
         self.own_paths: set[str] = set()  # of all libraries, stubs included
         self.guarded: set[str] = set()  # files bound to all that their known defects ask for
         self.late: dict[str, set[MappedObject]] = {}  # by stubs; see `late_libraries`
-        self.refused: set[MappedObject] = set()  # they stay mapped, and others may need them
         self.mirrors = Mirrors()
 
     def of(self, library: Library) -> Bound:

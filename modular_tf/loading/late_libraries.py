@@ -47,6 +47,8 @@ def opened_since(library: Library) -> tuple[list[SeenFile], bool]:
     """
     bound = bound_files.of(library)
     since = bound_files.arrived_since(bound.stub)
+    if not since:  # as mostly
+        return [], True
     imported, needed = _imported(since), _needed(bound.wanted, since)
     opened, is_complete = [], True
     for mapped in since:
@@ -86,26 +88,16 @@ def unlocked_library(
     else:
         late = bound_files.late[bound.stub]
         late |= set(bound_files.arrived_since(bound.stub)).difference(before_init)
-    objects = sorted((late | bound_files.refused).intersection(mapped_objects()))
-    if not objects:
-        return None
     judge, of = TrustJudge(policy), checked[0].sha256 or ""
-    imported, needed = _imported(objects), _needed(bound.wanted, objects)
-    for mapped in objects:
-        if mapped not in needed and (mapped in imported or mapped not in late):
-            continue
+    for mapped in sorted(late.difference(_imported(late)).intersection(mapped_objects())):
         path = bound_files.mirrors.unmirrored_path(mapped.path)
         problem = judge.judge_mapped(path, of=of).refused
         if problem is None and not is_of_system(path) and not _is_mapped_from(path, mapped):
             problem = Violation(rules.UNCHANGED, f"{path} is not the file that was mapped")
         if problem is not None:
-            bound_files.refused.add(mapped)
-            how = "opened by its code, or by another thread"
-            if mapped in needed:
-                how = f"which {needed[mapped]} needs"
             message = (
-                f"{library.path}: {path}, {how}, was mapped with it; it is none of the libraries"
-                f" that were judged: {problem.message}"
+                f"{library.path}: {path}, opened by its code, or by another thread, was mapped with"
+                f" it; it is none of the libraries that were judged: {problem.message}"
             )
             return Violation(rules.MAPPED_AS_JUDGED, message, path=path)
     return None
