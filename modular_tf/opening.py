@@ -10,12 +10,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.device.factory import PLUGIN_PRIORITY
-from modular_tf.device.platform import load_device_platform
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.filesystem.opening import open_filesystem
-from modular_tf.loading.device_loader import RefusedDevicePluginError
 from modular_tf.loading.filesystem_tables import RefusedTables
-from modular_tf.loading.kernel_loader import KERNEL_INIT, KernelOffer, init_kernels
 from modular_tf.loading.loader import FILESYSTEM_INIT, init_filesystems, map_file
 from modular_tf.rules import Violation
 from modular_tf.rules.filesystem import SCHEME_INIT_SUCCEEDS
@@ -28,6 +25,7 @@ if TYPE_CHECKING:
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.loading.filesystem_tables import FilesystemTables
+    from modular_tf.loading.kernel_loader import KernelOffer
     from modular_tf.loading.task import Task
     from modular_tf.native.library import Library
 
@@ -52,7 +50,7 @@ class OpenedPlugin:
         tables: Its accepted filesystem tables, by scheme, opened or not.
         filesystems: Those that are open.
         platform: Its devices, None for none.
-        kernels: Its kernels and definitions of operations.
+        kernels: Its kernels and definitions of operations, None for none.
         notes: The rules that it broke, errors and warnings, in the order in which they were found.
         failure: The first error, None where nothing failed.
 
@@ -82,7 +80,7 @@ class OpenedPlugin:
         self.tables: dict[str, FilesystemTables] = {}
         self.filesystems: list[PluginFilesystem] = []
         self.platform: DevicePlatform | None = None
-        self.kernels = KernelOffer()
+        self.kernels: KernelOffer | None = None
         self.notes: list[Violation] = []
         self.failure: ModularTFError | None = None
         self._failed: set[str] = set()
@@ -178,6 +176,10 @@ class OpenedPlugin:
             self.note("init", warnings)
 
     def _open_devices(self, library: Library) -> None:
+        # What few plugins need is imported with the first of them, here and below.
+        from modular_tf.device.platform import load_device_platform  # noqa: PLC0415
+        from modular_tf.loading.device_loader import RefusedDevicePluginError  # noqa: PLC0415
+
         try:
             self.platform = load_device_platform(
                 library, plugin_name=self._task.plugin, **self._devices._asdict()
@@ -191,6 +193,8 @@ class OpenedPlugin:
             self.note("init", self.platform.warnings)
 
     def _open_kernels(self, library: Library) -> None:
+        from modular_tf.loading.kernel_loader import KERNEL_INIT, init_kernels  # noqa: PLC0415
+
         self._before(KERNEL_INIT)
         self.kernels = init_kernels(library, plugin=self._task.plugin)
         self.note("init", self.kernels.violations)
@@ -218,4 +222,4 @@ class OpenedPlugin:
 
     def hand_over(self) -> None:
         """Let go of what is open: it belongs to others now, or to nobody."""
-        self.filesystems, self.platform, self.kernels = [], None, KernelOffer()
+        self.filesystems, self.platform, self.kernels = [], None, None

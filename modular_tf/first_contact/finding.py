@@ -107,8 +107,9 @@ class Offer(NamedTuple):
     def of(cls, opened: OpenedPlugin) -> Self:
         """Return what a plugin that is open would register."""
         platform = None if opened.platform is None else PlatformOffer.of(opened.platform)
-        kernels = opened.kernels
-        return cls(opened.schemes, platform, len(kernels.kernels), len(kernels.op_definitions))
+        found = opened.kernels
+        counts = (0, 0) if found is None else (len(found.kernels), len(found.op_definitions))
+        return cls(opened.schemes, platform, *counts)
 
 
 class Incident(NamedTuple):

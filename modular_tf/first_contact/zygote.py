@@ -60,9 +60,11 @@ def watch_over_trials(descriptor: int, limits: Limits) -> None:
 def _warm_up() -> None:
     """Do once what every trial would do again."""
     loader_rules()
-    # What opening a filesystem imports late, for plugins with known defects alone; and what looking
-    # at a young file does.
+    # What opening a plugin imports late, for the kinds and the known defects of few; and what
+    # looking at a young file does.
     import_stores()
+    for module in ("device.platform", "loading.kernel_loader"):
+        import_module(f"modular_tf.{module}")
     import_module("hashlib")
     for file in (os.path.join(folder, _OWN_PLUGIN) for folder in package_directories()):
         if os.path.exists(file):

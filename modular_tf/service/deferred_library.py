@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
-    from modular_tf.kernel.registry import PluginKernels
     from modular_tf.loading.filesystem_tables import FilesystemTables
+    from modular_tf.loading.kernel_loader import KernelOffer
     from modular_tf.native.library import Library
     from modular_tf.opening import OpenedPlugin
     from modular_tf.service.configuration import Config
@@ -183,10 +183,10 @@ class DeferredLibrary:
                     self.registrations.close([], at_exit=False)
 
     def _register(self, loaded: OpenedPlugin) -> None:
-        from modular_tf.service.library_loading import finding_of, plugin_kernels  # noqa: PLC0415
+        from modular_tf.service.library_loading import finding_of  # noqa: PLC0415
 
         refused = self._serve(loaded.filesystems, loaded.platform)
-        notes = self._serve_kernels(plugin_kernels(loaded.kernels, self._plugin.name))
+        notes = self._serve_kernels(loaded.kernels)
         self.registrations.give_back_deferred()
         finding = finding_of(loaded)
         notes = [*loaded.notes, *refused, *notes, *self._differences(finding)]
@@ -235,8 +235,13 @@ class DeferredLibrary:
                 reasons.append(Violation.of_error(error, "register"))
         return reasons
 
-    def _serve_kernels(self, kernels: PluginKernels | None) -> list[Violation]:
+    def _serve_kernels(self, offer: KernelOffer | None) -> list[Violation]:
         """Register kernels; return what is wrong with single ones, or why they cannot be."""
+        if offer is None:
+            return []
+        from modular_tf.kernel.plugin_kernels import plugin_kernels  # noqa: PLC0415  (few have any)
+
+        kernels = plugin_kernels(offer, self._plugin.name)
         if kernels is None:
             return []
         try:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from modular_tf.device.factory import HOST_CPU_PRIORITY, PLUGIN_PRIORITY
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.first_contact.finding import Finding, Offer, noted
-from modular_tf.kernel.plugin_kernels import plugin_kernels
 from modular_tf.loading.bound_files import bound_files
 from modular_tf.native.library import mapped_objects
 from modular_tf.opening import DeviceSettings, OpenedPlugin
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from modular_tf.service.configuration import Config
     from modular_tf.service.plugin import Plugin
 
-__all__ = ["finding_of", "load_library", "plugin_kernels"]
+__all__ = ["finding_of", "load_library"]
 
 _HOST_DEVICE = "libhost_device.so"
 
