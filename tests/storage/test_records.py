@@ -530,6 +530,34 @@ def test_children_that_are_forked_all_the_time_neither_hang_nor_do_harm(
         assert used.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
+def test_a_signal_handler_may_use_them_in_the_middle_of_a_fork(run_python, directory):
+    subject = """
+        import os, signal, sys
+
+        def send():
+            signal.raise_signal(signal.SIGALRM)
+
+        # Such as those of `logging`, which run while a fork has the lock of the databases.
+        os.register_at_fork(before=send, after_in_parent=send, after_in_child=send)
+        from modular_tf.service.kept.private_directory import PrivateDirectory
+        from modular_tf.service.kept.records import Records
+        one, saved = Records(PrivateDirectory(sys.argv[1]), "some.sqlite", "subject"), []
+
+        def handler(*_):
+            one.put(f"{os.getpid()} {len(saved)}", 1)
+            saved.append(one.save())
+
+        signal.signal(signal.SIGALRM, handler)
+        child = os.fork()
+        assert saved == [True, True]
+        if not child:
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    """
+    run_python(subject, directory.path)
+    assert len(held(directory)) == 3
+
+
 WRITES = """
 import sys
 from modular_tf.service.kept.private_directory import PrivateDirectory

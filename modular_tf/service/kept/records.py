@@ -271,11 +271,14 @@ class Records:
     def _transact(self, work: Callable[[sqlite3.Connection], None], *, make: bool) -> bool:
         """Perform a transaction; return False where there is no database that can be used.
 
-        No signal handler comes in its middle, which could fork there, or use this.
+        No signal handler comes in its middle, which could fork there, or use this. One that comes
+        within a fork, which has the lock, does without another thread, which would wait for it.
 
         Raises:
             ShortageError: It cannot be used now.
         """
+        if _lock.is_held_by_this_thread:
+            return self._transact_now(work, make=make)
         return call_without_signal_handlers(lambda: self._transact_now(work, make=make))
 
     def _transact_now(self, work: Callable[[sqlite3.Connection], None], *, make: bool) -> bool:
