@@ -15,6 +15,7 @@ from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.process_state import ProcessState, changes, process_limits
 from modular_tf.first_contact.trial import Trial
 from modular_tf.first_contact.verdict import cannot_try
+from modular_tf.loading.known_plugins import stores_of
 from modular_tf.loading.task import Task
 from modular_tf.processes.child_pipes import AbandonedError
 from modular_tf.processes.report import Report
@@ -60,6 +61,7 @@ def watch_over_trials(descriptor: int, limits: Limits) -> None:
 def _warm_up() -> None:
     """Do once what every trial would do again."""
     loader_rules()
+    stores_of("")  # which reads the table, whose reader an ordinary user may not see
     # What opening a plugin imports late, for the kinds and the known defects of few; and what
     # looking at a young file does.
     import_stores()
