@@ -315,7 +315,6 @@ extern "C" int mtf_tell_of_ended_calls(const char* directory) {
   if (is_watching.exchange(true)) return 0;
   mtf::prepare_stack_traces();
   mtf::on_ended_thread = on_thread_ended;
-  if (is_main_thread()) make_stack();
   if (watching_forks != 0) return -1;
 #ifdef __GLIBC__
   if (on_exit(on_exit_called, nullptr) != 0) return -1;
@@ -323,7 +322,9 @@ extern "C" int mtf_tell_of_ended_calls(const char* directory) {
   return watch_again() ? 0 : -1;
 }
 
-extern "C" int mtf_watch_main_thread(void) {
+extern "C" int mtf_watch_main_thread(int ends_process) {
+  make_stack();
+  if (ends_process == 0) return 0;
   static pthread_key_t key = {};
   static const int made = pthread_key_create(&key, on_main_thread_end);
   return made == 0 && pthread_setspecific(key, &key) == 0 ? 0 : -1;

@@ -22,15 +22,15 @@ extern "C" {
  * in seconds since 1970. The end of the main thread is signal 32, by which the C library cancels. No
  * note is left where a write-protected table of a plugin was overwritten: a call by it may end anywhere.
  *
- * A thread whose stack has run out tells nothing, unless it has another one for signals, which the
- * main thread gets here. Calls after the first do nothing but give the directory, where there was none.
- * 0 on success. */
+ * A thread whose stack has run out reports nothing, unless it has another one for signals. Calls after
+ * the first do nothing but give the directory, where there was none. 0 on success. */
 int mtf_tell_of_ended_calls(const char* directory);
 
-/* From now on the end of the main thread outside of calls is told, too: by pthread_cancel, since its
- * program, which is Python's, does not end it by pthread_exit. Nothing says who has done it: plugins that
- * can do it are named as possible, and no note is left. To be called by the main thread. 0 on success. */
-int mtf_watch_main_thread(void);
+/* Gives the main thread, which calls this, a stack for signals. Where the end of that thread ends the
+ * process, as in Python's program, which does not end it by pthread_exit, an end by pthread_cancel outside
+ * of calls is reported from now on: plugins that can do it are named as possible, and no note is left.
+ * 0 on success. */
+int mtf_watch_main_thread(int ends_process);
 
 /* Says that the process is about to call exit(). Where `most_milliseconds` is not 0, it ends so much
  * later at the latest, with the status that exit() was given: exit handlers and destructors of plugins

@@ -10,16 +10,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
 from functools import cache, lru_cache, partial
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from modular_tf.codec import between, decode, encode
+from modular_tf.concurrency.threads import is_main_thread
 from modular_tf.discovery.boot_id import boot_id
 from modular_tf.discovery.host_fingerprint import host_fingerprint
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import state_directory
+from modular_tf.events.delivery import deliver
 from modular_tf.first_contact.finding import Incident
 from modular_tf.loading.task import WITNESSED
 from modular_tf.processes.signal_names import signal_name
@@ -276,8 +277,12 @@ def _report_calls(place: str | None) -> None:
     from modular_tf.native.ffi import lib  # noqa: PLC0415  (not for reading notes)
 
     lib.mtf_tell_of_ended_calls(b"" if place is None else os.fsencode(place))
-    if threading.current_thread() is threading.main_thread() and _is_python():
-        lib.mtf_watch_main_thread()
+
+    def watch() -> None:
+        if is_main_thread():
+            lib.mtf_watch_main_thread(_is_python())
+
+    deliver(watch)  # by the thread that waits for the one that maps a plugin
     os.register_at_fork(after_in_child=partial(lib.mtf_tell_of_ended_calls, b""))
 
 
