@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -222,6 +224,73 @@ def test_a_database_that_somebody_locks_holds_nobody_up_for_long(
         assert held(directory) == {}
         assert [message for message in reported() if "locked" in message][1:] == []
     assert held(directory) == VALUES
+
+
+def test_what_another_process_has_locked_is_not_empty(directory, filled: Path, monkeypatch):
+    """Such as one that waits for a slow disk: a quarantine that is not read releases everybody."""
+    monkeypatch.setattr(records_module, "_BUSY_S", 0.01)
+    locks = """
+        import sqlite3, sys
+        with sqlite3.connect(sys.argv[1], isolation_level=None) as used:
+            used.execute("BEGIN EXCLUSIVE")
+            print(flush=True)
+            sys.stdin.read()
+    """
+    one = records(directory)
+    with subprocess.Popen(
+        [sys.executable, "-c", dedent(locks), filled],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        one.refresh()
+        assert isinstance(one.shortage, ShortageError)
+        assert dict(one.items()) == VALUES
+        assert isinstance(records(directory).shortage, ShortageError)
+        other.communicate()
+    one.refresh()
+    assert one.shortage is None
+
+
+def test_a_home_without_locks_has_no_records(directory, filled: Path, monkeypatch, reported):
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(records_module, "_BUSY_S", 0.01)
+    monkeypatch.setattr(fcntl, "lockf", no_locks)
+    with closing(sqlite3.connect(filled)) as other:  # which SQLite reports likewise
+        other.execute("BEGIN EXCLUSIVE")
+        one = records(directory)
+        assert one.shortage is None
+        assert dict(one.items()) == {}
+        assert lasts_in_memory(directory)
+    assert len(reported()) == 1
+
+
+@pytest.mark.parametrize("error", [MemoryError, sqlite3.OperationalError("disk I/O error")])
+def test_what_was_read_before_a_failure_does_not_come_back(
+    directory, filled: Path, monkeypatch, error
+):
+    one = records(directory)
+    with monkeypatch.context() as patch:
+
+        def fail(_: Records, key: bytes, value: bytes, digest: bytes) -> int:
+            if key.startswith(b'"surrogates'):
+                raise error
+            return checksum(one, key, value, digest)
+
+        checksum = Records._checksum
+        patch.setattr(Records, "_checksum", fail)
+        one.refresh()
+    other = records(directory)
+    other.drop("plain")
+    assert other.save()
+    one.refresh()
+    one.put("new", 1)
+    one.save()
+
+    assert held(directory).keys() == {"new", *VALUES} - {"plain"}
 
 
 FOREIGN = {

@@ -4,10 +4,12 @@ What was read last is in memory, with the changes since; a connection exists for
 a time. Each record has a checksum, so that damage which SQLite does not notice costs one record. A
 database that cannot be used is reported once, and everything then lasts as long as the process: no
 locks, a full disk, damage, another program's file, one of a newer version, a Python without SQLite.
+One that another process has locked for too long is a shortage: what it holds is unknown.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import closing, suppress
 from functools import lru_cache
@@ -20,7 +22,7 @@ from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.concurrency.owned_file import open_owned
 from modular_tf.concurrency.threads import call_without_signal_handlers
 from modular_tf.events import EventLog
-from modular_tf.rules.shortage import ShortageError, raise_shortage, require_descriptor
+from modular_tf.rules.shortage import SHORTAGE, ShortageError, raise_shortage, require_descriptor
 from modular_tf.service.kept.private_directory import refuse
 
 if TYPE_CHECKING:
@@ -303,11 +305,15 @@ class Records:
             except _UnusableError as error:
                 refuse(path, str(error))
             except (OSError, MemoryError) as error:
+                self._salvaged = {}
                 raise_shortage(error)
             except sqlite3.Error as error:
                 if any(word in str(error) for word in _PASSING):
+                    self._salvaged = {}  # the database is whole, and newer than these
                     require_descriptor()
                     _report(path, str(error))
+                    if "is locked" in str(error):
+                        _require_no_locks(path)
                 else:
                     _set_aside(path, before, str(error))
             else:
@@ -355,6 +361,25 @@ def _pages_in_use(used: sqlite3.Connection) -> int:
     ((free,),) = used.execute("PRAGMA freelist_count")
     in_use: int = pages - free
     return in_use
+
+
+def _require_no_locks(path: str) -> None:
+    """Raise unless the file system has no locks, which SQLite says in the same words.
+
+    Raises:
+        ShortageError: Another process has locked the database.
+    """
+    import fcntl  # noqa: PLC0415  (few wait for so long)
+
+    try:
+        with open(path, "rb", buffering=0) as file:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        raise_shortage(error)
+        if error.errno != errno.EACCES:  # another way to say that it is locked
+            return
+    message = f"{path}: another process has locked it; try again, or end that process"
+    raise ShortageError(f"{message} (rule {SHORTAGE})", rule=SHORTAGE)
 
 
 def _set_aside(path: str, seen: os.stat_result, why: str) -> None:
