@@ -97,7 +97,8 @@ class Work(Generic[_Result]):
     def _end(self) -> None:
         self.is_over = True
         for waiting in self._waiting:
-            waiting.release()
+            if waiting.locked():
+                waiting.release()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end of the call, so many seconds at most; return whether it has ended."""
@@ -137,7 +138,7 @@ class Work(Generic[_Result]):
         if not self.is_over:
             self._is_lost = True
             self._reports = deque()
-            self._end()
+        self._end()  # else that thread may be about to do it
 
 
 class _OfThread(threading.local):
