@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from modular_tf.rules.shortage import ShortageError
+from modular_tf.service.reload import watching
 from modular_tf.service.reload.watching import Poller, take_snapshot
 from tests.watching.conftest import PATIENCE_S, Told
 
@@ -75,3 +77,25 @@ def test_nothing_stays_behind(watched, folder, library):
         once()
 
     assert (descriptors(), threading.active_count()) == before
+
+
+def test_a_change_is_followed_when_a_shortage_is_over(monkeypatch, folder, library):
+    """However long it lasts: nothing else would report the file again."""
+    monkeypatch.setattr(watching, "_PAUSES_S", (0.0, 0.0))
+    followed, attempts = threading.Event(), []
+
+    def follow(changes):
+        attempts.append(changes)
+        if len(attempts) < 10:
+            raise ShortageError("no descriptor left")
+        followed.set()
+        return []
+
+    watch = watching.Watch(
+        lambda: [str(folder)], {}, follow, 0.05, on_change=None, when_ended=lambda _: None
+    )
+    watch.start()
+    with watch:
+        (folder / "libnew.so").write_bytes(library)
+        assert followed.wait(PATIENCE_S)
+    assert len(attempts) == 10

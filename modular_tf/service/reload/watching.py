@@ -10,6 +10,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, repeat
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +20,7 @@ from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.discovery.library_bounds import ELF_MAGIC
 from modular_tf.discovery.sources.installed import UNPACKED_SUFFIX
 from modular_tf.discovery.sources.search_log import is_plugin_file_name
-from modular_tf.errors import ClosedError, ElfError
+from modular_tf.errors import ClosedError, ElfError, ResourceExhaustedError
 from modular_tf.events import EventLog
 from modular_tf.rules import loading as rules
 from modular_tf.service.report import ChangeKind
@@ -54,6 +55,7 @@ _COARSE_CLOCK_S = 2.1
 _SOON_S = 0.5
 _MOST_AT_ONCE = 4
 _PAUSES_S = (0.5, 2.0)  # between attempts to follow a change
+_MOST_TRIES = 3  # beside those that meet a shortage, which may last
 
 Snapshot = dict[str, FileIdentity]
 """Identity by path of every file that counts as a candidate."""
@@ -386,14 +388,16 @@ class Watch:
                 return
 
     def _deal_with(self, changes: list[Change]) -> None:
-        for pause_s in (*_PAUSES_S, None):
+        tries_left = _MOST_TRIES
+        for pause_s in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
             try:
                 followed = self._follow(changes)
             except ClosedError:  # the service is, and ends this watch as well
                 return
-            except Exception as error:  # noqa: BLE001  (the next try may do: no descriptor left, ...)
+            except Exception as error:  # noqa: BLE001  (the next try may do)
                 _log.warning("watch.failed", error=repr(error))
-                if pause_s is None or self.closed:
+                tries_left -= not isinstance(error, ResourceExhaustedError)
+                if not tries_left or self.closed:
                     return
                 time.sleep(pause_s)
             else:
