@@ -77,7 +77,9 @@ def raise_shortage(error: BaseException) -> None:
 def _shortage(number: int, path: object) -> ShortageError:
     why = os.strerror(number)
     where = f"{os.fsdecode(path)}: " if isinstance(path, str | bytes) else ""
-    message = f"{where}{why}; close files or raise the limits, and try again (rule {SHORTAGE})"
+    is_size = number == errno.EFBIG
+    what = "raise the limit (`ulimit -f`)" if is_size else "close files or raise the limits"
+    message = f"{where}{why}; {what}, and try again (rule {SHORTAGE})"
     made = ShortageError(message, rule=SHORTAGE)
     made.errno, made.filename = number, path
     return made

@@ -9,6 +9,7 @@ The files may have been made to harm the linker: it runs in a process of its own
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -187,6 +188,7 @@ def _run(
 
     Raises:
         ElfError: It cannot be run, took too long or printed too much (LD-096).
+        ShortageError: This process may not write as much as that.
     """
     import resource  # noqa: PLC0415  (known plugins need none of this)
     import subprocess  # noqa: PLC0415
@@ -221,6 +223,9 @@ def _run(
             status = process.wait(_TIMEOUT_S)
             if -status not in _OF_LIMITS:
                 return status
+            own_most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+            if -status == signal.SIGXFSZ and 0 <= own_most < _MOST_OUTPUT:
+                raise_shortage(OSError(errno.EFBIG, os.strerror(errno.EFBIG)))
     finally:
         process.kill()
         with suppress(subprocess.TimeoutExpired):  # it may wait for a file system
