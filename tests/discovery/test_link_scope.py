@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 from contextlib import closing
@@ -334,6 +335,21 @@ def test_names_cannot_pretend_to_be_answers(
 
     assert "LD-096" in rules_of(result)
     assert not result.loadable
+
+
+def test_what_the_linker_refuses_is_refused_where_an_application_ignores_its_children(
+    tmp_path: Path, prober: Prober
+) -> None:
+    """Whose status is then lost; so it is where a thread waits for any child."""
+    (tmp_path / "libdep.so").write_text("INPUT(libdep.so.1)")
+    path = library(tmp_path / "libx.so", ("libdep.so",), paths={"runpath": "$ORIGIN"})
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        result = prober.probe(make_candidate(path))
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+    assert rules_of(result) == ["LD-004"]
 
 
 def test_a_file_that_ends_the_linker_is_damaged(tmp_path: Path, prober: Prober) -> None:

@@ -137,7 +137,8 @@ def ask_linker(
         status = _run(program, environment, fds, output, subject)
         lines = os.fsdecode(os.pread(output, _MOST_OUTPUT, 0)).split("\n")
     tried = [found[1] for line in lines if (found := _DEBUG.fullmatch(line)) and found[1]]
-    if status:
+    # The status is lost where the application ignores SIGCHLD, or waits for any child.
+    if status or not any(map(_LISTED.fullmatch, lines)):
         raise _refusal(status, lines, needed, tried)
     listed: list[tuple[str, str | None]] = []
     for line in lines:
@@ -221,7 +222,7 @@ def _run(
                 resource.prlimit(process.pid, kind, (most, most))
         with suppress(subprocess.TimeoutExpired):
             status = process.wait(_TIMEOUT_S)
-            if -status not in _OF_LIMITS:
+            if -status not in _OF_LIMITS and os.fstat(output).st_size < _MOST_OUTPUT:
                 return status
             own_most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
             if -status == signal.SIGXFSZ and 0 <= own_most < _MOST_OUTPUT:
