@@ -67,7 +67,8 @@ def _warm_up() -> None:
     import_stores()
     for module in ("device.platform", "loading.kernel_loader"):
         import_module(f"modular_tf.{module}")
-    import_module("hashlib")
+    for module in ("hashlib", "mmap"):
+        import_module(module)
     for file in (os.path.join(folder, _OWN_PLUGIN) for folder in package_directories()):
         if os.path.exists(file):
             _rehearse(file)

@@ -20,7 +20,7 @@ from modular_tf.service.kept.notes import Notes
 _TRY_AS_ORDINARY_USER = """
     import json, os, socket, sys
     from modular_tf.codec import encode
-    from modular_tf.first_contact.zygote import watch_over_trials
+    from modular_tf.first_contact.zygote import _warm_up, watch_over_trials
     from modular_tf.processes import seclusion
     from modular_tf.first_contact.limits import Limits
     from modular_tf.loading.task import Task
@@ -36,6 +36,7 @@ _TRY_AS_ORDINARY_USER = """
             prctl(4, ffi.cast("unsigned long", 1))  # PR_SET_DUMPABLE
 
     def attempt():
+        _warm_up()  # what it imports may lie where ordinary users may not read
         become_ordinary()
         assert seclusion.can_be_secluded()
         ours, theirs = socket.socketpair()
