@@ -70,6 +70,7 @@ class Work(Generic[_Result]):
         self.is_over = False
         self._call = call
         self._is_left = self._is_lost = False
+        self._result: Any = None
         self._error: BaseException | None = None
         self._reports: deque[Callable[[], object]] = deque()
         self._waiting: list[threading.Lock] = []
@@ -122,7 +123,7 @@ class Work(Generic[_Result]):
             call()
 
     def outcome(self) -> _Result:
-        """Wait, and return or raise what the call returned or raised."""
+        """Wait, and return what the call returned; what it raised is raised once, for the first."""
         self.wait()
         if self._is_lost:
             return self._call()
@@ -131,7 +132,8 @@ class Work(Generic[_Result]):
                 raise self._error
             finally:
                 self._error = None  # else it and the frames in it would keep each other
-        return self._result
+        result: _Result = self._result
+        return result
 
     def after_fork_in_child(self) -> None:
         """Wake the thread that waits: the one that makes the call stayed in the parent."""

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.concurrency.threads import uninterrupted
+from modular_tf.concurrency.threads import Work, uninterrupted
 from modular_tf.errors import NotFoundError
 from modular_tf.events.delivery import deliver
 
@@ -119,7 +119,7 @@ def test_a_child_that_a_signal_handler_forks_does_the_work_anew(run_python):
         """
         import os, signal, threading
         from modular_tf.concurrency.fork_lock import ForkLock
-        from modular_tf.concurrency.threads import uninterrupted
+        from modular_tf.concurrency.threads import Work, uninterrupted
 
         lock, parent, children = ForkLock(), os.getpid(), []
 
@@ -184,6 +184,16 @@ def test_a_child_that_is_forked_when_the_work_has_just_ended_does_not_wait_for_i
         assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
         """
     )
+
+
+def test_an_error_is_raised_for_the_first_that_waits_and_no_other_one_for_the_next():
+    def fail():
+        raise NotFoundError("not there")
+
+    work = Work(fail, "work", daemon=True)
+    with pytest.raises(NotFoundError, match="not there"):
+        work.outcome()
+    assert work.outcome() is None
 
 
 def test_where_no_thread_can_be_had_the_caller_does_the_work(monkeypatch):
