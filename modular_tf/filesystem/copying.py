@@ -167,7 +167,7 @@ def copy_through(
         AbortedError: The source changed meanwhile.
         DataLossError: The source gave fewer bytes than it said it has.
     """
-    with source_fs.new_random_access_file(source) as reader:
+    with source_fs.open_to_copy(source) as reader:
         if not is_landing:
             target = inside_directory(target_fs, target, source)
         places = Location(source_fs, source), Location(target_fs, target)
@@ -214,7 +214,7 @@ def read_all(
         DataLossError: The source gave fewer bytes than it said it has.
     """
     with (
-        source.filesystem.new_random_access_file(source.uri) as reader,
+        source.filesystem.open_to_copy(source.uri) as reader,
         closing(_blocks(source, reader, watch, block)) as blocks,
     ):
         for data in blocks:
@@ -230,9 +230,9 @@ def _blocks(
     that is rotated. In an object store each request gets the version of its moment: pieces of two
     versions would be joined. There its statistics from before the first piece are compared with
     those after the last one, except for a file that was read whole or by one request. If they are
-    of an earlier look-up, they are looked up again beside the first pieces, which are read again
-    where these may be older. Of a long file of a network, threads read the next blocks, as many at
-    once as a whole read, while one is passed on; all such copies share that number.
+    of an earlier look-up, they are looked up again beside the first pieces; where they differ, the
+    file is opened anew. Of a long file of a network, threads read the next blocks, as many at once
+    as a whole read, while one is passed on; all such copies share that number.
     """
     # They import this module.
     from modular_tf.filesystem.plugin_filesystem import fresh_bytes  # noqa: PLC0415
@@ -243,26 +243,23 @@ def _blocks(
     is_here = is_of_this_machine(fs.scheme)
     size = block if length is None else max(1, min(block, length))
     is_long = length is not None and length > block and not is_here
-    before = found = None
+    before = found = after = None
 
     def look_up() -> None:
         nonlocal before
         before = fs.stat(uri)
-        if before.length != length:
-            raise _changed(uri)
 
     if length is None and is_here:
         with suppress(ModularTFError):
             before = fs.stat(uri)
     elif length is not None and length > _ONE_REQUEST and fs.is_object_store:
-        if isinstance(reader, PiecewiseReader):
+        if isinstance(reader, PiecewiseReader) and reader.found and reader.found.length == length:
             found = reader.found
             before = found if reader.is_found_now else None
         if before is None and not (found and is_long) and not isinstance(reader, WholeFile):
             look_up()
-        elif before is not None and before.length != length:
+        if before is not None and before.length != length and not found:
             raise _changed(uri)
-    watch.begun(length)
 
     def read(offset: int, buffer: memoryview) -> memoryview:
         wanted = buffer if length is None else buffer[: length - offset]
@@ -275,37 +272,51 @@ def _blocks(
             raise DataLossError.of("read", reader.uri, ended)
         return buffer[:n]
 
+    def is_stale() -> bool:
+        return found is not None and before is not None and before != found
+
     def pieces() -> Generator[memoryview]:
-        nonlocal found
+        if is_stale():
+            return
         if length is None or not is_long:
+            watch.begun(length)
             offsets = count(0, size) if length is None else range(0, length, size)
             yield from map(read, offsets, repeat(memoryview(bytearray(size))))
             return
         free: SimpleQueue[memoryview] = SimpleQueue()
+        ended: SimpleQueue[int] = SimpleQueue()
+        starts = range(0, length, size)
 
         def read_ahead(offset: int) -> memoryview:
+            nonlocal after
+            if offset == length:  # beside the use of the last blocks
+                for _ in starts:
+                    ended.get()
+                after = fs.stat(uri)
+                return memoryview(b"")
             try:
                 buffer = free.get_nowait()  # else two threads may wait for the last one
             except Empty:
                 buffer = fresh_bytes(size)[1][:size]
-            return read(offset, buffer)
+            try:
+                return read(offset, buffer)
+            finally:
+                ended.put(offset)
 
         most = reader.blocks_at_once(size) if isinstance(reader, PiecewiseReader) else 2
         at_once = max(2, most // (1 + len(_crews.all())))
         crew = Crew(at_once, ahead=-(-_FEWEST_AHEAD // at_once))
         _crews.add(crew)
-        while True:
-            beside = look_up if found and before is None else None
-            blocks = crew.run(read_ahead, range(0, length, size), meanwhile=beside)
-            with closing(blocks) as outcomes:
-                for outcome in outcomes:
-                    if found is not None and before != found:
-                        break
-                    yield outcome.get()
-                    free.put(outcome.get())
-                else:
+        items = chain(starts, [length] if found else [])
+        beside = look_up if found and before is None else None
+        with closing(crew.run(read_ahead, items, meanwhile=beside)) as outcomes:
+            for outcome in outcomes:
+                if is_stale():
                     return
-            found = before
+                if not outcome.item:
+                    watch.begun(length)
+                yield outcome.get()
+                free.put(outcome.get())
 
     done = 0
     with closing(pieces()) as read_pieces:
@@ -314,11 +325,18 @@ def _blocks(
                 yield data
                 done += len(data)
                 watch.advance(len(data))
-            if len(data) < size:  # a short read is the end
+            if length is None and len(data) < size:  # a short read is the end
                 break
+    if is_stale():
+        with (
+            fs.new_random_access_file(uri) as anew,
+            closing(_blocks(source, anew, watch, block)) as blocks,
+        ):
+            yield from blocks
+        return
     # The system gives lengths of some files that cannot be read, and these do not change.
     is_whole = before is None or (length is None and done >= before.length)
-    if not is_whole and fs.stat(uri) != before:
+    if not is_whole and (after or fs.stat(uri)) != before:
         raise _changed(uri)
 
 

@@ -257,6 +257,10 @@ class Filesystem:
         """Return whether a path is known to have been a file within the last second."""
         return False
 
+    def open_to_copy(self, uri: str) -> RandomAccessFile:
+        """Open a file for `copying`, which looks it up again where it was found earlier."""
+        return self.new_random_access_file(uri)
+
     def get_file_size(self, uri: str) -> int:
         """Return a file's length in bytes; a directory has none (`FailedPreconditionError`)."""
         statistics = self.stat(uri)

@@ -367,6 +367,15 @@ class ObjectStore(Store):
         file.is_found_now = file.found is not earlier
         return file
 
+    def open_to_copy(self, uri: str) -> RandomAccessFile:
+        """Open a file; a long one that was found in the last minute without a request."""
+        found = self._found_long.get(uri)
+        if found is None or found.is_directory:
+            return self.new_random_access_file(uri)
+        file = self._open(uri, found.length)
+        file.found = found
+        return file
+
     def _confirmed_length(self, uri: str) -> tuple[int, bytes]:  # noqa: ARG002  (for subclasses)
         """Return a file's length, where a look-up is not needed, and its last bytes; else 0."""
         return 0, b""
