@@ -290,8 +290,12 @@ def _blocks(
         def read_ahead(offset: int) -> memoryview:
             nonlocal after
             if offset == length:  # beside the use of the last blocks
-                for _ in starts:
-                    ended.get()
+                left = len(starts)
+                while left:
+                    crew.check()
+                    with suppress(Empty):
+                        ended.get(timeout=1)
+                        left -= 1
                 after = fs.stat(uri)
                 return memoryview(b"")
             try:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import os
+import threading
 from pathlib import Path
 
 import fsspec
 import pytest
 
 from modular_tf import errors
-from modular_tf.filesystem.copying import CopyWatch, copy_through
+from modular_tf.filesystem.copying import CopyWatch, copy_through, read_all
+from modular_tf.filesystem.location import Location
+from modular_tf.filesystem.store_files import PiecewiseReader
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 from tests.fsspec.far_store import TOP, FarStore, serve
 
@@ -126,6 +129,104 @@ def test_a_short_file_is_not_looked_at_again(length, looks):
 
     assert target_store.files["/t"] == bytes(length)
     assert sum(operation == "stat" for operation, *_ in store.calls) == looks
+
+
+class Found:
+    """An object store whose file was found, and what its copies do with it."""
+
+    def __init__(self, *, is_found_now: bool = False) -> None:
+        self.store, self.target_store = MemoryStore(), MemoryStore()
+        filesystem = filesystem_of(self.store)
+        self.opened = filesystem.new_random_access_file
+        self.source = as_object_store(filesystem)
+        self.store.files["/source"] = OLD
+        self.reads: list[int] = []
+        self.while_read = lambda: None
+        self.found = self.store.statistics_of("/source")
+        self.is_found_now = is_found_now
+        self.source.open_to_copy = self.open_to_copy
+
+    def open_to_copy(self, uri):
+        file = self.opened(uri)
+        readinto = file.readinto
+
+        def noted(offset, buffer):
+            self.reads.append(offset)
+            if offset == 2 * BLOCK:
+                self.while_read()
+            return readinto(offset, buffer)
+
+        file.readinto = noted
+        reader = PiecewiseReader(file, None, BLOCK, length=self.found.length)
+        reader.found, reader.is_found_now = self.found, self.is_found_now
+        return reader
+
+    def copy(self):
+        self.store.calls.clear()
+        target = filesystem_of(self.target_store)
+        target.plugin = "other"
+        copy_through(self.source, "mem://h/source", target, "mem://h/t", block=BLOCK,
+                     is_landing=True)  # fmt: skip
+        return self.target_store.files["/t"]
+
+    @property
+    def looks(self):
+        return sum(operation == "stat" for operation, _ in self.store.calls)
+
+
+@pytest.mark.parametrize(("is_found_now", "looks"), [(True, 1), (False, 2)])
+def test_a_look_up_of_the_opening_is_not_repeated(is_found_now, looks):
+    found = Found(is_found_now=is_found_now)
+
+    assert found.copy() == OLD
+    assert found.looks == looks
+    assert sorted(found.reads) == list(range(0, len(OLD), BLOCK))
+
+
+def test_a_file_that_was_replaced_since_it_was_found_is_copied_as_it_is():
+    found, begun = Found(), []
+    found.store.files["/source"] = NEW
+
+    class Lengths(CopyWatch):
+        def begun(self, length):
+            begun.append(length)
+
+    assert found.copy() == NEW
+    blocks = []
+    read_all(Location(found.source, "mem://h/source"), blocks.append, Lengths(), BLOCK)
+    assert begun == [len(NEW)]
+
+
+def test_a_file_that_was_deleted_since_it_was_found_is_not_found():
+    found = Found()
+    opened = found.opened("mem://h/source")
+    found.opened = lambda _: opened
+    del found.store.files["/source"]
+    with pytest.raises(errors.NotFoundError):
+        found.copy()
+
+    assert found.target_store.files == {}
+
+
+@pytest.mark.parametrize("is_found_now", [True, False])
+def test_blocks_of_two_versions_are_no_copy_however_they_were_found(is_found_now):
+    found = Found(is_found_now=is_found_now)
+    statistics_of, looked = found.store.statistics_of, threading.Event()
+
+    def look(path):
+        statistics = statistics_of(path)
+        looked.set()
+        return statistics
+
+    def change():
+        assert is_found_now or looked.wait(10)
+        found.store.files["/source"] = NEW
+
+    found.store.statistics_of, found.while_read = look, change
+    with pytest.raises(errors.AbortedError, match="it changed while it was read; try again"):
+        found.copy()
+
+    assert found.target_store.files == {}
 
 
 @pytest.fixture
