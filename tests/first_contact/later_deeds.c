@@ -3,15 +3,16 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-static pthread_t caller;
 static void (*when_unloaded)(void) = NULL;
 
 static int has_come(void) {
@@ -22,7 +23,17 @@ static int has_come(void) {
 static void crash(void) { *(volatile int*)8 = 1; }
 static void give_up(void) { abort(); }
 static void leave(void) { exit(0); }
-static void cancel_main_thread(void) { pthread_cancel(caller); }
+static void cancel_this_thread(int number) {
+  (void)number;
+  pthread_cancel(pthread_self());
+}
+
+/* The thread that called init may have ended, so the main one is made to cancel itself. */
+static void cancel_main_thread(void) {
+  struct sigaction action = {.sa_handler = cancel_this_thread};
+  sigaction(SIGRTMAX, &action, NULL);
+  syscall(SYS_tgkill, getpid(), getpid(), SIGRTMAX);
+}
 static void hang(void) {
   for (;;) pause();
 }
@@ -87,7 +98,6 @@ static void in_a_thread(void (*deed)(void)) {
   static void (*kept)(void);
   pthread_t thread;
   kept = deed;
-  caller = pthread_self();
   if (pthread_create(&thread, NULL, wait_and_do, &kept) == 0) pthread_detach(thread);
 }
 
