@@ -124,6 +124,27 @@ def test_a_scope_takes_each_library_once_and_ends_in_circles(
                 assert scope.others == []
 
 
+def test_a_companion_is_found_though_it_asked_for_the_same_before(tmp_path: Path) -> None:
+    """Two that need the same, one of which is needed by that."""
+    paths = {"runpath": "$ORIGIN"}
+
+    def written(name: str, needed: str) -> Path:
+        soname = None if needed == "libx.so" else name
+        settings = {"machine": MACHINE, "undefined": (), "weak": (), "flags": 6, "paths": paths}
+        content = ElfBuilder(soname=soname, needed=(needed,), **settings).build()  # type: ignore[arg-type]
+        (tmp_path / name).write_bytes(content)
+        return tmp_path / name
+
+    one, other = written("liba.so", "libx.so"), written("libb.so", "libx.so")
+    needed = written("libx.so", "libb.so")
+    with closing(ProcessScope()) as process:
+        for path, expected in ((other, [needed]), (one, [needed, other])):
+            with ElfFile(str(path)) as elf:
+                root = LinkedLibrary(path.name, elf, is_companion=True)
+                with closing(LinkScope(root, process)) as scope:
+                    assert scope.paths == [str(file) for file in expected]
+
+
 def test_what_the_host_replaces_is_searched_for_a_filter(tmp_path: Path) -> None:
     """Only needed names are changed in a private copy."""
     replaced = library(tmp_path / "libreplaced.so")

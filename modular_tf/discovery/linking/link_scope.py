@@ -155,7 +155,8 @@ class ProcessScope(_Scope):
     def trace(self, elf: ElfFile, offered: Collection[str], before: LinkScope | None) -> Trace:
         """Return what would be mapped with a library, but for itself and what is mapped already.
 
-        One that asks for the same as another one in its folder gets the same answer.
+        One that asks for the same as another one in its folder gets the same answer, but where
+        companions are mapped: one of those may need the other one, which was not in its own answer.
 
         Args:
             elf: The library.
@@ -179,18 +180,22 @@ class ProcessScope(_Scope):
             known, frozenset(offered), found.linked, found.soname, found.rpath, found.runpath,
             found.has_runpath, found.searches_system, os.path.dirname(path), absolute(""),
         )  # fmt: skip
-        if key not in self._traces:
-            _require_readable_names(elf)
-            whole = self._ask([*known, path], offered)
-            if (path, None) in whole.listed:
-                raise ElfError(f"{path} cannot be read", path=path, rule=rules.READABLE)
-            taken = {at for _, at in whole.listed}
-            old = {path, *self.paths, *known}
-            self._traces[key] = Trace(
-                tuple((name, at) for name, at in whole.listed if at not in old),
-                tuple(at for at in whole.tried if at not in taken),
-            )
-        return self._traces[key]
+        for known_by in (key, (*key, path)):
+            if known_by in self._traces:
+                return self._traces[known_by]
+        _require_readable_names(elf)
+        whole = self._ask([*known, path], offered)
+        if (path, None) in whole.listed:
+            raise ElfError(f"{path} cannot be read", path=path, rule=rules.READABLE)
+        taken = {at for _, at in whole.listed}
+        old = {path, *self.paths, *known}
+        trace = Trace(
+            tuple((name, at) for name, at in whole.listed if at not in old),
+            tuple(at for at in whole.tried if at not in taken),
+        )
+        has_companions = not all(at is None or is_of_system(at) for _, at in trace.listed)
+        self._traces[(*key, path) if has_companions else key] = trace
+        return trace
 
     def close(self) -> None:
         """Close all files; a second call does nothing."""
