@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import threading
 from pathlib import Path
 
@@ -99,3 +101,23 @@ def test_a_change_is_followed_when_a_shortage_is_over(monkeypatch, folder, libra
         (folder / "libnew.so").write_bytes(library)
         assert followed.wait(PATIENCE_S)
     assert len(attempts) == 10
+
+
+def test_a_folder_that_cannot_be_read_now_is_not_empty(monkeypatch, start, folder, library):
+    """Else each of its plugins would be reported as removed."""
+    (folder / "libold.so").write_bytes(library)
+    told, read, done = [], [], threading.Event()
+    listdir = os.listdir
+
+    def no_descriptor_left(path):
+        read.append(path)
+        if len(read) < 30:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return listdir(path)
+
+    start(lambda changes: (told.extend(Path(it.path).name for it in changes), done.set()))
+    monkeypatch.setattr(os, "listdir", no_descriptor_left)
+    (folder / "libnew.so").write_bytes(library)
+
+    assert done.wait(PATIENCE_S)
+    assert told == ["libnew.so"]

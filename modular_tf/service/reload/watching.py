@@ -23,6 +23,7 @@ from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.errors import ClosedError, ElfError, ResourceExhaustedError
 from modular_tf.events import EventLog
 from modular_tf.rules import loading as rules
+from modular_tf.rules.shortage import raise_shortage
 from modular_tf.service.report import ChangeKind
 
 if TYPE_CHECKING:
@@ -94,6 +95,9 @@ def take_snapshot(places: Iterable[str]) -> Snapshot:
     Args:
         places: Absolute paths. A file counts whatever it is called, in a directory those with a
             plugin's name.
+
+    Raises:
+        ShortageError: A directory cannot be read now.
     """
     found = ((path, FileIdentity.at(path)) for place in places for path in _files(place))
     return {path: identity for path, identity in found if identity is not None}
@@ -105,14 +109,15 @@ def _files(place: str) -> Iterator[str]:
         names = os.listdir(place)
     except NotADirectoryError:
         yield place
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        raise_shortage(error)
         return
     else:
         for name in names:
             if is_plugin_file_name(name):
                 yield os.path.join(place, name)
             elif name.endswith(UNPACKED_SUFFIX):
-                for parent, _, files in os.walk(os.path.join(place, name)):
+                for parent, _, files in os.walk(os.path.join(place, name), onerror=raise_shortage):
                     yield from (os.path.join(parent, it) for it in files if is_plugin_file_name(it))
 
 
