@@ -28,8 +28,14 @@ _NAMES = "a plugin's name, its path, or six or more digits of its SHA-256"
 
 
 def _open_store() -> QuarantineStore:
-    """Return the user's quarantine, with what took down processes before this one."""
+    """Return the user's quarantine, with what took down processes before this one.
+
+    Raises:
+        ShortageError: It cannot be read now.
+    """
     store = QuarantineStore.of_process()
+    if store.shortage is not None:
+        raise store.shortage
     notes = Notes.of_process()
     store.take(notes.of_ended(), notes)
     return store

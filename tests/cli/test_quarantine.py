@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -53,6 +55,25 @@ def good(fixture_plugin, tmp_path) -> Path:
     assert seen is not None
     quarantine(path, seen.sha256, "good")
     return path
+
+
+@pytest.mark.parametrize("verb", [("list",), ("retry", "bad"), ("clear",)])
+def test_a_quarantine_that_another_process_has_locked_is_not_empty(mtf, tmp_path, verb):
+    quarantine()
+    (database,) = tmp_path.glob("state/**/quarantine-*.sqlite")
+    code = "import sqlite3, sys; used = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+    code += "used.execute('BEGIN EXCLUSIVE'); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, database], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        ended = mtf("quarantine", *verb)
+        other.communicate()
+
+    assert ended.code not in (0, 3), ended.err
+    assert "another process has locked it" in ended.err
+    assert remembered() == ["bad"]
 
 
 def test_an_empty_quarantine_is_nothing_found(mtf):

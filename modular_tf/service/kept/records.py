@@ -375,8 +375,8 @@ def _require_no_locks(path: str) -> None:
         with open(path, "rb", buffering=0) as file:
             fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:
-        raise_shortage(error)
-        if error.errno != errno.EACCES:  # another way to say that it is locked
+        if error.errno not in (errno.EAGAIN, errno.EACCES):  # which say that it is locked
+            raise_shortage(error)
             return
     message = f"{path}: another process has locked it; try again, or end that process"
     raise ShortageError(f"{message} (rule {SHORTAGE})", rule=SHORTAGE)
