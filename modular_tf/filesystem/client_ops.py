@@ -375,10 +375,13 @@ class ClientOps(Filesystem, ABC):
                     raise FailedPreconditionError.of("rename_file", source, why)  # noqa: TRY301
             Copying(job, lambda item: copied.add(item.path), is_move=True).run([tree])
             job.raise_first()
-        except BaseException:
+        except BaseException as error:
             removal = Removal(Job(), take=found.__contains__, with_directories=True)
             removal.run([Item.at(tree.target)])
-            raise
+            if not isinstance(error, ModularTFError):
+                raise
+            message = f"{error.message}; nothing was moved, so it stays where it is"
+            raise type(error)(message, path=error.path, operation="rename_file") from error
         Removal(job, take=copied.__contains__, with_directories=True).run([Item.at(tree.source)])
         job.raise_first()
 
