@@ -40,7 +40,9 @@ _OF_THE_LINKER = {
     "LD_LIBRARY_PATH": "Libraries that are found there are judged with the plugin that needs them.",
     "LD_PRELOAD": "Libraries in it are judged with the plugins; in a lock file they are listed.",
     "LD_AUDIT": "Likewise.",
-    "GLIBC_TUNABLES": "Passed on where the linker is asked for its search directories.",
+    "GLIBC_TUNABLES": "Passed on where the linker is asked for libraries.",
+    "LD_ASSUME_KERNEL": "Passed on where the linker is asked for libraries.",
+    "LD_HWCAP_MASK": "Passed on where the linker is asked for libraries.",
     "LD_DEBUG": "Set for the process that asks the linker, never read.",
 }
 _OF_SANITIZERS = {

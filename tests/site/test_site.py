@@ -30,8 +30,8 @@ _VARIABLE = re.compile(
 )
 # Literals of that shape that are no variables of the environment.
 NO_VARIABLES = {
-    "GLIBC_", "GLIBC_NEW_ENOUGH", "MODULAR_TF_", "NO_WORKAROUNDS", "NO_HOME", "TF_",
-    "TF_LIBRARY_PATH_VARIABLE",
+    "GLIBC_", "GLIBC_NEW_ENOUGH", "LD_TRACE_LOADED_OBJECTS", "MODULAR_TF_", "NO_WORKAROUNDS",
+    "NO_HOME", "TF_", "TF_LIBRARY_PATH_VARIABLE",
 }  # fmt: skip
 
 pytestmark = pytest.mark.xdist_group("documentation site")  # it is built once
