@@ -217,7 +217,8 @@ class Renewal:
         if scope.has_wheels or any(entry.plugin.path in scope for entry in installed):
             self._known.found = discover(places, recall=self._known.cache.installed_plugins)
             return self._known.found
-        return discover(places._replace(sources=places.sources - {Source.DISTRIBUTION}))
+        others = places._replace(sources=places.sources - {Source.DISTRIBUTION})
+        return discover(others, recall=self._known.cache.installed_plugins)
 
     def _gone(self, found: FoundCandidates, scope: Scope) -> list[PluginEntry]:
         """Return plugins whose file is gone, or leads to the file of another one now."""
