@@ -62,13 +62,10 @@ class Admission:
         return self._notes.of_ended()
 
     def recall(self, entries: Iterable[PluginEntry], notes: list[Note] | None) -> list[PluginEntry]:
-        """Give each plugin the finding that it is registered by, or refuse it, where that is known.
+        """Give each plugin its known finding or refuse it; return those that have to be tried.
 
-        Plugins that come with this package, and those whose code runs in this process already,
-        are admitted as they are.
-
-        Returns:
-            Those that have to be tried.
+        Plugins that come with this package, and those whose code runs in this process already, are
+        admitted as they are.
         """
         new = self._new_here(entries)
         if not new:

@@ -330,11 +330,7 @@ def variables_of(name: str) -> list[str]:
 
 
 def values_of(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of keys, without those in tables, that variables of the environment give.
-
-    Raises:
-        ConfigError: A variable has no right value.
-    """
+    """Return the values of keys outside tables that variables give; ConfigError if one is wrong."""
     values: dict[str, Any] = {}
     for name, key in keys_of(Config).items():
         for variable in key.variables:
@@ -349,11 +345,9 @@ def values_of(variables: Mapping[str, str]) -> dict[str, Any]:
 def config_path(environment: Mapping[str, str]) -> str | None:
     """Return the file that would be read, as an absolute path; None for none.
 
-    It is the one that `MODULAR_TF_CONFIG` names, which may begin where the program does, or the
-    user's own, which may not.
-
-    Raises:
-        ConfigError: The variable names a file in a home directory, and there is none.
+    `MODULAR_TF_CONFIG` names it, as a path that may begin in the working directory; otherwise it is
+    the user's own, which may not. Raises ConfigError if the variable names a file in a home
+    directory that does not exist.
     """
     if chosen := environment.get(CONFIG_VARIABLE):
         return os.path.abspath(_expanded(chosen, CONFIG_VARIABLE, environment))
@@ -362,7 +356,7 @@ def config_path(environment: Mapping[str, str]) -> str | None:
 
 
 def _expanded(path: str, origin: str, environment: Mapping[str, str] | None = None) -> str:
-    """Return a path with the home directory in the place of `~`."""
+    """Return a path with the home directory instead of `~`."""
     expanded = expand_home(path, environment)
     if expanded is None:
         raise ConfigError(f"{origin}: {path!r} is below the home directory, but {NO_HOME}")
@@ -370,7 +364,7 @@ def _expanded(path: str, origin: str, environment: Mapping[str, str] | None = No
 
 
 def lock_path(config: Config) -> str | None:
-    """Return the lock file of frozen plugins; None where only the user names one who must not."""
+    """Return the lock file of frozen plugins; None where only a user could name it who must not."""
     if config.trust.lock or (config.path is None and is_privileged()):
         return config.trust.lock
     return default_lock_path(config.path or config_path(os.environ))
@@ -397,10 +391,7 @@ def load_config(
     Raises:
         ConfigError: The file cannot be read, is not TOML, or has an unknown or misshapen key; or
             nobody has named it and others can change it (LD-106); or `MODULAR_TF_CONFIG` names a
-            file that does not exist, or `MODULAR_TF_FIRST_CONTACT` or `MODULAR_TF_LOAD` is no
-            policy, or `MODULAR_TF_TELL_ENDED_CALLS`, `MODULAR_TF_STATISTICS` or
-            `MODULAR_TF_FSSPEC_FALLBACK` neither 0 nor 1, or `MODULAR_TF_CALLS_AT_ONCE` no number
-            from 1 to 256.
+            file that does not exist, or another variable has no right value.
         ShortageError: The file cannot be read now.
     """
     if privileged:
@@ -460,8 +451,7 @@ def _require_trusted(path: str) -> None:
 def parse_config(text: str, path: str) -> Config:
     """Make a configuration of a file's text.
 
-    Raises:
-        ConfigError: See `load_config`; it names the key, what was expected and what was found.
+    Raises ConfigError, which names the key, what was expected and what was found.
     """
     values = _tables(text, path)
     known = {name.partition(".")[0] for name in KEYS}

@@ -74,8 +74,8 @@ class ConfiguredFilesystem:
 def parse_filesystems(value: object) -> dict[str, ConfiguredFilesystem]:
     """Return what `[filesystems]` names for each scheme.
 
-    Raises:
-        ValueError: It names the key, what was expected and what was found, and shows no option.
+    Raises ValueError, which names the key, what was expected and what was found, and shows no
+    option.
     """
     if not isinstance(value, Mapping):
         raise ValueError(f"filesystems: expected {EXPECTED}, found {_found(value)}")  # noqa: TRY004
@@ -309,11 +309,7 @@ def known_clients() -> dict[str, Any]:
 
 
 class NoClientError(Exception):
-    """fsspec has no filesystem for a protocol here.
-
-    Attributes:
-        remedy: What to do, as one sentence.
-    """
+    """fsspec has no filesystem for a protocol here; `remedy` is one sentence on what to do."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(message)
@@ -323,10 +319,8 @@ class NoClientError(Exception):
 def is_installed(module: str, *, or_directory: bool = False) -> bool:
     """Return whether a module without dots could be imported, without doing that. [any thread]
 
-    Args:
-        module: Its name.
-        or_directory: Whether a directory without `__init__.py` counts, as packages of namespaces
-            are, and many a directory that is none.
+    With `or_directory` a directory without `__init__.py` counts: namespace packages are such, but
+    so is many a directory that is no package.
     """
     if module in sys.modules:
         return sys.modules[module] is not None
@@ -340,9 +334,8 @@ def is_installed(module: str, *, or_directory: bool = False) -> bool:
 def client_class(protocol: str) -> Any:
     """Import fsspec's filesystem class for a protocol, and never this package's own.
 
-    Raises:
-        NoClientError: fsspec or the client's package is not installed or cannot be imported, or
-            fsspec does not know the protocol.
+    Raises NoClientError if fsspec or the client's package is not installed or cannot be imported,
+    or fsspec does not know the protocol.
     """
     name = require_client(protocol)
     if not isinstance(name, str):
@@ -368,8 +361,7 @@ def require_client(protocol: str) -> Any:
 def class_name_of(protocol: str) -> Any:
     """Return the class that serves a protocol: itself, where it is imported, else its name.
 
-    Raises:
-        NoClientError: fsspec is not installed, or does not know the protocol.
+    Raises NoClientError if fsspec is not installed, or does not know the protocol.
     """
     known = _known()
     from fsspec.registry import registry  # type: ignore[import-untyped]  # noqa: PLC0415

@@ -104,11 +104,9 @@ def load_pluggable_device_library(library_location: str | os.PathLike[str]) -> N
 
 
 def _load(path: str) -> None:
-    """Load a library, or those of a directory; raise for the first that did not load.
+    """Load a library, or those of a directory; raise PluginError for the first that was refused.
 
-    Raises:
-        NotFoundError: There is nothing at the path, or no library in the directory.
-        PluginError: A library was refused.
+    NotFoundError: there is nothing at the path, or no library in the directory.
     """
     if not os.path.exists(path):
         raise NotFoundError(f"the file {path!r} does not exist", path=path, operation="load")

@@ -79,29 +79,17 @@ _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EE
 
 
 class FetchedWheel(NamedTuple):
-    """A wheel whose plugins are in a directory.
+    """A wheel whose plugins are in a directory."""
 
-    Attributes:
-        name: Normalised name of its distribution.
-        version: Its version.
-        folder: The folder with its plugins.
-        plugins: The paths of the plugins.
-        changed: Whether the folder is new, or was replaced; otherwise it was there already.
-    """
-
-    name: str
+    name: str  # of the distribution, normalised
     version: str
-    folder: str
-    plugins: tuple[str, ...]
-    changed: bool
+    folder: str  # with its plugins
+    plugins: tuple[str, ...]  # their paths
+    changed: bool  # the folder is new or was replaced; otherwise it was there already
 
 
 def known_package(name: str) -> KnownPackage:
-    """Return the package with a name, in any spelling.
-
-    Raises:
-        NotFoundError: It is none of those that are known to have plugins.
-    """
+    """Return the package with a name, in any spelling; NotFoundError if it has no known plugins."""
     wanted = re.sub(r"[-_.]+", "-", name).lower()
     known = {package.name: package for package in known_packages()}
     if wanted in known:
@@ -122,7 +110,7 @@ def fetch(
     wheel: str | None = None,
     progress: IO[str] | None = None,
 ) -> FetchedWheel:
-    """Put the plugins of a wheel into a directory, in the place of those of another version.
+    """Put the plugins of a wheel into a directory, replacing those of another version.
 
     Two at once wait for each other. When an error or an interrupt ends it, the directory is as it
     was; what a killed process leaves there is not searched for plugins, and the next call removes

@@ -42,19 +42,19 @@ class _Asking(threading.local):
 class Hooks:
     """The hook implementations of one service. Without any, pluggy is not even imported.
 
-    Installed ones are looked for when something is asked of hooks first. They share one manager of
-    pluggy, so `tryfirst`, `trylast`, wrappers and `firstresult` count for all of them. They are
+    Installed ones are searched for when something is asked of hooks first. They share one manager
+    of pluggy, so `tryfirst`, `trylast`, wrappers and `firstresult` count for all of them. They are
     called in the order in which they were given, then in that of the installed distributions. One
-    that fails takes no answer of another with it (`modular_tf.service.guarded_hooks`). Those that
-    answer are not for a lock of ours: they are users' code. Those that are told something are
-    called when the thread holds none (`modular_tf.events.delivery`). [any thread]
+    that fails takes no answer of another with it (`modular_tf.service.guarded_hooks`). Hooks that
+    answer are called without our locks, as they are users' code. Hooks that only receive an event
+    are called when the thread holds none (`modular_tf.events.delivery`). [any thread]
 
     A hook that uses the service while it is asked is not asked again for that: what the service
     then does is done without its answer, and once more with it.
 
     Args:
         given: Objects that the application passed.
-        python_path: Returns where installed packages are looked for.
+        python_path: Returns the directories of installed packages.
         trust: What is decided about trust: where plugins are frozen, hooks of installed packages
             are.
     """

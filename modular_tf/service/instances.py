@@ -51,11 +51,10 @@ _OF_THIS_PROCESS = os.urandom(32)  # so that nobody guesses a secret from a name
 
 
 class _Shared:
-    """A shared instance, which is kept while its process runs. Changed under the owner's lock.
+    """A shared instance, stored while its process runs. Changed under the owner's lock.
 
-    Attributes:
-        filesystem: The instance; None when its process has ended since nobody used it. Whoever
-            still refers to it may go on: the next call starts another process.
+    `filesystem` is None when the process was ended because nobody used it. Code that still has the
+    instance may go on: its next call starts another process.
     """
 
     def __init__(self, filesystem: PluginFilesystem) -> None:

@@ -23,19 +23,12 @@ _TIME_TO_CLEAN_UP_S = 5.0
 
 
 class IsolatedPlugin(NamedTuple):
-    """A plugin that was loaded in a worker.
-
-    Attributes:
-        worker: The worker.
-        tables: Those of its schemes.
-        notes: What is wrong with it.
-        guarded: As of `WorkerOffer`.
-    """
+    """A plugin that was loaded in a worker."""
 
     worker: Worker
-    tables: tuple[FilesystemTables, ...]
-    notes: tuple[Violation, ...]
-    guarded: bool
+    tables: tuple[FilesystemTables, ...]  # of its schemes
+    notes: tuple[Violation, ...]  # what is wrong with it
+    guarded: bool  # as in `WorkerOffer`
 
 
 def load_in_worker(
@@ -45,17 +38,11 @@ def load_in_worker(
     instance: str = "",
     environment: Mapping[str, str | None] = MappingProxyType({}),
 ) -> IsolatedPlugin:
-    """Start a worker that loads a plugin.
+    """Start a worker that loads a plugin, or serves an instance of it; "" is the plugin itself.
 
-    Args:
-        plugin: The plugin.
-        config: What the user decided.
-        instance: The name of the instance that it serves; "" for the plugin itself.
-        environment: Variables that it has besides this process's, or instead of them; None for
-            those that it does not have.
-
-    Raises:
-        UnavailableError: It cannot be started, or it ended (LD-144).
+    `environment` has variables that the worker gets besides this process's, or instead of them;
+    None for one that it does not get. Raises UnavailableError if the worker cannot be started, or
+    ended (LD-144).
     """
     close_timeout_s = config.close_timeout_s or _TIME_TO_CLEAN_UP_S
     overlaid = {**os.environ, **environment}

@@ -32,15 +32,9 @@ def load_library(
 ) -> OpenedPlugin:
     """Map a library and run its init functions; what goes wrong in it is in its notes.
 
-    Args:
-        plugin: Whose library it is.
-        config: What the user decided.
-        trust: What is decided about trust, for what is mapped with it beside its files.
-        why_taken: Returns why it cannot have a scheme, None where it can; asked before the scheme
-            is initialised.
-
-    Raises:
-        ShortageError: It cannot be loaded now, for what this process has too little of.
+    `trust` judges what is mapped beside the plugin's own files. `why_taken` is asked before a
+    scheme is initialised: it returns why the plugin cannot have that, None where it can. Raises
+    ShortageError where this process has too little of something to load it now.
     """
     opened = OpenedPlugin(
         plugin.task,

@@ -45,12 +45,9 @@ def entry_point(function: Callable[_Given, _Result]) -> Callable[_Given, _Result
 
 
 class ServiceLock(ForkLock):  # type: ignore[misc]
-    """Lets one thread at a time have what a service knows, as often as it asks. [any thread]
+    """Re-entrant lock on the state of a service; `closed` is set under it. [any thread]
 
     What runs under it may load plugins, whose code may hang.
-
-    Attributes:
-        closed: Whether the service is. Set under the lock.
     """
 
     __slots__ = ("closed",)
@@ -83,11 +80,11 @@ _exit_timeouts_s: set[float | None] = set()  # what the services of this process
 
 
 def close_with_process(service: LiveService, exit_timeout_s: float | None = None) -> None:
-    """Have a service closed at exit, and told of a fork, as long as somebody holds it.
+    """Close a service at exit, and inform it of a fork, as long as something refers to it.
 
     Python runs no exit handler that another one registers. So a service that an exit handler makes
-    after the others were closed ends when the interpreter lets go of it and of its files: what is
-    open is written out, and plugins' cleanup functions run, as those hold each other.
+    after the others were closed ends when the interpreter drops it and its files: what is open is
+    written out, and plugins' cleanup functions run, as those hold each other.
 
     Args:
         service: The service.

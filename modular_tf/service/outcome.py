@@ -23,39 +23,24 @@ _STATES = {FactoryState.SHADOWED: State.SHADOWED, FactoryState.DISABLED: State.D
 
 
 class Outcome(NamedTuple):
-    """What the registration of a plugin, or of an object of Python code, came to.
+    """What the registration of a plugin, or of an object of Python code, came to."""
 
-    Attributes:
-        schemes: The schemes that it registered.
-        device_types: The device types that it registered.
-        reasons: Why it, or a part of it, does not serve.
-        warnings: Rules that it broke without being refused.
-        finding: What loading the library found; None while it is not mapped.
-        kernels: How many kernels it registered, or will when it is mapped.
-        ops: How many operations of its own it defines, likewise.
-    """
-
-    schemes: tuple[str, ...] = ()
-    device_types: tuple[str, ...] = ()
-    reasons: tuple[Violation, ...] = ()
-    warnings: tuple[Violation, ...] = ()
-    finding: Finding | None = None
-    kernels: int = 0
-    ops: int = 0
+    schemes: tuple[str, ...] = ()  # that it registered
+    device_types: tuple[str, ...] = ()  # that it registered
+    reasons: tuple[Violation, ...] = ()  # why it, or a part of it, does not serve
+    warnings: tuple[Violation, ...] = ()  # rules that it broke without being refused
+    finding: Finding | None = None  # of loading the library; None while it is not mapped
+    kernels: int = 0  # how many it registered, or will when it is mapped
+    ops: int = 0  # how many operations of its own it defines, or will when it is mapped
 
 
 class Lost(NamedTuple):
-    """What was registered and does not serve now.
+    """What was registered and does not serve now."""
 
-    Attributes:
-        schemes: The schemes that somebody registered anew with `replace=True`.
-        devices: The state of devices that do not serve or cannot be counted; None where they do.
-        reasons: Why each of them does not serve.
-    """
-
-    schemes: tuple[str, ...] = ()
+    schemes: tuple[str, ...] = ()  # registered anew by others with `replace=True`
+    # the state of devices that do not serve or cannot be counted; None where they do
     devices: State | None = None
-    reasons: tuple[Violation, ...] = ()
+    reasons: tuple[Violation, ...] = ()  # why each of them does not serve
 
 
 NOTHING_LOST = Lost()

@@ -24,13 +24,10 @@ _NEW_FILE = 0o644
 
 
 def refuse_special(path: str) -> int | None:
-    """Raise if `write_output` could not write there because of what is there now.
+    """Raise OSError if `write_output` could not write there because of what is there now.
 
-    Returns:
-        The permissions of the file; None where there is none yet.
-
-    Raises:
-        OSError: A file that is not regular is there, or it cannot be looked at.
+    That is a file that is not regular, or one that cannot be examined. Returns the permissions of
+    the file; None where there is none yet.
     """
     if path == STANDARD_OUTPUT:
         return None
@@ -45,16 +42,11 @@ def refuse_special(path: str) -> int | None:
 
 
 def write_output(path: str, content: bytes) -> None:
-    """Write a file atomically: readers see the old content or the new.
+    """Write a file atomically, or `STANDARD_OUTPUT`: readers see the old content or the new.
 
-    A new file may be read by all whom the umask lets; one that is replaced keeps its mode.
-
-    Args:
-        path: The file, or `STANDARD_OUTPUT`. Missing directories are made.
-        content: All of it.
-
-    Raises:
-        OSError: It cannot be written; what was there stays. EINVAL: that is no regular file.
+    A new file gets the mode that the umask allows; one that is replaced keeps its mode. Missing
+    directories are made. Raises OSError if it cannot be written, EINVAL for one that is not
+    regular; what was there stays.
     """
     if path == STANDARD_OUTPUT:
         sys.stdout.flush()
@@ -81,9 +73,7 @@ def write_output(path: str, content: bytes) -> None:
 def make_directories(path: str) -> None:
     """Create the missing directories of a path, writable by the user only, whatever the umask.
 
-    Raises:
-        NotADirectoryError: Something else is there.
-        OSError: They cannot be created.
+    Raises OSError if they cannot be created, NotADirectoryError if something else is there.
     """
     if path and not os.path.isdir(path):
         make_directories(os.path.dirname(path))

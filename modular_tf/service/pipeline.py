@@ -56,10 +56,9 @@ class PluginPipeline:
         self._run(self.vetoes(entries), eager=eager)
 
     def vetoes(self, entries: Iterable[PluginEntry]) -> dict[PluginEntry, str | None]:
-        """Ask the hooks, which is users' code and not for the lock, why plugins are forbidden.
+        """Ask the hooks why plugins are forbidden, without the lock, as hooks are users' code.
 
-        Returns:
-            The answers; without the plugins for which a hook asks for this while it is asked.
+        The answers lack the plugins for which a hook asks for this while it is asked.
         """
         if self._hooks.is_asking("modular_tf_veto"):
             return {entry: None for entry in entries if not entry.plugin.is_on_its_way}

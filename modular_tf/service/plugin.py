@@ -38,44 +38,31 @@ _log = EventLog("plugin")
 
 
 class Plugin(NamedTuple):
-    """What is known of one plugin, as far as it has come. Immutable: each step returns the next.
+    """What is known of one plugin so far. Immutable: each step returns the next.
 
-    A step that comes too late, since the plugin is registered or was refused, returns the plugin
-    as it is.
-
-    Attributes:
-        candidate: The file.
-        facts: What loading needs of its probe.
-        trust: Whether its files may be opened.
-        name: Its name for users, unique in the service.
-        known: What is kept of it between runs, None where that cannot be kept.
-        probe: All that its bytes say, None where they were not read.
-        identity: What the system said of its file before that was read; None for nothing.
-        sealed: Whether its library is mapped from copies, and at once, so that its file may be
-            overwritten.
-        finding: What was found when it was tried, None where it was not.
-        outcome: What its registration came to, None before.
-        ended: The state in which it ended before it registered anything, None where it did not end.
-        incident: What it did to another process, None where it did nothing.
-        quarantined_since: When it did that, in seconds since 1970.
-        remarks: Rules that it broke before it was loaded, without being refused.
-        steps: What was decided about it, in order: for it, or why it is refused.
+    A step that comes too late, since the plugin is registered or was refused, returns the plugin as
+    it is.
     """
 
     candidate: Candidate
-    facts: LoadFacts
-    trust: TrustVerdict
-    name: str
+    facts: LoadFacts  # what loading needs of its probe
+    trust: TrustVerdict  # whether its files may be opened
+    name: str  # for users, unique in the service
+    # what is stored of it between runs; None where that cannot be stored
     known: CacheEntry | None = None
-    probe: Probe | None = None
-    identity: FileIdentity | None = None
+    probe: Probe | None = None  # None where its bytes were not read
+    identity: FileIdentity | None = None  # of its file, before that was read; None for nothing
+    # its library is mapped at once, from copies, so that its file may be overwritten
     sealed: bool = False
-    finding: Finding | None = None
-    outcome: Outcome | None = None
+    finding: Finding | None = None  # of its trial; None where it was not tried
+    outcome: Outcome | None = None  # of its registration; None before
+    # the state in which it ended before it registered anything; None where it did not end
     ended: State | None = None
-    incident: Incident | None = None
-    quarantined_since: float | None = None
+    incident: Incident | None = None  # what it did to another process; None for nothing
+    quarantined_since: float | None = None  # when it did that, in seconds since 1970
+    # rules that it broke before it was loaded, without being refused
     remarks: tuple[Violation, ...] = ()
+    # what was decided about it, in order: for it, or why it is refused
     steps: tuple[Decision | Violation, ...] = ()
 
     @classmethod
@@ -89,7 +76,7 @@ class Plugin(NamedTuple):
         probe: Probe | None = None,
         identity: FileIdentity | None = None,
     ) -> Plugin:
-        """Make it of a candidate that was probed and judged; see the attributes."""
+        """Make it of a candidate that was probed and judged; see the fields."""
         problems = [problem.at("probe") for problem in facts.problems]
         refusals: list[Decision | Violation] = [found for found in problems if found.is_error]
         steps = refusals or [_probed(facts.kinds, is_new=probe is not None)]

@@ -38,8 +38,7 @@ _AS_INTENDED = frozenset((State.LOADED, State.DISABLED))
 class Attempt:
     """One run over some plugins, from the first step to the last.
 
-    Attributes:
-        is_over: Whether nobody waits for it any more. Set by its maker.
+    `is_over` is set by its maker: nobody waits for the run any more.
     """
 
     def __init__(self) -> None:

@@ -162,13 +162,8 @@ class KnownPlugins:
     """Finds the plugins of one service, and has their entries in order of precedence. [any thread]
 
     Libraries are searched and read without the service's lock, which is taken where entries are
-    named. Of two threads that search at once, both search; what one of them probes, the other waits
-    for.
-
-    Attributes:
-        cache: What is known of libraries from earlier scans.
-        found: What the last search found, None before the first.
-        all_wanted: Whether all plugins were to be loaded, and not some of them by name.
+    named. Of two threads that search at once, both search; each library is probed by one of them,
+    and the other waits for that.
     """
 
     def __init__(
@@ -183,8 +178,8 @@ class KnownPlugins:
     ) -> None:
         accepted = " ".join(sorted(config.first_contact_accept))
         self.cache = ScanCache.of_process(settings={"accepted": accepted} if accepted else None)
-        self.found: FoundCandidates | None = None
-        self.all_wanted = False
+        self.found: FoundCandidates | None = None  # by the last search; None before the first
+        self.all_wanted = False  # all plugins were to be loaded, and not some of them by name
         self._lock = lock
         self._config = config
         self._hooks = hooks
@@ -272,10 +267,8 @@ class KnownPlugins:
     def named(self, name_or_path: str) -> list[PluginEntry]:
         """Return the entry of a name or of a file, which is probed if it is new.
 
-        A directory has an entry for each library in it.
-
-        Raises:
-            NotFoundError: There is no such plugin or file, or no library in the directory.
+        A directory has an entry for each library in it. Raises NotFoundError if there is no such
+        plugin or file, or no library in the directory.
         """
         if (entry := self._entries.get(name_or_path)) is not None:
             return [entry]

@@ -27,15 +27,10 @@ if TYPE_CHECKING:
 
 
 class _Contribution:
-    """One object of Python code's, made before it is registered.
+    """One object of Python code, made before it is registered.
 
-    Attributes:
-        name: Its name for users, made unique when it is registered.
-        enter: Registers it, under its name.
-        leave: Undoes that; can be repeated.
-        filesystems: What it serves, by scheme.
-        device_types: The types of its devices.
-        source: Who named it.
+    `enter` registers it under its name, which is made unique then; `leave` undoes that and can be
+    repeated. `source` is who named the object.
     """
 
     def __init__(

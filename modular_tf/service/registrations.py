@@ -93,21 +93,14 @@ def why_pinned(
 
 
 class Registrations:
-    """The schemes and the platform of one plugin's library, in the registries of one service.
+    """The schemes, the platform and the kernels of one plugin, in the registries of one service.
 
-    What it registers may be deferred; the real one then takes its place when it is added. Each
-    step can be done again, after whatever failed. Where it is to replace others (`replaced`), it
-    serves nobody before `take_over`. Used by the library, under the lock of that.
+    What it registers may be deferred; the real one then replaces it when it is added. Each step can
+    be done again, whatever failed before. Where it is to replace others (`replaced`), it serves
+    nobody before `take_over`. Used by the library, under the library's lock.
 
-    Attributes:
-        plugin: The plugin's name.
-        config: What the user decided.
-        registries: Where it registers.
-        reserved: The schemes that it gets only where the configuration pins them to it, with the
-            bundled plugins that have them otherwise.
-        scheme_places: Its registrations, by scheme.
-        device_place: The registration of its platform, None for none.
-        kernel_place: Its kernels, None for none.
+    It gets the `reserved` schemes only where the configuration pins them to the plugin; otherwise
+    the bundled plugins that stand beside them have these.
     """
 
     def __init__(

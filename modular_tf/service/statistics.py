@@ -67,11 +67,7 @@ class ServiceStatistics:
 
 
 def statistics_of(plugins: Collection[str] | None = None) -> ServiceStatistics:
-    """Return the statistics of some plugins in this process. [any thread]
-
-    Args:
-        plugins: Their names; None for all.
-    """
+    """Return the statistics of the plugins with these names, None for all. [any thread]"""
     parts: dict[tuple[str, str], list[CallCounts]] = {}
     for counts in call_counts():
         if plugins is None or counts.plugin in plugins:

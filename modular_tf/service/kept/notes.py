@@ -55,45 +55,27 @@ def _path_of(digits: str) -> str:
 
 
 class Note(NamedTuple):
-    """What a process was in.
+    """What a process was in."""
 
-    Attributes:
-        plugin: The plugin's name for users.
-        path: Its file.
-        sha256: Of its bytes, in hexadecimal digits.
-        kind: `loading` it, `trying` it in another process, or a `call` into it.
-        was_suspect: Whether an earlier end of a process was blamed on the plugin already.
-        machine: The machine.
-        boot: The start of the machine, as a number drawn by chance.
-        namespace: Where the process's number counts.
-        start: When the process began, in ticks since the machine did, which tells it from a later
-            one of the same number.
-        call: The operation that was called.
-        subject: What it was about: a path, or the name of a device; empty for nothing.
-        signal: The signal that ended the process, 0 where it called exit(); for other ends one that
-            stands for them.
-        status: The argument of exit().
-        pid: The process.
-        time: When, in seconds since 1970.
-        name: The name of the file.
-    """
-
-    plugin: str
-    path: str
-    sha256: str
-    kind: str
-    was_suspect: bool
+    plugin: str  # its name for users
+    path: str  # its file
+    sha256: str  # of its bytes, in hexadecimal digits
+    kind: str  # `loading` it, `trying` it in another process, or a `call` into it
+    was_suspect: bool  # an earlier end of a process was blamed on the plugin already
     machine: str
-    boot: str
-    namespace: str
+    boot: str  # the start of the machine, as a random number
+    namespace: str  # where the process's number counts
+    # when the process began, in ticks since the machine did: a later one of its number differs
     start: str
-    call: str
+    call: str  # the operation that was called
+    # of the call: a path, or the name of a device; empty for nothing
     subject: Annotated[str, _path_of]
+    # that ended the process, 0 where it called exit(); for other ends one that stands for them
     signal: _Number
-    status: _Number
+    status: _Number  # the argument of exit()
     pid: _Number
-    time: Annotated[float, between(0, _NUMBERS_END)]
-    name: str = ""
+    time: Annotated[float, between(0, _NUMBERS_END)]  # in seconds since 1970
+    name: str = ""  # of the note's file
 
     @property
     def is_of_call(self) -> bool:
@@ -136,11 +118,7 @@ class Notes:
 
     @classmethod
     def of_process(cls, environment: Mapping[str, str] | None = None) -> Notes:
-        """Return the notes where processes of this user leave them.
-
-        Args:
-            environment: Instead of `os.environ`.
-        """
+        """Return the notes of this user's processes; `environment` replaces `os.environ`."""
         variables = os.environ if environment is None else environment
         place = state_directory(variables, privileged=is_privileged())
         return cls(PrivateDirectory(None if place is None else os.path.join(place, "notes")))
@@ -156,8 +134,7 @@ class Notes:
     ) -> LeftNote:
         """Leave a note while a plugin is loaded.
 
-        Raises:
-            ShortageError: Nothing can be said of this process now; nothing was begun.
+        Raises ShortageError if this process cannot be described now; nothing was begun then.
         """
         return self._around(plugin, path, sha256, _LOADING, was_suspect=was_suspect)
 
@@ -173,11 +150,9 @@ class Notes:
         """Return the notes of processes that ended, the oldest first. [any thread]
 
         Processes from before the last start of this machine count. Those of other machines and
-        containers do not: for all that can be seen from here, they may still run. It may wait for
-        a second, so it is not for a lock that others wait for.
-
-        Raises:
-            ShortageError: They cannot be read now; all of them stay.
+        containers do not: for all that can be seen from here, they may still run. It may wait for a
+        second, so do not call it under a lock that others wait for. Raises ShortageError if they
+        cannot be read now; all of them stay.
         """
         # Watchers may write yet that they outlived an application that ended just now.
         end = monotonic() + _WITNESS_S
@@ -207,8 +182,7 @@ class Notes:
     def report_calls(self, *, leave_notes: bool) -> None:
         """Report on standard error a call in which this process ends, from now on. [any thread]
 
-        Args:
-            leave_notes: Also write a note for the next process, if the plugin has a record.
+        With `leave_notes` also write a note for the next process, if the plugin has a record.
         """
         _report_calls(self._directory.made() if leave_notes else None)
 

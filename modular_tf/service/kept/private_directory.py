@@ -48,8 +48,7 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH  # with an ACL, the group's bi
 class PrivateDirectory:
     """One directory and the files in it. [any thread]
 
-    Attributes:
-        path: Its path, existing or not; None for a directory that never has files.
+    Its `path` may not exist; it is None for a directory that never has files.
     """
 
     __slots__ = ("_judged", "path")
@@ -61,12 +60,8 @@ class PrivateDirectory:
     def read(self, name: str, most: int) -> bytes | None:
         """Return the bytes of a file; None if there is none, or it cannot be trusted.
 
-        Args:
-            name: Its name in the directory.
-            most: The number of bytes above which it is not believed either.
-
-        Raises:
-            ShortageError: It cannot be read now.
+        A file of more than `most` bytes is not trusted either. Raises ShortageError if it cannot be
+        read now.
         """
         with self._opened(tells_shortage=True) as directory:
             if directory is None:
@@ -94,15 +89,8 @@ class PrivateDirectory:
     def real_path_of(self, name: str, *, make: bool) -> str | None:
         """Return the path without links of a regular file, which only its users can redirect.
 
-        Args:
-            name: Its name.
-            make: Whether it is made where it is missing, empty.
-
-        Returns:
-            None if there is none, or it cannot be trusted or made.
-
-        Raises:
-            ShortageError: That cannot be determined now.
+        With `make` a missing file is created, empty. None if there is none, or it cannot be trusted
+        or made; ShortageError if that cannot be determined now.
         """
         with self._opened(make=make, tells_shortage=True) as directory:
             if directory is None or self._judged is None:
@@ -128,10 +116,9 @@ class PrivateDirectory:
             return directory is not None and _remove(directory, name)
 
     def changed_at(self) -> dict[str, float]:
-        """Return the names of the files that are there and when each was written last.
+        """Return by name when each file was last written.
 
-        Raises:
-            ShortageError: They cannot be listed now.
+        Raises ShortageError if the directory cannot be listed now.
         """
         found: dict[str, float] = {}
         with self._opened(tells_shortage=True) as directory:

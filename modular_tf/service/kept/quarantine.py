@@ -42,23 +42,15 @@ _log = EventLog("quarantine")
 
 
 class Entry(NamedTuple):
-    """One plugin in quarantine.
+    """One plugin in quarantine; its name and path are those of then."""
 
-    Attributes:
-        sha256: Of its bytes, in hexadecimal digits.
-        name: What it was called.
-        path: Where it was.
-        incident: What it did.
-        time: When, in seconds since 1970; of a process that ended, as it noted that.
-        host: The parts of the host's fingerprint then.
-    """
-
-    sha256: str
+    sha256: str  # of its bytes, in hexadecimal digits
     name: Annotated[str, at_most(_MOST_OF_A_NAME)]
     path: Annotated[str, at_most(_MOST_OF_A_PATH)]
     incident: Incident
+    # of the incident, in seconds since 1970; of a process that ended, as it noted that
     time: Annotated[float, between(0, _LAST_TIME)]
-    host: dict[str, str]
+    host: dict[str, str]  # the parts of the host's fingerprint then
 
     def is_of_same_end(self, other: Entry | None) -> bool:
         """Return whether two entries are about the same end of a process."""
@@ -73,12 +65,7 @@ class QuarantineStore:
     """
 
     def __init__(self, directory: PrivateDirectory, host: HostFingerprint) -> None:
-        """Read the quarantine; `of_process` finds its directory.
-
-        Args:
-            directory: Where it is.
-            host: The host as it is now.
-        """
+        """Read the quarantine, which `of_process` finds; `host` is the host as it is now."""
         self._host = host
         # A home directory may be shared by machines, and what one releases another must keep.
         parts = dict(host.parts)
@@ -89,11 +76,7 @@ class QuarantineStore:
 
     @classmethod
     def of_process(cls, environment: Mapping[str, str] | None = None) -> QuarantineStore:
-        """Return the quarantine of the running process's user.
-
-        Args:
-            environment: Instead of `os.environ`.
-        """
+        """Return the quarantine of this process's user; `environment` replaces `os.environ`."""
         variables = os.environ if environment is None else environment
         place = state_directory(variables, privileged=is_privileged())
         return cls(PrivateDirectory(place), host_fingerprint())
@@ -128,14 +111,7 @@ class QuarantineStore:
         return None
 
     def remember(self, sha256: str, name: str, path: str, incident: Incident) -> Entry:
-        """Quarantine a plugin by its bytes, on this host.
-
-        Args:
-            sha256: Of the plugin's bytes.
-            name: The plugin's name for users.
-            path: Its file.
-            incident: What it did.
-        """
+        """Quarantine a plugin by the SHA-256 of its bytes, on this host."""
         return self._add(self._entry(sha256, name, path, incident, time()))
 
     def take(self, notes: Sequence[Note], source: Notes) -> None:
@@ -148,12 +124,8 @@ class QuarantineStore:
         began. Of calls in which processes ended, the third one quarantines (LD-130). What was
         recorded before is not recorded again.
 
-        Args:
-            notes: As `Notes.of_ended` gives them.
-            source: Where they were read.
-
-        Raises:
-            ShortageError: It is not known now what was recorded before; nothing was recorded.
+        `source` is where the notes were read (`Notes.of_ended`). Raises ShortageError if it is not
+        known now what was recorded before; nothing was recorded then.
         """
         if not notes:
             return

@@ -76,17 +76,11 @@ os.register_at_fork(
 
 
 class _Row(NamedTuple):
-    """A record as it is stored, but for its key: all bytes are ASCII.
+    """A record as it is stored, but for its key: all bytes are ASCII."""
 
-    Attributes:
-        value: JSON.
-        digest: By which it is found, beside its key.
-        rank: Records of lower rank go first, and of those the oldest.
-    """
-
-    value: bytes
-    digest: bytes
-    rank: int
+    value: bytes  # JSON
+    digest: bytes  # records can be found by it, beside the key
+    rank: int  # records of lower rank go first, and of those the oldest
 
 
 class _UnusableError(Exception):
@@ -96,17 +90,15 @@ class _UnusableError(Exception):
 class Records:
     """The records of one subject when they were last read, with the changes since. [any thread]
 
-    No method raises, whatever is on the disk.
+    No method raises, whatever is on the disk. Records of other subjects are not seen.
 
-    Attributes:
-        directory: The directory of the database.
-        shortage: Why it could not be read the last time, for what this process or machine has too
-            little of; None where that is not why.
+    `shortage` is why the database could not be read the last time, where this process or machine
+    has too little of something; else None.
 
     Args:
-        directory: As above.
+        directory: The directory of the database.
         name: The name of the database.
-        subject: What the records are about; others are not seen.
+        subject: What the records are about.
         lasts: Whether changes survive a power cut, at the price of waiting for the disk.
     """
 
@@ -179,13 +171,11 @@ class Records:
         return [key for key in found if isinstance(key, str)]
 
     def put(self, key: str, value: Any, *, digest: str = "", rank: int = 0) -> None:
-        """Set the value of a key, for this process until it is saved.
+        """Set the value of a key in this process, until it is saved.
 
-        Args:
-            key: Any string.
-            value: What JSON can hold, and not None. One of more than a megabyte is not kept.
-            digest: For `keys_with_digest`.
-            rank: Where there is no room, records of lower rank go, and of those the oldest.
+        The value is what JSON can hold, and not None; one of more than a megabyte is not stored.
+        `keys_with_digest` finds the record by its digest. Where there is no room, records of lower
+        rank go, and of those the oldest.
         """
         text = _text(value)
         small = len(text) < _MOST_BYTES_OF_A_VALUE
@@ -273,11 +263,9 @@ class Records:
     def _transact(self, work: Callable[[sqlite3.Connection], None], *, make: bool) -> bool:
         """Perform a transaction; return False where there is no database that can be used.
 
-        No signal handler comes in its middle, which could fork there, or use this. One that comes
-        within a fork, which has the lock, does without another thread, which would wait for it.
-
-        Raises:
-            ShortageError: It cannot be used now.
+        No signal handler runs in its middle: it could fork there, or use this. One that runs within
+        a fork, which has the lock, does without another thread, which would wait for it. Raises
+        ShortageError if the database cannot be used now.
         """
         if _lock.is_held_by_this_thread:
             return self._transact_now(work, make=make)
@@ -342,8 +330,7 @@ def _version_of(path: str, status: os.stat_result) -> tuple[int, int, bytes]:
 def _is_ours(used: sqlite3.Connection) -> bool:
     """Return whether a database has the tables; False for one that is empty.
 
-    Raises:
-        _UnusableError: It is of another program, or of a newer version of this one.
+    Raises _UnusableError if it is of another program, or of a newer version of this one.
     """
     ((application,),) = used.execute("PRAGMA application_id")
     ((version,),) = used.execute("PRAGMA user_version")
@@ -364,10 +351,9 @@ def _pages_in_use(used: sqlite3.Connection) -> int:
 
 
 def _require_no_locks(path: str) -> None:
-    """Raise unless the file system has no locks, which SQLite says in the same words.
+    """Raise ShortageError if another process has locked the database.
 
-    Raises:
-        ShortageError: Another process has locked the database.
+    SQLite reports a file system without locks in the same words; then this does not raise.
     """
     import fcntl  # noqa: PLC0415  (few wait for so long)
 

@@ -57,27 +57,21 @@ _BY_BYTES = frozenset(
 
 @row
 class CacheEntry(NamedTuple):
-    """The results for one library.
+    """The results for one library."""
 
-    Attributes:
-        seen: The library as it was seen before it was probed.
-        facts: What loading needs of the probe.
-        opened_before: The files that its code opened when it was tried before, by a finding that no
-            longer holds: they are judged before it is tried again.
-        tried: Whether it was tried and did no harm.
-        finding: What was found when it was tried, or loaded; None where it was neither.
-        lasting: Whether it may be stored. What may become right at any time may not, such as a
-            library that is missing, nor what changed while it was found out.
-        dependencies: What the verdict depends on beside the library: each library that is loaded
-            with it, the linker's cache, and places where there was none and one would be taken.
-    """
-
-    seen: SeenFile
-    facts: LoadFacts
+    seen: SeenFile  # the library before it was probed
+    facts: LoadFacts  # what loading needs of the probe
+    # files that its code opened when it was tried before, by a finding that no longer holds: they
+    # are judged before it is tried again
     opened_before: tuple[str, ...] = ()
-    tried: bool = False
+    tried: bool = False  # it was tried and did no harm
+    # of its trial or loading; None where it was neither tried nor loaded
     finding: Finding | None = None
+    # it may be stored: not where a fault may be mended at any time, such as a missing library, nor
+    # where a file changed while it was examined
     lasting: bool = True
+    # what the verdict depends on beside the library: each library that is loaded with it, the
+    # linker's cache, and paths where there was no file and one would be taken
     dependencies: tuple[SeenFile, ...] = ()
 
     @property
@@ -123,12 +117,7 @@ class ScanCache:
     """
 
     def __init__(self, directory: PrivateDirectory, host: HostFingerprint) -> None:
-        """Read the cache; `of_process` finds its directory.
-
-        Args:
-            directory: Where it is.
-            host: What its entries depend on beside files.
-        """
+        """Read the cache, which `of_process` finds; its entries depend on `host` beside files."""
         self._records = Records(directory, _NAME, f"{_TITLE} {dict(host.parts)}")
         self._dependencies = _Dependencies(self._records)
 
@@ -138,9 +127,8 @@ class ScanCache:
     ) -> ScanCache:
         """Return the cache of the running process; an empty one where it has none.
 
-        Args:
-            environment: Instead of `os.environ`.
-            settings: What else decides about plugins, such as rules that the user takes lightly.
+        `environment` replaces `os.environ`. `settings` is what else decides about plugins, such as
+        rules that the user has made warnings.
         """
         variables = os.environ if environment is None else environment
         place = cache_directory(variables, privileged=is_privileged())
@@ -157,13 +145,10 @@ class ScanCache:
         self._dependencies = _Dependencies(self._records)
 
     def recall(self, path: str) -> CacheEntry | None:
-        """Return the entry of a library, if it is still valid.
+        """Return the entry of a library, if it is still valid; links in its path belong to the key.
 
-        It costs one `stat`, and reads the library only where its identity does not tell enough:
-        it has another one, or changed right before it was seen.
-
-        Args:
-            path: The library, as it was found; links are part of what is known.
+        It costs one `stat`, and reads the library only where its identity is not enough: it has
+        another one, or changed right before it was seen.
         """
         found = self._noted(path)
         if found is None:
@@ -204,13 +189,9 @@ class ScanCache:
         Distributions bring hundreds of libraries, of which few or none are plugins, and each start
         asks for all of them. So neither a RECORD nor a library is read again before it changes.
 
-        Args:
-            record: The RECORD; nothing need be there.
-            libraries: Reads it, and returns the libraries that may be plugins.
-            is_plugin: Decides by reading a library; None where the result does not last.
-
-        Raises:
-            ShortageError: A file cannot be read now.
+        The file `record` may be missing. `libraries` reads it, and returns the libraries that may
+        be plugins; `is_plugin` decides by reading one, and returns None where the result does not
+        last. Raises ShortageError if a file cannot be read now.
         """
         key = _LIBRARIES + record
         try:
@@ -230,12 +211,9 @@ class ScanCache:
     def describe(self, probe: Probe, seen: SeenFile, began_ns: int) -> CacheEntry:
         """Return the new entry for a probe.
 
-        Args:
-            probe: The probe.
-            seen: The library as it was seen *before* it was probed
-                (`modular_tf.discovery.file_identity.see`).
-            began_ns: When the prober was made, in nanoseconds since the epoch: what changed since
-                is not certain to be as the probe found it.
+        `seen` is the library *before* it was probed (`modular_tf.discovery.file_identity.see`).
+        `began_ns` is when the prober was made, in nanoseconds since the epoch: what changed since
+        is not certain to be as the probe found it.
         """
         facts = LoadFacts.of(probe)
         lasting = all(_lasts(problem, seen) for problem in facts.problems if problem.is_error)
@@ -259,8 +237,7 @@ class ScanCache:
     def remember(self, remembered: CacheEntry) -> bool:
         """Store a library's entry if it is lasting and still valid; return whether it was stored.
 
-        Args:
-            remembered: As `describe` gives it, with what first contact found.
+        The entry is that of `describe`, with what first contact found.
         """
         if not remembered.lasting or not _is_still_there(remembered.seen):
             self.forget(remembered.seen.path)
@@ -275,12 +252,9 @@ class ScanCache:
     def finding_for(self, known: CacheEntry) -> Finding | None:
         """Return the finding of the same bytes with the same libraries, None if there is none.
 
-        The library may have been at another path then; or what the linker would find was in
-        doubt and is as it was. From another folder its code may open other files, so a finding
-        that names some holds for one folder only.
-
-        Args:
-            known: As `describe` gives it.
+        The library may have been at another path then; or what the linker would find was in doubt
+        and is as it was. From another folder its code may open other files, so a finding that names
+        some holds for one folder only.
         """
         for path in self._records.keys_with_digest(known.sha256) if known.lasting else ():
             other = self._noted(path)
@@ -341,15 +315,10 @@ class _Dependencies:
     def seen_at(
         self, libraries: Sequence[str], others: Sequence[str], began_ns: int
     ) -> tuple[SeenFile, ...] | None:
-        """Return the state of the files that a probe depends on.
+        """Return the state of the libraries that a probe read, and of others, which may be missing.
 
-        Args:
-            libraries: Files that it read.
-            others: Places that it looked at; nothing need be there.
-            began_ns: When the prober was made, in nanoseconds since the epoch.
-
-        Returns:
-            None if one is not certain to be as the probe found it: it changed since then.
+        None if one is not certain to be as the probe found it: it changed since `began_ns`, when
+        the prober was made, in nanoseconds since the epoch.
         """
         found: dict[str, SeenFile] = {}
         for path in (*libraries, *others):
@@ -388,11 +357,7 @@ class _Dependencies:
         return dependencies if same else tuple(found)
 
     def named(self, name: str) -> tuple[SeenFile, ...]:
-        """Return the dependencies of a name.
-
-        Raises:
-            ValueError: There are none of that name, or they are damaged.
-        """
+        """Return the dependencies of a name; ValueError if there are none, or they are damaged."""
         if name not in self._sets:
             self._sets[name] = decode(tuple[SeenFile, ...], self._records.get(_DEPENDENCIES + name))
         return self._sets[name]

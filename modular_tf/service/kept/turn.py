@@ -27,7 +27,7 @@ _Item = TypeVar("_Item")
 
 
 class _OfThread(threading.local):
-    """The locked file of the thread. What interrupts its work must not wait for itself."""
+    """The locked file of the thread, for which a signal handler in `find_out` must not wait."""
 
     file: FileIO | None = None
 
@@ -37,11 +37,7 @@ _opened: LiveObjects[FileIO] = LiveObjects()
 
 
 class Turn:
-    """The turn of this user's processes. [any thread]
-
-    Args:
-        directory: Where the file is.
-    """
+    """The turn of this user's processes, by a file in a directory. [any thread]"""
 
     def __init__(self, directory: PrivateDirectory) -> None:
         self._directory = directory
@@ -55,10 +51,10 @@ class Turn:
         patience_s: float,
         check: Callable[[], None],
     ) -> None:
-        """Find something out about items, but for what other processes find out meanwhile.
+        """Find something out about items, except what other processes find out meanwhile.
 
-        Whoever has the turn finds it out. The others wait, read what was stored, and take the turn
-        for what is still unknown. The work of an owner that is stopped is done again.
+        The process that has the turn does the work. The others wait, read what was stored, and take
+        the turn for what is still unknown. The work of an owner that is stopped is done again.
 
         Args:
             items: What to find out about.
@@ -89,11 +85,8 @@ class Turn:
     ) -> bool:
         """Wait until nobody has the turn; return False if its owner is stopped, or hangs.
 
-        Args:
-            file: The file, opened.
-            patience_s: How long to wait while its owner makes no progress.
-            end: The time, of `monotonic`, at which the wait ends anyway.
-            check: Called again and again; what it raises ends the wait.
+        It hangs if it made no progress for `patience_s`. At `end`, a time of `monotonic`, the wait
+        ends anyway. `check` is called again and again, and what it raises ends the wait.
         """
         last = _touched_ns(file)
         deadline = monotonic() + patience_s

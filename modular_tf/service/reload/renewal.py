@@ -46,12 +46,10 @@ _NOT_WATCHED = frozenset((Source.BUNDLED, Source.DISTRIBUTION))
 
 
 class Scope:
-    """The files that a renewal is about.
+    """The files that a renewal is about, by their paths; None for all files.
 
-    Args:
-        paths: Their paths; None for all files.
-        whole: Of those that were found whole, the identity that they had then. A file that has
-            another one by now may be on its way again, and has its turn later.
+    `whole` has the identity of those that were found whole. A file that has another one by now may
+    be about to change again, and is left for a later renewal.
     """
 
     def __init__(
@@ -68,7 +66,7 @@ class Scope:
 
     @property
     def waits(self) -> bool:
-        """Whether a file that is not whole is reported once more when it is."""
+        """Whether it is of the watch, which reports an unfinished file again when that is whole."""
         return bool(self._whole)
 
     def has(self, path: str, identity: FileIdentity | None) -> bool:
@@ -139,21 +137,13 @@ class _Replacement(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A renewal whose plugins have not been loaded yet.
+    """A renewal whose plugins have not been loaded yet."""
 
-    Attributes:
-        scope: The files that were read.
-        removed: What was done already.
-        retried: Shadowed plugins, which may get what nobody serves any more.
-        replacements: The plugins that are to be renewed.
-        added: The new ones, and those that a shortage left unfinished.
-    """
-
-    scope: Scope
-    removed: list[PluginChange]
-    retried: list[PluginEntry]
+    scope: Scope  # the files that were read
+    removed: list[PluginChange]  # what was done already
+    retried: list[PluginEntry]  # shadowed plugins, which may get what nobody serves any more
     replacements: list[_Replacement]
-    added: list[PluginEntry]
+    added: list[PluginEntry]  # the new ones, and those that a shortage left unfinished
 
     @property
     def entries(self) -> list[PluginEntry]:
@@ -273,11 +263,9 @@ class Renewal:
     def prepare(self, places: SearchPaths, scope: Scope, attempt: Attempt) -> Prepared:
         """Read the files of a scope, and drop the plugins that have none any more.
 
-        It takes the service's lock itself, and lets go of it while it reads files. The attempt is
-        over when somebody else may begin with what is prepared.
-
-        Raises:
-            ClosedError: The service is closed.
+        It takes the service's lock itself, and releases it while it reads files. The attempt is
+        over when another thread may begin with what is prepared. Raises ClosedError if the service
+        is closed.
         """
         found = self._search(places, scope)
         with self._lock:
@@ -385,13 +373,10 @@ class Renewal:
     def finish(
         self, prepared: Prepared, register: Callable[[list[PluginEntry]], None]
     ) -> tuple[list[PluginChange], list[str]]:
-        """Register what was prepared, and let it take its place.
+        """Register what was prepared; return the changes, and the paths that have to be read again.
 
         What another thread has dealt with in the meantime, and what has another file by now, is
         left.
-
-        Returns:
-            The changes, and the paths that have to be read again.
         """
         standing = {pair.new: pair.old for pair in prepared.replacements}
         current = {

@@ -63,41 +63,27 @@ Snapshot = dict[str, FileIdentity]
 
 
 class Change(NamedTuple):
-    """One change of one file, which is whole if it is there.
+    """One change of one file, which is whole if it is there."""
 
-    Attributes:
-        path: Absolute, links kept, as a search of the place spells it.
-        kind: What happened since the last change of this path.
-        identity: Of the file that was found whole; None for a removed one.
-    """
-
-    path: str
-    kind: ChangeKind
-    identity: FileIdentity | None = None
+    path: str  # absolute, links kept, as a search of the directory spells it
+    kind: ChangeKind  # what happened since the last change of this path
+    identity: FileIdentity | None = None  # of the file that was found whole; None for a removed one
 
 
 class Delays(NamedTuple):
-    """How long to wait before a change is reported.
+    """How long to wait before a change is reported."""
 
-    Attributes:
-        settled_s: A file that did not change for so long may be whole.
-        unfinished_s: A file that is not whole is reported all the same when it did not change for
-            so long: it is probably not being written any more.
-    """
-
-    settled_s: float = 0.4
+    settled_s: float = 0.4  # a file that did not change for so long may be whole
+    # a file that is not whole is reported if it did not change for so long: it is probably not
+    # being written any more
     unfinished_s: float = 10.0
 
 
 def take_snapshot(places: Iterable[str]) -> Snapshot:
     """Return the files in places; what is missing or unreadable is left out. [any thread]
 
-    Args:
-        places: Absolute paths. A file counts whatever it is called, in a directory those with a
-            plugin's name.
-
-    Raises:
-        ShortageError: A directory cannot be read now.
+    Places are absolute paths. A file counts whatever it is called, in a directory those with a
+    plugin's name. Raises ShortageError if a directory cannot be read now.
     """
     found = ((path, FileIdentity.at(path)) for place in places for path in _files(place))
     return {path: identity for path, identity in found if identity is not None}
@@ -158,11 +144,8 @@ class Reconciler:
     """Finds the changes between what was reported and what is there. One thread at a time.
 
     Each step compares the present snapshot with what was reported last, so no change is lost or
-    reported twice. Times are those of a steady clock, in seconds.
-
-    Args:
-        reported: What the receiver of the changes knows at the start.
-        delays: How long to wait.
+    reported twice. At the start, `reported` is what the receiver of the changes knows. Times are
+    those of a steady clock, in seconds.
     """
 
     def __init__(self, reported: Snapshot, delays: Delays) -> None:
@@ -184,9 +167,7 @@ class Reconciler:
     def step(self, seen: Snapshot, now: float) -> list[Change]:
         """Return the changes that are due, removals first: again until they are confirmed.
 
-        Args:
-            seen: What is there.
-            now: When that was read.
+        `seen` is the snapshot that was taken at the time `now`.
         """
         for path in {**self._reported, **seen, **self._unreported}:
             identity = seen.get(path)
@@ -264,11 +245,7 @@ class Poller:
         self._thread = threading.Thread(target=self._run, name="modular_tf-watch", daemon=True)
 
     def start(self) -> None:
-        """Start the thread.
-
-        Raises:
-            ResourceExhaustedError: There is no thread for it.
-        """
+        """Start the thread; ResourceExhaustedError if there is none for it."""
         try:
             start_thread(self._thread)
         except BaseException:
@@ -278,10 +255,8 @@ class Poller:
     def close(self, timeout_s: float | None = None) -> None:
         """Stop, after the changes that are being delivered; safe to call twice.
 
-        Called by `deliver` itself, it returns at once.
-
-        Args:
-            timeout_s: How long to wait for that; None for as long as it takes.
+        It waits for that for `timeout_s`, None for as long as it takes. Called by `deliver` itself,
+        it returns at once.
         """
         self.closed = True
         self._end.put(None)

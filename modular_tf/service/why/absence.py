@@ -22,12 +22,7 @@ _LEAST_ALIKE = 0.75  # GPU and CPU are 0.67, and mean different things
 
 
 def about_absence(service: PluginService, scheme: str) -> Iterator[Fact]:
-    """Yield facts about a name that is unknown: similar names, packages, unused places.
-
-    Args:
-        service: Where it is missing.
-        scheme: The name, or the scheme of a URI.
-    """
+    """Yield facts about an unknown name or scheme: similar names, packages, unused directories."""
     subject = f"name {scheme}"
     kinds = "no plugin, file, scheme, device type, distribution or operation"
     text = f"nothing is named {scheme!r}: {kinds}" if scheme else "no plugin serves local paths"
