@@ -15,20 +15,9 @@ if TYPE_CHECKING:
 class DeferredFactory:
     """A placeholder in a registry for a platform that is not loaded yet. [any thread]
 
-    The registry has it loaded before it asks anything of it (`DeviceRegistry.fulfil`).
-
-    Attributes:
-        device_type: The type of its devices.
-        platform: Its name.
-        priority: Where it stands among factories of its type.
-        plugin: The plugin's name for users.
-
-    Args:
-        device_type: As above.
-        platform: As above.
-        priority: As above.
-        plugin: As above.
-        load_now: Puts the platform in the place of what stands for it; raises why that cannot be.
+    The registry has it loaded before it asks anything of it (`DeviceRegistry.fulfil`). `priority`
+    is its place among factories of its type. `load_now` replaces the placeholder by the platform,
+    or raises why that cannot be.
     """
 
     __slots__ = ("_load_now", "device_type", "platform", "plugin", "priority")
@@ -49,27 +38,18 @@ class DeferredFactory:
         self._load_now = load_now
 
     def load(self) -> None:
-        """Load the library and put the loaded factory in this one's place.
+        """Load the library, whose factory then replaces this one.
 
-        Raises:
-            ModularTFError: The plugin does not do now what it did when it was tried.
+        Raises ModularTFError if the plugin does not do now what it did when it was tried.
         """
         self._load_now()
 
     def device_count(self) -> int:
-        """Raise: the number of devices is unknown before loading.
-
-        Raises:
-            UnavailableError: Always.
-        """
+        """Raise UnavailableError: the number of devices is unknown before loading."""
         raise self._not_loaded()
 
     def device_details(self, ordinal: int) -> DeviceDetails:
-        """Raise: the devices are unknown before loading.
-
-        Raises:
-            UnavailableError: Always.
-        """
+        """Raise UnavailableError: the devices are unknown before loading."""
         del ordinal
         raise self._not_loaded()
 

@@ -64,16 +64,6 @@ class Executor:
     The owner of the device closes it. That closes everything that it created, in this order:
     timers, events, streams, device memory. Memory of the host that is still viewed stays valid, and
     keeps the device: host and unified memory, and all memory of a host device.
-
-    Attributes:
-        name: The device's, for messages.
-        plugin: The plugin's name for users.
-        native: The native part.
-        device_address: Of the plugin's SP_Device, valid until the executor is closed.
-        events: Calls functions when events are done.
-        context: The streams that every device has.
-        arenas: The arenas of its memory; None if the plugin allocates each piece.
-        is_host: Whether device memory is the host's.
     """
 
     def __init__(
@@ -104,7 +94,7 @@ class Executor:
             copy_streams: How many streams share the copies to other devices, 1 to 4.
             is_host: Whether device memory is the host's.
         """
-        self.name = name
+        self.name = name  # the device's, for messages
         self.plugin = plugin
         self._timer = timer
         self._callbacks: LiveObjects[HostCallbacks] = LiveObjects()
@@ -112,19 +102,21 @@ class Executor:
         self._streams: LiveObjects[Stream] = LiveObjects()
         self._closed = False
         self._release_device: Callable[[], None] | None = None  # after the last host memory
-        self.events = EventManager(self)
-        self.context = DeviceContext(self, copy_streams)
+        self.events = EventManager(self)  # calls functions when events are done
+        self.context = DeviceContext(self, copy_streams)  # the streams that every device has
         structs = ffi.cast("void *", table), ffi.cast("void *", device)
         new, free = lib.mtf_executor_new, lib.mtf_executor_free
         arguments = *structs, named(plugin), encode(name), is_host
         self.native = owned(new, free, arguments, self, "the executor")
+        # of the plugin's SP_Device, valid until the executor is closed
         self.device_address = device
-        self.is_host = is_host
+        self.is_host = is_host  # device memory is the host's
         self._ended: LiveObjects[DeviceArray | DeviceMemory] = LiveObjects()
         self._free_device_memory = host_memory_end(self) if is_host else _free_memory
         self._allocator = allocator  # has the struct that the plugin gets with each call
         if allocator is not None:
             self.check(allocator.attach_to(self.native), "the allocator")
+        # of its memory; None if the plugin allocates each piece
         self.arenas = None if arenas is None else arenas(self)
 
     # -- memory -----------------------------------------------------------------------------------
@@ -147,10 +139,9 @@ class Executor:
         return HostMemory(self, new_memory(self, _HOST, n_bytes, host_memory_end(self)), n_bytes)
 
     def allocate_unified(self, n_bytes: int) -> UnifiedMemory:
-        """Return new memory that host and device share; errors as in `allocate`, and:
+        """Return new memory that host and device share; errors as in `allocate`.
 
-        Raises:
-            UnimplementedError: The plugin has no such memory.
+        Also raises UnimplementedError if the plugin has no such memory.
         """
         native = new_memory(self, _UNIFIED, n_bytes, host_memory_end(self))
         return UnifiedMemory(self, native, n_bytes)
@@ -173,8 +164,7 @@ class Executor:
     def allocator_stats(self) -> AllocatorStats:
         """Return the figures of the device memory's arena, or those that the plugin counts.
 
-        Raises:
-            ModularTFError: As `memory_usage`.
+        Errors as of `memory_usage`.
         """
         return allocator_stats(self)
 
@@ -190,9 +180,7 @@ class Executor:
     def create_stream(self) -> Stream:
         """Return a new stream.
 
-        Raises:
-            ModularTFError: The plugin's own status.
-            ClosedError: The device was closed.
+        Errors are the plugin's own status, or ClosedError for the device.
         """
         in_flight = InFlight()
         self._in_flight.add(in_flight)
@@ -212,9 +200,7 @@ class Executor:
     def create_timer(self) -> Timer:
         """Return a new timer, by the host's clock where the plugin has none.
 
-        Raises:
-            ModularTFError: The plugin's own status.
-            ClosedError: The device was closed.
+        Errors are the plugin's own status, or ClosedError for the device.
         """
         if self._timer is not None:
             lib.mtf_executor_set_timer(self.native, ffi.cast("void *", self._timer()))
@@ -346,9 +332,8 @@ class Executor:
     def call_when_unused(self, release: Callable[[], None]) -> None:
         """Call a function on a thread when a closed device has no host memory left.
 
-        Args:
-            release: A second call of it must do nothing. Where the call is interrupted,
-                or no thread can be started for it, the next `call_when_unused` tries again.
+        A second call of `release` must do nothing. Where the call is interrupted, or no thread can
+        be started for it, the next `call_when_unused` tries again.
         """
         self._release_device = release
         self.host_memory_ended(left=self.host_memories)
@@ -385,20 +370,14 @@ class Executor:
         self._callbacks.add(callbacks)
 
     def refuse_in_callback(self, operation: str) -> None:
-        """Raise if called in a callback of this device, which would wait for itself.
-
-        Raises:
-            FailedPreconditionError: This thread runs a callback of this device.
-        """
+        """Raise FailedPreconditionError in a callback of this device: it would await itself."""
         if running_executor() is self:
             raise self._awaited_error(operation, self)
 
     def refuse_in_dependent_callback(self, operation: str) -> None:
-        """Raise if called in a callback that is part of the work to wait for.
+        """Raise FailedPreconditionError in a callback that is part of the work to wait for.
 
-        Raises:
-            FailedPreconditionError: This thread runs a callback of this device, or of one that
-                works with what belongs to this one.
+        It is one of this device, or of another one that works with what belongs to this one.
         """
         running = running_executor()
         if running is not None and lib.mtf_executor_waits_for(self.native, running.native):

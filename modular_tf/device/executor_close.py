@@ -18,14 +18,9 @@ def close_executors(executors: Sequence[Executor]) -> list[ModularTFError]:
     """Refuse new work on all executors, wait for all work in flight, then destroy them.
 
     Work of other executors that uses objects of these is waited for too. A second call, also in
-    another thread, returns when everything is done.
-
-    Returns:
-        The errors of work in flight.
-
-    Raises:
-        FailedPreconditionError: Called by a callback that this would wait for; nothing has
-            happened.
+    another thread, returns when everything is done. Returns the errors of work in flight; raises
+    FailedPreconditionError if called by a callback that this would wait for, and then nothing has
+    happened.
     """
     for executor in executors:
         executor.refuse_in_dependent_callback("close")

@@ -58,13 +58,8 @@ class DeviceFactory(Protocol):
 def checked_count(count: int, *, plugin: str, told_by: str = "get_device_count") -> int:
     """Return a valid device count: a negative one is 0, as in TensorFlow.
 
-    Args:
-        count: What the plugin says.
-        plugin: Its name for users.
-        told_by: The function or the field that says so.
-
-    Raises:
-        InternalError: The number is impossible (rule SE-041).
+    Raises InternalError if the number is impossible (rule SE-041); it names the plugin, and the
+    function or field that the count is from.
     """
     if count > MAX_DEVICES:
         raise InternalError(

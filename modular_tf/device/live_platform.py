@@ -38,12 +38,9 @@ def hold_platform(
 ) -> LivePlatform | RefusedDeviceTables:
     """Return the plugin's platform, set up now unless another service holds it already.
 
-    Args:
-        library: The plugin.
-        plugin: Its name for users.
-        holder: Who is to release it.
-        survives_fork: Whether a forked child can go on with the plugin, and make devices of its
-            own. Most cannot: their threads and mostly the driver are not copied by a fork.
+    `holder` is who is to release it. With `survives_fork` a forked child can go on with the plugin,
+    and make devices of its own. Most cannot: their threads and mostly the driver are not copied by
+    a fork.
     """
     entry = library.symbol(ENTRY_POINT)
     with _sharing:
@@ -64,8 +61,7 @@ def hold_platform(
 def release_platform(live: LivePlatform, holder: object) -> list[Violation]:
     """Release the platform; the last holder tears it down. A second call does nothing.
 
-    Returns:
-        What went wrong in the plugin's destroy functions.
+    Returns what went wrong in the plugin's destroy functions.
     """
     with _sharing:
         live.holders.discard(holder)
@@ -80,19 +76,14 @@ def _take_down(live: LivePlatform) -> list[Violation]:
 
 
 class LivePlatform:
-    """The platform and its devices. [any thread]: calls into the plugin come one at a time.
-
-    Attributes:
-        tables: The accepted structs.
-        entry: Address of SE_InitPlugin.
-        holders: Who was given it and has not released it; guarded by this module.
-    """
+    """The platform and its devices. [any thread]: calls into the plugin come one at a time."""
 
     def __init__(self, tables: DeviceTables, entry: int, *, survives_fork: bool = False) -> None:
-        self.tables = tables
-        self.entry = entry
+        self.tables = tables  # the accepted structs
+        self.entry = entry  # address of SE_InitPlugin
         self._survives_fork = survives_fork
         self._inherited: list[object] = []  # what the parent made lies there, and is left alone
+        # objects that got it and have not released it; guarded by this module
         self.holders: set[object] = set()
         self._devices: dict[int, PluginDevice] = {}
         self._timer_nanoseconds: int | None = None
@@ -131,8 +122,7 @@ class LivePlatform:
     def allocator(self) -> PluginAllocator | None:
         """Return the plugin's own allocator, having it created if need be; None for none.
 
-        Raises:
-            ModularTFError: As `modular_tf.loading.plugin_allocator.create_allocator`.
+        Errors as of `modular_tf.loading.plugin_allocator.create_allocator`.
         """
         with self._lock:
             self._check_up()

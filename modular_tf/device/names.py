@@ -24,30 +24,18 @@ LOCAL_PREFIX = "/job:localhost/replica:0/task:0"
 
 
 class DeviceName(NamedTuple):
-    """The parts of a device name.
-
-    Attributes:
-        device_type: The type.
-        number: The ordinal of a physical device, else the position among the visible ones.
-        physical: Whether it names a physical device, visible or not.
-        job: The job of its process; None where the name leaves it open, as for the next two.
-        replica: The replica of its process.
-        task: The task of its process.
-    """
+    """The parts of a device name."""
 
     device_type: str
-    number: int
-    physical: bool = False
+    number: int  # the ordinal of a physical device, else the position among the visible ones
+    physical: bool = False  # it names a physical device, visible or not
+    # of its process; None where the name leaves it open, as for the next two
     job: str | None = None
     replica: int | None = None
     task: int | None = None
 
     def is_of_process(self, prefix: str) -> bool:
-        """Whether a process may have the device.
-
-        Args:
-            prefix: The process's name prefix, see `is_name_prefix`.
-        """
+        """Whether a process may have the device, by its name prefix (`is_name_prefix`)."""
         job, replica, task = (part.split(":")[1] for part in prefix.split("/")[1:])
         return (
             self.job in {None, job}
@@ -67,10 +55,7 @@ def parse_device_name(name: str) -> DeviceName:
     """Return the parts of a device name: TYPE:n, /device:TYPE:n or /physical_device:TYPE:n.
 
     TensorFlow's full form /job:localhost/replica:0/task:0/device:TYPE:n and its old short forms
-    /TYPE:n, cpu:n and gpu:n are understood as well.
-
-    Raises:
-        InvalidArgumentError: `name` has none of these forms.
+    /TYPE:n, cpu:n and gpu:n are understood as well. Raises InvalidArgumentError for other forms.
     """
     if not isinstance(name, str):
         raise unexpected(name, "a device's name", f"one of {_FORMS}")

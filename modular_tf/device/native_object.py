@@ -68,9 +68,7 @@ class NativeObject:
 def usable(found: object, kind: type[NativeObject] = NativeObject) -> Any:
     """Return the native part of an argument.
 
-    Raises:
-        ClosedError: It was closed.
-        TypeError: It is nothing of this kind.
+    Raises ClosedError if it was closed, TypeError if it is nothing of this kind.
     """
     if not isinstance(found, kind):
         raise TypeError(f"expected a {kind.__name__}, found {found!r}")
@@ -92,8 +90,7 @@ def owned(
 ) -> Any:
     """Return the object that a native function creates; it is freed with its last reference.
 
-    Raises:
-        ModularTFError: It is NULL: the error that the native core kept.
+    Raises the error that the native core kept, if the object is NULL.
     """
     native = call_and_own(new, arguments, free)
     if not native:
@@ -115,8 +112,7 @@ def call_and_own(
 def whole_number(found: Any, what: str) -> int:
     """Return a size, an offset or an ordinal as a number; floats are not cut off.
 
-    Raises:
-        InvalidArgumentError: It is no whole number.
+    Raises InvalidArgumentError if it is no whole number.
     """
     try:
         return operator.index(found)
@@ -125,10 +121,9 @@ def whole_number(found: Any, what: str) -> int:
 
 
 def check_natural(*numbers: int) -> None:
-    """Raise if a size or an offset is negative, before they become unsigned.
+    """Raise InvalidArgumentError if a size or an offset is negative, or no whole number.
 
-    Raises:
-        InvalidArgumentError: One is negative, or no whole number.
+    It would become unsigned in the native core.
     """
     for number in numbers:
         if whole_number(number, "a size or an offset") < 0:

@@ -53,8 +53,8 @@ def load_device_platform(
 ) -> DevicePlatform:
     """Return the platform of a mapped library; runs SE_InitPlugin and checks its tables.
 
-    While a platform of the same library is open in this process, that one is shared: the plugin
-    is not initialised again, and taken down when the last of them is closed.
+    While a platform of the same library is open in this process, that one is shared: the plugin is
+    not initialised again, and taken down when the last of them is closed.
 
     Args:
         library: The plugin.
@@ -90,24 +90,14 @@ def load_device_platform(
 class DevicePlatform:
     """The devices of one C plugin. [any thread]
 
-    Listing asks the plugin for a count only. A device is created when its details are asked for
-    the first time, as TensorFlow creates it at first use, and stays until the platform is closed;
-    a device that fails is tried again the next time and does not touch the others.
+    Listing asks the plugin for a count only. A device is created when its details are asked for the
+    first time, as TensorFlow creates it at first use, and stays until the platform is closed; a
+    device that fails is tried again the next time and does not touch the others.
 
     A platform that is dropped without `close`, or open at the end of the process, is not taken
-    down, as in TensorFlow: a plugin's destroy functions are not for a moment that the garbage
-    collector chooses. A forked child neither uses nor destroys what its parent created; where the
-    plugin survives a fork, the child makes devices of its own.
-
-    Attributes:
-        device_type: The type of its devices.
-        platform: Its name.
-        priority: Where it stands among factories of its type.
-        plugin: The plugin's name for users.
-        memory: What the user decided about the memory of its devices.
-        copy_streams: How many streams of a device share its copies to other devices.
-        is_host_memory: Whether its memory is the host's, used by address.
-        tables: The accepted structs.
+    down, as in TensorFlow: the garbage collector must not choose the moment of a plugin's destroy
+    functions. A forked child neither uses nor destroys what its parent created; where the plugin
+    survives a fork, the child makes devices of its own.
     """
 
     def __init__(
@@ -158,8 +148,7 @@ class DevicePlatform:
         """Return the number of devices, from the plugin.
 
         Raises:
-            ModularTFError: The plugin's own status (rule SE-040), or a number that cannot be
-                (SE-041).
+            ModularTFError: The plugin's own status (rule SE-040), or an impossible number (SE-041).
             ClosedError: The platform was closed.
         """
         return self._open().device_count()

@@ -30,21 +30,15 @@ _Number = TypeVar("_Number", int, float)
 
 
 class PluginDevice:
-    """A device of a C plugin, created by `create`. One thread at a time.
+    """A device of a C plugin, created by `create`. One thread at a time."""
 
-    Attributes:
-        ordinal: Its number on the platform.
-        address: Of its SP_Device, valid until `destroy`; 0 before `create` has returned.
-        table: What create_device left there, in the newest layout.
-    """
-
-    table: DeviceTable
+    table: DeviceTable  # what create_device left there, in the newest layout
 
     def __init__(self, tables: DeviceTables, ordinal: int) -> None:
         """Prepare the structs for `create`; the plugin is not called."""
         self.ordinal = ordinal
         self.tables = tables
-        self.address = 0
+        self.address = 0  # of its SP_Device, valid until `destroy`; 0 before `create` has returned
         self._struct = LentStruct(layout("SP_Device", tables.dialect))
         self._params = HostStruct(_PARAMS, _ROOM, struct_size=_PARAMS.size, ordinal=ordinal)
         self._params.set("device", self._struct.address)
@@ -54,8 +48,7 @@ class PluginDevice:
     def create(self) -> None:
         """Create the device; after an interrupt the next call does what is left.
 
-        Raises:
-            ModularTFError: The plugin's own status (rule SE-042), or a broken SP_Device.
+        An error is the plugin's own status (rule SE-042), or of a broken SP_Device.
         """
         if not self._exists[0]:
             self._call_plugin()
@@ -142,11 +135,7 @@ class PluginDevice:
             return None
 
     def destroy(self) -> list[Violation]:
-        """Call destroy_device once; nothing may use the device afterwards.
-
-        Returns:
-            What went wrong.
-        """
+        """Call destroy_device once and return what went wrong; nothing may use the device then."""
         tables = self.tables
         if not self._exists[0]:
             return []

@@ -16,22 +16,14 @@ from modular_tf.rules.device_listing import PYTHON_FACTORY_COMPLETE, PYTHON_FACT
 class PythonDeviceFactory:
     """Wraps an object that has some or all of `DeviceFactory`. [any thread]
 
-    The names and the priority are read once. The details of an ordinal are asked for
-    until there are some, which are kept.
-
-    Attributes:
-        device_type: The type of its devices.
-        platform: Its name.
-        priority: Where it stands among factories of its type.
-        plugin: Its name for users.
-        wrapped: The object.
+    The names and the priority are read once. The details of an ordinal are asked for until there
+    are some, which are kept.
     """
 
     def __init__(self, factory: object, *, plugin: str) -> None:
         """Check the object's attributes; none of its methods is called.
 
-        Raises:
-            InvalidArgumentError: One is missing or wrong (rule SE-054).
+        Raises InvalidArgumentError if one is missing or wrong (rule SE-054).
         """
         self.plugin = plugin
         self.wrapped = factory
@@ -45,8 +37,8 @@ class PythonDeviceFactory:
     def device_count(self) -> int:
         """Return the object's count.
 
-        Raises:
-            InternalError: It raised, or returned no number (rule SE-055) or too large a one.
+        Raises InternalError if the object raised, or returned no number or too large a one (rule
+        SE-055).
         """
         count = self._call("device_count")
         if not isinstance(count, int) or isinstance(count, bool):

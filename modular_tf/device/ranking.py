@@ -23,22 +23,15 @@ class FactoryState(Enum):
 
 
 class Registration:
-    """One registered device factory.
-
-    Attributes:
-        factory: What brings the devices; what stands for it until that is loaded.
-        plugin: Whose it is.
-        priority: As configured, else the factory's own.
-        is_over: Whether it was taken out, for good. Set by the registry.
-    """
+    """One registered device factory."""
 
     __slots__ = ("factory", "is_over", "plugin", "priority")
 
     def __init__(self, factory: DeviceFactory, plugin: str, priority: int) -> None:
-        self.factory = factory
+        self.factory = factory  # what brings the devices; a deferred one until that is loaded
         self.plugin = plugin
-        self.priority = priority
-        self.is_over = False
+        self.priority = priority  # as configured, else the factory's own
+        self.is_over = False  # it was taken out, for good; set by the registry
 
     @property
     def label(self) -> str:
@@ -57,16 +50,10 @@ class FactoryStatus(NamedTuple):
 def rank(
     registrations: Iterable[Registration], enabled_types: frozenset[str] | None
 ) -> list[FactoryStatus]:
-    """Return the status of each factory: whether it serves.
+    """Return the status of each factory, in the same order: whether it serves.
 
     For one type the highest priority serves; of equal ones the first, where TensorFlow aborts.
-
-    Args:
-        registrations: In order of their arrival.
-        enabled_types: The types that may serve; None for all.
-
-    Returns:
-        One status each, in the same order.
+    Registrations are in order of their arrival; `enabled_types` may serve, None for all.
     """
     arrived = list(registrations)
     winners: dict[str, Registration] = {}

@@ -41,25 +41,18 @@ class ListingProblem(NamedTuple):
 
 
 class DeviceListing(NamedTuple):
-    """The result of listing all devices.
+    """The result of listing all devices."""
 
-    Attributes:
-        devices: The visible ones, in the registry's order.
-        problems: What could not be listed.
-    """
-
-    devices: tuple[Device, ...]
-    problems: tuple[ListingProblem, ...]
+    devices: tuple[Device, ...]  # the visible ones, in the registry's order
+    problems: tuple[ListingProblem, ...]  # what could not be listed
 
 
 class DeviceRegistry:
     """Device factories by type and platform. [any thread]
 
     Order of devices: CPU first, then types in the order in which their serving factory was
-    registered, then as the visible devices say.
-
-    Attributes:
-        operations: Who makes operations on the devices; None where nobody does.
+    registered, then as the visible devices say. `operations` makes operations on the devices; None
+    where nothing does.
     """
 
     def __init__(
@@ -101,12 +94,9 @@ class DeviceRegistry:
     def register(self, factory: DeviceFactory, *, plugin: str) -> Callable[[], None]:
         """Add a factory; it serves at once unless another one ranks above it.
 
-        Returns:
-            A function that takes the factory out again; safe to call twice.
-
-        Raises:
-            AlreadyExistsError: Its platform's name is taken (rule SE-050).
-            ClosedError: The registry is closed.
+        Returns a function that takes the factory out again; safe to call twice. Raises
+        AlreadyExistsError if its platform's name is taken (rule SE-050), ClosedError if the
+        registry is closed.
         """
         registration = self.registration_of(factory, plugin=plugin)
         self.enter(registration)
@@ -117,11 +107,9 @@ class DeviceRegistry:
         return Registration(factory, plugin, self._priority_of(factory))
 
     def enter(self, entering: Registration, *, instead_of: Registration | None = None) -> None:
-        """Let a factory serve, unless another one ranks above it; does nothing where it does.
+        """Let a factory serve, unless another one ranks above it; a second call changes nothing.
 
-        Args:
-            entering: Its registration.
-            instead_of: Take the position of this one in one step, where it is in force.
+        It takes the position of `instead_of` in the same step, where that is in force.
 
         Raises:
             AlreadyExistsError: Its platform's name is taken (rule SE-050).
@@ -147,19 +135,16 @@ class DeviceRegistry:
         )
 
     def check_room(self, entering: Registration, *, instead_of: Registration | None) -> None:
-        """Raise if a factory could not be registered, alone or in the place of another.
+        """Raise if a factory could not be registered, alone or instead of another.
 
-        Raises:
-            AlreadyExistsError: Its platform's name is taken by a third one (rule SE-050).
+        Raises AlreadyExistsError if its platform's name is taken by a third one (rule SE-050).
         """
         self._check_platform(entering.factory, entering.plugin, besides=instead_of)
 
     def fulfil(self, registration: Registration, factory: DeviceFactory) -> None:
         """Replace a registered factory by another one of its plugin.
 
-        Raises:
-            AlreadyExistsError: Its platform's name is taken (rule SE-050); nothing has changed.
-            ClosedError: As of `enter`.
+        Errors as of `enter`; nothing has changed then.
         """
         priority = self._priority_of(factory)
         with self._lock:
@@ -224,12 +209,8 @@ class DeviceRegistry:
     ) -> DeviceListing:
         """Return the devices of the serving factories; one that fails does not hide the others.
 
-        Args:
-            device_type: Only this type; None for all.
-            load_deferred: Whether what is not loaded yet is loaded for it; else it is left out.
-
-        Raises:
-            InvalidArgumentError: A visible device does not exist.
+        What is not loaded yet is loaded for it, or left out without `load_deferred`. Raises
+        InvalidArgumentError if a visible device does not exist.
         """
         devices: list[Device] = []
         problems: list[ListingProblem] = []
@@ -279,8 +260,7 @@ class DeviceRegistry:
     def platform(self, name: str) -> RegisteredPlatform:
         """Return the platform of that name, in any case, whether it serves its type or not.
 
-        Raises:
-            NotFoundError: No platform has that name.
+        Raises NotFoundError if no platform has that name.
         """
         statuses = self.factories()
         for status in statuses:

@@ -28,15 +28,11 @@ class VisibleDevices:
     """
 
     def __init__(self, text: str | None = None, most: Mapping[str, int] | None = None) -> None:
-        """Parse a selection of visible devices.
+        """Parse a selection of visible devices, a comma list; None or blank selects everything.
 
-        Args:
-            text: A comma list; None or blank selects everything.
-            most: How many devices of a type are visible at most, TensorFlow's `device_count`.
-
-        Raises:
-            InvalidArgumentError: An entry is malformed or a duplicate, or some have a type and
-                others none.
+        `most` is TensorFlow's `device_count`: how many devices of a type are visible at most.
+        Raises InvalidArgumentError if an entry is malformed or a duplicate, or some have a type and
+        others none.
         """
         self._text = text or ""
         self._most = dict(most or {})
@@ -67,12 +63,7 @@ class VisibleDevices:
     def ordinals(self, device_type: str, count: int) -> list[int]:
         """Return the visible ordinals of a type, in order of their position.
 
-        Args:
-            device_type: The type.
-            count: How many devices of it exist.
-
-        Raises:
-            InvalidArgumentError: A chosen ordinal does not exist.
+        Of `count` devices; raises InvalidArgumentError if a chosen ordinal does not exist.
         """
         return self._chosen_of(device_type, count)[: self._most.get(device_type)]
 

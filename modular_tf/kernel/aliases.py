@@ -26,17 +26,11 @@ __all__ = ["Alias", "alias_attrs", "aliases_of", "computed_by", "name_both"]
 
 @dataclass(frozen=True)
 class Alias:
-    """One operation of a plugin that computes a standard one.
+    """One operation of a plugin that computes a standard one."""
 
-    Attributes:
-        op: The standard operation.
-        own: The plugin's, with the same inputs and outputs in the same order.
-        attrs: Values of attributes that only the plugin's may have.
-    """
-
-    op: str
-    own: str
-    attrs: Mapping[str, Any]
+    op: str  # the standard operation
+    own: str  # the plugin's, with the same inputs and outputs in the same order
+    attrs: Mapping[str, Any]  # values of attributes that only the plugin's may have
 
 
 def aliases_of(op: str) -> tuple[Alias, ...]:
@@ -50,12 +44,7 @@ def computed_by(own: str) -> tuple[str, ...]:
 
 
 def name_both(error: ModularTFError, op: str) -> None:
-    """Have an error of a plugin's operation name the standard one too, which was called.
-
-    Args:
-        error: Of any operation.
-        op: The one that was called.
-    """
+    """Make an error of a plugin's operation name the standard one too, `op`, which was called."""
     if error.operation in [each.own for each in aliases_of(op)]:
         error.message = f"{op}, computed by {error.message}"
         error.operation = op
@@ -79,15 +68,8 @@ def alias_attrs(
 ) -> dict[str, Any]:
     """Return the attributes of the plugin's operation for those of a call of the standard one.
 
-    Args:
-        alias: What stands for the standard operation.
-        standard: The definition that the caller sees.
-        own: The definition of the plugin's operation.
-        given: What the caller has given.
-
-    Raises:
-        InvalidArgumentError: An attribute is given that the plugin's operation does not have, and
-            not with the standard default (rule KN-041).
+    Raises InvalidArgumentError for an attribute that the plugin's operation does not have and that
+    is given with another value than the standard default (rule KN-041).
     """
     known = own.attrs_by_name
     attrs = {name: value for name, value in alias.attrs.items() if name in known}

@@ -22,16 +22,11 @@ _INT64 = range(-(2**63), 2**63)
 
 
 class TensorValue(NamedTuple):
-    """A tensor as the value of an attribute.
-
-    Attributes:
-        type: Of its elements.
-        shape: Its sizes.
-        data: The elements in row-major order, in the machine's byte order; of strings, each one.
-    """
+    """A tensor as the value of an attribute."""
 
     type: DataType
     shape: tuple[int, ...]
+    # the elements in row-major order, in the machine's byte order; of strings, each one
     data: bytes | tuple[bytes, ...]
 
 
@@ -48,16 +43,10 @@ None for an unknown rank. Lists are tuples.
 
 
 def convert_value(op: str, attr: AttrDefinition, value: Any) -> AttrValue:
-    """Return a caller's value as nodes have it.
+    """Return a caller's value as nodes have it; messages name `op`.
 
-    Args:
-        op: The operation, for messages.
-        attr: The attribute.
-        value: A Python value of the attribute's kind or its counterpart of numpy; no kind is
-            converted to another, but an int to a float.
-
-    Raises:
-        InvalidArgumentError: It is of another kind (rule KN-041).
+    It is a Python value of the attribute's kind or its counterpart of numpy; no kind is converted
+    to another, but an int to a float. Raises InvalidArgumentError for another kind (rule KN-041).
     """
     try:
         if attr.is_list:
@@ -73,10 +62,9 @@ def convert_value(op: str, attr: AttrDefinition, value: Any) -> AttrValue:
 
 
 def check_value(op: str, attr: AttrDefinition, value: AttrValue) -> None:
-    """Raise if a definition does not allow a value of its kind.
+    """Raise InvalidArgumentError if a definition does not allow a value of its kind.
 
-    Raises:
-        InvalidArgumentError: It is not in the allowed set, or below the minimum (rule KN-045).
+    It is not in the allowed set, or below the minimum (rule KN-045).
     """
     if attr.minimum is not None:
         _check_minimum(op, attr, value)

@@ -59,14 +59,11 @@ FLAGS = {
 
 
 def read_op_definition(line: str, source: str = "") -> OpDefinition:
-    """Return the definition that a canonical line writes.
+    """Return the definition that a canonical line writes, which has no line break.
 
-    Args:
-        line: Without a line break. Bytes that are not UTF-8 may stand in it as surrogates.
-        source: Who defines the operation: the name of a plugin, or a release of TensorFlow.
-
-    Raises:
-        InvalidArgumentError: The line is not canonical; the message tells where.
+    Bytes that are not UTF-8 may stand in it as surrogates. `source` is who defines the operation: a
+    plugin, or a release of TensorFlow. Raises InvalidArgumentError, which names the position, if
+    the line is not canonical.
     """
     try:
         name, flags, attrs, inputs, outputs = line.split("|")

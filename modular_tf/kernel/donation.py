@@ -20,8 +20,7 @@ NOTHING_DONATED: Sequence[DeviceArray] = ()
 def donated_inputs(op: str, flat: Sequence[Given], donate: Sequence[DeviceArray]) -> frozenset[int]:
     """Return the indices of donated inputs, but of those that others view: they stay as they are.
 
-    Raises:
-        InvalidArgumentError: What is donated is no list, or one of it no input, or two of them.
+    Raises InvalidArgumentError if `donate` is no list, or one of it is no input, or two of them.
     """
     if not isinstance(donate, (list, tuple)):
         found = "one array" if isinstance(donate, DeviceArray) else repr(type(donate).__name__)

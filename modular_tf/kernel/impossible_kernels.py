@@ -51,12 +51,9 @@ def impossible_kernels(
     definition_of: Lookup,
     others: Iterable[KernelRegistration] = (),
 ) -> list[Violation]:
-    """Return what is wrong with kernels: of each rule that they break, one finding.
+    """Return what is wrong with a plugin's kernels: of each rule that they break, one finding.
 
-    Args:
-        kernels: Of one plugin.
-        definition_of: Returns the definition of an operation.
-        others: Kernels of other plugins for the same operations.
+    `others` are kernels of other plugins for the same operations.
     """
     kernels = tuple(kernels)
     by_rule: dict[str, dict[str, list[Violation]]] = {}

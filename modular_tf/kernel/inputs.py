@@ -34,13 +34,7 @@ _FORMATS = {
 
 
 class Given(NamedTuple):
-    """A tensor as the caller gave it.
-
-    Attributes:
-        type: Of its elements.
-        shape: Its sizes.
-        source: An array on a device, the content of one of the host, strings, or a variable.
-    """
+    """A tensor as the caller gave it; an `ArrayContent` is one of the host."""
 
     type: DataType
     shape: tuple[int, ...]
@@ -48,25 +42,15 @@ class Given(NamedTuple):
 
 
 class KernelInput(NamedTuple):
-    """A tensor as a kernel gets it.
+    """A tensor as a kernel gets it."""
 
-    Attributes:
-        address: Of its first element.
-        n_bytes: Of all elements.
-        shape: Its sizes.
-        type: Of its elements.
-        is_on_host: Whether it is in host memory.
-        kept: What keeps the memory.
-        variable: The native variable of a resource or reference.
-    """
-
-    address: int
-    n_bytes: int
+    address: int  # of its first element
+    n_bytes: int  # of all elements
     shape: tuple[int, ...]
     type: DataType
-    is_on_host: bool
-    kept: Any
-    variable: Any = None
+    is_on_host: bool  # in host memory
+    kept: Any  # what keeps the memory
+    variable: Any = None  # the native variable of a resource or reference
 
 
 def bind_arguments(
@@ -74,8 +58,8 @@ def bind_arguments(
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the inputs of a call in the order of the definition, and its attributes.
 
-    Raises:
-        InvalidArgumentError: There are too many inputs, too few, or one is given twice (KN-043).
+    Raises InvalidArgumentError if there are too many inputs, too few, or one is given twice
+    (KN-043).
     """
     names = [arg.name for arg in definition.inputs]
     attrs = {key.removesuffix("_") if key.removesuffix("_") in definition.attrs_by_name
@@ -111,7 +95,7 @@ def given_tensor(op: str, arg: ArgDefinition, value: Any, expected: DataType | N
         arg: Which input it is.
         value: An array on a device, of numpy, of another library, a number, or text.
         expected: The type that a number, or an array of plain integers for a quantized type, is to
-            have; None where nothing says that.
+            have; None where nothing determines that.
 
     Raises:
         InvalidArgumentError: A number does not fit, or elements are of no type.
@@ -184,10 +168,8 @@ def _scalar(op: str, arg: ArgDefinition, value: Any, expected: DataType | None) 
 def _packed(value: Any, kind: DataType) -> bytes:
     """Return a number as bytes; `=` because the native format makes too large ones infinite.
 
-    Raises:
-        TypeError: It is of another kind; so is a bool among numbers.
-        OverflowError: It is too large.
-        struct.error: Likewise.
+    Raises TypeError for another kind, and for a bool among numbers; OverflowError or struct.error
+    for one that is too large.
     """
     if isinstance(value, bool) != (kind.name == "bool"):
         raise TypeError
@@ -205,11 +187,6 @@ def _packed(value: Any, kind: DataType) -> bytes:
 
 def place_input(site: KernelSite, given: Given, *, on_host: bool) -> KernelInput:
     """Return a tensor in the memory where a kernel wants it, copied only if it has to be.
-
-    Args:
-        site: Where the kernel works.
-        given: The tensor.
-        on_host: Whether the kernel wants it in host memory.
 
     Raises:
         InvalidArgumentError: It is on another device.

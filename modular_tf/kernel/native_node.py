@@ -25,13 +25,8 @@ __all__ = ["native_node"]
 def native_node(node: Node, definition: OpDefinition, host_args: frozenset[str]) -> Any:
     """Return a native node, owned by Python until a kernel takes it over.
 
-    Args:
-        node: The node.
-        definition: Of its operation.
-        host_args: Inputs and outputs that are in host memory.
-
-    Raises:
-        UnimplementedError: An attribute has a value that the host cannot give to plugins.
+    `host_args` are the inputs and outputs that are in host memory. Raises UnimplementedError if an
+    attribute has a value that the host cannot give to plugins.
     """
     name = _text(node.op)
     made = call_and_own(lib.mtf_kernel_node_new, (name, name), lib.mtf_kernel_node_free)

@@ -28,25 +28,17 @@ class Node:
     """A call without its tensors. Two are equal if one kernel object can serve both.
 
     Its hash is computed once.
-
-    Attributes:
-        op: The operation.
-        attrs: The value of each attribute of the definition, in its order.
-        input_types: Of all tensors that go in.
-        input_ranges: Which of them each argument has, by the name of the argument.
-        output_types: Of all tensors that come out.
-        output_ranges: Likewise.
-        label: Which kernels the call wants; "" for ordinary ones.
-        key: What tells it from all others. In a dictionary the node itself is found faster.
     """
 
     op: str
-    attrs: Mapping[str, AttrValue]
-    input_types: tuple[DataType, ...]
+    attrs: Mapping[str, AttrValue]  # the value of each attribute of the definition, in its order
+    input_types: tuple[DataType, ...]  # of all tensors that go in
+    # which of them each argument has, by the name of the argument
     input_ranges: Mapping[str, range]
-    output_types: tuple[DataType, ...]
+    output_types: tuple[DataType, ...]  # of all tensors that come out
     output_ranges: Mapping[str, range]
-    label: str = ""
+    label: str = ""  # which kernels the call wants; "" for ordinary ones
+    # different for each two nodes that differ; in a dictionary the node itself is found faster
     key: Hashable = field(init=False, repr=False)
     _hash: int = field(init=False, repr=False)
 
@@ -73,13 +65,8 @@ def build_node(
     """Return the node of a call: attributes converted, inferred and defaulted, types of outputs.
 
     Inputs decide on the attributes that they give, also where the caller gives another value, as in
-    TensorFlow. No type is converted to another.
-
-    Args:
-        definition: Of the operation.
-        input_types: Of each input, in the order of the definition.
-        attrs: Values by name; what inputs give or a default says may be left out.
-        label: Which kernels the call wants.
+    TensorFlow. No type is converted to another. Inputs are in the order of the definition;
+    attributes that inputs give or a default has may be left out.
 
     Raises:
         InvalidArgumentError: An attribute is unknown, missing or of another kind (KN-041), an input

@@ -210,8 +210,7 @@ class Op:
     ) -> tuple[PreparedKernel, list[Given | list[Given]]]:
         """Return the kernel object that serves a call, and the inputs as tensors.
 
-        Raises:
-            NotFoundError: No kernel of the operation does, nor one of an alias.
+        Raises NotFoundError if no kernel of the operation does, nor one of an alias.
         """
         device = self._device_of(inputs)
         failures = []

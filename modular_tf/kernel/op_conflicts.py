@@ -25,11 +25,7 @@ def compare(definition: OpDefinition, other: OpDefinition) -> list[str]:
     """Return the differences of two definitions in words, none if they are identical.
 
     The order of attributes and of allowed values means nothing, nor does deprecation, which
-    releases add.
-
-    Args:
-        definition: The one that the words are about.
-        other: The one that it is compared with; its source is named.
+    releases add. The words are about `definition`; of `other` the source is named.
     """
     if definition == other:
         return []

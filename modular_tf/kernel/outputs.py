@@ -43,15 +43,8 @@ def take_outputs(
 ) -> list[Any]:
     """Return the outputs of an execution that is over, strings as numpy arrays.
 
-    One that is an input is a copy of that, unless it was donated: arrays that callers have do not
-    change by themselves.
-
-    Args:
-        result: The native result.
-        count: How many outputs it has.
-        site: Where the kernel worked.
-        inputs: What went in.
-        donated: Which of the inputs the caller has given away.
+    One that is an input is a copy of that, unless the caller gave it away (`donated`): arrays that
+    callers have do not change by themselves.
 
     Raises:
         UnimplementedError: An output has elements that no array can hold.

@@ -20,12 +20,7 @@ __all__ = ["plugin_kernels"]
 
 
 def plugin_kernels(offer: KernelOffer, plugin: str) -> PluginKernels | None:
-    """Return the kernels and definitions of a plugin, None where it brings none.
-
-    Args:
-        offer: What its library has registered.
-        plugin: The plugin's name.
-    """
+    """Return the kernels and definitions of a plugin from its library's, None where it has none."""
     if not offer.kernels and not offer.op_definitions:
         return None
     kernels = tuple(_registration(kernel, plugin) for kernel in offer.kernels)

@@ -28,13 +28,6 @@ class PreparedKernel:
 
     Several threads may have it compute at once. Its end calls the plugin's `delete`, when no call
     of it is under way any more.
-
-    Attributes:
-        registration: The kernel.
-        node: The node.
-        site: The device.
-        host_inputs: For each tensor that goes in, whether it has to be in host memory.
-        native: The native part.
     """
 
     __slots__ = ("__weakref__", "host_inputs", "native", "node", "registration", "site")
@@ -57,6 +50,7 @@ class PreparedKernel:
         self.node = node
         self.site = site
         host_args = _checked_host_args(registration, node)
+        # for each tensor that goes in, whether it has to be in host memory
         self.host_inputs = tuple(
             not kind.is_plain or _name_of(node, index) in host_args
             for index, kind in enumerate(node.input_types)
@@ -88,8 +82,7 @@ class PreparedKernel:
 def _checked_host_args(registration: KernelRegistration, node: Node) -> frozenset[str]:
     """Return the arguments that a kernel wants in host memory.
 
-    Raises:
-        InvalidArgumentError: The operation lacks one of them (rule KN-014).
+    Raises InvalidArgumentError if the operation lacks one of them (rule KN-014).
     """
     names = (*node.input_ranges, *node.output_ranges)
     unknown = [name for name in registration.host_args if name not in names]

@@ -31,19 +31,12 @@ _log = EventLog("kernel.registry")
 
 @dataclass(eq=False)
 class PluginKernels:
-    """What one plugin brings: all of it serves, or nothing.
-
-    Attributes:
-        plugin: Whose it is.
-        kernels: In the plugin's order.
-        definitions: Of its own operations.
-        is_over: Whether it was taken out; it cannot be entered again. Set by its registry.
-    """
+    """What one plugin brings: all of it serves, or nothing."""
 
     plugin: str
-    kernels: tuple[KernelRegistration, ...] = ()
-    definitions: tuple[OpDefinition, ...] = ()
-    is_over: bool = False
+    kernels: tuple[KernelRegistration, ...] = ()  # in the plugin's order
+    definitions: tuple[OpDefinition, ...] = ()  # of its own operations
+    is_over: bool = False  # it was taken out, and cannot be entered again; set by its registry
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +74,8 @@ class KernelRegistry:
     def __init__(self, standard: Callable[[], Definitions] = standard_ops) -> None:
         """Create an empty registry.
 
-        Args:
-            standard: Returns TensorFlow's definitions by name, quickly from the second time on. It
-                is called when the first definition is looked up.
+        `standard` returns TensorFlow's definitions by name, quickly from the second time on. It is
+        called when the first definition is looked up.
         """
         self._standard = standard
         self._tables = _Tables()
@@ -98,18 +90,12 @@ class KernelRegistry:
     def enter(
         self, entering: PluginKernels, *, instead_of: PluginKernels | None = None
     ) -> tuple[Violation, ...]:
-        """Let a plugin's kernels serve from now on, all in one step.
+        """Let a plugin's kernels serve from now on, all in one step; a second call changes nothing.
 
-        Args:
-            entering: What the plugin brings; entering it twice does nothing more.
-            instead_of: Take the position of this one in the same step, where it is in force.
-
-        Returns:
-            What is wrong with single kernels and definitions. They are listed all the same; those
-            that nothing can select harm nobody.
-
-        Raises:
-            ClosedError: It was taken out before, or the registry is closed.
+        They take the position of `instead_of` in the same step, where that is in force. Returns
+        what is wrong with single kernels and definitions. These are listed all the same; those that
+        nothing can select harm nobody. Raises ClosedError if they were taken out before, or the
+        registry is closed.
         """
         with self._lock:
             while True:
@@ -173,8 +159,7 @@ class KernelRegistry:
     def kernels_of(self, op: str) -> tuple[KernelRegistration, ...]:
         """Return the kernels of an operation, in order of registration.
 
-        Raises:
-            ClosedError: The registry is closed.
+        Raises ClosedError if the registry is closed.
         """
         found = self._tables.kernels.get(op, ())
         if not found and self._closed:
@@ -200,8 +185,7 @@ class KernelRegistry:
     def definition(self, name: str) -> OpDefinition:
         """Return the definition of an operation.
 
-        Raises:
-            NotFoundError: Nobody defines it (rule KN-040); the message names similar ones.
+        Raises NotFoundError if nobody defines it (rule KN-040), which names similar ones.
         """
         found = self.find_definition(name)
         if found is None:

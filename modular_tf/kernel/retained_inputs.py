@@ -32,9 +32,7 @@ _for_good: list[Any] = []
 def keep_retained(result: Any, inputs: Sequence[KernelInput]) -> None:
     """Keep the inputs that a kernel has handles of; drop those that none has any more. [any thread]
 
-    Args:
-        result: Of an execution that is over.
-        inputs: What went in.
+    `result` is that of an execution that is over.
     """
     for index, given in enumerate(inputs):
         number = lib.mtf_kernel_keeper(result, index)
@@ -45,11 +43,7 @@ def keep_retained(result: Any, inputs: Sequence[KernelInput]) -> None:
 
 
 def keep_retained_by_failed(inputs: Sequence[KernelInput]) -> None:
-    """Keep what the kernel has that failed last on this thread, before its error is raised.
-
-    Args:
-        inputs: What went in.
-    """
+    """Keep what the kernel has that failed last on this thread, before its error is raised."""
     failed = call_and_own(lib.mtf_kernel_take_failed, (), lib.mtf_kernel_result_free)
     if failed:
         keep_retained(failed, inputs)

@@ -109,16 +109,10 @@ class KernelRunner:
         self, kernel: PreparedKernel, inputs: Sequence[KernelInput], donated: frozenset[int],
         stream: Stream | None,
     ) -> list[DeviceArray]:  # fmt: skip
-        """Have a kernel compute, and return its outputs.
+        """Have a kernel compute, and return its outputs; None is the device's compute stream.
 
         On a device the work is queued on the stream: this returns before it is done, and what it
-        uses is kept until then.
-
-        Args:
-            kernel: The kernel.
-            inputs: What goes in.
-            donated: Which of the inputs the kernel may overwrite with an output.
-            stream: The stream; None for the device's compute stream.
+        uses is kept until then. The kernel may overwrite the `donated` inputs with an output.
 
         Raises:
             InvalidArgumentError: The stream is of another device.

@@ -52,13 +52,8 @@ def select(
 
     Among the kernels for the device's type that match, the one of highest priority. Where none
     does, likewise among those for `DEVICE_PLUGGABLE`, if the device is a plugin's, and then among
-    those for `DEFAULT_DEVICE`, of which only one may match.
-
-    Args:
-        registrations: Kernels; those of other operations are ignored, and the order means nothing.
-        node: The call.
-        device_type: Of the device that it is for, case-sensitive.
-        is_pluggable: Whether the device is a plugin's.
+    those for `DEFAULT_DEVICE`, of which only one may match. Kernels of other operations are
+    ignored, and the order of all means nothing; `device_type` is case-sensitive.
 
     Raises:
         NotFoundError: No kernel matches (rule KN-034, or KN-038 for a label that none has); the
@@ -90,8 +85,7 @@ def _matching(
 def _mismatch(registration: KernelRegistration, node: Node) -> str | None:
     """Return which constraint a call does not meet; None where it meets all.
 
-    Raises:
-        InvalidArgumentError: A constraint before that is on no type attribute (rule KN-013).
+    Raises InvalidArgumentError if a constraint before that is on no type attribute (rule KN-013).
     """
     for name, wanted in registration.constraint_pairs:
         for found in _types(registration, node, name):

@@ -20,27 +20,17 @@ __all__ = ["KernelSite"]
 
 
 class KernelSite:
-    """A device as kernels see it. [any thread]
-
-    Attributes:
-        device: The device.
-        executor: Of the device.
-        is_host: Whether the memory of the device is the host's; then kernels have no stream.
-        native: The native part.
-        variables: Those in its memory, which end with the service.
-    """
+    """A device as kernels see it. [any thread]"""
 
     __slots__ = ("device", "executor", "is_host", "native", "variables")
 
     def __init__(self, device: Device) -> None:
-        """Make the site of a device, which this creates if need be.
-
-        Raises:
-            ModularTFError: As `Device.executor`.
-        """
+        """Make the site of a device, which may create that; errors as of `Device.executor`."""
         self.device = device
+        # those in its memory, which end with the service
         self.variables: LiveObjects[Variable] = LiveObjects()
         self.executor: Executor = device.executor
+        # the memory of the device is the host's; then kernels have no stream
         self.is_host = device.is_host
         arenas = self.executor.arenas
         arena = None if arenas is None else arenas.of(lib.MTF_DEVICE_MEMORY)
@@ -55,12 +45,10 @@ class KernelSite:
         self.native: Any = owned(new, free, arguments, self.executor, "the site of kernels")
 
     def checked_stream(self, stream: object) -> Stream:
-        """Return a caller's stream; kernels take any handle for one of their device.
+        """Return a caller's stream; kernels would take any handle for one of their device.
 
-        Raises:
-            InvalidArgumentError: It is of another device.
-            TypeError: It is no stream.
-            ClosedError: It was closed.
+        Raises InvalidArgumentError if it is of another device, TypeError if it is no stream,
+        ClosedError if it was closed.
         """
         if not isinstance(stream, Stream):
             raise TypeError(f"stream: expected a Stream of {self.device.name}, found {stream!r}")

@@ -25,20 +25,16 @@ __all__ = ["StandardOps", "standard_ops"]
 class StandardOps:
     """The definitions of one release of TensorFlow by the name of the operation; immutable.
 
-    A definition is read when it is asked for first. [any thread]
+    A definition is read at its first lookup. [any thread]
 
     Attributes:
         release: Of TensorFlow, as "2.21.0".
         counts: How many "ops", "attrs", "inputs" and "outputs" the release defines.
-        source: What the definitions have for their source, as "TensorFlow 2.21.0".
+        source: What the definitions have as their source, as "TensorFlow 2.21.0".
     """
 
     def __init__(self, text: str) -> None:
-        """Index the lines of a table.
-
-        Args:
-            text: The first line and the lines of the definitions.
-        """
+        """Index the lines of a table: the first line, then those of the definitions."""
         header, *lines = text.splitlines()
         facts = dict(fact.split("=") for fact in header.split())
         self.release = facts.pop("release")

@@ -30,17 +30,11 @@ _ELEMENT = 8 * _WORDS
 
 
 class StringContent(NamedTuple):
-    """A tensor of strings that goes in.
-
-    Attributes:
-        shape: Its sizes.
-        elements: The memory of the elements, aligned.
-        text: The memory that they are views of.
-    """
+    """A tensor of strings that goes in."""
 
     shape: tuple[int, ...]
-    elements: memoryview
-    text: bytes
+    elements: memoryview  # their memory, aligned
+    text: bytes  # the memory that they are views of
 
 
 def is_text(value: Any, expected: DataType | None) -> bool:
@@ -56,13 +50,8 @@ def is_text(value: Any, expected: DataType | None) -> bool:
 def string_content(op: str, name: str, value: Any) -> StringContent:
     """Return text as elements of a tensor; `str` becomes UTF-8, and what cannot, its bytes.
 
-    Args:
-        op: The operation, for messages.
-        name: Of the input.
-        value: `str` or `bytes`, or a numpy array of these.
-
-    Raises:
-        InvalidArgumentError: An element of the array is something else.
+    The value is `str` or `bytes`, or a numpy array of these; InvalidArgumentError if an element of
+    the array is something else. Messages name the operation and the input.
     """
     if isinstance(value, (str, bytes)):
         shape: tuple[int, ...] = ()
@@ -96,8 +85,7 @@ def _encoded(op: str, name: str, index: int, value: Any) -> bytes:
 def strings_at(address: int, shape: Sequence[int]) -> Any:
     """Return a copy of the elements at an address: a numpy array of `bytes` objects.
 
-    Raises:
-        UnimplementedError: numpy is missing.
+    Raises UnimplementedError if numpy is missing.
     """
     try:
         import numpy as np  # noqa: PLC0415  (heavy, and an extra)

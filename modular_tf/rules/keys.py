@@ -14,21 +14,13 @@ _SHORT_NUMBER = "[0-9]{1,9}"
 
 
 class Key(NamedTuple):
-    """One key of a table of settings.
+    """One key of a table of settings."""
 
-    Attributes:
-        expected: What a value must be, as messages say it.
-        is_right: Whether a value is that.
-        variables: The variables of the environment that replace the file's value.
-        read: Makes the value of a variable's text.
-        written: What a variable may hold, where that is not written as in the file.
-    """
-
-    expected: str
-    is_right: Callable[[Any], bool]
-    variables: tuple[str, ...] = ()
-    read: Callable[[str], Any] = str
-    written: str | None = None
+    expected: str  # what a value must be, in the words of messages
+    is_right: Callable[[Any], bool]  # whether a value is that
+    variables: tuple[str, ...] = ()  # of the environment; they replace the file's value
+    read: Callable[[str], Any] = str  # makes the value of a variable's text
+    written: str | None = None  # what a variable may hold, where that is not written as in the file
 
     def why_wrong(self, value: Any) -> str | None:
         """Return what the value should be, None if it is that."""

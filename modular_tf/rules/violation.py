@@ -78,11 +78,7 @@ _by_id: dict[str, Rule] = {}
 
 
 def rule(rule_id: str) -> Rule:
-    """Return the rule with this id.
-
-    Raises:
-        KeyError: There is no such rule.
-    """
+    """Return the rule with this id, or raise KeyError."""
     return _by_id[rule_id]
 
 

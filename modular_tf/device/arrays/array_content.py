@@ -32,19 +32,12 @@ _NATIVE_ORDER = "@=<|"  # little-endian, as every machine that plugins run on
 
 @dataclass(frozen=True)
 class ArrayContent:
-    """The elements of a source in C order without gaps.
-
-    Attributes:
-        shape: Sizes.
-        dtype: Code, bits and lanes.
-        is_padded: Whether elements of less than 8 bits have bytes of their own.
-        data: All the bytes, one after another; keeps the memory they are in.
-    """
+    """The elements of a source in C order without gaps."""
 
     shape: tuple[int, ...]
-    dtype: tuple[int, int, int]
-    is_padded: bool
-    data: Buffer
+    dtype: tuple[int, int, int]  # code, bits and lanes
+    is_padded: bool  # elements of less than 8 bits have bytes of their own
+    data: Buffer  # all the bytes, one after another; keeps the memory they are in
 
     def bytes_in_layout(self, *, is_padded: bool) -> Buffer:
         """Return the bytes with elements of less than 8 bits padded, or packed."""
@@ -113,8 +106,7 @@ def _of_tensor(producer: Any) -> ArrayContent:
 def _element_of_format(view: memoryview) -> ElementType:
     """Return the element type of a buffer.
 
-    Raises:
-        InvalidArgumentError: DLPack has no type for them: structures, pointers, big-endian.
+    Raises InvalidArgumentError if DLPack has none: structures, pointers, big-endian.
     """
     kind = _BUFFER_KINDS.get(view.format.lstrip(_NATIVE_ORDER))
     if kind is None:

@@ -85,9 +85,7 @@ def read(executor: Executor, target: HostBuffer, source: ArrayMemory) -> None:
 def read_output(executor: Executor, target: HostBuffer, source: int, n_bytes: int) -> None:
     """Copy bytes at an address of the host, which the caller keeps, of a device that may be closed.
 
-    Raises:
-        ClosedError: It was closed.
-        ModularTFError: As `Executor.await_streams`.
+    Raises ClosedError if it was closed, and errors of `Executor.await_streams`.
     """
     executor.await_streams()
     to = writable_host_buffer(target)
@@ -113,9 +111,8 @@ def copy(from_: Executor, source: ArrayMemory, to: Executor, target: DeviceMemor
 def wait_for_streams(executor: Executor) -> None:
     """Wait until the device neither reads nor writes memory; returns at once if it was closed.
 
-    Raises:
-        ClosedError: The device is being closed, and works until that has ended.
-        ModularTFError: As `Executor.synchronize`.
+    Raises ClosedError while the device is being closed, as it works until that has ended, and
+    errors of `Executor.synchronize`.
     """
     if executor.may_work:
         executor.synchronize()
@@ -129,9 +126,7 @@ def is_ended(memory: ArrayMemory) -> bool:
 def ended_error(executor: Executor, *, is_own: bool) -> ClosedError:
     """Return the error for an array whose memory has ended, with the reason.
 
-    Args:
-        executor: Of its device.
-        is_own: Whether the array itself, or its memory, was closed; else the device has ended it.
+    With `is_own` the array itself, or its memory, was closed; else the device has ended it.
     """
     if is_own:
         return executor.closed_error("the array")

@@ -20,8 +20,8 @@ _MOST_DIMENSIONS = 64  # numpy's limit too
 def checked_shape(shape: Sequence[int] | int) -> tuple[int, ...]:
     """Return a shape as a tuple; a number is one dimension.
 
-    Raises:
-        InvalidArgumentError: A size is no whole number, or negative, or there are more than 64.
+    Raises InvalidArgumentError if a size is no whole number, or negative, or there are more than
+    64.
     """
     try:
         sizes = tuple(map(operator.index, shape if isinstance(shape, Iterable) else (shape,)))
@@ -37,16 +37,11 @@ def checked_shape(shape: Sequence[int] | int) -> tuple[int, ...]:
 
 
 def n_bytes_of(shape: tuple[int, ...], dtype: tuple[int, int, int], *, is_padded: bool) -> int:
-    """Return the size of a compact array.
+    """Return the size of a compact array, whose shape is of `checked_shape`.
 
-    Args:
-        shape: As `checked_shape` returns it.
-        dtype: Code, bits and lanes.
-        is_padded: Whether elements of less than 8 bits have bytes of their own; else they are
-            packed.
-
-    Raises:
-        InvalidArgumentError: No memory is so large, or there are no such elements.
+    The dtype is code, bits and lanes. Padded elements of less than 8 bits have bytes of their own;
+    else they are packed. Raises InvalidArgumentError if no memory is so large, or there are no such
+    elements.
     """
     try:
         return bytes_of_elements(shape, dtype, is_padded)
@@ -57,8 +52,7 @@ def n_bytes_of(shape: tuple[int, ...], dtype: tuple[int, int, int], *, is_padded
 def element_type_of(dtype: Any) -> ElementType:
     """Return the element type with a name, or of a dtype of numpy.
 
-    Raises:
-        InvalidArgumentError: There is none.
+    Raises InvalidArgumentError if there is none.
     """
     try:
         if isinstance(dtype, ElementType):

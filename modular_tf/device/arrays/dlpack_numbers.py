@@ -34,8 +34,7 @@ class DeviceNumbers:
     def number(self, platform: str, ordinal: int) -> int:
         """Return the number of a device.
 
-        Raises:
-            InvalidArgumentError: The ordinal is outside a platform's range.
+        Raises InvalidArgumentError if the ordinal is outside a platform's range.
         """
         if not 0 <= ordinal < ORDINALS_OF_A_PLATFORM:
             raise InvalidArgumentError(
@@ -52,13 +51,9 @@ _NUMBERS = DeviceNumbers()
 
 
 def parse_dlpack_types(named: Mapping[str, str]) -> dict[str, DeviceType]:
-    """Return the DLPack type of each platform's memory in a configuration.
+    """Return the DLPack type of each platform's memory, from names of `DeviceType` by platform.
 
-    Args:
-        named: Names of `DeviceType` by platform.
-
-    Raises:
-        ConfigError: A name is none, or no device has memory of that type at addresses.
+    Raises ConfigError if a name is none, or no device has memory of that type at addresses.
     """
     return {platform: _parse_type(platform, name) for platform, name in named.items()}
 

@@ -19,9 +19,7 @@ _BYTE = (int(TypeCode.UINT), 8, 1)
 def new_host_tensor(array: DeviceArray, *, is_copied: bool) -> tuple[Tensor, memoryview]:
     """Return a new tensor with a device array's shape and elements, and its bytes to fill.
 
-    Args:
-        array: Tells shape and elements.
-        is_copied: Whether the tensor is for the consumer who asked for a copy.
+    With `is_copied` it is for a consumer that asked for a copy.
     """
     data = fresh_host_memory(array.nbytes)
     owner = ffi.from_buffer("char[]", data.obj)  # not the view, which anybody could release

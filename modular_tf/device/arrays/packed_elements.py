@@ -24,14 +24,9 @@ def in_other_layout(
 ) -> memoryview:
     """Return packed elements as padded ones, whose upper bits are 0, or padded ones packed.
 
-    With upper bits of 0 ml_dtypes stores them too, negative numbers included.
-
-    Args:
-        data: The elements in C order. Packed, the first one is in the lowest bits of the first
-            byte.
-        shape: Of the array.
-        dtype: Code, bits and lanes.
-        is_padded: Whether those in `data` are padded.
+    With upper bits of 0 ml_dtypes stores them too, negative numbers included. The data are in C
+    order; packed, the first element is in the lowest bits of the first byte. The dtype is code,
+    bits and lanes. `is_padded` describes the elements of `data`.
     """
     with host_buffer(data) as held:
         address = int(ffi.cast("uintptr_t", held))

@@ -13,8 +13,8 @@ from modular_tf.native.tensor import Tensor, consume
 def compact_host_tensor(producer: Any) -> Tensor:
     """Return a producer's tensor in host memory and C order, copied only if it must be.
 
-    Raises:
-        InvalidArgumentError: It is neither in host memory nor does its producer bring it there.
+    Raises InvalidArgumentError if it is not in host memory and its producer does not bring it
+    there.
     """
     place = HOST
     try:
@@ -73,12 +73,10 @@ def _compact_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def refuse_negated(producer: Any) -> None:
-    """Raise if a producer's elements still have to be negated, as torch's `is_neg()` says.
+    """Raise BufferError if a producer's elements are not negated yet, as torch's `is_neg()` says.
 
-    DLPack has no flag for that. torch itself refuses to export a lazy conjugation, but not these.
-
-    Raises:
-        BufferError: They have to, as those of `tensor.conj().imag`.
+    Those of `tensor.conj().imag` are not. DLPack has no flag for that. torch itself refuses to
+    export a lazy conjugation, but not these.
     """
     ask = getattr(producer, "is_neg", None)
     if callable(ask) and ask() is True:

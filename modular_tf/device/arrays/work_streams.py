@@ -30,16 +30,11 @@ def note_device(place: tuple[int, int], executor: Executor) -> None:
 def current_work_stream(device_type: int, number: int) -> int:
     """Return the stream on which a consumer's work comes after the present work of a device.
 
-    For kDLExtDev that is the plugin's SP_Stream of the device's compute stream, which waits for all
-    other streams of the device from then on. A vendor's types have streams of their own, which
-    nothing here can make of an SP_Stream: the work is waited for, and the default stream is right.
-
-    Returns:
-        An address; 0 for the default stream, and for devices that no array here was on.
-
-    Raises:
-        ClosedError: The device was closed meanwhile.
-        ModularTFError: As `Executor.synchronize`.
+    For kDLExtDev that is the address of the plugin's SP_Stream of the device's compute stream,
+    which waits for all other streams of the device from then on. A vendor's types have streams of
+    their own, which nothing here can make of an SP_Stream: the work is waited for, and the default
+    stream, 0, is right. It is 0 too for devices that no array here was on. Raises ClosedError if
+    the device was closed meanwhile, and errors of `Executor.synchronize`.
     """
     known = _EXECUTORS.get((device_type, number))
     executors = [] if known is None else [each for each in known.all() if not each.closed]

@@ -31,15 +31,10 @@ _new_arena_memory = lib.mtf_arena_memory_new
 
 
 def new_memory(executor: Executor, kind: int, n_bytes: int, free: Callable[[Any], None]) -> Any:
-    """Return native memory of an executor; or raise if there is none.
+    """Return native memory of an executor, of a kind `MTF_*_MEMORY`; or raise if there is none.
 
-    A failed attempt is repeated after releasing the memory that streams have passed.
-
-    Args:
-        executor: Whose memory.
-        kind: `MTF_DEVICE_MEMORY`, `MTF_HOST_MEMORY` or `MTF_UNIFIED_MEMORY`.
-        n_bytes: The size.
-        free: Called with the native memory when its owner has gone.
+    A failed attempt is repeated after releasing the memory that streams have passed. `free` is
+    called with the native memory when its owner has gone.
 
     Raises:
         OutOfMemoryError: The plugin or the arena has no such block.

@@ -25,29 +25,17 @@ _LARGEST_ADDRESS = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class ArenaStats:
-    """The figures of an arena, as in `SP_AllocatorStats`; sizes are in bytes.
+    """The figures of an arena, as in `SP_AllocatorStats`; sizes are in bytes."""
 
-    Attributes:
-        num_allocs: Allocations ever made.
-        num_live_allocs: Allocations not freed yet.
-        bytes_in_use: In live chunks, with what rounding and splitting left in them.
-        peak_bytes_in_use: The most that was ever in use.
-        largest_alloc_size: The largest chunk that was ever in use.
-        bytes_limit: What the regions together may reach.
-        bytes_reserved: In regions, as their source gave them.
-        peak_bytes_reserved: The most that was ever reserved.
-        largest_free_block_bytes: The largest request that needs no further region.
-    """
-
-    num_allocs: int
-    num_live_allocs: int
-    bytes_in_use: int
+    num_allocs: int  # allocations ever made
+    num_live_allocs: int  # not freed yet
+    bytes_in_use: int  # in live chunks, with what rounding and splitting left in them
     peak_bytes_in_use: int
-    largest_alloc_size: int
-    bytes_limit: int
-    bytes_reserved: int
+    largest_alloc_size: int  # the largest chunk that was ever in use
+    bytes_limit: int  # what the regions together may reach
+    bytes_reserved: int  # in regions, as their source gave them
     peak_bytes_reserved: int
-    largest_free_block_bytes: int
+    largest_free_block_bytes: int  # the largest request that needs no further region
 
 
 class Arena:
@@ -147,13 +135,10 @@ class Arena:
         return int(address[0])
 
     def free(self, address: int) -> None:
-        """Free an allocation; its memory may be used again at once.
+        """Free an allocation, which the device must not use any more; it may be used again at once.
 
-        The device must not use the memory any more.
-
-        Raises:
-            FailedPreconditionError: It was freed before.
-            InvalidArgumentError: It lies inside an allocation, or in no region of this arena.
+        Raises FailedPreconditionError if it was freed before, InvalidArgumentError if the address
+        lies inside an allocation, or in no region of this arena.
         """
         try:
             error = _free(self._arena, address)
@@ -177,8 +162,7 @@ class Arena:
     def picture(self) -> str:
         """Return a text that shows the regions, their chunks and what is in use.
 
-        Raises:
-            OutOfMemoryError: The host has no memory for the text.
+        Raises OutOfMemoryError if the host has no memory for the text.
         """
         text = ffi.gc(lib.mtf_arena_picture(self._arena), lib.mtf_string_free)
         if not text:
@@ -188,10 +172,8 @@ class Arena:
     def close(self) -> None:
         """Refuse further allocations; free the regions now or after the last live allocation.
 
-        Closing twice is allowed.
-
-        Raises:
-            InternalError: The source threw a C++ exception; all regions count as returned.
+        Closing twice is allowed. Raises InternalError if the source threw a C++ exception; all
+        regions count as returned then.
         """
         self._check(lib.mtf_arena_close(self._arena), "close")
 

@@ -18,22 +18,14 @@ class RegionSource:
     """A source of regions; its functions are called on any thread, without the GIL.
 
     It serves any number of arenas.
-
-    Attributes:
-        allocate: `mtf_region_allocate`: the address of `bytes` more bytes, or NULL.
-        free: `mtf_region_free`: takes a region back, with the size that was asked for.
-        context: The first argument of all.
-        retain: `mtf_source_retain` or None: an arena begins to use the source.
-        release: `mtf_source_release` or None: that arena has made its last call.
-        owner: What an arena keeps alive beside; enough for functions that need nothing else.
     """
 
-    allocate: Any
-    free: Any
-    context: Any
-    retain: Any = None
-    release: Any = None
-    owner: object = None
+    allocate: Any  # `mtf_region_allocate`: the address of `bytes` more bytes, or NULL
+    free: Any  # `mtf_region_free`: takes a region back, with the size that was asked for
+    context: Any  # the first argument of all
+    retain: Any = None  # `mtf_source_retain` or None: an arena begins to use the source
+    release: Any = None  # `mtf_source_release` or None: that arena has made its last call
+    owner: object = None  # an arena keeps it alive too; enough for functions that need nothing else
 
 
 class HostMemory:

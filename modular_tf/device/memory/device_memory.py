@@ -207,9 +207,7 @@ class UnifiedMemory(DeviceMemory):
 def held(memory: DeviceMemory) -> tuple[Any, Any]:
     """Return the native part of a memory, and an object that keeps it after a close.
 
-    Raises:
-        ClosedError: It was closed.
-        TypeError: It is no memory of a device.
+    Raises ClosedError if it was closed, TypeError if it is no memory of a device.
     """
     try:
         hold, native = memory.hold, memory.native  # in this order: closing drops the hold last

@@ -84,12 +84,7 @@ class ExecutorArena:
 
 
 def executor_memory(executor: Executor, kind: int) -> RegionSource:
-    """Return a kind of the device's memory as a source of regions.
-
-    Args:
-        executor: Of the device.
-        kind: `MTF_DEVICE_MEMORY`, or `MTF_HOST_MEMORY` for an arena of pinned memory.
-    """
+    """Return device memory as a source of regions, or pinned memory for `MTF_HOST_MEMORY`."""
     new, free = lib.mtf_executor_memory_new, lib.mtf_executor_memory_release
     return RegionSource(
         ffi.addressof(lib, "mtf_executor_memory_allocate"),

@@ -34,13 +34,7 @@ class ExecutorArenas:
     def __init__(
         self, executor: Executor, settings: MemorySettings, *, force_growth: bool = False
     ) -> None:
-        """Create the object without arenas.
-
-        Args:
-            executor: Of the device.
-            settings: What the user decided.
-            force_growth: The plugin's `force_memory_growth`.
-        """
+        """Create it without arenas; `force_growth` is the plugin's `force_memory_growth`."""
         self._executor = executor
         self._settings = settings
         self._force_growth = force_growth
@@ -49,10 +43,8 @@ class ExecutorArenas:
     def of(self, kind: int) -> ExecutorArena | None:
         """Return the arena of one of the `MTF_*_MEMORY`, None for unified memory.
 
-        Raises:
-            InternalError: The plugin reports a usage that cannot be.
-            ModularTFError: It threw when asked for the usage.
-            ClosedError: The device was closed.
+        Raises InternalError if the plugin reports an impossible usage, the plugin's error if it
+        threw when asked for it, and ClosedError if the device was closed.
         """
         arena = self._made.get(kind)
         if arena is not None or kind == lib.MTF_UNIFIED_MEMORY:

@@ -20,8 +20,7 @@ pinned memory."""
 def host_buffer(found: HostBuffer) -> Any:
     """Return the bytes of an object; they stay in place as long as the result lives.
 
-    Raises:
-        InvalidArgumentError: They are not contiguous, or it has none.
+    Raises InvalidArgumentError if they are not contiguous, or it has none.
     """
     return _bytes_of(found, writable=False)
 
@@ -29,8 +28,7 @@ def host_buffer(found: HostBuffer) -> Any:
 def writable_host_buffer(found: HostBuffer) -> Any:
     """Return the writable bytes of an object; they stay in place as long as the result lives.
 
-    Raises:
-        InvalidArgumentError: They are read-only or not contiguous, or it has none.
+    Raises InvalidArgumentError if they are read-only or not contiguous, or it has none.
     """
     return _bytes_of(found, writable=True)
 
@@ -59,8 +57,7 @@ def release(data: Any) -> None:
 def checked_size(n_bytes: int | None, data: Any) -> int:
     """Return how many bytes of a host buffer to copy: all where `n_bytes` is None.
 
-    Raises:
-        InvalidArgumentError: The buffer is smaller.
+    Raises InvalidArgumentError if the buffer is smaller.
     """
     available = len(data)
     if n_bytes is None:

@@ -17,19 +17,13 @@ _CHUNK_BYTES = 1 << 20
 
 
 class Fill(NamedTuple):
-    """One function of plugins that fills memory.
+    """One function of plugins that fills memory."""
 
-    Attributes:
-        name: Of the plugin's function.
-        operation: Its number, to ask whether the plugin has it.
-        function: Calls it: a stream, a memory, an offset, the value if it takes one, a size.
-        width: Bytes of a value.
-    """
-
-    name: str
-    operation: int
+    name: str  # of the plugin's function
+    operation: int  # its number, to ask whether the plugin has it
+    # called with a stream, a memory, an offset, the value if it takes one, a size
     function: Callable[..., Any]
-    width: int
+    width: int  # bytes of a value
 
     def pattern(self, value: int = 0) -> bytes:
         """Return the bytes that a value repeats."""
@@ -44,18 +38,10 @@ MEMSET32 = Fill("memset32", lib.MTF_MEMSET32, lib.mtf_memset32, 4)
 def fill_by_copies(
     stream: StreamCopies, target: DeviceMemory, pattern: bytes, n_bytes: int, offset: int
 ) -> None:
-    """Enqueue copies of a repeated pattern.
+    """Enqueue copies of a pattern of 1 or 4 bytes, whose number `n_bytes` is a multiple of.
 
-    Args:
-        stream: Where.
-        target: What to fill.
-        pattern: 1 or 4 bytes; `n_bytes` is a multiple of their number.
-        n_bytes: How much.
-        offset: In bytes, into the target.
-
-    Raises:
-        InvalidArgumentError: The bytes lie outside of the target.
-        ModularTFError: The plugin's own status.
+    The offset is in bytes, into the target. Raises InvalidArgumentError if the bytes lie outside of
+    the target; other errors are the plugin's own status.
     """
     target.part(offset, n_bytes).close()  # all or nothing: a copy must not start what fails later
     chunk = pattern * (min(n_bytes, _CHUNK_BYTES) // len(pattern))

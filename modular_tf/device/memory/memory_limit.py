@@ -47,14 +47,9 @@ def system_reserve(free_bytes: int) -> int:
 def device_bytes_limit(
     free_bytes: int, total_bytes: int, *, fraction: float = 0.0, unified_memory: bool = False
 ) -> int:
-    """Return the limit of a device's arena, in bytes.
+    """Return the limit of a device's arena, in bytes, from its free and its total bytes.
 
-    Args:
-        free_bytes: Free now, as `device_memory_usage` says.
-        total_bytes: All there is, as `device_memory_usage` says.
-        fraction: `per_process_gpu_memory_fraction`; 0 is unset. It is a share of the total, free
-            or not.
-        unified_memory: Whether device memory is to be unified with the host's.
+    `fraction` is `per_process_gpu_memory_fraction`, a share of the total, free or not; 0 is unset.
 
     Raises:
         InternalError: Unified memory was asked for, as a fraction above 1 does too; or the plugin

@@ -72,17 +72,10 @@ class MemorySettings:
 
 
 def parse_memory(table: object) -> dict[str, MemorySettings]:
-    """Return the settings in the `memory` table of a configuration.
+    """Return the settings in the `memory` table of a configuration by device type.
 
-    Args:
-        table: Settings, and tables of them by device type.
-
-    Returns:
-        Settings by device type; those for all types under "".
-
-    Raises:
-        ValueError: It is no such table; the message names the key, what was expected and what was
-            found.
+    Those for all types are under "". The table has settings, and tables of them by device type.
+    Raises ValueError, which names the key, what was expected and what was found.
     """
     if not isinstance(table, Mapping):
         raise ValueError(f"memory: expected a table, found {table!r}")  # noqa: TRY004  (in a file)

@@ -31,20 +31,12 @@ class DeviceContext:
 
     They are created together, when the first of them is used, in this order: compute, host to
     device, device to host, then those from device to device; and closed with the device.
-
-    Attributes:
-        executor: Of the device.
     """
 
     def __init__(self, executor: Executor, n_device_to_device: int = 1) -> None:
-        """Create a context without streams.
+        """Create a context without streams; 1 to 4 will share the copies between devices.
 
-        Args:
-            executor: Of the device.
-            n_device_to_device: How many streams share the copies between devices, 1 to 4.
-
-        Raises:
-            InvalidArgumentError: Another number.
+        Raises InvalidArgumentError for another number.
         """
         if not 1 <= n_device_to_device <= _MOST_DEVICE_TO_DEVICE:
             raise InvalidArgumentError(
@@ -61,8 +53,7 @@ class DeviceContext:
     def streams(self) -> tuple[Stream, ...]:
         """All streams, in the order of their creation.
 
-        Raises:
-            ModularTFError: The plugin's own status; none of them is kept then.
+        An error is the plugin's own status; none of them is kept then.
         """
         return self._streams or self._created()
 
@@ -106,13 +97,9 @@ class DeviceContext:
     def copy_host_to_device(
         self, target: DeviceMemory, source: HostBuffer, n_bytes: int | None = None, offset: int = 0
     ) -> Event:
-        """Copy to the device after the present work of the compute stream; see `Stream`.
+        """Copy to the device after the present work of the compute stream, by `Stream.memcpy_htod`.
 
-        Returns:
-            The event of the copy's end; without a byte to copy too.
-
-        Raises:
-            ModularTFError: As the operations of `Stream`.
+        Returns the event of the copy's end; without a byte to copy too.
         """
         stream = self.host_to_device
         stream.wait_for(self.compute)
@@ -122,13 +109,9 @@ class DeviceContext:
     def copy_device_to_host(
         self, target: HostBuffer, source: DeviceMemory, n_bytes: int | None = None, offset: int = 0
     ) -> Event:
-        """Copy from the device after all its present work; see `Stream`.
+        """Copy from the device after all its present work, by `Stream.memcpy_dtoh`.
 
-        Returns:
-            The event of the copy's end; without a byte to copy too.
-
-        Raises:
-            ModularTFError: As the operations of `Stream`.
+        Returns the event of the copy's end; without a byte to copy too.
         """
         self.executor.synchronize_now()
         stream = self.device_to_host
@@ -141,8 +124,7 @@ class DeviceContext:
     ) -> None:
         """Copy within the device, on the compute stream, which orders it by itself.
 
-        Raises:
-            ModularTFError: As the operations of `Stream`.
+        Errors are those of `Stream.memcpy_dtod`.
         """
         self.compute.memcpy_dtod(target, source, n_bytes)
 
@@ -155,17 +137,8 @@ class DeviceContext:
     ) -> Event:
         """Copy to another device; through the host if it belongs to another plugin.
 
-        Args:
-            other: The target's context.
-            target: Where to.
-            source: Where from; on this device.
-            n_bytes: How many; by default all of the source.
-
-        Returns:
-            The event of the copy's end.
-
-        Raises:
-            ModularTFError: As the operations of `Stream`.
+        Copies all of the source by default, which is on this device; `other` is the context of the
+        target. Returns the event of the copy's end. Errors are those of the operations of `Stream`.
         """
         if not isinstance(other, DeviceContext):
             raise unexpected(other, "copy_to_device", "the context of a device")

@@ -135,8 +135,7 @@ class Event(NativeObject):
 def end_of(timeout: float | None) -> int | None:
     """Return when a wait of so many seconds ends, as `time.monotonic_ns` counts; None for never.
 
-    Raises:
-        InvalidArgumentError: It is no number of seconds.
+    Raises InvalidArgumentError if it is no number of seconds.
     """
     if timeout is None:
         return None

@@ -48,15 +48,12 @@ class EventManager:
         self._worker = Worker()
 
     def when_done(self, event: Event, function: Callable[[ModularTFError | None], None]) -> None:
-        """Call a function when an event is done.
+        """Call a function when an event, which was recorded, is done; the event is kept until then.
 
-        Args:
-            event: A recorded event; it is kept until then.
-            function: Gets None, or why the work failed; it must be short, and is called on the
-                manager's thread. What it raises goes to `threading.excepthook`; the rest goes on.
-
-        Raises:
-            ResourceExhaustedError: There is no thread to wait for it; the function is not called.
+        The function gets None, or why the work failed; it must be short, and is called on the
+        manager's thread. What it raises goes to `threading.excepthook`; the rest goes on. Raises
+        ResourceExhaustedError if there is no thread to wait for it; then the function is not
+        called.
         """
         with self._lock:
             self._worker.ensure(self._work, f"events of {self._executor.name}")

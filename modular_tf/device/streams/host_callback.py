@@ -36,8 +36,7 @@ _running = threading.local()
 class HostCallbacks:
     """The callbacks of one stream, and the thread that runs them. [any thread]
 
-    Attributes:
-        error: What the first callback that raised has raised, as an error of the stream.
+    `error` is of the first callback that raised, as an error of the stream.
     """
 
     def __init__(self, executor: Executor) -> None:
@@ -55,9 +54,8 @@ class HostCallbacks:
     def add(self, stream: Any, function: Callable[[], object]) -> None:
         """Enqueue the call of a function in a native stream.
 
-        Raises:
-            ModularTFError: The plugin failed or refused.
-            ResourceExhaustedError: There is no thread to run it; the stream does not call it.
+        Raises an error if the plugin failed or refused, ResourceExhaustedError if there is no
+        thread to run it; then the stream does not call it.
         """
         outcome = ffi.new("int32_t *", lib.MTF_CALLBACK_REFUSED)
         job = lib.mtf_callback_new(self._queue)

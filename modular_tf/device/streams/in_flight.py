@@ -38,20 +38,18 @@ class InFlight:
 
     A full batch ends with an event; once the plugin says that this is COMPLETE, the batch is
     dropped. Where it says that it failed, or cannot make an event, all is kept until the stream is
-    known to be done or is destroyed. No lock is held while the plugin is called, which may wait
-    for a callback that uses the stream.
-
-    Attributes:
-        batch: What the last operations use; another thread may seal it at any time.
-        room: Bytes that fit into it; about, where several threads feed the stream.
-        sealed: Batches that the stream may not have passed, in its order.
+    known to be done or is destroyed. No lock is held while the plugin is called, which may wait for
+    a callback that uses the stream.
     """
 
     __slots__ = ("_drops", "_lock", "batch", "room", "sealed")
 
     def __init__(self) -> None:
+        # what the last operations use; another thread may seal it at any time
         self.batch: Batch = []
+        # bytes that fit into it; about, where several threads feed the stream
         self.room = _BATCH_BYTES
+        # batches that the stream may not have passed, in its order
         self.sealed: deque[Sealed] = deque()
         self._lock = ForkLock()
         self._drops = False
@@ -59,9 +57,7 @@ class InFlight:
     def keep(self, batch: Batch, used: Used) -> None:
         """Keep what an operation uses, also if its batch was sealed before it was enqueued.
 
-        Args:
-            batch: `self.batch` as it was before the operation was enqueued.
-            used: What it uses, which is in there.
+        `batch` is `self.batch` as it was before the operation was enqueued; it has `used`.
         """
         while self.batch is not batch:
             batch = self.batch
@@ -118,8 +114,7 @@ class InFlight:
     def release_through(self, sealed: Sealed | None) -> bool:
         """Release a sealed batch and all before it, which the stream has passed.
 
-        Returns:
-            Whether there was anything; no where this thread is in the middle of it.
+        Returns whether there was anything; False where this thread is in the middle of it.
         """
         with self._lock:
             held = self.sealed

@@ -289,14 +289,10 @@ class StreamCopies(NativeObject):
         n_bytes: int,
         arguments: tuple[Any, ...],
     ) -> None:
-        """Enqueue an operation; the memory that it uses is kept first.
+        """Enqueue an operation by a native function; the memory that it uses is kept first.
 
-        Args:
-            function: The native core's.
-            operation: The plugin's function.
-            used: What the operation uses; cleared when the plugin has refused it.
-            n_bytes: How many it copies or sets.
-            arguments: Of the function; they may be of the wrong kind.
+        `operation` is the plugin's function. `used` is cleared when the plugin has refused it.
+        `n_bytes` are copied or set. The arguments of the native function may be of the wrong kind.
         """
         in_flight = self._in_flight
         batch = in_flight.batch

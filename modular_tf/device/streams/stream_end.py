@@ -21,13 +21,9 @@ if TYPE_CHECKING:
 def stream_end(in_flight: InFlight, kept: set[InFlight]) -> Callable[[Any], None]:
     """Return a function that destroys a stream: waits for its copies, then releases their buffers.
 
-    Plugins may wait for the stream's work in destroy_stream, so a callback, which some of that
-    work may wait for, leaves it to a thread.
-
-    Args:
-        in_flight: What the copies use.
-        kept: Where it stays as long as they may use it: also where the end is interrupted, or left
-            to the device, which is being closed.
+    Plugins may wait for the stream's work in destroy_stream, so a callback, which some of that work
+    may wait for, leaves it to a thread. What the copies use stays in `kept` as long as they may use
+    it: also where the end is interrupted, or left to the device, which is being closed.
     """
     core = lib
 
