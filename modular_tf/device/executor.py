@@ -323,7 +323,7 @@ class Executor:
         found.close()
 
     def has_ended(self, found: object) -> bool:
-        """Whether something was closed by `end_memory`, and not by its owner.
+        """Whether `end_memory` closed something, and not its owner.
 
         The error of what ended with its device advises to copy it to the host before that.
         """

@@ -51,7 +51,7 @@ class Variable(Protocol):
 
 
 class Operations(Protocol):
-    """Who makes operations of a service."""
+    """Makes the operations of a service."""
 
     def on_device(self, device: Device, name: str, label: str = "") -> Any:
         """Return an `Operation` on a device."""

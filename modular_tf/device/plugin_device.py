@@ -135,7 +135,10 @@ class PluginDevice:
             return None
 
     def destroy(self) -> list[Violation]:
-        """Call destroy_device once and return what went wrong; nothing may use the device then."""
+        """Call destroy_device once and return what went wrong.
+
+        Nothing may use the device afterwards.
+        """
         tables = self.tables
         if not self._exists[0]:
             return []

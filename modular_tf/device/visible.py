@@ -63,7 +63,8 @@ class VisibleDevices:
     def ordinals(self, device_type: str, count: int) -> list[int]:
         """Return the visible ordinals of a type, in order of their position.
 
-        Of `count` devices; raises InvalidArgumentError if a chosen ordinal does not exist.
+        There are `count` devices of it. Raises InvalidArgumentError if a chosen ordinal does not
+        exist.
         """
         return self._chosen_of(device_type, count)[: self._most.get(device_type)]
 

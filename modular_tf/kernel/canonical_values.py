@@ -217,7 +217,7 @@ _READERS_OF_ALLOWED: dict[str, Callable[[Scanner], str | DataType]] = {
 def shortest_float(value: float) -> float:
     """Return the number of the fewest digits that stands for the same 32-bit number.
 
-    All numbers that are none are one object, so that definitions with them can be equal.
+    All NaNs are one object, so that definitions with them can be equal.
     """
     if math.isnan(value):
         return math.nan

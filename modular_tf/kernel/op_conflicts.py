@@ -77,7 +77,7 @@ def _attr_text(attr: AttrDefinition | None) -> str:
 
 
 def _unordered(attr: AttrDefinition | None) -> AttrDefinition | None:
-    """Return the attribute with its allowed values in an order of ours."""
+    """Return the attribute with its allowed values in a fixed order."""
     if attr is None or attr.allowed is None:
         return attr
     return replace(attr, allowed=tuple(sorted(attr.allowed, key=str)))

@@ -20,7 +20,7 @@ __all__ = ["plugin_kernels"]
 
 
 def plugin_kernels(offer: KernelOffer, plugin: str) -> PluginKernels | None:
-    """Return the kernels and definitions of a plugin from its library's, None where it has none."""
+    """Return the kernels and definitions that a plugin's library registered; None for nothing."""
     if not offer.kernels and not offer.op_definitions:
         return None
     kernels = tuple(_registration(kernel, plugin) for kernel in offer.kernels)

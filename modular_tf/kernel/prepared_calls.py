@@ -58,7 +58,7 @@ def prepared_call(
     Args:
         kernel: The kernel object.
         registry: Where it was looked up.
-        moment: Of the registry before that.
+        moment: The registry's `moment` before that.
         given: What the elements of each input stand for, its `_data_type`; 0 for arrays of numpy.
         finish: Returns the result of a list of arrays; None where that is the only one, or None.
         default_device: Returns the device of calls without inputs on one; None if it is fixed.

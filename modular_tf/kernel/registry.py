@@ -84,7 +84,7 @@ class KernelRegistry:
 
     @property
     def moment(self) -> object:
-        """What is another object after each change: what was looked up before is out of date."""
+        """A token that is another object after each change: older look-ups are out of date."""
         return self._tables
 
     def enter(

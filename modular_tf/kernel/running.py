@@ -98,7 +98,7 @@ class KernelRunner:
             raise ClosedError("the plugin service is closed", operation=node.op)
 
     def _make_room(self) -> None:
-        """Drop kernel objects of what is not registered as it was, or the oldest one."""
+        """Drop kernel objects of earlier states of the registry, and the oldest of too many."""
         moment = self.registry.moment
         for key in [key for key in self._prepared if key[2] is not moment]:
             del self._prepared[key]
@@ -109,10 +109,11 @@ class KernelRunner:
         self, kernel: PreparedKernel, inputs: Sequence[KernelInput], donated: frozenset[int],
         stream: Stream | None,
     ) -> list[DeviceArray]:  # fmt: skip
-        """Have a kernel compute, and return its outputs; None is the device's compute stream.
+        """Have a kernel compute, and return its outputs.
 
-        On a device the work is queued on the stream: this returns before it is done, and what it
-        uses is kept until then. The kernel may overwrite the `donated` inputs with an output.
+        On a device the work is queued on the stream, None for the device's compute stream: this
+        returns before it is done, and what it uses is kept until then. The kernel may overwrite the
+        `donated` inputs with an output.
 
         Raises:
             InvalidArgumentError: The stream is of another device.

@@ -174,7 +174,7 @@ def candidates(
 ) -> tuple[KernelCandidate, ...]:
     """Return each kernel of a call's operation with the reason for it or against it.
 
-    Arguments as of `select`, whose errors are told as reasons.
+    Arguments as of `select`, whose errors are reported as reasons.
     """
     of_op = [each for each in registrations if each.op == node.op]
     try:

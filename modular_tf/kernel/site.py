@@ -25,7 +25,10 @@ class KernelSite:
     __slots__ = ("device", "executor", "is_host", "native", "variables")
 
     def __init__(self, device: Device) -> None:
-        """Make the site of a device, which may create that; errors as of `Device.executor`."""
+        """Make the site of a device, which may be the first use of that.
+
+        Errors as of `Device.executor`.
+        """
         self.device = device
         # those in its memory, which end with the service
         self.variables: LiveObjects[Variable] = LiveObjects()

@@ -43,7 +43,7 @@ class Admission:
         self._quarantine: QuarantineStore | None = None
         self._notes = Notes.of_process()
         self._is_told = False  # of what ended processes before this one
-        self._trials: Trials | None = None  # None also while somebody uses it
+        self._trials: Trials | None = None  # None also while a thread uses it
         self._keeps_warm = False
         self._limits = Limits(
             seconds=config.first_contact_timeout_s,
@@ -54,8 +54,8 @@ class Admission:
     def notes_for(self, entries: Iterable[PluginEntry], *, anew: bool = False) -> list[Note] | None:
         """Return what ended processes left behind. [any thread]
 
-        None where it was read before, or is for none of the plugins. Not for the service's lock: it
-        may wait for a second.
+        None where it was read before, or is for none of the plugins. Call it without the service's
+        lock: it may wait for a second.
         """
         if (self._is_told and not anew) or all(entry.plugin.is_bundled for entry in entries):
             return None
@@ -123,7 +123,10 @@ class Admission:
             entry.change(Plugin.quarantined, incident, found.time)
 
     def _suspicion(self, entry: PluginEntry) -> Incident | None:
-        """Return the end of a process that loaded these bytes, as it was told since they did."""
+        """Return the incident that makes these bytes suspect, None for none.
+
+        A process ended that was loading them, and nothing has loaded them without harm since.
+        """
         if self._quarantine_store().is_empty:
             return None
         sha256 = entry.plugin.sha256
@@ -183,7 +186,7 @@ class Admission:
     ) -> list[Finding]:
         """Try plugins and return what was found, when all have been tried. [any thread]
 
-        Not for the service's lock: a plugin that hangs takes its time.
+        Call it without the service's lock: a plugin may hang until its time limit.
         """
         # Imported where there is something to try only; most processes have nothing.
         from modular_tf.first_contact.trials import Trials, try_plugins  # noqa: PLC0415
@@ -199,7 +202,7 @@ class Admission:
 
         if not self._keeps_warm:
             return try_plugins(tasks, self._limits, tell=tell, mark=mark)
-        # Nobody waits for somebody else's plugin, which may hang.
+        # No thread waits for the plugin of another, which may hang.
         trials, self._trials = self._trials, None
         trials = trials or Trials(self._limits)
         try:
@@ -217,14 +220,14 @@ class Admission:
         )
 
     def _put_back(self, trials: Trials) -> None:
-        """Keep what plugins were tried in for the next ones, or end it."""
+        """Store the processes of trials for the next plugins, or end them."""
         if self._keeps_warm and self._trials is None:
             self._trials = trials
         else:
             trials.close()
 
     def conclude(self, entries: Sequence[PluginEntry], findings: Iterable[Finding]) -> None:
-        """Give plugins that were tried what was found."""
+        """Apply the findings of trials to the plugins that were tried."""
         for entry, finding in zip(entries, findings, strict=True):
             if entry.plugin.state is State.FOUND:  # another thread may have been faster
                 self._conclude(entry, finding)
@@ -232,11 +235,11 @@ class Admission:
             self._cache.save()
 
     def keep_warm(self) -> None:
-        """Keep what plugins are tried in from now on, for the next ones, until `close`."""
+        """Keep the processes of trials from now on, for the next plugins, until `close`."""
         self._keeps_warm = True
 
     def close(self) -> None:
-        """End what was kept; what is in use ends when it has done what it is at. Closes twice."""
+        """End the stored processes; those of a running trial end after it. Safe to call twice."""
         self._keeps_warm = False
         trials, self._trials = self._trials, None
         if trials is not None:
@@ -267,9 +270,9 @@ class Admission:
             self._cache.remember(known)
 
     def remember_offer(self, entry: PluginEntry) -> None:
-        """Keep what a plugin registered that was mapped without having been tried before.
+        """Store what a plugin registered that was mapped without having been tried before.
 
-        Its loading has to have come to an end: what is not all of a finding is not kept.
+        Its loading has to be complete: a part of a finding is not stored.
         """
         plugin = entry.plugin
         found = None if plugin.outcome is None else plugin.outcome.finding
@@ -281,7 +284,7 @@ class Admission:
             self._remember(entry, found, tried=plugin.known.tried)
 
     def mark(self, plugin: Plugin) -> AbstractContextManager[object]:
-        """Return what names a plugin as the culprit if this process ends while it is loaded."""
+        """Return a context that names a plugin as the culprit if this process ends in it."""
         if plugin.is_bundled or not plugin.sha256:
             return nullcontext()
         return self._marked(plugin, plugin.sha256)
@@ -297,7 +300,7 @@ class Admission:
 
 
 def _store_now() -> QuarantineStore:
-    """Return the quarantine as it is on the disk now, for what is not under the service's lock."""
+    """Return the quarantine, read anew from the disk, for callers without the service's lock."""
     store = QuarantineStore.of_process()
     if store.shortage is not None:
         raise store.shortage

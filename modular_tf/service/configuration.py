@@ -432,12 +432,12 @@ def _read_config(variables: Mapping[str, str]) -> Config:
 
 
 def _opened_at_once(path: str, flags: int) -> int:
-    """Open a file, not waiting for somebody who writes to a pipe."""
+    """Open a file, without waiting for a writer where it is a pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _require_trusted(path: str) -> None:
-    """Check that nobody can have written the user's file who could not write plugins either."""
+    """Refuse the user's file if others can have written it who may not write plugins either."""
     from modular_tf.discovery.trust.paths import PathJudge  # noqa: PLC0415  (where there is a file)
     from modular_tf.discovery.trust.rights import Rights  # noqa: PLC0415
     from modular_tf.discovery.trust.writers import trusted_writers  # noqa: PLC0415

@@ -62,7 +62,7 @@ class ConfiguredFilesystem:
 
     @property
     def name(self) -> str:
-        """Its name for users, in the place of a plugin's."""
+        """Its name for users, as a plugin has one."""
         return f"fsspec.{self.fsspec}" if self.fsspec else self.object
 
     def shown(self) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def foreseen_problem(configured: ConfiguredFilesystem) -> tuple[str, str]:
 
 
 class _Maker:
-    """Makes the filesystem of one scheme, and words what goes wrong."""
+    """Makes the filesystem of one scheme, and describes what goes wrong."""
 
     def __init__(self, scheme: str, name: str, where: str, why: str) -> None:
         self.name = name
@@ -396,7 +396,7 @@ def missed_schemes() -> tuple[str, ...]:
 
 
 class FsspecFallback:
-    """What fsspec's clients serve of the schemes that nobody else serves. [any thread]"""
+    """What fsspec's clients serve of the schemes that nothing else serves. [any thread]"""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -405,7 +405,7 @@ class FsspecFallback:
 
     @property
     def why_off(self) -> str:
-        """Why it serves nothing; "" where it may."""
+        """Why it serves nothing; "" where it may serve."""
         if not self._config.fsspec_fallback:
             return f"`fsspec_fallback` is off in {self._config.origin}"
         if is_privileged():  # a client reads files and variables of the user
@@ -455,7 +455,7 @@ class FsspecFallback:
         return make_configured(scheme, client, name, origin=origin, why=why)
 
     def after_fork_in_child(self) -> None:
-        """Have the filesystems made anew."""
+        """Forget the filesystems, so that they are made anew."""
         self._made.clear()
         self._logged.clear()
 

@@ -25,8 +25,8 @@ __all__ = [
 class LoadedOnce:
     """A service that is made and loaded at the first call, and shared by all. [any thread]
 
-    It is made and loaded without a lock, since that calls users' code: hooks and log handlers. What
-    asks meanwhile loads it as well, which does what is left to do; a hook that asks gets it loaded
+    It is made and loaded without a lock, since that calls users' code: hooks and log handlers. A
+    second caller meanwhile loads it as well, which does what is left to do; for a hook it is loaded
     as far as that is possible without the answer that the hook is about to give.
     """
 
@@ -63,7 +63,7 @@ class LoadedOnce:
             return before
         made = self._make()
         with self._lock:
-            if self._made is before:  # else somebody was faster
+            if self._made is before:  # else another thread was faster
                 self._made = made
         return self._making()
 

@@ -107,7 +107,7 @@ class DeferredLibrary:
     # -- what is known of it, and not mapped ------------------------------------------------------
 
     def defer(self, finding: Finding, offer: Offer) -> None:
-        """Register what it offered when it was tried; it is mapped when somebody wants it."""
+        """Register what it offered when it was tried; it is mapped at the first use."""
         notes = finding.notes_of_loading if finding.notes else ()
         with self._lock:
             self._promised = finding
@@ -198,14 +198,14 @@ class DeferredLibrary:
         self._is_open = True
 
     def _name(self) -> None:
-        """Make known whose library it is, before its code runs."""
+        """Announce the plugin's name and path to log and native core, before its code runs."""
         name_library(self._plugin.path, self._plugin.name)
         from modular_tf.native.plugin_names import name_plugin  # noqa: PLC0415  (not for listing)
 
         name_plugin(self._plugin.name, self._plugin.path, self._record())
 
     def _record(self) -> str:
-        """Have it told of calls in which the process ends; return what the note begins with."""
+        """Have calls in which the process ends reported; return the first part of their notes."""
         if not self._config.tell_ended_calls:
             return ""
         from modular_tf.service.kept.notes import Notes, record_of  # noqa: PLC0415
@@ -260,7 +260,7 @@ class DeferredLibrary:
     # -- the end -----------------------------------------------------------------------------------
 
     def forget(self) -> None:
-        """Serve nothing new from now on, and let go of what was opened."""
+        """Serve nothing new from now on, and release what was opened."""
         self._is_over = True  # without the lock, which a plugin that hangs in its init would hold
         self.registrations.forget()
         self._loaded = None

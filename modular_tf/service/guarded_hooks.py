@@ -31,7 +31,7 @@ _VETO = "modular_tf_veto"
 
 
 class _Guard(NamedTuple):
-    """Makes of the answers and exceptions of one implementation's hook function what may go on.
+    """Makes safe values of the answers and exceptions of one implementation's hook function.
 
     `note` stores what failed with which error, and returns the sentence about it.
     """
@@ -52,7 +52,7 @@ class _Guard(NamedTuple):
         return [self.plain(answer) for answer in result or () if answer is not None]
 
     def failed(self, error: Exception) -> str | None:
-        """Keep a failure, and return what counts as the answer."""
+        """Record a failure, and return what counts as the answer."""
         sentence = self.note(f"{self.hook} of {self.implementation}", error)
         return sentence if self.hook == _VETO else None
 
@@ -63,7 +63,7 @@ class _Guard(NamedTuple):
         def call(*arguments: Any, **named: Any) -> Any:
             try:
                 return self.plain(function(*arguments, **named))
-            except Exception as error:  # noqa: BLE001  (somebody else's code: anything may come)
+            except Exception as error:  # noqa: BLE001  (users' code: it may raise anything)
                 return self.failed(error)
 
         return call

@@ -87,12 +87,12 @@ class Hooks:
 
     @property
     def failures(self) -> tuple[Violation, ...]:
-        """What went wrong in hooks first, each once, in the order it happened; the log has all."""
+        """What failed in hooks, each for the first time, in that order; the log has all."""
         return tuple(self._failures.values())
 
     @property
     def are_none(self) -> bool:
-        """Whether nobody has any hook, as far as they were looked for."""
+        """Whether there is no hook; False before they were searched for."""
         return self._is_found and self._manager is None
 
     def is_asking(self, *hooks: str) -> bool:
@@ -120,7 +120,7 @@ class Hooks:
         for name, value in found:
             try:
                 implementation = self._load(value)
-            except Exception as error:  # noqa: BLE001  (somebody else's code: anything may come)
+            except Exception as error:  # noqa: BLE001  (users' code: it may raise anything)
                 raise_shortage(error)
                 self.note(f"loading {name}", error)
             else:
@@ -192,7 +192,7 @@ class Hooks:
             self.find(Installation(self._python_path()))
 
     def _may_call(self, hook: str) -> bool:
-        """Return whether there is an implementation of a hook; also before they were looked for."""
+        """Return whether there is an implementation of a hook, or no search for any yet."""
         if self._manager is None:
             return not self._is_found
         return bool(getattr(self._manager.hook, hook).get_hookimpls())
@@ -215,7 +215,7 @@ class Hooks:
             self._of_thread.asked = outer
 
     def note(self, what: str, error: Exception) -> str:
-        """Keep a failure for the report, and return the sentence about it."""
+        """Record a failure for the report, and return the sentence about it."""
         if isinstance(error, ModularTFError):
             found = Violation.of_error(error, "hooks")
         else:

@@ -69,12 +69,12 @@ class _Shared:
         return found if found is not None and _is_open(found) else None
 
     def use(self, filesystem: PluginFilesystem) -> None:
-        """Say that it is used now."""
+        """Record that it is used now."""
         self.filesystem = filesystem
         self._used = time.monotonic()
 
     def idle_s(self, filesystem: PluginFilesystem) -> float:
-        """Return for how long nobody has used it, as far as was looked."""
+        """Return for how many seconds it is unused; a call since the last check counts as now."""
         calls, in_flight = _worker(filesystem).calls()
         if calls != self._calls or in_flight or filesystem.is_in_use:
             self._calls = calls
@@ -82,7 +82,7 @@ class _Shared:
         return time.monotonic() - self._used
 
     def begin_rest(self, filesystem: PluginFilesystem) -> Callable[[], object] | None:
-        """Let its process end; None where it is in use. As of `Worker.begin_rest`."""
+        """Begin to end its process, as `Worker.begin_rest`; None where it is in use."""
         worker = _worker(filesystem)
         calls, _ = worker.calls()
         if filesystem.is_in_use:  # a file that is just opened is in no list yet
@@ -96,9 +96,10 @@ class _Shared:
 class Instances:
     """The instances of one service. [any thread]
 
-    Those with a name are their users'. Those that are shared have a process while they are used: a
-    thread, which exists while there are any, ends it after `Config.instance_idle_s`; and where
-    there are `Config.most_instances`, the one that nobody has used for longest makes room.
+    Those with a name belong to their users. Those that are shared have a process while they are
+    used: a thread, which exists while there are any, ends it after `Config.instance_idle_s`; and
+    where there are `Config.most_instances`, the process of the one that is unused for longest is
+    ended.
     """
 
     def __init__(self, config: Config) -> None:
@@ -250,7 +251,7 @@ class Instances:
         return found
 
     def _watch_idle(self) -> None:
-        """Have a thread end what is idle. Called with the lock."""
+        """Start the thread that ends idle processes, unless it runs. Called with the lock."""
         # Where no thread can be had, the next one that is asked for tries again.
         with suppress(ResourceExhaustedError):
             self._thread.ensure(self._end_idle, "modular_tf-instances")
@@ -271,7 +272,7 @@ class Instances:
                 self._wakes.get(timeout=seconds)
 
     def _look(self) -> tuple[float, list[Callable[[], object]]]:
-        """Return when to look again, in seconds, and what waits for processes to end."""
+        """End idle processes; return the seconds to the next check, and what waits for the ends."""
         most = self._config.instance_idle_s
         next_look = most
         ended: list[Callable[[], object]] = []
@@ -388,7 +389,7 @@ def _raise_unserved(plugin: Plugin, scheme: str, name: str, notes: Iterable[Viol
 
 
 def _check_environment(name: str, environment: Environment) -> None:
-    """Refuse what no process can have; no value is told."""
+    """Refuse what no process can have; messages show no value."""
     if not isinstance(environment, Mapping):
         text = f"instance {name!r}: environment: expected a mapping of variables to values"
         raise InvalidArgumentError(f"{text}, found {type(environment).__name__}")

@@ -87,7 +87,7 @@ def _is_refused(
     trust: TrustPolicy,
     before_init: Sequence[MappedObject] | None = None,
 ) -> bool:
-    """Close a plugin that something came with which is not locked, and return whether it did."""
+    """Close a plugin if a library was opened with it that is not locked; return whether one was."""
     from modular_tf.loading.late_libraries import unlocked_library  # noqa: PLC0415  (few are frozen)
 
     refusal = unlocked_library(library, plugin.checked, trust, before_init)

@@ -63,7 +63,7 @@ class ServiceLock(ForkLock):  # type: ignore[misc]
 
 
 class LiveService(Protocol):
-    """What a service does at the two moments that it cannot choose."""
+    """What a service does at the two moments that it cannot choose: exit and fork."""
 
     def close_at_exit(self) -> list[ModularTFError]:
         """Run every plugin's cleanup; return what went wrong."""
@@ -131,7 +131,7 @@ def not_closed_in_time(left: Sequence[str], timeout_s: float) -> DeadlineExceede
 
 
 def _close_all() -> None:
-    """Run cleanups while the interpreter is whole: without, some plugins abort the process."""
+    """Run cleanups while the interpreter is whole: without them, some plugins abort the process."""
     _ending.set()
     failures: list[BaseException] = []
     for service in _live.all():

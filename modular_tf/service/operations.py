@@ -38,7 +38,7 @@ class ServiceOperations:
         return self._running().registry
 
     def promise(self, owner: object, open_now: Callable[[], None]) -> None:
-        """Have a library mapped when somebody first asks for an operation."""
+        """Have a library mapped at the first use of any operation."""
         self._promised[owner] = open_now
 
     def take_back(self, owner: object) -> None:

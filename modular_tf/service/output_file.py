@@ -24,10 +24,9 @@ _NEW_FILE = 0o644
 
 
 def refuse_special(path: str) -> int | None:
-    """Raise OSError if `write_output` could not write there because of what is there now.
+    """Raise OSError if what is there could not be replaced by `write_output`, or not examined.
 
-    That is a file that is not regular, or one that cannot be examined. Returns the permissions of
-    the file; None where there is none yet.
+    Returns the permissions of the file; None where there is none yet.
     """
     if path == STANDARD_OUTPUT:
         return None

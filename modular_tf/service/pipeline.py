@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class PluginPipeline:
     """Takes plugins of one service from candidates to registrations, several at once. [any thread]
 
-    Three steps: judge, try out, register. It takes the service's lock itself, but lets go of it
-    while it asks hooks and while plugins are tried, so that others need not wait for those.
+    Three steps: judge, try out, register. It takes the service's lock itself, but releases it while
+    it asks hooks and while plugins are tried, so that others need not wait for those.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class PluginPipeline:
             self._admission.conclude(entries, findings)
 
     def register(self, entries: Collection[PluginEntry], *, eager: bool = False) -> None:
-        """Register plugins that may run, and tell the hooks of those whose state changed."""
+        """Register plugins that may run, and report those whose state changed to the hooks."""
         eager = eager or self._config.load == "eager"
         with self._lock:
             self._lock.check_open()
@@ -168,12 +168,12 @@ class PluginPipeline:
             entry.serving.defer(finding, finding.offer)
 
     def expect_changes(self) -> None:
-        """From now on map plugins from copies, and keep what they are tried in for the next."""
+        """From now on map plugins from copies, and keep the processes of trials."""
         self._seals = True
         self._admission.keep_warm()
 
     def close(self) -> None:
-        """End what plugins are tried in; safe to call twice."""
+        """End the processes of trials; safe to call twice."""
         self._admission.close()
 
 

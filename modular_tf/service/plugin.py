@@ -169,7 +169,7 @@ class Plugin(NamedTuple):
 
     @property
     def is_untried(self) -> bool:
-        """Whether no process could be started to try it in: the next run does."""
+        """Whether no process could be started to try it in; the next run tries it."""
         return self.incident is not None and self.incident.untried
 
     @property
@@ -205,7 +205,7 @@ class Plugin(NamedTuple):
         return self._replace(ended=state, steps=(*self.steps, reason))
 
     def to_be_tried(self) -> Plugin:
-        """Return it without a trial for which no process could be started."""
+        """Return it without the result of a trial whose process could not be started."""
         if not self.is_untried:
             return self
         steps = tuple([step for step in self.steps if step.stage != "first-contact"])
@@ -235,7 +235,7 @@ class Plugin(NamedTuple):
         return self._replace(finding=finding, remarks=remarks, steps=steps)
 
     def untried(self, why: str) -> Plugin:
-        """Return it as one that is not tried."""
+        """Return it as one that is not tried, and why."""
         return self._replace(steps=(*self.steps, _passed("first-contact", why)))
 
     def judged(self, trust: TrustVerdict) -> Plugin:
@@ -264,7 +264,7 @@ class Plugin(NamedTuple):
         return ended._replace(incident=incident, quarantined_since=since)
 
     def registered(self, outcome: Outcome, how: str) -> Plugin:
-        """Return it with what it registered; the last time counts."""
+        """Return it with what it registered; a later call replaces the earlier."""
         if self.outcome is not None:  # it was registered before its library was mapped
             return self._replace(outcome=outcome)
         is_loaded = state_of(self.ended, outcome) is State.LOADED
@@ -272,7 +272,7 @@ class Plugin(NamedTuple):
         return self._replace(outcome=outcome, steps=(*self.steps, step))
 
     def kept(self, reason: Violation) -> Plugin:
-        """Return it as one that goes on serving though its file was replaced, and why."""
+        """Return it as one whose old library goes on though its file was replaced, and why."""
         others = [remark for remark in self.remarks if remark.rule != reason.rule]
         step = _decision(reason)._replace(passed=True)
         return self._replace(remarks=(*others, reason), steps=(*self.steps, step))

@@ -100,7 +100,7 @@ class PluginEntry:
 
     @property
     def probe(self) -> Probe:
-        """All that its bytes say; read now where what was known of it sufficed so far."""
+        """All that its bytes say; read now where the stored facts sufficed so far."""
         if self._plugin.probe is None:
             # What reads libraries is imported where one is read; known plugins are not.
             from modular_tf.discovery.linking.host_exports import host_exports  # noqa: PLC0415

@@ -45,7 +45,7 @@ _PATIENCE_S = 10.0  # with another process that reads one library
 class PluginScan:
     """Candidates that become plugins: those of which nothing is known have to be probed.
 
-    Nothing of theirs is run. Reading libraries takes its time: not for the service's lock.
+    Nothing of theirs is run. Call it without the service's lock, as reading libraries takes time.
     """
 
     def __init__(self, candidates: Sequence[Candidate], config: Config, cache: ScanCache) -> None:
@@ -304,7 +304,7 @@ class KnownPlugins:
         return [found for found in discovery.candidates if found.identity not in known]
 
     def meet(self, plugins: Sequence[Plugin], attempt: Attempt | None = None) -> list[PluginEntry]:
-        """Name and store plugins, but for those of a file that has an entry by now."""
+        """Name and store new plugins, except those of a file that has an entry already."""
         met = []
         with self._lock:
             before, after = self._entries, dict(self._entries)
@@ -338,7 +338,7 @@ class KnownPlugins:
             self._entries = {name: new if e is old else e for name, e in self._entries.items()}
 
     def forget(self, entry: PluginEntry) -> None:
-        """Give up an entry, whose file is gone."""
+        """Remove an entry, whose file is gone."""
         with self._lock:
             self._entries = {name: e for name, e in self._entries.items() if e is not entry}
 

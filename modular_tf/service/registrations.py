@@ -177,7 +177,7 @@ class Registrations:
             place.enter()
 
     def give_up(self, filesystem: _Served) -> None:
-        """Let go of a filesystem that does not serve, and close it."""
+        """Release a filesystem that does not serve, and close it."""
         self.scheme_places.pop(filesystem.scheme, None)
         if not isinstance(filesystem, DeferredFilesystem):
             close_served([filesystem], None, [], at_exit=False)
@@ -230,7 +230,7 @@ class Registrations:
         return registry.judge(place, instead_of=self._replaced.kernel_place)
 
     def promise_kernels(self, open_now: Callable[[], None]) -> None:
-        """Have kernels registered by a call when somebody asks for any."""
+        """Have kernels registered, by a call, at the first use of any."""
         self.registries.operations.promise(self, open_now)
 
     def _give_kernels_back(self) -> None:
@@ -242,7 +242,7 @@ class Registrations:
     # -- taking the place of others ---------------------------------------------------------------
 
     def give_up_taken(self) -> list[Violation]:
-        """Give up, and close, what somebody else has got since this was loaded; return that."""
+        """Close what others have registered meanwhile instead of this; return the reasons."""
         if self._replaced is None:
             return []
         given_up = []
@@ -298,7 +298,7 @@ class Registrations:
         self._give_kernels_back()
 
     def forget(self) -> None:
-        """Give everything back, and let go of it. [any thread]"""
+        """Give everything back, and drop it. [any thread]"""
         self.withdraw()
         self.scheme_places.clear()
         self.device_place = None

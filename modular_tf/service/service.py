@@ -148,7 +148,7 @@ class PluginService:
             self._lock, self.config, self._known, self._pipeline, self._hooks, load_all=self.load
         )
         self._instances = Instances(self.config)
-        self._failures: list[ModularTFError] = []  # of closing, until somebody is told
+        self._failures: list[ModularTFError] = []  # of closing, not raised yet
         self._is_ended = False
         self._unclosed: list[PluginEntry] = []
         self._closing: Work[None] | None = None

@@ -145,7 +145,7 @@ def _host_side(memory: ArrayMemory) -> memoryview:
 
 def _finish(event: Event, *streams: Stream) -> None:
     """Wait for a copy, and release what its streams kept for it."""
-    event.wait()  # alone tells that the copy failed
+    event.wait()  # only this reports that the copy failed
     for stream in streams:
         stream.finish_passed()
 

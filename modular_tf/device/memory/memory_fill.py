@@ -38,7 +38,7 @@ MEMSET32 = Fill("memset32", lib.MTF_MEMSET32, lib.mtf_memset32, 4)
 def fill_by_copies(
     stream: StreamCopies, target: DeviceMemory, pattern: bytes, n_bytes: int, offset: int
 ) -> None:
-    """Enqueue copies of a pattern of 1 or 4 bytes, whose number `n_bytes` is a multiple of.
+    """Enqueue copies of a pattern of 1 or 4 bytes, of which `n_bytes` is a multiple.
 
     The offset is in bytes, into the target. Raises InvalidArgumentError if the bytes lie outside of
     the target; other errors are the plugin's own status.

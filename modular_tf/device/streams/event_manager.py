@@ -98,7 +98,7 @@ class EventManager:
         return False
 
     def _poll(self) -> None:
-        """Poll every event once; wait a little for the first one, which is mostly done first."""
+        """Poll every event once; wait briefly for the first one, which is usually done first."""
         waiting = list(self._waiting)
         native = waiting[0][0].native
         if native is not None:

@@ -84,7 +84,7 @@ class Note(NamedTuple):
 
     @property
     def is_of_lonely_trial(self) -> bool:
-        """Whether it was a trial whose watchers ended as well, while the machine went on."""
+        """Whether it is of a trial whose watchers ended too, while the machine went on."""
         is_witnessed = self.name.endswith(WITNESSED)
         return self.kind == _TRYING and self.boot == boot_id() and not is_witnessed
 

@@ -37,7 +37,7 @@ __all__ = ["PrivateDirectory", "refuse", "why_untrusted"]
 _log = EventLog("storage")
 _FOR_FILES = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 _FOR_DIRECTORIES = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW  # need not be readable
-# O_NONBLOCK: a FIFO in the place of the file must not block the open.
+# O_NONBLOCK: a FIFO instead of the file must not block the open.
 _READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK

@@ -92,7 +92,7 @@ class QuarantineStore:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no entry of any plugin, which is so for most users."""
+        """Whether it has no entry of any plugin, as for most users."""
         return self._records.is_empty
 
     def recall(self, sha256: str) -> Entry | None:

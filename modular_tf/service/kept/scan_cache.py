@@ -110,10 +110,10 @@ class _Distribution(NamedTuple):
 
 
 class ScanCache:
-    """The results of this user's processes on this host.
+    """The results of this user's processes on this host. [any thread]
 
-    Where nothing can be read or written, nothing is remembered beyond this process. What looks at
-    libraries may raise `ShortageError`: nothing can be said of them now. [any thread]
+    Where nothing can be read or written, results last as long as this process. Methods that read
+    libraries may raise `ShortageError`: nothing is known of them now.
     """
 
     def __init__(self, directory: PrivateDirectory, host: HostFingerprint) -> None:
@@ -137,9 +137,9 @@ class ScanCache:
         return cls(PrivateDirectory(place), host)
 
     def refresh(self) -> None:
-        """Start a new pass over libraries: read other processes' entries, look at all files again.
+        """Start a new pass over libraries: read other processes' entries, check all files again.
 
-        Within one pass a file that several libraries depend on is looked at once.
+        Within one pass a file that several libraries depend on is checked once.
         """
         self._records.refresh()
         self._dependencies = _Dependencies(self._records)
@@ -267,7 +267,7 @@ class ScanCache:
 
     @property
     def turn(self) -> Turn:
-        """Who finds out what there is to be remembered, among the processes that share it."""
+        """The turn among the processes that share the cache: its owner examines what is unknown."""
         return Turn(self._records.directory)
 
     def save(self) -> bool:
@@ -330,7 +330,7 @@ class _Dependencies:
         return None if gone else tuple(found.values())
 
     def _seen_at(self, path: str, began_ns: int) -> SeenFile | None:
-        """Look at a file once for each prober, which may have read what came after another's."""
+        """Read a file's state once for each prober: it may have read what came after another."""
         key = path, began_ns
         if key not in self._seen:
             self._seen[key] = see(path, read=False)

@@ -110,7 +110,7 @@ class Turn:
 
 
 def _lock(file: FileIO | None, *, shared: bool) -> bool:
-    """Lock a file, unless another process has; return whether there is nobody to wait for."""
+    """Lock a file, unless another process has; return whether it need not be waited for."""
     if file is None:
         return True
     import fcntl  # noqa: PLC0415  (only who finds something out needs it)

@@ -67,7 +67,7 @@ class Listener:
                 self._is_stopping = False
 
     def before_fork(self) -> None:
-        """End the thread, while messages go on to be collected."""
+        """End the thread, while messages are still collected."""
         if self._level is not None:
             self._ending = True
             _native().interrupt_messages()
@@ -112,7 +112,7 @@ class Listener:
             self._is_hearing = True
 
     def _wait_for_thread(self) -> None:
-        """Wait for the end of the thread as long as it gets on."""
+        """Wait for the end of the thread as long as it makes progress."""
         thread = self._thread
         if thread is None or thread is threading.current_thread():
             return
@@ -122,7 +122,7 @@ class Listener:
             thread.join(_PATIENCE_S)
 
     def _receive(self, former: threading.Thread | None) -> None:
-        """Log messages until told to end."""
+        """Log messages until `stop` or a fork ends the thread."""
         # A handler kept it busy; messages are fetched by one at a time.
         if former is not None and former.is_alive():  # one whose start was interrupted is not
             former.join()
@@ -229,7 +229,7 @@ def _look_up(address: int) -> str | None:
 
 
 def _behind(descriptor: str) -> str:
-    """Return what a library is that is still being mapped, and not known by its file's path yet."""
+    """Return the file or copy behind a descriptor's path, by which a library is being mapped."""
     with suppress(OSError):
         target = os.readlink(descriptor)
         return target.removeprefix("/memfd:").removesuffix(" (deleted)")

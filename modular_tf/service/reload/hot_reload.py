@@ -29,9 +29,8 @@ _MOST_LOOKS = 4  # at files that are replaced again and again while they are tri
 class HotReload:
     """Follows changes of the plugin files of one service, when asked or in threads. [any thread]
 
-    It takes the service's lock itself, and lets go of it while hooks are asked and plugins are
-    tried. What does the work is imported and made at the first of it: most processes follow
-    nothing.
+    It takes the service's lock itself, and releases it while hooks are asked and plugins are tried.
+    What does the work is imported and made at first use: most processes follow nothing.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class HotReload:
         return changes
 
     def _look(self, places: SearchPaths, scope: Scope) -> tuple[list[PluginChange], list[str]]:
-        """Follow once; return what became of it, and the files that have to be looked at again."""
+        """Follow changes once; return them, and the files that have to be read again."""
         attempt = Attempt()
         try:
             prepared = self._prepare(places, scope, attempt)
@@ -158,13 +157,13 @@ class HotReload:
 
     @property
     def draining(self) -> int:
-        """How many old libraries are kept by those who hold something of them."""
+        """How many old libraries stay because something of them is still held."""
         return 0 if self._started is None else self._started.draining
 
     # -- the end ----------------------------------------------------------------------------------
 
     def stop_watching(self, timeout_s: float | None) -> None:
-        """End the watches; not for the service's lock, which their last change may wait for."""
+        """End the watches; call it without the service's lock, which their last change may need."""
         for watch in list(self._watches):
             watch.close(timeout_s)
 

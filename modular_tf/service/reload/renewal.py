@@ -350,7 +350,7 @@ class Renewal:
         return _Replacement(old, new, staged)
 
     def _left(self, scope: Scope) -> list[PluginEntry]:
-        """Return plugins that were wanted and that a shortage left unfinished."""
+        """Return plugins that were to be loaded and that a shortage left unfinished."""
         return [
             entry
             for entry in self._known
@@ -427,7 +427,7 @@ class Renewal:
         return _change(ChangeKind.REPLACED, new.plugin)
 
     def _keep(self, old: PluginEntry, new: PluginEntry) -> PluginChange:
-        """Let the old library go on, since the new one cannot."""
+        """Keep the old library serving, since the new one cannot."""
         new.close([], at_exit=False)
         plugin = new.plugin
         first = plugin.reasons[0].message if plugin.reasons else "it offers nothing"
