@@ -13,10 +13,7 @@ __all__ = ["boot_id"]
 def boot_id() -> str:
     """Return a text that identifies this start of this machine. [any thread]
 
-    Empty where the system has none.
-
-    Raises:
-        ShortageError: This process has too few descriptors or too little memory now.
+    Empty where the system has none. Raises `ShortageError`.
     """
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as stream:

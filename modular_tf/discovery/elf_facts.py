@@ -15,47 +15,26 @@ __all__ = ["ElfFacts", "read_facts"]
 
 @dataclass(frozen=True, slots=True)
 class ElfFacts:
-    """The facts of one library.
+    """The facts of one library."""
 
-    Attributes:
-        machine: Name of the machine it is built for, such as "x86-64".
-        bits: Word size; only libraries of 64 bits are read.
-        byte_order: Only those in "little" are read.
-        size: Length of the file in bytes.
-        soname: The name by which others need it.
-        needed: Names of the libraries that it needs.
-        rpath: Directories of DT_RPATH, unexpanded.
-        runpath: Directories of DT_RUNPATH, unexpanded.
-        init_symbols: The init symbols that it exports.
-        undefined: The symbols that others have to define.
-        version_needs: The symbol versions that it needs.
-        glibc_floor: The oldest glibc that it runs with, such as "GLIBC_2.34".
-        binds_now: Whether it asks for all symbols on loading.
-        runs_code_on_load: Whether dlopen already runs code of it.
-    """
-
-    machine: str
-    bits: int
-    byte_order: str
-    size: int
-    soname: str | None
-    needed: tuple[str, ...]
-    rpath: tuple[str, ...]
-    runpath: tuple[str, ...]
-    init_symbols: tuple[str, ...]
-    undefined: tuple[UndefinedSymbol, ...]
+    machine: str  # that it is built for, such as "x86-64"
+    bits: int  # word size; only libraries of 64 bits are read
+    byte_order: str  # only those in "little" are read
+    size: int  # of the file, in bytes
+    soname: str | None  # the name by which others need it
+    needed: tuple[str, ...]  # names of the libraries that it needs
+    rpath: tuple[str, ...]  # directories of DT_RPATH, unexpanded
+    runpath: tuple[str, ...]  # directories of DT_RUNPATH, unexpanded
+    init_symbols: tuple[str, ...]  # that it exports
+    undefined: tuple[UndefinedSymbol, ...]  # symbols that others have to define
     version_needs: tuple[VersionNeed, ...]
-    glibc_floor: str | None
-    binds_now: bool
-    runs_code_on_load: bool
+    glibc_floor: str | None  # the oldest glibc that it runs with, such as "GLIBC_2.34"
+    binds_now: bool  # it asks for all symbols on loading
+    runs_code_on_load: bool  # dlopen already runs code of it
 
 
 def read_facts(elf: ElfFile, init_symbols: Iterable[str]) -> ElfFacts:
-    """Return the facts about an open library.
-
-    Raises:
-        ElfError: Its tables are damaged.
-    """
+    """Return the facts about an open library; raises `ElfError` if its tables are damaged."""
     dynamic, needs = elf.dynamic, elf.version_needs()
     return ElfFacts(
         machine=elf.image.machine,

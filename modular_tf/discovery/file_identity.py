@@ -72,21 +72,13 @@ def real_path(path: str) -> str:
 
 @row
 class FileIdentity(NamedTuple):
-    """The properties of a file that differ after each change of it.
+    """The properties of a file that differ after each change of it."""
 
-    Attributes:
-        device: Number of the device that it is on.
-        inode: Its number there.
-        size: Its length in bytes.
-        mtime_ns: The time of its last change, as anybody may set it.
-        ctime_ns: The time of the last change of it or its properties, by the system's clock.
-    """
-
-    device: _Number
-    inode: _Number
-    size: Annotated[int, between(0, (1 << 63) - 1)]
-    mtime_ns: _Number
-    ctime_ns: _Number
+    device: _Number  # number of the device that it is on
+    inode: _Number  # its number there
+    size: Annotated[int, between(0, (1 << 63) - 1)]  # in bytes
+    mtime_ns: _Number  # the time of its last change, as anybody may set it
+    ctime_ns: _Number  # of the last change of it or its properties, by the system's clock
 
     @classmethod
     def of(cls, status: os.stat_result) -> FileIdentity:
@@ -121,21 +113,14 @@ class FileIdentity(NamedTuple):
 
 @row
 class SeenFile(NamedTuple):
-    """The state of a file at one time: its identity and the hash of its bytes.
-
-    Attributes:
-        path: Where it was.
-        identity: What the system said of it; None if nothing was there.
-        sha256: Of its bytes, in hexadecimal digits; None if they were not read.
-        seen_ns: When that was, by the system's clock, before the bytes were read.
-        boot: During which start of the machine, for a file of an image that cannot be exchanged
-            while the machine runs; else empty.
-    """
+    """The state of a file at one time: its identity and the hash of its bytes."""
 
     path: str
-    identity: FileIdentity | None
-    sha256: Annotated[str, digest] | None
-    seen_ns: _Number
+    identity: FileIdentity | None  # None if nothing was there
+    sha256: Annotated[str, digest] | None  # in hexadecimal digits; None if it was not read
+    seen_ns: _Number  # by the system's clock, before the bytes were read
+    # The start of the machine at which it was seen, for a file of an image that cannot be exchanged
+    # while the machine runs; else empty.
     boot: Annotated[str, _boot_id] = ""
 
     def is_settled(self, now_ns: int) -> bool:
@@ -155,17 +140,9 @@ class SeenFile(NamedTuple):
 def see(path: str, *, read: bool = True) -> SeenFile | None:
     """Return the state of a file, None if it cannot be read. [any thread]
 
-    Args:
-        path: The file; links are followed.
-        read: Whether its bytes are wanted. Otherwise they are read only where its identity does
-            not say enough, and nothing need be there.
-
-    Returns:
-        None if it cannot be read, is no regular file, is longer than any library, or was changed
-        meanwhile.
-
-    Raises:
-        ShortageError: This process has too few descriptors or too little memory now.
+    Links are followed. It is None too for what is no regular file, is longer than any library, or
+    was changed meanwhile. Where `read` is false, the bytes are read only if the identity does not
+    say enough, and nothing need be there. Raises `ShortageError`.
     """
     seen_ns = time_ns()
     if not read:
@@ -184,14 +161,7 @@ def see(path: str, *, read: bool = True) -> SeenFile | None:
 def see_library(path: str) -> SeenFile | None:
     """Return the state of a file, with its hash if it begins like a library. [any thread]
 
-    Args:
-        path: The file; links are followed.
-
-    Returns:
-        As `see`; without a hash for what is no library, or a longer file than any.
-
-    Raises:
-        ShortageError: This process has too few descriptors or too little memory now.
+    As `see`; without a hash for what is no library, or a longer file than any.
     """
     seen_ns = time_ns()
     try:
@@ -213,16 +183,9 @@ def see_again(
 ) -> SeenFile | None:
     """Return the file if it still has the same bytes, else None. [any thread]
 
-    Args:
-        seen: The file as it was seen.
-        known: What the system said of files in this pass, by path; it is added to.
-
-    Returns:
-        The same, or the file as it is seen now if its bytes had to be read to tell; None if they
-        changed or cannot be told to be the same.
-
-    Raises:
-        ShortageError: This process has too few descriptors or too little memory now.
+    If its bytes had to be read to find out, it is returned as it is seen now. It is None too if the
+    bytes cannot be shown to be the same. `known` has the identities of files that this pass has
+    read, by path; it is added to. Raises `ShortageError`.
     """
     identity = _identity_at(seen.path) if known is None else _known_identity_at(seen.path, known)
     if identity == seen.identity and seen.is_settled(time_ns()):
@@ -238,14 +201,8 @@ def see_again(
 def of_same_file(path: str, identity: FileIdentity, work_out: Callable[[int], str]) -> str:
     """Return what a function computes from a file, if its identity is unchanged. [any thread]
 
-    Args:
-        path: The file; links are followed.
-        identity: What the system said of it.
-        work_out: Is given a descriptor of it.
-
-    Raises:
-        OSError: It cannot be read, is not that file as it was, before or after (ESTALE), or is
-            longer than any library (EFBIG).
+    Links are followed; `work_out` is given a descriptor. Raises `OSError` if the file cannot be
+    read, has another identity before or after (ESTALE), or is longer than any library (EFBIG).
     """
     _require_bounded(identity.size, path)
     with open_owned(path, _OPEN_FLAGS) as file:
@@ -256,10 +213,9 @@ def of_same_file(path: str, identity: FileIdentity, work_out: Callable[[int], st
 
 
 def sha256_of_seen(seen: SeenFile) -> str:
-    """Return the hash of the bytes in that state; they are read if that is unknown.
+    """Return the hash of the bytes in that state; they are read if it is unknown.
 
-    Raises:
-        OSError: As of `of_same_file`.
+    Raises `OSError` as `of_same_file`.
     """
     if seen.sha256 is not None:
         return seen.sha256
@@ -272,10 +228,7 @@ def sha256_of(fd: int) -> str:
     """Return the SHA-256 of the bytes of an open file, in hexadecimal digits. [any thread]
 
     The descriptor's position is neither used nor moved. A file that grows meanwhile is read up to
-    the length that it had.
-
-    Raises:
-        OSError: It cannot be read.
+    the length that it had. Raises `OSError`.
     """
     from hashlib import sha256  # noqa: PLC0415  (loads OpenSSL; mostly nothing is to be read)
 

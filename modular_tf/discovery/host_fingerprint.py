@@ -42,11 +42,7 @@ _CODE_SUFFIXES = (".py", ".so", ".so.2", ".toml")
 
 
 class HostFingerprint(NamedTuple):
-    """The parts in a fixed order, each with a readable name and value.
-
-    Attributes:
-        parts: Name and value of each.
-    """
+    """The parts in a fixed order, each with a readable name and value."""
 
     parts: tuple[tuple[str, str], ...]
 
@@ -76,10 +72,7 @@ def host_fingerprint() -> HostFingerprint:
 
     The same for the life of the process. A new version of this package or of its files, of Python,
     the kernel, the C library or a graphics driver, another machine, processor or set of device
-    files each makes another one.
-
-    Raises:
-        ShortageError: This process has too few descriptors or too little memory now.
+    files each makes another one. Raises `ShortageError`.
     """
     kernel = os.uname()
     implementation = sys.implementation
@@ -103,9 +96,6 @@ def linking_parts(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the parts that decide which libraries and symbols a plugin is linked with.
 
     That is the program, whose own libraries and symbols come first, and the linker's variables.
-
-    Args:
-        environment: The variables of the process.
     """
     variables = {name: linker_variable(name, environment) for name in _LINKER_VARIABLES}
     return {"program": _program(), **variables}

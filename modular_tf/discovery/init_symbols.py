@@ -30,11 +30,7 @@ _REGISTERS_KERNELS = "TF_RegisterKernelBuilder"
 
 
 def init_symbols_of(elf: ElfFile) -> dict[str, tuple[Kind, Symbol]]:
-    """Return the init symbols that a library exports, with their kinds.
-
-    Raises:
-        ElfError: Its tables are damaged.
-    """
+    """Return the exported init symbols with their kinds; raises `ElfError` for damaged tables."""
     names = ((name, kind, elf.find(name)) for name, kind in _INIT_SYMBOLS)
     found = {name.text: (kind, symbol) for name, kind, symbol in names if symbol is not None}
     if not any(kind is Kind.KERNEL for kind, _ in found.values()):
@@ -45,9 +41,8 @@ def init_symbols_of(elf: ElfFile) -> dict[str, tuple[Kind, Symbol]]:
 
 
 def kinds_of(elf: ElfFile) -> frozenset[Kind]:
-    """Return the kinds of plugin that a library is; empty if it is none.
+    """Return the kinds of plugin that a library is, none if it is no plugin.
 
-    Raises:
-        ElfError: Its tables are damaged.
+    Raises `ElfError` if its tables are damaged.
     """
     return frozenset(kind for kind, _ in init_symbols_of(elf).values())

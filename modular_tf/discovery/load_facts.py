@@ -16,21 +16,13 @@ __all__ = ["LoadFacts"]
 
 @row
 class LoadFacts(NamedTuple):
-    """The part of a probe that decides whether and how a plugin is mapped.
-
-    Attributes:
-        kinds: The kinds of plugin that it is.
-        problems: The rules that it breaks, the most significant first.
-        companions: Files of libraries that it brings along, in the order of their needs.
-        absent: Functions that it needs and that are not defined anywhere (LD-017), sorted.
-        executable_stacks: Files, its own and of libraries loaded with it, that ask for an
-            executable stack.
-    """
+    """The part of a probe that decides whether and how a plugin is mapped."""
 
     kinds: frozenset[Kind]
-    problems: tuple[Violation, ...] = ()
-    companions: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
+    problems: tuple[Violation, ...] = ()  # broken rules, the most significant first
+    companions: tuple[str, ...] = ()  # libraries that it brings along, in the order of their needs
+    absent: tuple[str, ...] = ()  # functions that it needs and that nobody defines (LD-017), sorted
+    # files, of the plugin and of those loaded with it, that ask for an executable stack
     executable_stacks: tuple[str, ...] = ()
 
     @classmethod

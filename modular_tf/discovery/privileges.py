@@ -34,10 +34,8 @@ def is_privileged() -> bool:
 def linker_variable(name: str, environment: Mapping[str, str]) -> str:
     """Return a variable of the dynamic linker's, such as LD_LIBRARY_PATH; empty if it is ignored.
 
-    Args:
-        name: The variable.
-        environment: The variables that the process started with. For `os.environ`, which a program
-            may have changed since, they come first.
+    Where `environment` is `os.environ`, which a program may have changed since its start, the
+    variables that the process started with come first.
     """
     if is_privileged():
         return ""
@@ -49,8 +47,8 @@ def linker_variable(name: str, environment: Mapping[str, str]) -> str:
 def variables_of_start() -> dict[str, str]:
     """Return the variables that this process started with; empty if they cannot be read.
 
-    Raises:
-        ShortageError: They cannot be read now; else one that was removed since would be unset.
+    Raises `ShortageError` if they cannot be read now; else one that was removed since would be
+    unset.
     """
     try:
         with open("/proc/self/environ", "rb") as stream:

@@ -84,12 +84,7 @@ class Prober:
     """
 
     def __init__(self, host: HostExports, *, environment: Mapping[str, str] | None = None) -> None:
-        """Create a prober for this process.
-
-        Args:
-            host: What the host offers to plugins.
-            environment: Where to take the linker's variables from, `os.environ` by default.
-        """
+        """Create a prober; the linker's variables are those of `environment`, or `os.environ`."""
         variables = os.environ if environment is None else environment
         self._library_path = linker_variable("LD_LIBRARY_PATH", variables)
         self._preload = linker_variable("LD_PRELOAD", variables)
@@ -99,9 +94,8 @@ class Prober:
     def probe(self, candidate: Candidate, *, link: bool = True) -> Probe:
         """Return the probe of a candidate; what is wrong with it becomes a problem of the result.
 
-        Args:
-            candidate: The candidate.
-            link: Whether to find what it needs, which may take long for a file that was made so.
+        Where `link` is false, what it needs is not searched for: that can take long for a file
+        that was made to be slow.
         """
         # A file's capabilities are not those of a linker that is asked: it may read less. No
         # variable or path of a user has a say in what bundled plugins are linked with then.

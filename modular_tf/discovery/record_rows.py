@@ -22,24 +22,18 @@ _FIELD = rb'(?:"((?:[^"]|"")*)"?)?([^,\r\n]*)(,|\r\n?|\n|\Z)'
 
 
 class RecordRow(NamedTuple):
-    """The row of one file in a RECORD.
+    """The row of one file in a RECORD."""
 
-    Attributes:
-        path: As it is written: relative to where the distribution is installed, or absolute.
-        hash: Algorithm and value, as `sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU`; blank
-            for a file that has none.
-    """
-
-    path: str
+    path: str  # as it is written: relative to where the distribution is installed, or absolute
+    # Algorithm and value, as `sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU`; blank for a file
+    # that has none.
     hash: bytes
 
 
 def rows_that_name(record: bytes, part: bytes) -> Iterator[RecordRow]:
     """Yield the rows whose path contains a text, in the order of the file.
 
-    Args:
-        record: The file's bytes, whatever they are.
-        part: The part, without quotes, commas and line ends.
+    `record` may be any bytes; `part` is the text, without quotes, commas and line ends.
     """
     record = record.removeprefix(_BYTE_ORDER_MARK)
     rows = _quoted_rows(record) if b'"' in record else _plain_rows(record, part)

@@ -67,17 +67,12 @@ _MOST_OF_A_BUILD_FILE = 1 << 20
 
 
 class FoundCandidates(NamedTuple):
-    """The result of one discovery.
+    """The result of one discovery."""
 
-    Attributes:
-        candidates: The files that may be plugins, in order of precedence, each once.
-        problems: What went wrong while searching; the candidates' own problems come later,
-            with their probes.
-        searched: Every place that was looked at, found or not, in order of precedence.
-    """
-
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...]  # that may be plugins, in order of precedence, each once
+    # of the search; candidates' own problems come with their probes
     problems: tuple[Violation, ...]
+    # every place that was searched, found or not, in order of precedence
     searched: tuple[SearchedPlace, ...]
 
 
@@ -90,14 +85,9 @@ def discover(
 
     A place or a file that is broken becomes a problem and never stops the search.
 
-    Args:
-        paths: Where to search.
-        installation: What was read of the installed distributions for this search already.
-        recall: Returns the plugins among the libraries of a distribution, by what it knows, or by
-            the two functions that it is given.
-
-    Raises:
-        ShortageError: This process has too few descriptors or too little memory now.
+    `installation` is what was read of the installed distributions for this search already. `recall`
+    returns the plugins among the libraries of a distribution, by what it knows, or by the two
+    functions that it is given. Raises `ShortageError`.
     """
     log = SearchLog()
     if installation is None or installation.python_path != paths.python_path:

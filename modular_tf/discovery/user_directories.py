@@ -50,12 +50,9 @@ def data_directory(environment: Mapping[str, str]) -> str | None:
 def cache_directory(environment: Mapping[str, str], *, privileged: bool) -> str | None:
     """Return the directory of caches; None for none. [any thread]
 
-    It need not exist, but a home does: one that is not there must not be made.
-
-    Args:
-        environment: The variables of the process.
-        privileged: Whether the process has rights that its user lacks. What the user controls
-            must not decide what runs in it, so there is no place for it.
+    It need not exist, but a home does: one that is not there must not be made. There is none for a
+    `privileged` process, which has rights that its user lacks: what the user controls must not
+    decide what runs in it.
     """
     return None if privileged else _own_directory("XDG_CACHE_HOME", environment, writes=True)
 

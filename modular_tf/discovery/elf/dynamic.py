@@ -95,32 +95,17 @@ class StringTable:
 
 
 class LinkedName(NamedTuple):
-    """The name of a library that the linker maps with another one.
+    """The name of a library that the linker maps with another one."""
 
-    Attributes:
-        name: The name, unexpanded.
-        is_filter: Whether its symbols come before those of the library that names it.
-        is_optional: Whether the linker goes on without it (DT_AUXILIARY).
-    """
-
-    name: str
-    is_filter: bool
-    is_optional: bool
+    name: str  # unexpanded
+    is_filter: bool  # its symbols come before those of the library that names it
+    is_optional: bool  # the linker goes on without it (DT_AUXILIARY)
 
 
 class DynamicSection:
     """The tags of a library's dynamic section, read once.
 
-    Attributes:
-        entries: Offset in the file, tag and value of each entry, in order, up to the one that ends
-            them (DT_NULL).
-        strings: The string table that names of libraries and symbols come from.
-        hash_address: Address of the SysV hash table, 0 if there is none.
-        gnu_hash_address: Address of the GNU hash table, or 0.
-        symbols_address: Address of the symbol table, or 0.
-        version_indices_address: Address of the symbols' version indices, or 0.
-        version_needs_address: Address of the version requirements, or 0.
-        version_definitions_address: Address of the version definitions, or 0.
+    An address is 0 where the section names no such table; `hash_address` is that of the SysV table.
     """
 
     __slots__ = (
@@ -138,6 +123,7 @@ class DynamicSection:
 
     def __init__(self, image: Image) -> None:
         """Read the section; a file without one has no tags at all."""
+        # offset in the file, tag and value of each, up to DT_NULL, which ends them
         self.entries = tuple(_entries(image))
         self._linking = [(tag, value) for _, tag, value in self.entries if tag in _LINKING]
         self._tags: dict[int, list[int]] = {}

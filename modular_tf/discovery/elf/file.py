@@ -29,12 +29,8 @@ __all__ = ["ElfFile", "wants_executable_stack"]
 class ElfFile:
     """An ELF library; none of its code is executed. [any thread, one at a time]
 
-    A context manager. What needs more than a few reads is a method, and most methods read the
-    file again at each call.
-
-    Attributes:
-        image: Header and segments.
-        dynamic: The dynamic section: SONAME, NEEDED, paths, flags.
+    A context manager. What needs more than a few reads is a method, and most methods read the file
+    again at each call.
     """
 
     __slots__ = ("_found", "_source", "_symbols", "_undefined", "_versions", "dynamic", "image")
@@ -42,10 +38,8 @@ class ElfFile:
     def __init__(self, path: str) -> None:
         """Open and read the headers of `path`.
 
-        Raises:
-            ElfError: It is not a readable, whole ELF file (LD-002 to LD-005), or none of 64 bits in
-                little endian (LD-006 to LD-008).
-            ShortageError: This process has too few descriptors or too little memory now.
+        Raises `ElfError` for what is no readable, whole ELF file (LD-002 to LD-005) or none of 64
+        bits in little endian (LD-006 to LD-008), and `ShortageError`.
         """
         self._source = ByteSource(path)
         try:

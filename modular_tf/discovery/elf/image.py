@@ -37,19 +37,12 @@ _MAX_SECTIONS = 65_280
 
 
 class _MappedSegment(NamedTuple):
-    """A segment that the linker maps.
+    """A segment that the linker maps."""
 
-    Attributes:
-        start: Its address.
-        end: The end of its memory.
-        offset: Its offset in the file.
-        size: How many bytes of the file it has; the rest of its memory is zero.
-    """
-
-    start: int
-    end: int
-    offset: int
-    size: int
+    start: int  # its address
+    end: int  # of its memory
+    offset: int  # in the file
+    size: int  # how many bytes of the file it has; the rest of its memory is zero
 
     @property
     def shift(self) -> int:
@@ -61,16 +54,14 @@ class Image:
     """The header and segments of an open ELF file, which map its bytes to addresses.
 
     Attributes:
-        source: The bytes.
         type: `e_type`, 3 for shared objects.
-        machine_number: `e_machine`.
-        machine: Its name.
+        machine_number: `e_machine`; `machine` is its name.
         loads: For each segment with bytes its address, the end of its bytes, its file offset.
         extent: The addresses at which the memory of all segments begins and ends; 0 and 0 for none.
         dynamic: File offset of the dynamic section, and the bytes from there to the end of its
-            segment: it has no size that the linker looks at. None if there is no such section.
+            segment: the linker reads no size of it. None if there is no such section.
         wants_executable_stack: Whether the linker lets code be run from the stacks of a process
-            that loads it: by its PT_GNU_STACK, or for want of one.
+            that loads it: by its PT_GNU_STACK, or because it has none.
     """
 
     __slots__ = (

@@ -26,26 +26,18 @@ _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class ByteSource:
-    """A regular file, open for reading; close it after use. [any thread, one at a time].
-
-    Attributes:
-        path: The path that was opened.
-        name: Its last part, the subject of messages.
-        size: Length in bytes when it was opened.
-        identity: Device and inode number.
-    """
+    """A regular file, open for reading; close it after use. [any thread, one at a time]"""
 
     __slots__ = ("_file", "_head", "identity", "name", "path", "size")
 
     def __init__(self, path: str) -> None:
         """Open a regular file for reading.
 
-        Raises:
-            ElfError: It is not a regular file (LD-002) or cannot be read (LD-003).
-            ShortageError: This process has too few descriptors or too little memory now.
+        Raises `ElfError` for another file (LD-002) or one that cannot be read (LD-003), and
+        `ShortageError`.
         """
         self.path = path
-        self.name = os.path.basename(path) or path
+        self.name = os.path.basename(path) or path  # the subject of messages
         try:
             self._require_regular(os.stat(path).st_mode)
             self._file = open_owned(path, _OPEN_FLAGS)
@@ -54,7 +46,7 @@ class ByteSource:
         try:
             found = os.fstat(self._file.fileno())
             self._require_regular(found.st_mode)
-            self.size = found.st_size
+            self.size = found.st_size  # in bytes, when it was opened
             self.identity = (found.st_dev, found.st_ino)
             self._head = os.pread(self._file.fileno(), _HEAD_BYTES, 0)
         except BaseException as error:
@@ -70,9 +62,8 @@ class ByteSource:
     def read(self, offset: int, n_bytes: int, what: str) -> bytes:
         """Return exactly `n_bytes` from `offset`; `what` names them in the error.
 
-        Raises:
-            ElfError: They do not all lie inside the file (LD-005), or reading failed (LD-003).
-            ShortageError: This process has too few descriptors or too little memory now.
+        Raises `ElfError` if they do not all lie inside the file (LD-005) or cannot be read
+        (LD-003), and `ShortageError`.
         """
         end = offset + n_bytes
         if offset < 0 or n_bytes < 0 or end > self.size:

@@ -34,11 +34,9 @@ def stub_library(
 ) -> bytes:
     """Return the bytes of a 64-bit little-endian shared object.
 
-    Args:
-        soname: Its own name, which no other library in the process may have.
-        needed: Names or absolute paths of what it needs, in order.
-        machine: The ELF number of the processor.
-        functions: Names that it defines, each with the address of a function in this process.
+    No other library in the process may have its `soname`. It needs `needed`, names or absolute
+    paths, in that order. `machine` is the ELF number of the processor. `functions` are the names
+    that it defines, each with the address of a function in this process.
     """
     functions = functions or {}
     strings = _Strings()

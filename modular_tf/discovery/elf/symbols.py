@@ -84,17 +84,11 @@ class Symbol(NamedTuple):
 
 
 class UndefinedSymbol(NamedTuple):
-    """A symbol that a library needs and other libraries must define.
+    """A symbol that a library needs and other libraries must define."""
 
-    Attributes:
-        name: The name, mangled if it is C++.
-        weak: Whether it may stay undefined.
-        version: The symbol version asked for, such as "GLIBC_2.34".
-    """
-
-    name: str
-    weak: bool
-    version: str | None
+    name: str  # mangled if it is C++
+    weak: bool  # it may stay undefined
+    version: str | None  # that is asked for, such as "GLIBC_2.34"
 
 
 class GnuHashTable:
@@ -269,8 +263,7 @@ class SymbolTable:
     def undefined(self, versions: Mapping[int, str]) -> tuple[UndefinedSymbol, ...]:
         """Return all symbols that others have to define, in the order of the table.
 
-        Args:
-            versions: Names of the needed versions by their index.
+        `versions` has the names of the needed versions by their index.
         """
         wanted = [
             (index, name, info >> 4 == _WEAK)

@@ -28,33 +28,19 @@ _MAX_RECORDS = 16_384
 
 
 class VersionNeed(NamedTuple):
-    """One version that a library needs.
+    """One version that a library needs."""
 
-    Attributes:
-        library: The SONAME of the library that must define it.
-        version: Its name, such as "GLIBC_2.34".
-        weak: Whether the library may go without.
-        number: The number by which symbols refer to it.
-    """
-
-    library: str
-    version: str
-    weak: bool
-    number: int
+    library: str  # SONAME of the library that must define it
+    version: str  # such as "GLIBC_2.34"
+    weak: bool  # the library may go without
+    number: int  # by which symbols refer to it
 
 
 class VersionRecord(NamedTuple):
-    """What a library needs of one other library.
+    """What a library needs of one other library."""
 
-    Attributes:
-        address: Where the record is; its last four bytes are the distance to the next record, 0
-            in the last one.
-        library: The SONAME of the other library.
-        needs: The versions.
-    """
-
-    address: int
-    library: str
+    address: int  # its last four bytes are the distance to the next record, 0 in the last one
+    library: str  # SONAME of the other library
     needs: tuple[VersionNeed, ...]
 
 

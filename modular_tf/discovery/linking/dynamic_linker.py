@@ -47,39 +47,27 @@ _OF_LIMITS = (signal.SIGKILL, signal.SIGXCPU, signal.SIGXFSZ)
 
 
 class Program(NamedTuple):
-    """The program of this process.
-
-    Attributes:
-        path: Its file.
-        linker: The dynamic linker that it names.
-        machine: The ELF number of its processor.
-    """
+    """The program of this process."""
 
     path: str
-    linker: str
-    machine: int
+    linker: str  # the dynamic linker that it names
+    machine: int  # the ELF number of its processor
 
 
 class Trace(NamedTuple):
-    """What the dynamic linker would map.
+    """What the dynamic linker would map."""
 
-    Attributes:
-        listed: Name and path of each library, in the order in which symbols are looked up; the
-            path is None for one that is not found.
-        tried: The paths at which it looked for libraries by their names.
-    """
-
+    # Name and path of each library, in the order in which symbols are looked up; the path is None
+    # for one that is not found.
     listed: tuple[tuple[str, str | None], ...]
-    tried: tuple[str, ...]
+    tried: tuple[str, ...]  # the paths at which it looked for libraries by their names
 
 
 @cache
 def running_program() -> Program:
     """Return the program of this process. [any thread]
 
-    Raises:
-        ElfError: It cannot be read, or names no dynamic linker.
-        ShortageError: This process has too few descriptors or too little memory now.
+    Raises `ElfError` if it cannot be read or names no dynamic linker, and `ShortageError`.
     """
     try:
         path = os.readlink("/proc/self/exe")
@@ -105,11 +93,9 @@ def ask_linker(
 ) -> Trace:
     """Return what would be mapped if this program also needed some libraries. [any thread]
 
-    Args:
-        needed: Names or absolute paths of the libraries, in order.
-        library_path: The value of LD_LIBRARY_PATH when this process started.
-        preload: The value of LD_PRELOAD at that time.
-        stand_ins: Names of libraries that are not looked for.
+    `needed` are names or absolute paths, in order. `library_path` and `preload` are the values of
+    LD_LIBRARY_PATH and LD_PRELOAD when this process started. Libraries named in `stand_ins` are
+    provided already and not looked for.
 
     Raises:
         ElfError: The linker refuses one of them (LD-002 to LD-005), or it takes too long (LD-096).
@@ -151,10 +137,9 @@ def ask_linker(
 
 
 def require_readable(text: str, path: str) -> None:
-    """Check that a name or path can be told from the words of the linker around it.
+    """Raise `ElfError` (LD-096) for a name or path that the linker's output cannot show.
 
-    Raises:
-        ElfError: It cannot: it has a line break, or an arrow as the linker writes it (LD-096).
+    It has a line break, or an arrow as the linker writes it.
     """
     if _AMBIGUOUS.search(text):
         message = f"{path}: the dynamic linker's list of libraries is ambiguous for {text!r}"
@@ -187,9 +172,8 @@ def _run(
 ) -> int:
     """Return the exit status of the linker.
 
-    Raises:
-        ElfError: It cannot be run, took too long or printed too much (LD-096).
-        ShortageError: This process may not write as much as that.
+    Raises `ElfError` (LD-096) if it cannot be run, takes too long or prints too much, and
+    `ShortageError` if this process may not write that much.
     """
     import resource  # noqa: PLC0415  (known plugins need none of this)
     import subprocess  # noqa: PLC0415
@@ -240,8 +224,7 @@ def _refusal(
 ) -> ElfError:
     """Return why the linker listed nothing: by the file that it names, else by the last ones.
 
-    Raises:
-        ShortageError: It had too few descriptors or too little memory.
+    Raises `ShortageError` if the linker had too few descriptors or too little memory.
     """
     reason = next((found[1] for line in lines if (found := _REFUSED.search(line))), "")
     if names_shortage(reason):

@@ -29,9 +29,8 @@ def environment_libraries() -> tuple[str, ...]:
     since ends in ` (deleted)`, as in `/proc/self/maps`. What LD_AUDIT names counts though it is not
     mapped: the linker runs its constructors, and unmaps it where it has no `la_version`.
 
-    Raises:
-        OSError: The list of mapped files cannot be read now.
-        ElfError: What the program is linked with cannot be found out.
+    Raises `OSError` if the list of mapped files cannot be read now, and `ElfError` if it cannot be
+    found out what the program is linked with.
     """
     library_path, preload, audit = (
         linker_variable(name, os.environ) for name in ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT")
@@ -55,12 +54,8 @@ def _linked_files(
 ) -> tuple[set[str], set[str]]:
     """Return the real paths of the libraries that this program is linked with.
 
-    Returns:
-        The libraries, and the places that the linker skips now: what it found there may have been
-        removed.
-
-    Raises:
-        ElfError: They cannot be found out.
+    The second set has the places that the linker skips now: what it found there may have been
+    removed. Raises `ElfError` if they cannot be found out.
     """
     # Both are separated by colons, and LD_PRELOAD by blanks too.
     auditors = list(filter(None, audit.split(":")))

@@ -29,24 +29,18 @@ REPLACED_SONAMES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class HostExports:
-    """What the host exports to plugins.
+    """What the host exports to plugins."""
 
-    Attributes:
-        symbols: Names of the exported functions and data.
-        sonames: Names of needed libraries that the host replaces.
-    """
-
-    symbols: frozenset[str] = frozenset()
-    sonames: frozenset[str] = REPLACED_SONAMES
+    symbols: frozenset[str] = frozenset()  # names of the exported functions and data
+    sonames: frozenset[str] = REPLACED_SONAMES  # of needed libraries that the host replaces
 
 
 @cache
 def host_exports() -> HostExports:
     """Return what the installed host runtime exports; its file is read once. [any thread]
 
-    Raises:
-        NotFoundError: This package is installed without its host runtime.
-        ElfError: The file is damaged.
+    Raises `NotFoundError` if this package is installed without its host runtime, and `ElfError` if
+    the file is damaged.
     """
     for package in package_directories():
         path = os.path.join(package, "native", "lib", HOST_RUNTIME)

@@ -52,59 +52,38 @@ _SHOWN = 5  # symbols or libraries named in a message; the probe keeps them all
 
 
 class MissingSymbol(NamedTuple):
-    """A strong undefined symbol that no library defines.
+    """A strong undefined symbol that no library defines."""
 
-    Attributes:
-        name: The name, mangled if it is C++.
-        readable: The plain part of a mangled name.
-        version: The symbol version asked for.
-        family: The kind of library that could define it.
-        needed_by: Name of the library that needs it: the plugin or a companion.
-    """
-
-    name: str
-    readable: str
-    version: str | None
-    family: SymbolFamily
-    needed_by: str
+    name: str  # mangled if it is C++
+    readable: str  # the plain part of a mangled name
+    version: str | None  # the symbol version that is asked for
+    family: SymbolFamily  # the kind of library that could define it
+    needed_by: str  # name of the library that needs it: the plugin or a companion
 
 
 class ResolvedLibrary(NamedTuple):
-    """A library that will be loaded with a plugin.
+    """A library that will be loaded with a plugin."""
 
-    Attributes:
-        name: The name by which it is needed.
-        path: Where it was found.
-        is_companion: Whether it was found where a library pointed to, not in the system; or needs
-            what the host stands in for, to which only a copy of it can be led.
-        is_opened: Whether it is not needed: code may open it by its name.
-    """
-
-    name: str
+    name: str  # by which it is needed
     path: str
+    # It was found where a library pointed to, not in the system; or it needs what the host stands
+    # in for, to which only a copy of it can be led.
     is_companion: bool
-    is_opened: bool = False
+    is_opened: bool = False  # it is not needed: code may open it by its name
 
 
 class LinkCheck(NamedTuple):
-    """The result of a link check.
+    """The result of a link check."""
 
-    Attributes:
-        libraries: What will be loaded with the library, as far as it is not loaded already; then
-            what its code may open by name and needs TensorFlow.
-        missing_libraries: Needed libraries that were not found.
-        missing_symbols: Needed symbols that no library defines.
-        problems: The broken rules.
-        passed_over: Paths at which other libraries would have been found instead.
-        executable_stacks: Files, of the library and of those loaded with it, that ask for an
-            executable stack.
-    """
-
+    # What will be loaded with the library, as far as it is not loaded already; then what its code
+    # may open by name and needs TensorFlow.
     libraries: tuple[ResolvedLibrary, ...] = ()
     missing_libraries: tuple[MissingLibrary, ...] = ()
     missing_symbols: tuple[MissingSymbol, ...] = ()
     problems: tuple[Violation, ...] = ()
+    # paths at which other libraries would have been found instead
     passed_over: tuple[str, ...] = ()
+    # files, of the library and of those loaded with it, that ask for an executable stack
     executable_stacks: tuple[str, ...] = ()
 
 
@@ -118,20 +97,15 @@ def check_link(
 ) -> LinkCheck:
     """Return whether a library can be linked with this process, this system and the host.
 
-    Companions are checked with it: they were made for it, not for this system. Libraries of
-    the system are taken to be whole.
+    Companions are checked with it: they were made for it, not for this system. Libraries of the
+    system are taken to be whole.
 
-    Args:
-        elf: The library.
-        host: What the host offers to plugins.
-        process: What this process and this system offer.
-        takes_stand_ins: It brings devices or kernels, which are served also where it asks for
-            functions for kernels, operations and graphs that are not defined anywhere.
-        required_tensorflow: Returns the TensorFlow that the package of the library requires, as
-            that writes it; called where functions of TensorFlow itself are missing.
+    `takes_stand_ins` is true for a library that brings devices or kernels: these are served even if
+    it asks for functions for kernels, operations and graphs that are not defined anywhere.
+    `required_tensorflow` is called where functions of TensorFlow itself are missing; it returns the
+    TensorFlow that the library's package requires, as the package writes it.
 
-    Raises:
-        ElfError: The tables of the library or of one that it needs are damaged.
+    Raises `ElfError` if the tables of the library or of one that it needs are damaged.
     """
     name = os.path.basename(elf.path)
     try:
@@ -357,10 +331,7 @@ def _symbol_problems(
 ) -> Iterator[Violation]:
     """Yield one problem for each library and family, which have remedies of their own.
 
-    Args:
-        missing: The symbols.
-        replaced: Families whose missing functions are replaced.
-        required_tensorflow: As of `check_link`.
+    `replaced` are the families whose missing functions are replaced.
     """
     groups: defaultdict[tuple[str, SymbolFamily], list[MissingSymbol]] = defaultdict(list)
     for symbol in missing:

@@ -29,32 +29,19 @@ MAX_LIBRARIES = 1024
 
 
 class LinkedLibrary(NamedTuple):
-    """A library that will be loaded.
+    """A library that will be loaded."""
 
-    Attributes:
-        name: The name by which it was needed.
-        elf: The open file.
-        is_companion: Whether it lies elsewhere than where the system keeps libraries; then it may
-            not fit this system.
-    """
-
-    name: str
-    elf: ElfFile
-    is_companion: bool
+    name: str  # by which it was needed
+    elf: ElfFile  # the open file
+    is_companion: bool  # not where the system has its libraries, so it may not fit this system
 
 
 class MissingLibrary(NamedTuple):
-    """A needed library that was not found.
+    """A needed library that was not found."""
 
-    Attributes:
-        name: The name by which it is needed.
-        needed_by: The library that needs it.
-        error: What is wrong with the file that the linker takes, None if there is no file.
-    """
-
-    name: str
+    name: str  # by which it is needed
     needed_by: str
-    error: ElfError | None = None
+    error: ElfError | None = None  # of the file that the linker takes; None if there is none
 
 
 class _Scope:
@@ -99,13 +86,9 @@ class ProcessScope(_Scope):
     def __init__(self, *, library_path: str = "", preload: str = "") -> None:
         """Ask what this program was linked with.
 
-        Args:
-            library_path: The value of LD_LIBRARY_PATH when the process started.
-            preload: The value of LD_PRELOAD at that time.
-
-        Raises:
-            ElfError: The program cannot be read, or its linker cannot be asked.
-            ShortageError: This process has too few descriptors or too little memory now.
+        `library_path` and `preload` are the values of LD_LIBRARY_PATH and LD_PRELOAD when the
+        process started. Raises `ElfError` if the program cannot be read or its linker cannot be
+        asked, and `ShortageError`.
         """
         self.libraries = []
         self._variables = library_path, preload
@@ -132,12 +115,7 @@ class ProcessScope(_Scope):
         return self._answers[name]
 
     def open(self, path: str, *, keep: bool) -> ElfFile:
-        """Return an open library.
-
-        Args:
-            path: Its file.
-            keep: Return it again for the same path, and close it with this object.
-        """
+        """Return an open library; `keep` it to return it again and close it with this object."""
         if path in self._opened:
             return self._opened[path]
         elf = ElfFile(path)
@@ -158,14 +136,9 @@ class ProcessScope(_Scope):
         One that asks for the same as another one in its folder gets the same answer, but where
         companions are mapped: one of those may need the other one, which was not in its own answer.
 
-        Args:
-            elf: The library.
-            offered: Names that the host replaces.
-            before: A scope that is loaded already.
-
-        Raises:
-            ElfError: The linker refuses a file (LD-002 to LD-005), or it takes too long (LD-096).
-            ShortageError: It cannot be asked now.
+        `offered` are names that the host replaces; the scope `before` is loaded already. Raises
+        `ElfError` if the linker refuses a file (LD-002 to LD-005) or takes too long (LD-096), and
+        `ShortageError` if it cannot be asked now.
         """
         found, path = elf.dynamic, absolute(elf.path)
         if before is None and all(
@@ -210,14 +183,7 @@ class ProcessScope(_Scope):
 
 
 class LinkScope(_Scope):
-    """A library with all that is mapped with it, directly or not, in the linker's order.
-
-    Attributes:
-        root: The library itself.
-        missing: Libraries that are not found or are damaged; without an auxiliary filter the linker
-            goes on.
-        passed_over: Paths at which another library would have been found instead.
-    """
+    """A library with all that is mapped with it, directly or not, in the linker's order."""
 
     def __init__(
         self,
@@ -227,17 +193,16 @@ class LinkScope(_Scope):
         offered: Collection[str] = (),
         before: LinkScope | None = None,
     ) -> None:
-        """Find what `root` needs.
+        """Find what `root` needs; the scope does not close `root`.
 
-        Args:
-            root: The library to start from; the scope does not close it.
-            process: This process.
-            offered: Names that the host replaces where they are needed; filters are looked for.
-            before: A scope that is loaded already.
+        `offered` are names that the host replaces where they are needed; one that turns out to be
+        the name of a filter is searched for by asking the linker again. `before` is loaded already.
         """
         super().__init__(root)
         self.root = root
+        # Not found or damaged; an auxiliary filter that is not found does not count.
         self.missing: list[MissingLibrary] = []
+        # paths at which another library would have been found instead
         self.passed_over: tuple[str, ...] = ()
         self._process, self._before = process, before
         self._require_few(len(root.elf.dynamic.linked))
@@ -265,7 +230,7 @@ class LinkScope(_Scope):
         return outer.offers(name) or super().offers(name)
 
     def _collect(self, offered: Collection[str]) -> set[str]:
-        """Open what is mapped; return the names that the host replaces and that filters have."""
+        """Open what is mapped; return the replaced names that turned out to be filters'."""
         self.close()
         self.libraries = []
         self._by_name = {}

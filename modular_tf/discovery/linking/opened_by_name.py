@@ -40,11 +40,7 @@ def libraries_opened_by_name(
     Each scope begins with that library, and has what comes with it beside what is mapped before. It
     is closed when the next one is asked for.
 
-    Args:
-        own: The plugin and the libraries that it brings along.
-        scope: The plugin's scope.
-        process: What this process offers.
-        host: What the host offers to plugins.
+    `own` are the plugin and the libraries that it brings along; `scope` is the plugin's.
     """
     needed = {library.elf.identity for library in scope.libraries}
     replaced = host.sonames - {HOST_RUNTIME}

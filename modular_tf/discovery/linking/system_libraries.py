@@ -27,10 +27,7 @@ _TOKEN = re.compile(r"\$(?:(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_])|\{(ORIGIN|LIB|P
 def is_of_system(path: str) -> bool:
     """Return whether a library lies where the system keeps libraries; links are not followed.
 
-    A path with `..` is none of the system's, whatever it begins with.
-
-    Raises:
-        ShortageError: This process has too few descriptors or too little memory now.
+    A path with `..` is none of the system's, whatever it begins with. Raises `ShortageError`.
     """
     if "/../" in path:
         return False
@@ -69,13 +66,9 @@ def _library_folders() -> tuple[str, ...]:
 
 
 def expand(template: str, origin: str) -> Iterator[str]:
-    """Yield a path with `$ORIGIN`, `$LIB` and `$PLATFORM` filled in.
+    """Yield a path with `$ORIGIN` (the directory `origin`), `$LIB` and `$PLATFORM` filled in.
 
     The value of `$LIB` was fixed when the linker was built, so all usual values are tried.
-
-    Args:
-        template: The path.
-        origin: The directory that `$ORIGIN` stands for.
     """
     for lib in _library_folders() if "LIB" in template else ("",):
         words = {"ORIGIN": origin, "LIB": lib, "PLATFORM": os.uname().machine}

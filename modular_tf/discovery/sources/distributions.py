@@ -107,10 +107,8 @@ def read_distribution(
 ) -> list[str]:
     """Return the libraries of a distribution that are plugins, by reading all of them.
 
-    Args:
-        record: Its RECORD.
-        libraries: Returns the libraries that RECORD lists and that may be plugins.
-        is_plugin: Tells whether a library is one; None where it cannot be read.
+    `record` is its RECORD; `libraries` returns the libraries that RECORD lists and that may be
+    plugins; `is_plugin` returns None for one that cannot be read.
     """
     return [path for path in libraries() if is_plugin(path)]
 
@@ -156,9 +154,7 @@ def _is_plugin(path: str) -> bool | None:
 def exports_init_symbol(path: str) -> bool:
     """Return whether a library exports an init symbol.
 
-    Raises:
-        ElfError: It cannot be read.
-        ShortageError: Nothing can be said of it now.
+    Raises `ElfError` if it cannot be read, `ShortageError` if it cannot be read now.
     """
     # Imported where some distribution brings a library that may be one.
     from modular_tf.discovery.elf import ElfFile  # noqa: PLC0415

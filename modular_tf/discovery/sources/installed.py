@@ -49,19 +49,12 @@ class ExcessiveMetadataError(ValueError):
 
 
 class InstalledDistribution(NamedTuple):
-    """One distribution on the path.
+    """One distribution on the path."""
 
-    Attributes:
-        name: Normalised as package indexes do: lower case, single hyphens.
-        version: As in the directory's name; empty if that has none.
-        location: The directory that it is installed in.
-        metadata_directory: Its `.dist-info` or `.egg-info` directory.
-    """
-
-    name: str
-    version: str
-    location: str
-    metadata_directory: str
+    name: str  # normalised as package indexes do: lower case, single hyphens
+    version: str  # as in the directory's name; empty if that has none
+    location: str  # the directory that it is installed in
+    metadata_directory: str  # `.dist-info` or `.egg-info`
 
     @property
     def label(self) -> str:
@@ -121,9 +114,8 @@ def installed_distributions(python_path: Iterable[str]) -> Iterator[InstalledDis
 def entries_of_group(content: bytes, group: str) -> list[tuple[str, str]]:
     """Return names and values of one group's entry points, in the order of the file.
 
-    Raises:
-        ValueError: It is not UTF-8, or a line of the group is not `name = value`.
-        ExcessiveMetadataError: The group has too many entries, or a line of it is too long.
+    Raises `ValueError` if it is not UTF-8 or a line of the group is not `name = value`, and
+    `ExcessiveMetadataError` if the group has too many entries or a line of it is too long.
     """
     found: list[tuple[str, str]] = []
     section = None

@@ -57,20 +57,14 @@ class SearchedPlace(NamedTuple):
 
 
 class SearchLog:
-    """Collects sightings, places and problems; sources write to it in order of precedence.
-
-    Attributes:
-        sightings: The files.
-        places: The places.
-        problems: The problems.
-        unpacked_folders: Folders of unpacked wheels that are still to be searched, each with the
-            source that found it.
-    """
+    """Collects sightings, places and problems; sources write to it in order of precedence."""
 
     def __init__(self) -> None:
         self.sightings: list[Sighting] = []
         self.places: list[SearchedPlace] = []
         self.problems: list[Violation] = []
+        # Folders of unpacked wheels that are still to be searched, each with the source that found
+        # it.
         self.unpacked_folders: list[tuple[str, Source]] = []
         self._libraries: Counter[str] = Counter()  # of entry points, by distribution
 
@@ -86,13 +80,9 @@ class SearchLog:
     ) -> None:
         """Search a file with any name, or a directory; note the unpacked wheels in it.
 
-        Args:
-            path: The place; `~` and relative paths are resolved.
-            source: The source that names it.
-            origin: What named it.
-            distribution: The distribution that brings it.
-            required: Whether it is a problem if there is nothing.
-            keep: Returns whether a file that is found counts.
+        `~` and relative paths are resolved. `origin` is what named the place, `distribution` what
+        brings it. If `required`, it is a problem if there is nothing; `keep` returns whether a file
+        that is found counts.
         """
         expanded = expand_home(path)
         if expanded is None:

@@ -18,33 +18,20 @@ __all__ = ["SearchPaths", "installation_prefixes", "package_directories", "pytho
 
 
 class SearchPaths(NamedTuple):
-    """The paths that discovery searches; `of_process` returns those of the running process.
+    """The paths that discovery searches; `of_process` returns those of the running process."""
 
-    Attributes:
-        arguments: Files and directories that the caller names.
-        environment: The environment variables; only the two path variables are read.
-        config_directories: Directories (or files) of the configuration.
-        config_origin: What the configuration is called in reports, usually its path.
-        python_path: Directories whose installed distributions count, as in `sys.path`.
-        site_directories: Directories that may hold `tensorflow-plugins`.
-        user_directory: The user's drop-in directory, or None.
-        why_no_user_directory: Why there is none, None where nobody has asked for one.
-        package_directories: The directories that this package consists of.
-        sources: The sources to ask; the others are not searched at all.
-        privileged: Whether the process has rights that its user lacks. What the user
-            controls is not searched then: environment, configuration, drop-in directory.
-    """
-
-    arguments: tuple[str, ...] = ()
-    environment: Mapping[str, str] = MappingProxyType({})
-    config_directories: tuple[str, ...] = ()
-    config_origin: str = "configuration"
-    python_path: tuple[str, ...] = ()
-    site_directories: tuple[str, ...] = ()
-    user_directory: str | None = None
-    why_no_user_directory: str | None = None
-    package_directories: tuple[str, ...] = ()
-    sources: frozenset[Source] = frozenset(Source)
+    arguments: tuple[str, ...] = ()  # files and directories that the caller names
+    environment: Mapping[str, str] = MappingProxyType({})  # only the two path variables count
+    config_directories: tuple[str, ...] = ()  # directories (or files) of the configuration
+    config_origin: str = "configuration"  # its name in reports, usually its path
+    python_path: tuple[str, ...] = ()  # whose installed distributions count, as in `sys.path`
+    site_directories: tuple[str, ...] = ()  # that may hold `tensorflow-plugins`
+    user_directory: str | None = None  # for plugins that the user drops in
+    why_no_user_directory: str | None = None  # None where nobody has asked for one
+    package_directories: tuple[str, ...] = ()  # that this package consists of
+    sources: frozenset[Source] = frozenset(Source)  # the others are not searched
+    # The process has rights that its user lacks. What the user controls is not searched then:
+    # environment, configuration, drop-in directory.
     privileged: bool = False
 
     @classmethod

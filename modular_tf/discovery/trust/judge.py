@@ -49,13 +49,10 @@ class TrustJudge:
 
     Each method may raise `ShortageError`, if this process has too few descriptors.
 
-    Args:
-        policy: What the user decided.
-        lock: The lock file to use where the policy names none.
-        python_path: Directories whose installed distributions count, as in `sys.path`.
-        known_sha256: Returns the hash of a file's bytes for its path and identity, where that is
-            known. What is not is worked out where a rule asks for it.
-        writers: Who may change files; by default the users that the policy and this process trust.
+    The lock file `lock` is used where the policy names none. `known_sha256` returns the hash of a
+    file's bytes for its path and identity, where that is known; else it is computed where a rule
+    asks for it. `writers` are those who may change files, by default the users that the policy and
+    this process trust.
     """
 
     def __init__(
@@ -233,12 +230,9 @@ class TrustJudge:
     ) -> TrustVerdict:
         """Return the verdict on a library that is mapped with a plugin and is no companion.
 
-        Args:
-            path: Its file.
-            of: The hash of the plugin's library; where plugins are frozen, it must have been locked
-                with this one, unless the system keeps it.
-            distribution: The normalised name of the distribution that brings the plugin, if known.
-            size: How many bytes it has, if known: of another one none are read.
+        `of` is the hash of the plugin's library: where plugins are frozen, `path` must have been
+        locked with it, unless the system keeps it. `distribution` is the normalised name of the one
+        that brings the plugin, if known. With a `size` a file of another size is not read.
         """
         try:
             file, offence = self._look_at(path)
@@ -326,8 +320,7 @@ class JudgedFile:
     def seen(self) -> SeenFile:
         """Return the state to compare the mapped file with; with the hash if known or needed.
 
-        Raises:
-            OSError: As in `sha256`.
+        Raises `OSError` as `sha256`.
         """
         boot = _boot_of(self.real_path) if self.identity.is_dated else ""
         seen = SeenFile(self.path, self.identity, self._sha256, self._seen_ns, boot)
@@ -338,8 +331,8 @@ class JudgedFile:
     def sha256(self) -> str:
         """Return the SHA-256 in hexadecimal digits, which costs a second for 1 GB.
 
-        Raises:
-            OSError: The bytes cannot be read, or are no longer those that were looked at (ESTALE).
+        Raises `OSError` if the bytes cannot be read, or are no longer those that were judged
+        (ESTALE).
         """
         if self._sha256 is None:
             self._sha256 = of_same_file(self.real_path, self.identity, sha256_of)

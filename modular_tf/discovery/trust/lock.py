@@ -26,11 +26,9 @@ _COMPILED = "__pycache__"  # which Python writes anew
 
 
 class Lock:
-    """The lock file, read at its first use.
+    """The lock file, read at its first use; a path of None accepts nothing.
 
-    Args:
-        path: Its path; None for none, which accepts nothing.
-        paths: Checks the lock file itself: one that untrusted users can change is not used.
+    `paths` checks the lock file itself: one that untrusted users can change is not used.
     """
 
     def __init__(self, path: str | None, paths: PathJudge) -> None:
@@ -39,10 +37,9 @@ class Lock:
         self._read: LockFile | Violation | None = None
 
     def verdict(self, file: JudgedFile, of: str | None = None) -> TrustVerdict:
-        """Return the verdict on a plugin's library, or on a companion of the library with a hash.
+        """Return the verdict on a plugin's library, or on a companion of the one with hash `of`.
 
-        Raises:
-            OSError: The file's bytes cannot be read.
+        Raises `OSError` if the file's bytes cannot be read.
         """
         if self._read is None:
             self._read = self._load()
@@ -102,10 +99,8 @@ class Lock:
 def code_of_hook(value: str) -> LockedFile:
     """Return the code of the top-level package, or module, that an entry point names.
 
-    That is the hash of a list of all its modules, with the hash of each.
-
-    Raises:
-        OSError: There is no such package, or a file of it cannot be read.
+    That is the hash of a list of all its modules, with the hash of each. Raises `OSError` if there
+    is no such package, or a file of it cannot be read.
     """
     top = value.partition(":")[0].partition(".")[0].strip()
     try:
@@ -133,10 +128,8 @@ def code_of_hook(value: str) -> LockedFile:
 def _modules_below(root: str) -> list[tuple[str, str]]:
     """Return the modules in a directory and below it: the path within it, and the path.
 
-    Modules are imported from behind links to directories too; each directory is looked at once.
-
-    Raises:
-        OSError: A directory cannot be listed.
+    Modules are imported from behind links to directories too; each directory is listed once. Raises
+    `OSError` if one cannot be listed.
     """
 
     def fail(error: OSError) -> None:

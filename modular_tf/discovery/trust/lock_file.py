@@ -24,65 +24,39 @@ _Locked = TypeVar("_Locked")
 
 @dataclass(frozen=True, slots=True, order=True)
 class LockedFile:
-    """One file by its bytes.
+    """One file by its bytes."""
 
-    Attributes:
-        file: Its name without directories, for people.
-        sha256: Its hash, in hexadecimal digits.
-        size: Its length in bytes.
-    """
-
-    file: str
-    sha256: Annotated[str, digest]
-    size: int
+    file: str  # its name without directories, for people
+    sha256: Annotated[str, digest]  # in hexadecimal digits
+    size: int  # in bytes
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class LockedPlugin:
-    """One plugin that the lock file accepts.
+    """One plugin that the lock file accepts."""
 
-    Attributes:
-        name: What the service called it, for people.
-        library: Its file.
-        distribution: Name and version of the distribution that brought it, if one did.
-        schemes: What it served, if that was known; for people.
-        device_types: Likewise.
-        companions: The libraries that it brings along.
-    """
-
-    name: str
+    name: str  # what the service called it, for people
     library: LockedFile
-    distribution: str | None = None
-    schemes: tuple[str, ...] = ()
-    device_types: tuple[str, ...] = ()
-    companions: tuple[LockedFile, ...] = ()
+    distribution: str | None = None  # name and version of the distribution that brought it
+    schemes: tuple[str, ...] = ()  # that it served, if that was known; for people
+    device_types: tuple[str, ...] = ()  # likewise
+    companions: tuple[LockedFile, ...] = ()  # the libraries that it brings along
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class LockedHook:
-    """One hook of an installed package that the lock file accepts.
+    """One hook of an installed package that the lock file accepts."""
 
-    Attributes:
-        name: Its distribution and its name, for people.
-        value: What its entry point names: `package.module:object`.
-        code: The code of the package (`modular_tf.discovery.trust.lock`).
-    """
-
-    name: str
-    value: str
-    code: LockedFile
+    name: str  # its distribution and its name, for people
+    value: str  # what its entry point names: `package.module:object`
+    code: LockedFile  # of the whole package (`modular_tf.discovery.trust.lock.code_of_hook`)
 
 
 @dataclass(frozen=True, slots=True)
 class LockFile:
-    """The content of a lock file: all accepted plugins, and hooks of installed packages.
+    """The content of a lock file: all accepted plugins, and hooks of installed packages."""
 
-    Attributes:
-        plugins: By the hash of their library.
-        hooks: Those of installed packages.
-    """
-
-    plugins: Mapping[str, LockedPlugin]
+    plugins: Mapping[str, LockedPlugin]  # by the hash of their library
     hooks: tuple[LockedHook, ...] = ()
 
     @classmethod
@@ -102,8 +76,8 @@ class LockFile:
     def parse(cls, text: str | bytes) -> LockFile:
         """Return the lock file with a text.
 
-        Raises:
-            ValueError: It is none, of another version, or damaged; the message says what and where.
+        Raises `ValueError` if it is none, of another version, or damaged; the message says what and
+        where.
         """
         try:
             values = json.loads(text)

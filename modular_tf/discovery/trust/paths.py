@@ -36,11 +36,7 @@ class PathJudge:
         self._ancestors: dict[str, Violation | None] = {}
 
     def judge(self, path: str) -> JudgedPath:
-        """Follow an absolute path to a file as the kernel does.
-
-        Raises:
-            OSError: It leads nowhere.
-        """
+        """Follow an absolute path to a file as the kernel does; `OSError` if it leads nowhere."""
         folder, _, name = path.rpartition("/")  # as `os.path.split`, in a fraction of the time
         above = self.directory(folder or "/")
         offence = above.offence
@@ -56,8 +52,7 @@ class PathJudge:
     def directory(self, path: str) -> JudgedPath:
         """Follow an absolute path to a directory that files lie in, as the kernel does.
 
-        Raises:
-            OSError: It leads nowhere.
+        Raises `OSError` if it leads nowhere.
         """
         found = self._directories.get(path)
         if found is None:

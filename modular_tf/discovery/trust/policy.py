@@ -61,14 +61,9 @@ class TrustPolicy:
 
 
 def parse_policy(value: Any, base: str) -> TrustPolicy:
-    """Return the policy in a table of TOML.
+    """Return the policy in a table of TOML; relative paths in it start from `base`.
 
-    Args:
-        value: The table.
-        base: The directory that relative paths in it start from.
-
-    Raises:
-        ValueError: It is no table, or a key is unknown or of the wrong shape.
+    Raises `ValueError` if it is no table, or a key is unknown or of the wrong shape.
     """
     if not isinstance(value, dict):
         raise ValueError(f"trust: expected a table, found {value!r}")  # noqa: TRY004  (a value's)
@@ -104,8 +99,7 @@ def default_lock_path(config_path: str | None) -> str | None:
 def frozen_by(environment: Mapping[str, str]) -> bool | None:
     """Return the value of `MODULAR_TF_FROZEN`, None if it is unset.
 
-    Raises:
-        ValueError: It is neither yes nor no.
+    Raises `ValueError` if it is neither yes nor no.
     """
     word = environment.get(FROZEN_VARIABLE, "")
     if not word:

@@ -60,10 +60,8 @@ class Records:
         """Return the verdict on a file by its RECORD.
 
         It is `otherwise` where RECORD says nothing and need not: an editable install lists no
-        libraries, and compiled files may come without a hash.
-
-        Raises:
-            OSError: The file's bytes cannot be read.
+        libraries, and compiled files may come without a hash. Raises `OSError` if the file's bytes
+        cannot be read.
         """
         compared = None
         remarks = []
