@@ -59,12 +59,9 @@ def encode(value: Any) -> Any:
 def decode(kind: type[_T], value: Any) -> _T:
     """Return what `encode` made values of JSON of.
 
-    Args:
-        kind: Its type: a named tuple, a dataclass, or what a field of one may be.
-        value: The values, from wherever they came.
-
-    Raises:
-        ValueError: They have another shape, or exceed a bound; the message names the field.
+    `kind` is its type: a named tuple, a dataclass, or what a field of one may be. The values may
+    come from anywhere. Raises `ValueError` if they have another shape or exceed a bound; the
+    message names the field.
     """
     target: Any = kind
     decoded: _T = _decoder(target)(value)

@@ -45,15 +45,6 @@ class OpenedPlugin:
 
     What goes wrong in the plugin is in `notes`, and the rest of it is opened nevertheless.
 
-    Attributes:
-        library: The mapped library, None where it could not be mapped.
-        tables: Its accepted filesystem tables, by scheme, opened or not.
-        filesystems: Those that are open.
-        platform: Its devices, None for none.
-        kernels: Its kernels and definitions of operations, None for none.
-        notes: The rules that it broke, errors and warnings, in the order in which they were found.
-        failure: The first error, None where nothing failed.
-
     Args:
         task: The plugin.
         bundled: Whether it comes with this package.
@@ -76,13 +67,14 @@ class OpenedPlugin:
         on_offer: Callable[[list[str]], None] = lambda _: None,
         why_taken: Callable[[str], Violation | None] = lambda _: None,
     ) -> None:
-        self.library: Library | None = None
-        self.tables: dict[str, FilesystemTables] = {}
-        self.filesystems: list[PluginFilesystem] = []
+        self.library: Library | None = None  # None where it could not be mapped
+        self.tables: dict[str, FilesystemTables] = {}  # accepted, by scheme, opened or not
+        self.filesystems: list[PluginFilesystem] = []  # those that are open
         self.platform: DevicePlatform | None = None
-        self.kernels: KernelOffer | None = None
+        self.kernels: KernelOffer | None = None  # with definitions of operations
+        # broken rules, errors and warnings, in the order in which they were found
         self.notes: list[Violation] = []
-        self.failure: ModularTFError | None = None
+        self.failure: ModularTFError | None = None  # the first error
         self._failed: set[str] = set()
         self._task = task
         self._bundled = bundled
@@ -100,8 +92,8 @@ class OpenedPlugin:
     def open(self) -> None:
         """Map the library and open what it offers of the task's kinds.
 
-        Raises:
-            ShortageError: It cannot be mapped now, for what this process has too little of.
+        Raises `ShortageError` if it cannot be mapped now, as this process has too little of
+        something.
         """
         library = self.map()
         if library is not None:
@@ -110,8 +102,7 @@ class OpenedPlugin:
     def map(self) -> Library | None:
         """Return the library, which is mapped now and whose constructors ran; None if it cannot be.
 
-        Raises:
-            ShortageError: As `open`.
+        Raises `ShortageError` as `open`.
         """
         task = self._task
         self._before("a constructor of the library")
@@ -153,9 +144,8 @@ class OpenedPlugin:
     def open_scheme(self, tables: FilesystemTables, *, guarded: bool = False) -> None:
         """Initialise one scheme, unless `why_taken` objects.
 
-        Args:
-            tables: Its tables; `map` is not needed for those of a worker.
-            guarded: Whether its worker was bound to guarded functions.
+        `map` is not needed for tables of a worker; `guarded`, if that was bound to guarded
+        functions.
         """
         scheme, task = tables.scheme, self._task
         self.tables[scheme] = tables

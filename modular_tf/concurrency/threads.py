@@ -24,13 +24,10 @@ _Result = TypeVar("_Result")
 
 
 def start_thread(thread: threading.Thread) -> None:
-    """Start a thread, or raise if there can be no more.
+    """Start a thread; `ResourceExhaustedError` if the system starts no more or Python ends.
 
     An interrupt may come when it runs already. So a thread asks whether it is wanted, under a lock
     that its starter holds.
-
-    Raises:
-        ResourceExhaustedError: The system starts no more threads, or the interpreter ends.
     """
     try:
         thread.start()
@@ -54,20 +51,13 @@ class Work(Generic[_Result]):
     by its own where nobody waits any more. In a forked child, which has no such thread, the one
     that waits makes the call anew.
 
-    Args:
-        call: What to call, in a copy of the caller's context.
-        name: The thread's.
-        daemon: Whether the end of the process stops the call instead of waiting for it.
-
-    Attributes:
-        is_over: Whether the call has ended.
-
-    Raises:
-        ResourceExhaustedError: There can be no thread for it.
+    The thread makes the call in a copy of the caller's context. `name` is the thread's; with
+    `daemon` the end of the process stops the call instead of waiting for it. Raises
+    `ResourceExhaustedError` if there can be no thread.
     """
 
     def __init__(self, call: Callable[[], _Result], name: str, *, daemon: bool) -> None:
-        self.is_over = False
+        self.is_over = False  # the call has ended
         self._call = call
         self._is_left = self._is_lost = False
         self._result: Any = None

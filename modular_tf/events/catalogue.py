@@ -10,19 +10,12 @@ __all__ = ["EVENTS", "KnownEvent"]
 
 
 class KnownEvent(NamedTuple):
-    """One kind of event.
+    """One kind of event."""
 
-    Attributes:
-        name: Its dotted name.
-        levels: The levels that it may have.
-        keys: Its keys, which are always all there.
-        meaning: What happened, in one sentence.
-    """
-
-    name: str
-    levels: tuple[str, ...]
-    keys: tuple[str, ...]
-    meaning: str
+    name: str  # dotted
+    levels: tuple[str, ...]  # that it may have
+    keys: tuple[str, ...]  # which are always all there
+    meaning: str  # what happened, in one sentence
 
 
 EVENTS = tuple(

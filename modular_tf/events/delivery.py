@@ -61,8 +61,7 @@ def collected() -> deque[Callable[[], object]]:
 def deliver_collected(others: deque[Callable[[], object]] | None = None) -> None:
     """Deliver what was collected, and what is added meanwhile, one after the other.
 
-    Args:
-        others: What another thread has collected.
+    `others` is what another thread has collected.
     """
     if others is not None:
         with suppress(IndexError):  # two threads may empty it

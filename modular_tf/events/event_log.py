@@ -37,18 +37,15 @@ _METHODS = {  # of structlog's loggers; an application may give the levels of lo
 
 
 class EventLog:
-    """Writes events of one part of the package. [any thread]
+    """Writes events of one part of the package, named as in `device.registry`. [any thread]
 
-    Info for outcomes, warning when something that the user installed is not used, debug for
-    single steps. Never raises, whatever the application's handlers do. Handlers are called by the
-    thread that writes, after it has let go of this package's locks (`modular_tf.events.delivery`).
+    Info for outcomes, warning when something that the user installed is not used, debug for single
+    steps. Never raises, whatever the application's handlers do. Handlers are called by the thread
+    that writes, after it has released this package's locks (`modular_tf.events.delivery`).
 
     An event is a record of the logger `modular_tf.NAME`. Its message reads `event key=value ...`;
     the attribute `event` of the record holds all of it as a dictionary. `bind` gives a log whose
     events have some keys in common.
-
-    Args:
-        name: The part, as `device.registry`.
     """
 
     __slots__ = ("_bound", "_name")

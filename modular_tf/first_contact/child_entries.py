@@ -43,12 +43,7 @@ class Change(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The result of a trial in which all calls returned.
-
-    Attributes:
-        finding: What the plugin would register, which rules it broke, what it opened.
-        changes: The process-wide state that it changed.
-    """
+    """The result of a trial in which all calls returned: the finding, and changed process state."""
 
     finding: Annotated[Finding, _complete]
     changes: Annotated[tuple[Change, ...], at_most(_MOST_CHANGES)]
@@ -110,11 +105,7 @@ _READERS: Mapping[frozenset[str], Callable[..., Entry]] = {
 
 
 def read_entry(entry: Any) -> Entry:
-    """Return the entry that one line of the report holds.
-
-    Raises:
-        ValueError: It has not the form of an entry.
-    """
+    """Return the entry that a line of the report holds; `ValueError` if it has not that form."""
     read = _READERS.get(frozenset(entry)) if type(entry) is dict else None
     if read is None:
         raise ValueError(f"expected an entry, found {shown(entry)}")

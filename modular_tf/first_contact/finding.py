@@ -45,8 +45,7 @@ _MOST_OF_A_SCHEME = 1000
 def noted(violation: Violation) -> Violation:
     """Return what a finding stores of a violation: stage, rule, scheme and a shortened message.
 
-    Raises:
-        ValueError: The stage is none of loading.
+    Raises `ValueError` for a stage that is none of loading.
     """
     rule, stage, scheme = violation.rule, violation.stage, violation.scheme
     if stage not in _STAGES:
@@ -56,21 +55,15 @@ def noted(violation: Violation) -> Violation:
 
 
 class PlatformOffer(NamedTuple):
-    """The device platform that a plugin registers.
-
-    Attributes:
-        device_type: The type of its devices.
-        platform: Its name.
-        priority: The priority of its factory among those of its type.
-        layout: The generation of its structs, as `modular_tf.abi.layout.Dialect` calls it.
-        has_timers: Whether it has every function of timers.
-    """
+    """The device platform that a plugin registers."""
 
     device_type: Annotated[str, like(DEVICE_NAME)]
-    platform: Annotated[str, like(DEVICE_NAME)]
+    platform: Annotated[str, like(DEVICE_NAME)]  # its name
+    # of its factory among those of its type
     priority: Annotated[int, between(-(1 << 31), (1 << 31) - 1)]
+    # The generation of its structs, as `modular_tf.abi.layout.Dialect` calls it.
     layout: Annotated[str, like(r"[a-z0-9.-]{1,40}")] = "device-2.9"
-    has_timers: bool = True
+    has_timers: bool = True  # it has every function of timers
 
     @classmethod
     def of(cls, platform: DevicePlatform) -> Self:
@@ -87,21 +80,15 @@ def _each_once(schemes: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Offer(NamedTuple):
-    """What a plugin would register.
+    """What a plugin would register."""
 
-    Attributes:
-        schemes: Those whose tables were accepted and whose `init` succeeded, in its order.
-        platform: Its device platform, None for none.
-        kernels: How many kernels.
-        ops: How many definitions of operations.
-    """
-
+    # Those whose tables were accepted and whose `init` succeeded, in its order.
     schemes: Annotated[
         tuple[Annotated[str, like(SCHEME)], ...], at_most(_MOST_SCHEMES), _each_once
     ] = ()
     platform: PlatformOffer | None = None
-    kernels: Annotated[int, between(0, _MOST_KERNELS)] = 0
-    ops: Annotated[int, between(0, _MOST_KERNELS)] = 0
+    kernels: Annotated[int, between(0, _MOST_KERNELS)] = 0  # how many
+    ops: Annotated[int, between(0, _MOST_KERNELS)] = 0  # how many definitions of operations
 
     @classmethod
     def of(cls, opened: OpenedPlugin) -> Self:
@@ -113,26 +100,18 @@ class Offer(NamedTuple):
 
 
 class Incident(NamedTuple):
-    """What a plugin did to the process that it was tried in, or why it could not be tried.
+    """What a plugin did to the process that it was tried in, or why it could not be tried."""
 
-    Attributes:
-        rule: The broken rule, LD-063 where the plugin could not be tried.
-        message: How it was broken.
-        signal: The signal that ended the process, None for none.
-        last_call: The call that was under way, None where none was made.
-        backtrace: Native frames, the innermost first, as `FILE SYMBOL+0xOFFSET`.
-        said: The last text that was written to the standard streams.
-    """
-
-    rule: Rule
+    rule: Rule  # the broken rule, LD-063 where the plugin could not be tried
     message: Annotated[str, partial(plain, most=MOST_OF_A_MESSAGE)]
-    signal: Annotated[int, between(1, NSIG - 1)] | None = None
-    last_call: Annotated[str, plain] | None = None
+    signal: Annotated[int, between(1, NSIG - 1)] | None = None  # that ended the process
+    last_call: Annotated[str, plain] | None = None  # the call that was under way
+    # Native frames, the innermost first, as `FILE SYMBOL+0xOFFSET`.
     backtrace: Annotated[
         tuple[Annotated[str, partial(plain, most=_MOST_OF_A_FRAME)], ...],
         at_most(MOST_FRAMES),
     ] = ()
-    said: Annotated[str, plain_lines] = ""
+    said: Annotated[str, plain_lines] = ""  # the last text that was written to the standard streams
 
     @classmethod
     def of(
@@ -169,8 +148,8 @@ class Incident(NamedTuple):
 def bounded(opened: tuple[SeenFile, ...]) -> tuple[SeenFile, ...]:
     """Return libraries that code opened (`Finding.opened`), if each start can read them again.
 
-    Raises:
-        ValueError: There are too many, they take too long to read, or a path cannot be shown.
+    Raises `ValueError` if there are too many, they take too long to read, or a path cannot be
+    shown.
     """
     if len(opened) > _MOST_OPENED:
         raise ValueError(f"expected at most {_MOST_OPENED} opened libraries, found {len(opened)}")

@@ -35,18 +35,13 @@ _PENDING = re.compile(rb"^ShdPnd:\s*([0-9a-f]+)", re.MULTILINE)
 class Journal:
     """Writes each call to the report before it is made. Used by one thread.
 
-    Attributes:
-        device: The ordinal of the device that is under trial, None for none.
-
-    Args:
-        report: Where the entries are written.
-        is_watched: Whether the parent is a watcher. It is continued, with the processes above it,
-            if a plugin has stopped all processes of its user: where the plugin is not secluded,
-            only its own process can do that.
+    `is_watched` means that the parent is a watcher. It is continued, with the processes above it,
+    if a plugin has stopped all processes of its user: where the plugin is not secluded, only its
+    own process can do that.
     """
 
     def __init__(self, report: Report, *, is_watched: bool = False) -> None:
-        self.device: int | None = None
+        self.device: int | None = None  # ordinal of the device that is under trial
         self._report = report
         self._watchers = _ancestors() if is_watched else []
 

@@ -22,18 +22,12 @@ ACCEPTABLE = frozenset(
 
 
 class Limits(NamedTuple):
-    """The limits of one trial.
+    """The limits of one trial."""
 
-    Attributes:
-        seconds: How long it may take.
-        memory_mib: How many MiB of memory, beyond the host's own, a process of it may have
-            allocated or touched (`memory_use`). Address space that is merely reserved, files and
-            the stacks of threads do not count.
-        processes: How many processes it may have started and left at any moment.
-        accept: Ids of rules, of `ACCEPTABLE`, that are taken as warnings (LD-069).
-    """
-
-    seconds: float = 30.0
+    seconds: float = 30.0  # how long it may take
+    # How much memory, beyond the host's own, a process of it may have allocated or touched
+    # (`memory_use`). Address space that is merely reserved, files and the stacks of threads do not
+    # count.
     memory_mib: int = 1024
-    processes: int = 16
-    accept: frozenset[str] = frozenset()
+    processes: int = 16  # how many it may have started and left at any moment
+    accept: frozenset[str] = frozenset()  # ids of rules, of `ACCEPTABLE`, that only warn (LD-069)

@@ -35,10 +35,8 @@ _TIME_TO_LEAVE_S = 0.25  # for processes that are about to end by themselves
 class Trial:
     """A child process that tries one plugin, and the processes that it started.
 
-    The descriptor `listener` becomes readable when nobody waits for the finding any more.
-
-    Raises:
-        OSError: No process can be started.
+    The descriptor `listener` becomes readable when nobody waits for the finding any more. Raises
+    `OSError` if no process can be started.
     """
 
     def __init__(self, task: Task, limits: Limits, listener: int) -> None:
@@ -65,8 +63,7 @@ class Trial:
     def finding(self) -> Finding:
         """Wait for the end, kill the processes that are left, and return the finding.
 
-        Raises:
-            AbandonedError: Nobody waits for the finding any more; all processes were killed.
+        Raises `AbandonedError` if nobody waits for the finding any more; all processes were killed.
         """
         try:
             while not self._child.is_over():

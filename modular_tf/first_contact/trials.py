@@ -54,11 +54,9 @@ class Trials:
     ) -> list[Finding]:
         """Try plugins and return their findings, when all children have ended or been killed.
 
-        Args:
-            tasks: The plugins; a finding is LD-063 where one could not be tried.
-            tell: Called with a task's index and finding as soon as it is known.
-            mark: Marks a task, by its index, while its trial may end this process; it yields the
-                mark's path.
+        A finding is LD-063 where a plugin could not be tried. `tell` is called with a task's index
+        and finding as soon as that is known. `mark` marks a task, by its index, while its trial may
+        end this process; it yields the mark's path.
         """
         batch = _Batch(tasks, self._limits, self._zygotes, tell, mark)
         batch.run()

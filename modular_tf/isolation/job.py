@@ -29,17 +29,11 @@ _LAYOUTS = {
 
 
 class SetOptions(NamedTuple):
-    """One call that set options.
+    """One call that set options."""
 
-    Attributes:
-        filesystem: The number of the worker's filesystem.
-        options: What was set.
-        is_single: Whether it was set by `set_filesystem_configuration_option`.
-    """
-
-    filesystem: int
+    filesystem: int  # the number of the worker's filesystem
     options: tuple[Option, ...]
-    is_single: bool
+    is_single: bool  # it was set by `set_filesystem_configuration_option`
 
     def replaces(self, earlier: SetOptions) -> bool:
         """Return whether nothing is left of an earlier call when this one is made."""
@@ -87,28 +81,18 @@ def _from_json(value: int | float | str) -> OptionValue:  # noqa: PYI041  (both 
 
 
 class Job(NamedTuple):
-    """What a worker is to do.
-
-    Attributes:
-        task: The plugin.
-        bundled: Whether it comes with this package.
-        environment: All variables of the worker; values may be secret.
-        instance: The name of the instance that it serves; "" for the plugin itself.
-        schemes: What the plugin is known to serve; None where that is not known.
-        directories: Those that the configuration names for it.
-        offered: The schemes that processes before this one served, in that order; None for the
-            first one. Calls name them by their place here.
-        options: What was set in processes before this one.
-    """
+    """What a worker is to do."""
 
     task: Task
-    bundled: bool
-    environment: dict[str, str]
-    instance: str = ""
-    schemes: tuple[str, ...] | None = None
-    directories: tuple[str, ...] = ()
+    bundled: bool  # it comes with this package
+    environment: dict[str, str]  # all variables of the worker; values may be secret
+    instance: str = ""  # the instance that it serves; "" for the plugin itself
+    schemes: tuple[str, ...] | None = None  # that the plugin is known to serve; None if not known
+    directories: tuple[str, ...] = ()  # those that the configuration names for it
+    # The schemes that processes before this one served, in that order; None for the first one.
+    # Calls name them by their place here.
     offered: tuple[str, ...] | None = None
-    options: tuple[SetOptions, ...] = ()
+    options: tuple[SetOptions, ...] = ()  # what was set in processes before this one
 
     def __repr__(self) -> str:
         """Show no value of a variable."""
@@ -131,22 +115,15 @@ class Job(NamedTuple):
 
 
 class WorkerOffer(NamedTuple):
-    """What a worker has loaded.
+    """What a worker has loaded."""
 
-    Attributes:
-        finding: The schemes whose `init` succeeded, and what is wrong with the plugin.
-        tables: The tables of each of these schemes, in that order; a slot has no address, only
-            whether the plugin has it.
-        stores: For each scheme the number of the first one that has the same files.
-        guarded: Whether the plugin was bound to the guarded functions of its known defects.
-        limits: What it was restricted to, of `isolation.rights.ALL`.
-    """
-
-    finding: Finding
+    finding: Finding  # the schemes whose `init` succeeded, and what is wrong with the plugin
+    # The tables of each of these schemes, in that order; a slot has no address, only whether the
+    # plugin has it.
     tables: tuple[dict[str, Table], ...]
-    stores: tuple[int, ...]
-    guarded: bool
-    limits: tuple[str, ...] = ()
+    stores: tuple[int, ...]  # for each scheme the number of the first one with the same files
+    guarded: bool  # the plugin was bound to the guarded functions of its known defects
+    limits: tuple[str, ...] = ()  # what it was restricted to, of `isolation.rights.ALL`
 
     @property
     def schemes(self) -> tuple[str, ...]:
@@ -169,8 +146,7 @@ class WorkerOffer(NamedTuple):
     def from_dict(cls, value: Any) -> WorkerOffer:
         """Read what `as_dict` gave, in a process that does not trust the one that did.
 
-        Raises:
-            ValueError: It has another shape.
+        Raises `ValueError` if it has another shape.
         """
         given = decode(_ReportedOffer, value)
         tables = tuple({table.kind: table.as_table() for table in each} for each in given.schemes)

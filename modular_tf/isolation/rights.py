@@ -34,19 +34,12 @@ ALL = (PRIVILEGES, TRACES, LIMITS, FILES, NETWORK, PROCESSES)
 
 
 class Profile(NamedTuple):
-    """What a worker may do.
+    """What a worker may do."""
 
-    Attributes:
-        network: Whether its plugin speaks to a network.
-        files: Whether it may reach only the places below, the system's and the plugin's own.
-        read: Places that it may read.
-        write: Places that it may read and write.
-    """
-
-    network: bool = True
-    files: bool = False
-    read: tuple[str, ...] = ()
-    write: tuple[str, ...] = ()
+    network: bool = True  # its plugin speaks to a network
+    files: bool = False  # it may reach only the places below, the system's and the plugin's own
+    read: tuple[str, ...] = ()  # places that it may read
+    write: tuple[str, ...] = ()  # places that it may read and write
 
 
 @cache

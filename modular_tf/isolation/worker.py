@@ -49,16 +49,8 @@ _workers: WeakValueDictionary[int, Worker] = WeakValueDictionary()
 class Worker:
     """The worker of one plugin, through all its processes. [any thread]
 
-    Attributes:
-        plugin: The plugin's name.
-        instance: The name of the instance that it serves; "" for the plugin itself.
-        environment: The variables with which it loads the plugin.
-        handle: The core's `mtf_worker`.
-        limits: What its process was restricted to (`isolation.rights.ALL`).
-        restarts: How many processes ended while they were used.
-        last_fault: How the last of these ended; "" for none.
-        before_restart: Called before each process but the first is started; what it raises ends the
-            call that needs the process.
+    `environment` has the variables with which it loads the plugin, and `instance` is "" for the
+    plugin itself.
 
     Args:
         job: What each process loads.
@@ -81,9 +73,12 @@ class Worker:
         self.plugin = job.task.plugin
         self.instance = job.instance
         self.environment: Mapping[str, str] = job.environment
+        # what its process was restricted to (`isolation.rights.ALL`)
         self.limits: tuple[str, ...] = ()
-        self.restarts = 0
-        self.last_fault = ""
+        self.restarts = 0  # how many processes ended while they were used
+        self.last_fault = ""  # how the last of these ended
+        # Called before each process but the first is started; what it raises ends the call that
+        # needs the process.
         self.before_restart: Callable[[], object] | None = None
         self._job = job
         self._call_timeout_s = call_timeout_s
@@ -101,14 +96,13 @@ class Worker:
         _workers[number] = self
         milliseconds = 0 if call_timeout_s is None else max(1, round(call_timeout_s * 1000))
         made = lib.mtf_worker_new(number, named(self.plugin), milliseconds)
-        self.handle: Any = ffi.gc(made, lib.mtf_worker_release)
+        self.handle: Any = ffi.gc(made, lib.mtf_worker_release)  # the core's `mtf_worker`
 
     def load(self) -> WorkerOffer:
         """Start the first process, and return what it offers.
 
-        Raises:
-            UnavailableError: It cannot be started, ended while it loaded the plugin, or does not
-                serve what the first one did (LD-144).
+        Raises `UnavailableError` if it cannot be started, ended while it loaded the plugin, or does
+        not serve what the first one did (LD-144).
         """
         first = self._offer
         offered = None if first is None else first.schemes

@@ -49,17 +49,11 @@ def end_zygote() -> None:
 
 
 class WorkerEnding(NamedTuple):
-    """How a worker ended.
+    """How a worker ended."""
 
-    Attributes:
-        words: A verb and what belongs to it, as `crashed with SIGSEGV (signal 11, ...)`.
-        frames: The native frames, the innermost first.
-        said: The last that it wrote to its standard streams.
-    """
-
-    words: str
-    frames: Annotated[tuple[str, ...], at_most(MOST_FRAMES)] = ()
-    said: str = ""
+    words: str  # a verb and its object, as `crashed with SIGSEGV (signal 11, ...)`
+    frames: Annotated[tuple[str, ...], at_most(MOST_FRAMES)] = ()  # native, the innermost first
+    said: str = ""  # the last that it wrote to its standard streams
 
 
 def _ending_of(entry: Any) -> WorkerEnding:
@@ -71,17 +65,13 @@ _GONE = WorkerEnding("ended, and so did the process that watched over it")
 
 
 class WorkerProcess:
-    """One worker. Used by one thread at a time, but for `ask_for_end`.
-
-    Attributes:
-        offer: What it has loaded; None until `wait_for_offer` has returned.
-        pid: The number of its watcher, as this process sees it; 0 where nobody can say.
-    """
+    """One worker. Used by one thread at a time, but for `ask_for_end`."""
 
     def __init__(self, job: Job) -> None:
+        # what it has loaded; None until `wait_for_offer` has returned
         self.offer: WorkerOffer | None = None
         self.ending: WorkerEnding | None = None
-        self.pid = 0
+        self.pid = 0  # of its watcher, as this process sees it; 0 where it is not known
         self._owner = os.getpid()
         self._control: list[int] = []  # until it is taken
         with _lock:

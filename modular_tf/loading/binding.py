@@ -102,21 +102,16 @@ def bind(
     plugin's own scope comes first (`RTLD_DEEPBIND`), since TensorFlow's symbols are global; never
     otherwise, because that would also bypass a preloaded allocator.
 
-    Args:
-        path: The plugin's file.
-        companions: Files of libraries that the plugin brings along, in the order of their needs.
-            Those that nobody needs are mapped when its code opens them by name.
-        replaced_sonames: Names of libraries that the host runtime replaces.
-        absent: Functions that are not defined anywhere. One that returns 0 and reports its call by
-            name replaces each (KN-100).
-        checked: The files as they were when they were checked; None if they were not checked.
-        sealed: Map sealed copies, one for all files with the same bytes. A
-            mapped file shows what is written to it later.
+    `companions` are in the order of their needs; those that nobody needs are mapped when the
+    plugin's code opens them by name. `absent` are functions that are not defined anywhere: each is
+    replaced by one that returns 0 and reports its call by name (KN-100). `checked` has the files as
+    they were when they were checked, None if they were not. With `sealed`, sealed copies are
+    mapped, one for all files with the same bytes: a mapped file shows what is written to it later.
 
     Raises:
         PluginError: It cannot be mapped (LD-050), with the dynamic linker's reason; it is not what
-            was checked (LD-082); its search path cannot be changed as it must be (LD-097);
-            or there is no /proc (LD-114).
+            was checked (LD-082); its search path cannot be changed as it must be (LD-097); or there
+            is no /proc (LD-114).
         OSError: A file cannot be opened.
     """
     if not os.path.exists(DESCRIPTORS):

@@ -63,13 +63,9 @@ class ExportingLibrary(Protocol):
 
 
 class RefusedDevicePluginError(PluginError):
-    """A device plugin breaks rules; `rule` is the first of them.
+    """A device plugin breaks rules; `rule` is the first of them."""
 
-    Attributes:
-        violations: Every broken rule, errors and warnings.
-    """
-
-    violations: tuple[Violation, ...] = ()
+    violations: tuple[Violation, ...] = ()  # every broken rule, errors and warnings
 
     def __reduce__(self) -> tuple[Any, ...]:
         return *super().__reduce__(), {"violations": self.violations}
@@ -303,8 +299,7 @@ class DeviceRegistration:
     def init(self, entry: int) -> Iterator[Violation]:
         """Call SE_InitPlugin, collect the structs that it fills, and yield what is wrong with them.
 
-        Raises:
-            ModularTFError: The plugin's own status; then nothing was set up.
+        Raises the plugin's own status as a `ModularTFError`; then nothing was set up.
         """
         memory = self._params.memory
         memory.set("patch_version", 1)
@@ -343,8 +338,7 @@ class DeviceRegistration:
     def create_timer_fns(self, platform: DeviceTable, fns: DeviceTable) -> int:
         """Let the plugin fill SP_TimerFns, if it has the functions for that; its status is raised.
 
-        Returns:
-            The address of the slot `nanoseconds`, 0 where there is none that is code.
+        Returns the address of the slot `nanoseconds`, 0 where there is none that is code.
         """
         if not (fns.has("create_timer_fns") and fns.has("destroy_timer_fns")):
             return 0

@@ -45,10 +45,8 @@ class Slot:
 class DeviceTable:
     """The host's read-only copy of a struct that a plugin filled. [any thread]
 
-    Attributes:
-        layout: Where its fields lie.
-        announced_size: The plugin's struct_size; None where the plugin did not set one.
-        size: How many bytes of it count: fields behind them read as 0.
+    `announced_size` is the plugin's struct_size, None where it set none; `size` is how many bytes
+    of the struct count: fields past them read as 0.
     """
 
     def __init__(self, layout: Layout, raw: bytes, announced_size: int | None) -> None:
@@ -130,10 +128,9 @@ class LentStruct:
     def __init__(self, layout: Layout, *, unwritten_size: int | None = None) -> None:
         """Lend zeroed memory.
 
-        Args:
-            layout: As far as the host writes into it; the plugin's own may be another.
-            unwritten_size: A struct_size that no dialect uses, so that the host sees whether the
-                plugin set one; None to hand out the layout's own.
+        `layout` is as far as the host writes into it; the plugin's own may be another.
+        `unwritten_size` is a struct_size that no dialect uses, so that the host sees whether the
+        plugin set one; None hands out the layout's own.
         """
         self._unwritten_size = unwritten_size
         self.memory = HostStruct(
@@ -171,10 +168,8 @@ class LentStruct:
     def collect(self, pointer: int, field: str) -> Iterator[Violation]:
         """Copy the struct that the plugin filled, and yield broken rules.
 
-        Args:
-            pointer: What the field that pointed to the host's memory holds now. TensorFlow never
-                looks at it again; we follow it, so that a plugin that replaced it is understood.
-            field: That field's name, for messages.
+        `pointer` is what `field`, which pointed to the host's memory, holds now. TensorFlow never
+        reads it again; it is followed here, so that a plugin that replaced it is understood.
         """
         self.raw = self.memory.raw()
         if pointer == self.address:

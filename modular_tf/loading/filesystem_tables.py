@@ -122,23 +122,17 @@ class WorkerPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FilesystemTables:
-    """The accepted tables of one scheme.
+    """The accepted tables of one scheme."""
 
-    Attributes:
-        scheme: The URI scheme; empty for plain paths.
-        tables: By C struct name, read-only; a table that the plugin left out is absent.
-        protected: The host's copy, on pages that fault when written: the structs of
-            `TF_FilesystemOps` (264 bytes, whatever layout the plugin used), the three file tables,
-            then the plugin's allocator: allocate and free. They are never unmapped.
-        warnings: Rules that were broken without refusing.
-        place: Where the plugin runs, if not in this process.
-    """
-
-    scheme: str
+    scheme: str  # the URI scheme; empty for plain paths
+    # by C struct name, read-only; without those that the plugin left out
     tables: Mapping[str, Table]
+    # The host's copy, on pages that fault when written: the structs of `TF_FilesystemOps` (264
+    # bytes, whatever layout the plugin used), the three file tables, then the plugin's allocator:
+    # allocate and free. They are never unmapped.
     protected: ReadOnlyCopy
-    warnings: tuple[Violation, ...]
-    place: WorkerPlace | None = None
+    warnings: tuple[Violation, ...]  # rules that were broken without refusing
+    place: WorkerPlace | None = None  # where the plugin runs, if not in this process
 
     def offers(self, operation: str) -> bool:
         """Whether the plugin itself has this operation of `TF_FilesystemOps`."""

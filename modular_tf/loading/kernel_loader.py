@@ -46,18 +46,13 @@ class NativeKernel(NamedTuple):
 
 
 class KernelOffer(NamedTuple):
-    """What a plugin has registered in `TF_InitKernel`.
+    """What a plugin has registered in `TF_InitKernel`."""
 
-    Attributes:
-        kernels: In the plugin's order.
-        op_definitions: Canonical lines of the operations that it defined, and of those that another
-            plugin had defined alike and that its kernels compute.
-        violations: Rules that concern the plugin as a whole; an error among them leaves no kernel.
-    """
-
-    kernels: tuple[NativeKernel, ...] = ()
+    kernels: tuple[NativeKernel, ...] = ()  # in the plugin's order
+    # Canonical lines of the operations that it defined, and of those that another plugin had
+    # defined alike and that its kernels compute.
     op_definitions: tuple[str, ...] = ()
-    violations: tuple[Violation, ...] = ()
+    violations: tuple[Violation, ...] = ()  # of the plugin as a whole; an error leaves no kernel
 
 
 _TOLD: Mapping[str, Callable[[str], Violation]] = {

@@ -42,8 +42,8 @@ def opened_since(library: Library) -> tuple[list[SeenFile], bool]:
     System libraries are left out if the plugin needs them or root owns them: they change with the
     system, and would be read again at each start where all files have the same date.
 
-    Returns:
-        The files, and whether they are all: a library may not be the file that is at its path now.
+    Returned with the files is whether they are complete: a library may not be the file that is at
+    its path now.
     """
     bound = bound_files.of(library)
     since = bound_files.arrived_since(bound.stub)
@@ -75,12 +75,9 @@ def unlocked_library(
     Its code has run already, but nothing that it offers was used. What another thread opens
     meanwhile counts as the plugin's, unless Python imports it.
 
-    Args:
-        library: The plugin's, of `binding`.
-        checked: The files that were checked before loading, the plugin's first.
-        policy: The user's settings of trust.
-        before_init: What was mapped right before its init functions ran; None where they did not
-            run yet.
+    `library` comes from `binding`; `checked` are the files that were checked before loading, the
+    plugin's first; `before_init` is what was mapped right before its init functions ran, None where
+    they did not run yet.
     """
     bound = bound_files.of(library)
     if before_init is None:

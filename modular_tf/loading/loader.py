@@ -49,7 +49,7 @@ def map_file(
     Raises:
         PluginError: The dynamic linker refuses it (LD-050), or its search path cannot be led away
             from the current directory (LD-097); or a file is not the one that was checked (LD-082).
-        ShortageError: It cannot be mapped now, for what this process has too little of.
+        ShortageError: It cannot be mapped now, as this process has too little of something.
     """
     try:
         return bind(path, companions, REPLACED_SONAMES, absent, checked=checked, sealed=sealed)
@@ -70,8 +70,7 @@ class FilesystemOffer:
 def init_filesystems(library: Library, *, plugin: str) -> FilesystemOffer:
     """Return what `TF_InitPlugin` of a mapped library registers. [any thread]
 
-    Raises:
-        PluginError: The entry is missing or no code (LD-051), or threw (LD-052).
+    Raises `PluginError` as `call_init_plugin`.
     """
     info = ffi.new("mtf_plugin_info *")
     call_init_plugin(library, info, plugin=plugin)
@@ -81,8 +80,7 @@ def init_filesystems(library: Library, *, plugin: str) -> FilesystemOffer:
 def call_init_plugin(library: Library, info: Any, *, plugin: str) -> None:
     """Call `TF_InitPlugin` of a mapped library on an `mtf_plugin_info`, which it zeroes first.
 
-    Raises:
-        PluginError: The entry is missing or no code (LD-051), or threw (LD-052).
+    Raises `PluginError` if the entry is missing or no code (LD-051), or threw (LD-052).
     """
     entry = library.symbol(FILESYSTEM_INIT)
     if entry is None or not is_executable(entry):

@@ -75,8 +75,7 @@ def opened_by_name(
 ) -> OpenedByName:
     """Return copies of libraries, led to a library that does not exist yet; `copies` closes them.
 
-    Raises:
-        PluginError: As `copy_for_host`.
+    Raises `PluginError` as `copy_for_host`.
     """
     if not files:
         return NOTHING_BY_NAME

@@ -33,15 +33,10 @@ _numbers = itertools.count(1)
 
 
 class OpenDescriptor:
-    """An open file, and a path by which the dynamic linker can map it.
+    """An open file, which belongs to this object, and a path by which the linker can map it.
 
-    Attributes:
-        fd: The descriptor; it belongs to this object.
-        mapped_as: A path to it, in this process alone. No other file ever had it here, so the
-            descriptor can be closed once the file is mapped.
-
-    Args:
-        file: The file; it belongs to this object.
+    `mapped_as` is that path, in this process alone. No other file ever had it here, so the
+    descriptor can be closed once the file is mapped.
     """
 
     def __init__(self, file: FileIO) -> None:
@@ -70,30 +65,20 @@ class OpenDescriptor:
 
 
 class OpenedFile(OpenDescriptor):
-    """One file, open for reading.
+    """One file, open for reading; `seen` is the file when it was checked, None if it was not.
 
-    Attributes:
-        path: Its path for people.
-        identity: Which file it is.
-        known_sha256: The expected hash of its bytes; None if it is not needed yet.
-        must_be_copied: Whether only a copy can be sure to be what was checked: another file has its
-            place, maybe with the same bytes; or it had changed so shortly before the check that
-            another change may have left the same times.
-
-    Args:
-        path: The file.
-        seen: The file when it was checked; None if it was not checked.
-
-    Raises:
-        PluginError: It is not the file that was checked (LD-082).
-        OSError: It cannot be opened.
+    Raises `PluginError` if it is not the file that was checked (LD-082), and `OSError` if it cannot
+    be opened.
     """
 
     def __init__(self, path: str, seen: SeenFile | None = None) -> None:
         super().__init__(open_owned(path, _OPEN_FLAGS))
-        self.path = path
+        self.path = path  # for people
         self.identity = FileIdentity.of(os.fstat(self.fd))
-        self.known_sha256: str | None = None
+        self.known_sha256: str | None = None  # expected of its bytes; None if it is not needed yet
+        # Whether only a copy can be sure to be what was checked: another file has its place, maybe
+        # with the same bytes; or it had changed so shortly before the check that another change may
+        # have left the same times.
         self.must_be_copied = False
         if seen is not None:
             try:

@@ -74,12 +74,9 @@ class Mirrors:
     ) -> str | None:
         """Return a path to an open file in a mirror of the folder of `file`, None if none is made.
 
-        Args:
-            file: The library's file.
-            source: The open file that is mapped for it; it stays open from now on.
-            levels: How many parent folders are mirrored as well.
-            shown: Libraries that the mirror shows instead of their files.
-            shown_for: The plugin that they are shown to, which has mirrors of its own.
+        `source` is the open file that is mapped for `file`; it stays open from now on. `levels`
+        parent folders are mirrored as well. The mirror shows the libraries `shown` instead of their
+        files, to the plugin `shown_for`, which has mirrors of its own.
         """
         folder, name = os.path.split(file)
         if is_privileged():  # the user controls where temporary files go
@@ -139,8 +136,7 @@ class Mirrors:
     def own_root(self) -> str:
         """Return the directory of this process, and remove those of processes that ended.
 
-        Raises:
-            OSError: None can be made.
+        Raises `OSError` if none can be made.
         """
         if self._root is None or self._root[0] != os.getpid():
             self.remove()  # in a fork it only forgets those of the parent

@@ -37,10 +37,8 @@ _UNIFIED = ("unified_memory_allocate", "unified_memory_deallocate")
 def create_allocator(tables: DeviceTables) -> PluginAllocator | None:
     """Return a plugin's allocator, newly created; None for a plugin that offers none.
 
-    Raises:
-        ModularTFError: The plugin's own status (rule SE-046).
-        FailedPreconditionError: What it left is not usable (rules SE-008, SE-029, SE-047); it was
-            destroyed again.
+    Raises the plugin's own status as a `ModularTFError` (SE-046), and `FailedPreconditionError` if
+    what it left is not usable (SE-008, SE-029, SE-047); it was destroyed again then.
     """
     kind = allocator_of(tables.given_fns)
     return None if kind is None else PluginAllocator(tables, kind)

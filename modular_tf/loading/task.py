@@ -13,27 +13,18 @@ WITNESSED = ".witnessed"
 
 
 class Task(NamedTuple):
-    """One plugin to open (`modular_tf.opening`).
+    """One plugin to open (`modular_tf.opening`)."""
 
-    Attributes:
-        plugin: Its name for users.
-        file: Its library.
-        companions: Files of libraries that it brings along (`LoadFacts.companions`).
-        absent: Functions that nobody has (`LoadFacts.absent`).
-        kinds: What to open of it: `filesystem`, `device`, `kernel`, as `discovery.kinds.Kind` has
-            them.
-        checked: The files as they were when they were checked (`TrustVerdict.checked`); only these
-            are mapped. None where they were not checked.
-        mark: The file that tells later processes that this plugin is under trial, "" for none.
-    """
-
-    plugin: str
-    file: str
-    companions: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
+    plugin: str  # its name for users
+    file: str  # its library
+    companions: tuple[str, ...] = ()  # files that it brings along (`LoadFacts.companions`)
+    absent: tuple[str, ...] = ()  # functions that nobody has (`LoadFacts.absent`)
+    # What to open of it: `filesystem`, `device`, `kernel`, as `discovery.kinds.Kind` has them.
     kinds: tuple[str, ...] = ("device",)
+    # The files as they were when they were checked (`TrustVerdict.checked`); only these are mapped.
+    # None where they were not checked.
     checked: tuple[SeenFile, ...] | None = None
-    mark: str = ""
+    mark: str = ""  # the file that tells later processes that it is under trial, "" for none
 
     def witness(self) -> None:
         """Rename the mark, since the plugin did not end the application: its watcher still runs.

@@ -22,17 +22,15 @@ class AbandonedError(Exception):
 
 
 class ChildPipes:
-    """One way from the child for each function that takes what it writes.
+    """One channel from the child for each function that takes what it writes.
 
     The report comes through a socket: another process of this user can open a pipe of the child in
     /proc and write into it, but no socket.
 
-    Args:
-        streams: The functions that take what it writes to its standard streams.
-        report: The function that takes its report.
-        listener: A descriptor that becomes readable when nobody waits any more.
-        prompt: Whether `listen` returns when something was written. Otherwise it returns when the
-            child has ended or the time is up, which takes less of the processor.
+    `streams` take what the child writes to its standard streams, `report` its report. The
+    descriptor `listener` becomes readable when nobody waits any more. With `prompt`, `listen`
+    returns when something was written; otherwise when the child has ended or the time is up, which
+    takes less of the processor.
     """
 
     def __init__(

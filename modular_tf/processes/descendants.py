@@ -86,15 +86,10 @@ def _kill_children() -> None:
 
 
 class Ended(NamedTuple):
-    """How a child of this process ended.
+    """How a child of this process ended."""
 
-    Attributes:
-        status: The exit status, negative for a signal; None where it would not end.
-        peak: The most memory that it had touched at a time, in bytes.
-    """
-
-    status: int | None = None
-    peak: int = 0
+    status: int | None = None  # exit status, negative for a signal; None where it would not end
+    peak: int = 0  # the most memory that it had touched at a time, in bytes
 
 
 def end_all(leader: int = 0) -> Ended:

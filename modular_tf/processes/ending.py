@@ -23,41 +23,26 @@ _Number: Any = Annotated[int, between(0, (1 << 64) - 1)]
 
 @dataclass(slots=True)
 class ChildEnding:
-    """How a child ended; the fields are filled as they become known.
+    """How a child ended; the fields are filled as they become known."""
 
-    Attributes:
-        status: The exit status, negative for a signal; None where it would not end.
-        thread: The thread that tells, as the kernel counts threads.
-        signal: The signal that its crash handler saw, with `errno` and `overflow` (of the stack).
-        exits: The status that `exit` was called with.
-        stopped_by: The signal that it was stopped by.
-        has_tracer: Whether that signal stopped it because it has asked to be traced (ptrace).
-        frames: The native frames, the innermost first, as the core tells them.
-        is_traced: Whether all frames have come.
-        backtrace: The frames as users read them (`readable_frames`).
-        said: The last that was written to standard output and standard error.
-    """
-
-    status: int | None = None
-    thread: int | None = None
-    signal: int | None = None
+    status: int | None = None  # exit status, negative for a signal; None where it would not end
+    thread: int | None = None  # the one that reports the end, as the kernel counts threads
+    signal: int | None = None  # seen by its crash handler, with `errno` and `overflow`
     errno: int = 0
-    overflow: bool = False
-    exits: int | None = None
-    stopped_by: int | None = None
-    has_tracer: bool = False
-    frames: list[Any] = field(default_factory=list)
-    is_traced: bool = False
-    backtrace: tuple[str, ...] = ()
-    said: str = ""
+    overflow: bool = False  # of the stack
+    exits: int | None = None  # the status that `exit` was called with
+    stopped_by: int | None = None  # the signal that stopped it
+    has_tracer: bool = False  # that signal stopped it as it has asked to be traced (ptrace)
+    frames: list[Any] = field(default_factory=list)  # native, innermost first, from the core
+    is_traced: bool = False  # all frames have come
+    backtrace: tuple[str, ...] = ()  # the frames as users read them (`readable_frames`)
+    said: str = ""  # the last that was written to standard output and standard error
 
     def take(self, entry: Any) -> bool:
         """Take an entry of a report; False where it is none of the native core's.
 
-        `native/core/crash_report.h` has their form. A plugin may have written the entry.
-
-        Raises:
-            ValueError: It is one of the core's, with a value that the core never writes.
+        `native/core/crash_report.h` has their form. A plugin may have written the entry: raises
+        `ValueError` for one of the core's with a value that the core never writes.
         """
         match sorted(decode(dict[str, Any], entry)):
             case ["asked"]:
@@ -83,7 +68,7 @@ class ChildEnding:
 
     @property
     def is_told(self) -> bool:
-        """Whether the child has told of its end itself."""
+        """Whether the child has reported its end itself."""
         return self.signal is not None or self.exits is not None
 
     @property

@@ -19,18 +19,13 @@ Work = TypeVar("Work")
 
 
 class Lane(Generic[Work]):
-    """The way to one watcher, and the job that it has now.
-
-    Attributes:
-        connection: The socket to it.
-        work: What the application knows of the job; None where the watcher waits for one.
-        deadline: When the watcher should have finished it, by the monotonic clock.
-    """
+    """The channel to one watcher, and the job that it has now."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
+        # what the application knows of the job; None if there is none
         self.work: Work | None = None
-        self.deadline = math.inf
+        self.deadline = math.inf  # of the job, by the monotonic clock
         self._received = b""
 
     @property
@@ -47,9 +42,8 @@ class Lane(Generic[Work]):
     def receive(self) -> list[Any]:
         """Return the entries that have come whole.
 
-        Raises:
-            EOFError: The watcher is gone.
-            ValueError: What came is no JSON, has no end, or came when there was no job.
+        Raises `EOFError` if the watcher is gone, and `ValueError` if what came is no JSON, has no
+        end, or came when there was no job.
         """
         try:
             data = self.connection.recv(_AT_ONCE)

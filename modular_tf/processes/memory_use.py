@@ -24,17 +24,11 @@ _Bytes = Annotated[int, between(-(1 << 62), 1 << 62)]
 
 @row
 class MemoryUse(NamedTuple):
-    """Of one process, in bytes.
+    """Of one process, in bytes."""
 
-    Attributes:
-        touched: Its own memory that exists.
-        allocated: Private and writable, touched or not.
-        files: Of files, and shared with others.
-    """
-
-    touched: _Bytes
-    allocated: _Bytes
-    files: _Bytes
+    touched: _Bytes  # its own memory that exists
+    allocated: _Bytes  # private and writable, touched or not
+    files: _Bytes  # of files, and shared with others
 
     def beyond(self, other: MemoryUse) -> int:
         """Return how much more it is, by what differs most, without files."""

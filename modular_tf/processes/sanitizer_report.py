@@ -18,17 +18,12 @@ _UNDEFINED = "UndefinedBehaviorSanitizer"
 
 
 class SanitizerReport(NamedTuple):
-    """The report of a sanitizer.
+    """The report of a sanitizer."""
 
-    Attributes:
-        sanitizer: Whose it is: `AddressSanitizer`.
-        what: In short: `double-free heap.cc:12 in release`.
-        lines: From what is wrong to the summary, as far as they were kept; without empty lines, and
-            without frames from the host's own on.
-    """
-
-    sanitizer: str
-    what: str
+    sanitizer: str  # such as `AddressSanitizer`
+    what: str  # in short: `double-free heap.cc:12 in release`
+    # From what is wrong to the summary, as far as they were kept; without empty lines, and without
+    # frames from the host's own on.
     lines: tuple[str, ...]
 
     def __str__(self) -> str:

@@ -35,19 +35,15 @@ _TIME_TO_ANSWER_S = 2.0  # where it is, or where it crashed
 class WatchedChild:
     """A child, its time, its report, and all that it started.
 
-    The process is to be the reaper of its descendants (`adopt_orphans`).
-
-    Attributes:
-        pid: Its number.
-        ending: How it ended; complete when `end` has returned.
-        was_asked: Whether it was asked where it is, and is to be ended.
-        is_late: Whether it was asked since its time was up.
+    The process is to be the reaper of its descendants (`adopt_orphans`). `ending` is complete when
+    `end` has returned. `was_asked` means that the child was asked for its stack and is to be ended,
+    `is_late` that this happened as its time was up.
 
     Args:
         live: What the child does, given the descriptors of standard output, of standard error and
             of its report, and the number of this process.
-        take: Is given each entry of the report but those of the native core; what is no entry it
-            refuses by a ValueError, TypeError or KeyError.
+        take: Is given each entry of the report but those of the native core; refuses what is no
+            entry by a ValueError, TypeError or KeyError.
         listener: A descriptor that becomes readable when nobody waits any more.
         ending: Is filled.
         seconds: The time that it has.

@@ -32,21 +32,15 @@ _controls: LiveObjects[socket.socket] = LiveObjects()
 
 
 class ZygoteProcess:
-    """A process that forks watchers (`ForkServer`). Used by one thread at a time.
-
-    Attributes:
-        control: The socket that it says on that it is ready, and that ends with it.
-        owner: The process that started it.
-        is_secluded: Whether what is tried cannot reach this process; known once it is ready.
-    """
+    """A process that forks watchers (`ForkServer`). Used by one thread at a time."""
 
     def __init__(
         self, *, command: Callable[[int], Sequence[str]], environment: Mapping[str, str]
     ) -> None:
         self.control, theirs = socket.socketpair()
         _controls.add(self.control)
-        self.owner = os.getpid()
-        self.is_secluded = False
+        self.owner = os.getpid()  # the process that started it
+        self.is_secluded = False  # what is tried cannot reach this process; known once it is ready
         self._complaints, complaints_end = owned_pipe()
         with theirs, complaints_end:
             try:
