@@ -406,7 +406,7 @@ def write_whole(
         length = None
     except ModularTFError:
         length = -1
-    if length and may_rename and fs.renames_files():
+    if length and may_rename and fs.does_itself("rename_file"):
         _replace(fs, target, fill, watch)
     else:
         _write_in_place(fs, target, fill, watch, is_empty=length == 0, is_new=length is None)

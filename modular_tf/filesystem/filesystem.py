@@ -225,15 +225,10 @@ class Filesystem:
         """
         copy_through(self, source, self, target)
 
-    def renames_files(self) -> bool:
-        """Return whether it renames files itself, rather than by a copy and a deletion."""
-        own = type(self).rename_file is not Filesystem.rename_file
-        return own or "rename_file" in vars(self)
-
-    def removes_trees(self) -> bool:
-        """Return whether it removes directories itself, rather than entry by entry."""
-        own = type(self).delete_recursively is not Filesystem.delete_recursively
-        return own or "delete_recursively" in vars(self)
+    def does_itself(self, operation: str) -> bool:
+        """Return whether it has an operation itself, rather than a default made of others."""
+        own = getattr(type(self), operation) is not getattr(Filesystem, operation)
+        return own or operation in vars(self)
 
     # -- questions ----------------------------------------------------------------------------
 

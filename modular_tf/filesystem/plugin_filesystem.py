@@ -576,8 +576,8 @@ class PluginFilesystem(Filesystem):
         if not self._is_implemented(error, "copy_file", source):
             super().copy_file(source, target)
 
-    def renames_files(self) -> bool:
-        return self.tables.offers("rename_file")
+    def does_itself(self, operation: str) -> bool:
+        return super().does_itself(operation) and self.tables.offers(operation)
 
     # -- questions ----------------------------------------------------------------------------
 

@@ -55,6 +55,11 @@ class PythonFilesystem(Filesystem):
     def disk_path(self, uri: str) -> str | None:
         return super().disk_path(uri) if self._inner is None else self._inner.disk_path(uri)
 
+    def does_itself(self, operation: str) -> bool:
+        if self._inner is None:
+            return super().does_itself(operation)
+        return self._inner.does_itself(operation)
+
     def listing(
         self, uri: str, *, is_thorough: bool = True, with_statistics: bool = False
     ) -> Listing:

@@ -648,7 +648,7 @@ class Removal(_TreeWork):
         fs, uri = item.source
         if not self.recursive:
             raise FailedPreconditionError("is a directory; remove it with -r", path=uri)
-        if self._is_whole and not self.by_entries and fs.removes_trees():
+        if self._is_whole and not self.by_entries and fs.does_itself("delete_recursively"):
             left = fs.delete_recursively(uri)
             if any(left):
                 raise FailedPreconditionError(
@@ -693,7 +693,9 @@ def remove_tree(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCounts:
     Raises:
         ModularTFError: The first failure, after the rest was deleted; `undeleted` has the counts.
     """
-    return fs.delete_recursively(uri) if fs.removes_trees() else remove_entries(fs, uri, at_once)
+    if fs.does_itself("delete_recursively"):
+        return fs.delete_recursively(uri)
+    return remove_entries(fs, uri, at_once)
 
 
 def remove_entries(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCounts:

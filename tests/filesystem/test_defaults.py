@@ -12,6 +12,11 @@ from modular_tf.errors import (
     UnavailableError,
     UnimplementedError,
 )
+from modular_tf.filesystem.jobs import Job
+from modular_tf.filesystem.location import Location
+from modular_tf.filesystem.python_filesystem import PythonFilesystem
+from modular_tf.filesystem.trees import Item, Removal
+from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
 
@@ -280,3 +285,35 @@ def test_a_default_without_its_means_says_what_is_missing(left_out, call, store)
 
     assert failure.value.plugin == "memory"
     assert store.files["/f"] == b"x"
+
+
+# ---- which of them the host does ----
+
+
+@pytest.mark.parametrize(("variant", "counted"), [("minimal", 3), ("good", 1)])
+def test_the_host_removes_a_tree_file_by_file_where_the_plugin_has_no_operation_for_it(
+    variant, counted, fixture_plugin
+):
+    with PluginService(
+        plugin_paths=[fixture_plugin(variant, scheme="zz")], bundled=False
+    ) as service:
+        service.load()
+        fs, job = service.filesystem("zz"), Job(2)
+        for directory in ("zz://h/d", "zz://h/d/e"):
+            fs.create_dir(directory)
+            fs.new_writable_file(f"{directory}/file").close()
+        fs.new_writable_file("zz://h/d/other").close()
+
+        Removal(job).run([Item.at(Location(fs, "zz://h/d"))])
+
+        job.raise_first()
+        assert job.totals.files == counted
+        assert not fs.path_exists("zz://h/d")
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_filesystem_of_another_scheme_does_what_the_one_behind_it_does(is_there, store):
+    behind = filesystem_of(store, also=("rename_file",) if is_there else ())
+
+    assert PythonFilesystem("zz", behind).does_itself("rename_file") is is_there
+    assert not PythonFilesystem("zz", behind).does_itself("delete_recursively")

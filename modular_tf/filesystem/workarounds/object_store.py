@@ -296,9 +296,9 @@ class ObjectStore(Store):
         # Without the slash, some plugins would delete all names that have it as their prefix.
         Store.delete_dir(self, f"{store_uri(uri).rstrip('/')}/")
 
-    def renames_files(self) -> bool:
-        """Return False: files are copied and deleted, since plugins match names by prefix."""
-        return False
+    def does_itself(self, operation: str) -> bool:
+        """Return False for a rename: it is a copy and a deletion; plugins match names by prefix."""
+        return operation != "rename_file" and super().does_itself(operation)
 
     def rename_file(self, source: str, target: str) -> None:
         """Move a file or a whole directory: copy everything, then delete the source."""
