@@ -375,7 +375,7 @@ def write_whole(
     in a store that keeps a file when it is closed, and where files are renamed: there the new one
     has a name of its own beside it until it is whole. Elsewhere a torn target is deleted. An empty
     file, which may be a device or a pipe, is written to and left empty. A link of the disk stays,
-    and its target is written.
+    and its target is written, as an empty file where no URI of the filesystem names it.
 
     Args:
         fs: Where the target shall be.
@@ -399,17 +399,20 @@ def write_whole(
         fill(fs.new_writable_file(target))
         return
     length: int | None
-    target = _behind_link(fs, target)
+    behind = _behind_link(fs, target)
+    is_named, target = behind is not None, behind or target
     try:
         length = fs.stat(target).length
     except NotFoundError:
         length = None
     except ModularTFError:
         length = -1
-    if length and may_rename and fs.does_itself("rename_file"):
+    if length and may_rename and is_named and fs.does_itself("rename_file"):
         _replace(fs, target, fill, watch)
     else:
-        _write_in_place(fs, target, fill, watch, is_empty=length == 0, is_new=length is None)
+        is_new = is_named and length is None
+        is_empty = length == 0 or not is_named  # to delete that would delete the link
+        _write_in_place(fs, target, fill, watch, is_empty=is_empty, is_new=is_new)
 
 
 def _write_in_place(
@@ -489,23 +492,30 @@ def _create_private(path: str, uri: str) -> None:
         raise error_for(error, path=uri, operation="new_writable_file") from error
 
 
-def _behind_link(fs: Filesystem, target: str) -> str:
-    """Return the URI of the file that a link leads to, there or not; others stay as they are."""
-    if fs.scheme not in {"", "file"}:
+def _behind_link(fs: Filesystem, target: str) -> str | None:
+    """Return the URI of the file that a link leads to, there or not; others stay as they are.
+
+    None where no URI of the filesystem names that file.
+    """
+    path = fs.disk_path(target)
+    if path is None or not os.path.islink(path):
         return target
-    path = fs.translate_name(target)
-    is_file = os.path.isfile(path) or not os.path.exists(path)  # no device or pipe
-    if not (os.path.islink(path) and is_file):
+    if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe
         return target
-    return create_uri(fs.scheme, "", os.path.realpath(path))
+    real = os.path.realpath(path)
+    behind = create_uri(fs.scheme, "", real)
+    if fs.disk_path(behind) != real:  # the filesystem of a client may begin at a directory
+        root = fs.disk_path(create_uri(fs.scheme, "", "/")) or ""
+        behind = create_uri(fs.scheme, "", real.removeprefix(root.rstrip("/")))
+    return behind if fs.disk_path(behind) == real else None
 
 
 def _paths_on_disk(fs: Filesystem, unfinished: str, target: str) -> tuple[str, str] | None:
-    """Return the paths of two files of this machine; None where the target is none."""
-    if fs.scheme not in {"", "file"}:
+    """Return the paths of two files of the disk; None where the target is none."""
+    beside, path = fs.disk_path(unfinished), fs.disk_path(target)
+    if beside is None or path is None or not os.path.isfile(path):
         return None
-    path = fs.translate_name(target)
-    return (fs.translate_name(unfinished), path) if os.path.isfile(path) else None
+    return beside, path
 
 
 def _may_be_one_file(source_fs: Filesystem, a: str, target_fs: Filesystem, b: str) -> bool:

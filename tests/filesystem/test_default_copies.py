@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from modular_tf.errors import (
     DataLossError,
@@ -421,13 +422,16 @@ def test_nobody_else_reads_what_replaces_a_private_file(scheme, service, tmp_pat
     assert target.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_that_is_replaced_keeps_its_mode(service, tmp_path):
+@pytest.mark.parametrize("scheme", ["", "disk://"])
+def test_a_file_that_is_replaced_keeps_its_mode(scheme, service, tmp_path):
+    service.register_filesystem("disk", LocalFileSystem())
     target, ram = tmp_path / "script", service.filesystem("ram")
     target.write_text("old")
     target.chmod(0o754)
     with ram.new_writable_file("ram://script") as file:
         file.append(b"new")
-    copy_through(ram, "ram://script", service.filesystem(""), str(target), is_landing=True)
+    filesystem = service.filesystem(scheme.partition(":")[0])
+    copy_through(ram, "ram://script", filesystem, f"{scheme}{target}", is_landing=True)
     assert target.stat().st_mode & 0o777 == 0o754
 
 
@@ -527,6 +531,60 @@ def test_a_copy_through_a_link_writes_its_target(store, fs, service, tmp_path, i
     assert link.is_symlink()
     assert real.read_bytes() == b"new"
     assert {path.name for path in tmp_path.iterdir()} == {"link", "real"}
+
+
+@pytest.mark.parametrize("client", ["fsspec", "pyarrow", "pyarrow below"])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_copy_through_a_link_of_a_client_writes_its_target(
+    store, fs, service, tmp_path, is_there, client
+):
+    store.files["/f"] = b"new"
+    link, real = tmp_path / "link", tmp_path / "real"
+    link.symlink_to(real)
+    if is_there:
+        real.write_bytes(b"old")
+        real.chmod(0o640)
+    target = f"disk://{link}"
+    if client == "fsspec":
+        service.register_filesystem("disk", LocalFileSystem())
+    else:
+        pyarrow_fs = pytest.importorskip("pyarrow.fs")
+        disk = pyarrow_fs.LocalFileSystem()
+        if client == "pyarrow below":
+            disk, target = pyarrow_fs.SubTreeFileSystem(str(tmp_path), disk), "disk:///link"
+        service.register_filesystem("disk", disk)
+    copy_through(fs, "mem://h/f", service.filesystem("disk"), target)
+
+    assert link.is_symlink()
+    assert real.read_bytes() == b"new"
+    if is_there:
+        assert real.stat().st_mode & 0o777 == 0o640
+    assert {path.name for path in tmp_path.iterdir()} == {"link", "real"}
+
+
+def test_a_link_that_leads_out_of_what_a_client_serves_stays(store, fs, service, tmp_path):
+    pyarrow_fs = pytest.importorskip("pyarrow.fs")
+    store.files["/f"] = b"new"
+    root, real = tmp_path / "root", tmp_path / "real"
+    root.mkdir()
+    real.write_bytes(b"old")
+    (root / "link").symlink_to(real)
+    served = pyarrow_fs.SubTreeFileSystem(str(root), pyarrow_fs.LocalFileSystem())
+    service.register_filesystem("disk", served)
+    disk = service.filesystem("disk")
+    copy_through(fs, "mem://h/f", disk, "disk:///link")
+
+    assert real.read_bytes() == b"new"
+
+    class Failing(CopyWatch):
+        def advance(self, n_bytes):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        copy_through(fs, "mem://h/f", disk, "disk:///link", Failing())
+
+    assert (root / "link").readlink() == real
+    assert [path.name for path in root.iterdir()] == ["link"]
 
 
 def test_a_failed_copy_through_a_link_that_leads_nowhere_leaves_the_link_alone(
