@@ -32,7 +32,11 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 _OF_THE_PAGE = ("?", "#")
 """How links begin that lead to the listing itself, in another order."""
 # Servers of these have each part of a file as soon as it is sent, instead of the old file.
-_SENDING_AT_ONCE = {"fsspec.implementations.ftp", "fsspec.implementations.webhdfs"}
+_SENDING_AT_ONCE = {
+    "fsspec.implementations.dbfs",
+    "fsspec.implementations.ftp",
+    "fsspec.implementations.webhdfs",
+}
 
 
 def is_of_fsspec(candidate: object, name: str) -> bool:

@@ -12,6 +12,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.spec import AbstractBufferedFile
 
 from modular_tf import errors, gfile
+from modular_tf.filesystem.fsspec_bridge import FsspecOps
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import interrupt
 
@@ -191,3 +192,28 @@ def test_a_file_that_arrives_as_it_is_written_stays_as_far_as_it_was_written():
         file.__exit__(ArithmeticError, ArithmeticError(), None)
 
     assert list(ftp.stored.values()) == [b"123456789"]
+
+
+class _Dbfs(_Store):
+    """A server that has the blocks of a file as they are sent, instead of the old file."""
+
+    def _create_handle(self, path):
+        self.stored[path] = b""
+        return path
+
+    def _add_data(self, handle, data):
+        self.stored[handle] += data
+
+    def _close_handle(self, handle):
+        pass
+
+    def _open(self, path, mode="rb", **options):
+        dbfs = pytest.importorskip("fsspec.implementations.dbfs")  # requests may be missing
+        return dbfs.DatabricksFile(self, path, mode)
+
+
+@pytest.mark.parametrize("client", [_Ftp, _Dbfs])
+def test_a_client_that_sends_at_once_stores_nothing_by_its_close(client):
+    file = FsspecOps(client()).new_writable_file("served://f")
+
+    assert not file.is_stored_by_close
