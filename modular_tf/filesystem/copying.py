@@ -30,7 +30,7 @@ from modular_tf.errors import (
     ModularTFError,
     NotFoundError,
 )
-from modular_tf.filesystem.files import give_up, known_length
+from modular_tf.filesystem.files import give_up, is_stored_by_close, known_length
 from modular_tf.filesystem.location import Location, Overlap, overlap
 from modular_tf.filesystem.python_errors import error_for
 from modular_tf.filesystem.uri import basename, create_uri, is_of_this_machine, join_path
@@ -407,9 +407,8 @@ def write_whole(
         length = None
     except ModularTFError:
         length = -1
-    if length and may_rename and is_named and fs.does_itself("rename_file"):
-        _replace(fs, target, fill, watch)
-    else:
+    may_rename = may_rename and is_named and fs.does_itself("rename_file")
+    if not (length and may_rename and _replace(fs, target, fill, watch)):
         is_new = is_named and length is None
         is_empty = length == 0 or not is_named  # to delete that would delete the link
         _write_in_place(fs, target, fill, watch, is_empty=is_empty, is_new=is_new)
@@ -424,7 +423,10 @@ def _write_in_place(
     is_empty: bool,
     is_new: bool = False,
 ) -> None:
-    """Write a file that cannot keep its content; a failure leaves none, or it empty as it was."""
+    """Write a file by its own name; a failure leaves none, or it empty as it was.
+
+    Where it is stored when it is closed it stays as it was.
+    """
     try:
         writer = fs.new_writable_file(target)
     except Exception:
@@ -434,6 +436,9 @@ def _write_in_place(
             if is_new:
                 fs.delete_file(target)
         raise
+    if is_stored_by_close(writer):
+        fill(writer)
+        return
     watch.unfinished(target, is_new=not is_empty)
     try:
         fill(writer)
@@ -450,10 +455,11 @@ def _write_in_place(
 
 def _replace(
     fs: Filesystem, target: str, fill: Callable[[WritableFile], None], watch: CopyWatch
-) -> None:
+) -> bool:
     """Write a file beside the target and rename it; a failure leaves the target as it was.
 
-    Where the directory takes no new file the target itself is written.
+    Return False, with nothing written, where the directory takes no new file, and where a file is
+    stored when it is closed, which only an open one of a client knows.
     """
     # Not by `dirname`: the last part may be the first one too, as in ram://file.
     beside = "".join(target.rstrip("/").rpartition("/")[:2])
@@ -466,7 +472,10 @@ def _replace(
                 _create_private(paths[0], unfinished)
             writer = fs.new_writable_file(unfinished)
         except PermissionError:
-            return _write_in_place(fs, target, fill, watch, is_empty=False)
+            return False
+        if paths is None and is_stored_by_close(writer):
+            give_up(writer)
+            return False
         fill(writer)
         if paths is not None:
             with suppress(FileNotFoundError):
@@ -478,6 +487,7 @@ def _replace(
         raise
     finally:
         watch.unfinished(None)
+    return True
 
 
 def _create_private(path: str, uri: str) -> None:

@@ -55,8 +55,9 @@ class Filesystem:
     Attributes:
         scheme: The URI scheme it serves; "" for plain local paths.
         plugin: Name of the plugin or package it comes from.
-        is_object_store: Whether a file comes to be, whole, when its writer is closed, and opening
-            a directory as a file is an error without another look.
+        is_object_store: Whether every file is stored when it is closed
+            (`WritableFile.is_stored_by_close`; of a client each file decides), and opening a
+            directory as a file is an error without another look.
         has_cheap_stat: Whether `stat` takes no more requests than the questions for less:
             `path_exists`, `is_directory`, `get_file_size`.
         fetch_times: What those who read ahead have found out about its reads.

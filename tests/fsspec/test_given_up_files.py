@@ -8,10 +8,11 @@ import weakref
 
 import pytest
 from fsspec.implementations.ftp import FTPFile
-from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 from fsspec.spec import AbstractBufferedFile
 
 from modular_tf import errors, gfile
+from modular_tf.filesystem.copying import write_whole
 from modular_tf.filesystem.fsspec_bridge import FsspecOps
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import interrupt
@@ -217,3 +218,41 @@ def test_a_client_that_sends_at_once_stores_nothing_by_its_close(client):
     file = FsspecOps(client()).new_writable_file("served://f")
 
     assert not file.is_stored_by_close
+
+
+@pytest.fixture(params=["client", "wrapped"])
+def overwritten(request, fs, store, service, monkeypatch):
+    """A filesystem and the URI of a file of it."""
+    monkeypatch.setitem(store.store, "/f", MemoryFile(store, "/f", b"old"))
+    if request.param == "wrapped":
+        service.register_filesystem("again", fs)
+        return service.filesystem("again"), "again://f"
+    return fs, "kept://f"
+
+
+def test_a_store_that_keeps_a_file_until_it_is_closed_gets_a_new_one_by_its_name(
+    overwritten, store
+):
+    write_whole(*overwritten, lambda writer: writer.append(b"new"))
+
+    assert store.stored == {"/f": b"new"}
+
+
+def _write_and_fail(writer):
+    writer.append(b"new")
+    raise ArithmeticError
+
+
+def test_what_fails_leaves_the_file_of_such_a_store_as_it_was(overwritten, store):
+    with pytest.raises(ArithmeticError):
+        write_whole(*overwritten, _write_and_fail)
+
+    assert store.stored == {}
+    assert store.cat_file("/f") == b"old"
+
+
+def test_what_fails_deletes_nothing_of_such_a_store_where_nothing_is_renamed(overwritten, store):
+    with pytest.raises(ArithmeticError):
+        write_whole(*overwritten, _write_and_fail, may_rename=False)
+
+    assert store.cat_file("/f") == b"old"
