@@ -82,16 +82,11 @@ class ClientOps(Filesystem, ABC):
 
     What a client cannot do is missing on purpose: the host has defaults for it. The methods with an
     underscore are what an adapter defines. They take the client's paths, and raise the client's
-    errors or Python's own.
+    errors or Python's own. The client `fs` stays the caller's: closing a service does not close it.
+    Without `plugin`, messages name the client's class.
 
-    Args:
-        fs: The client; it stays the caller's, closing a service does not close it.
-        scheme: The scheme that it is registered for.
-        plugin: Its name for users; by default that of its class.
-
-    Attributes:
-        is_distant: Whether each request takes a way through a network, and a part of a file that is
-            asked for is all that comes: long reads are made by several requests at once.
+    Where `is_distant`, each request goes through a network and brings only the bytes that it names:
+    long reads are made by several requests at once.
     """
 
     is_distant = False
@@ -125,9 +120,8 @@ class ClientOps(Filesystem, ABC):
     def _children(self, path: str, *, asks: bool = True) -> list[Child]:
         """Return the entries of a directory; a name that is listed twice is also a file.
 
-        Args:
-            path: The directory, or a file that other names lie below.
-            asks: Whether what the listing does not show may take another request.
+        `path` may be a file that other names lie below. With `asks`, what the listing does not show
+        may take another request.
         """
 
     def _listed(self, path: str, *, asks: bool) -> list[Child]:
@@ -440,13 +434,9 @@ def put_when_closed(
 ) -> WritableFile:
     """Return a file that one call of a client puts into a store whole; see `HeldWriter`.
 
-    Args:
-        uri: The URI it is opened as.
-        put: Stores the content of a file on disk, given its path and its length in bytes.
-        fill: Writes what the file begins with, to append to that; returns how many bytes it has.
-
-    Raises:
-        DataLossError: Not all came of what the file begins with.
+    `put` stores the file on disk whose path and length in bytes it is given. `fill`, for an append,
+    writes what the file begins with and returns how many bytes it has; `DataLossError` if another
+    number was written.
     """
     writer = HeldWriter(
         uri,

@@ -36,11 +36,7 @@ class Option:
 
 
 def option_from_c(option: Any, plugin: str) -> Option:
-    """Copy one `mtf_option` that `plugin` gave.
-
-    Raises:
-        InternalError: A pointer is NULL, or a tag or count makes no sense.
-    """
+    """Copy one `mtf_option` that `plugin` gave; `InternalError` where it makes no sense."""
     name, value = read_string(option.name), option.value
     if name is None or not value:
         raise _malformed("its name or value", plugin)
@@ -78,8 +74,7 @@ def _item_from_c(tag: int, item: Any, plugin: str) -> OptionValue:
 class OptionsForC:
     """An array of `mtf_option` with all that it points to; valid while this object lives.
 
-    Raises:
-        TypeError: The values of one option are not all of one kind.
+    `TypeError` where the values of one option are not all of one kind.
     """
 
     def __init__(self, options: Sequence[Option]) -> None:

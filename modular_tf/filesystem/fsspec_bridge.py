@@ -101,11 +101,12 @@ class FsspecOps(ClientOps):
             return not self._is_directory(path)
 
     def _forget(self, path: str) -> None:
-        """Have the client ask the store about a path, and not its cache of listings.
+        """Make the client look a path up in the store, and not in its cache of listings.
 
-        Some keep a listing for as long as the process lives, whatever others change, and s3fs even
-        the old length of a file that it wrote anew itself. Another thread may fill the cache again
-        by a request that began before: those that can be asked past their cache are.
+        Some clients keep a listing for as long as the process lives, whatever others change, and
+        s3fs even the old length of a file that it wrote anew itself. Another thread may fill the
+        cache again by a request that began before, so clients that can look up without their cache
+        do.
         """
         for one in (path, path.rstrip("/").rpartition("/")[0]):
             with suppress(Exception):  # of any implementation: it keeps nothing of such a path
@@ -168,8 +169,9 @@ class FsspecOps(ClientOps):
     def _has_doubled_slash(self, path: str, entries: list[dict[str, Any]], *, asks: bool) -> bool:
         """Return whether a directory holds keys with a doubled slash, as `d//key` in `d`.
 
-        A listing shows a directory with the name of the listed one then. Some clients show that for
-        the directory's own marker too; of those that can find by a prefix the store is asked.
+        A listing then shows a directory with the name of the listed one. Some clients show that for
+        the directory's own marker too; where the client can find keys by a prefix, the store is
+        asked.
         """
         directory = _plain(path)
         shown = {entry["name"] for entry in entries if entry["type"] == "directory"}
@@ -305,7 +307,7 @@ class FsspecOps(ClientOps):
 
 
 def _protocols(fs: Any, *, with_inner: bool = True) -> list[str]:
-    """Return a filesystem's protocols, those that it passes on first."""
+    """Return a filesystem's protocols, after those of the filesystem that it caches."""
     own = [fs.protocol] if isinstance(fs.protocol, str) else [*fs.protocol]
     # What fsspec's caches store is named as in the filesystem behind them.
     inner = getattr(fs, "fs", None) if with_inner and hasattr(fs, "target_protocol") else None
@@ -368,8 +370,8 @@ class FsspecWritableFile(ClientWriter):
     """A file that fsspec opened for writing.
 
     Most clients of stores derive their files from fsspec's `AbstractBufferedFile`, and store them
-    when they are closed, or collected. Of others nobody knows: these are closed where they are
-    given up.
+    when they are closed, or collected. What other clients do is unknown: their files are closed
+    where they are discarded.
     """
 
     __slots__ = ("__weakref__", "is_stored_by_close", "is_torn")
@@ -393,7 +395,7 @@ class FsspecWritableFile(ClientWriter):
             raise
 
     def _tear(self) -> None:
-        """Have its end discard the client's file, which its own end would store."""
+        """Make its finalizer discard the client's file, whose own finalizer would store it."""
         file = self._file
         if self.is_stored_by_close and file is not None and not self.is_torn:
             # No `__del__`: the collector may end the client's file before this one.
@@ -401,7 +403,7 @@ class FsspecWritableFile(ClientWriter):
             self.is_torn = True
 
     def discard(self) -> None:
-        """Have its client store nothing, where it would store the file when it is closed."""
+        """Close the file without having its client store it."""
         file = self._file
         if not self.is_stored_by_close:
             self.close()
@@ -411,7 +413,7 @@ class FsspecWritableFile(ClientWriter):
 
 
 def _discard(file: Any, uri: str) -> None:
-    """Have a client store nothing of a file that is open."""
+    """Prevent a client from storing a file that is open."""
     if file.closed:
         return
     try:

@@ -27,11 +27,7 @@ def has_magic(pattern: str) -> bool:
 
 
 def require_plain_host(fs: Filesystem, pattern: str) -> None:
-    """Raise if a pattern has a glob character before its path.
-
-    Raises:
-        InvalidArgumentError: A glob character stands in the scheme or host.
-    """
+    """Raise `InvalidArgumentError` if a pattern has a glob character in its scheme or host."""
     if has_magic(parse_uri(pattern).host):
         raise InvalidArgumentError.of(
             "get_matching_paths", pattern, "wildcards may stand in the path only", plugin=fs.plugin
@@ -41,9 +37,7 @@ def require_plain_host(fs: Filesystem, pattern: str) -> None:
 def matching_paths(fs: Filesystem, pattern: str) -> list[str]:
     """Return the URIs that match, sorted.
 
-    Raises:
-        InvalidArgumentError: A glob character stands in the scheme or host.
-        NotFoundError: The bucket of the pattern does not exist.
+    Errors are that of `require_plain_host`, and `NotFoundError` for a bucket that does not exist.
     """
     require_plain_host(fs, pattern)
     scheme, host, path = parse_uri(pattern)

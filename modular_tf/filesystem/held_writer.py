@@ -23,23 +23,19 @@ _BLOCK = 1 << 23
 class HeldWriter(WritableFile):
     """A writer that holds what is appended in a temporary file until it is stored. [one thread]
 
-    For a store that would have a torn file if its own writer were given up: because appending means
-    to write the old content again, or because what ends the writer stores what it has. All is
-    stored in one go, by `close`, and by `flush` and `sync`, after which readers see what was
-    written. An interrupt of these in the main thread leaves that to go on in another thread; a
-    second call waits for it and raises its errors. Where nobody closes it, its end does, unless it
-    is torn or nothing was appended. The space is that of `TMPDIR`.
+    For a store that would have a torn file if its own writer were discarded: because an append
+    writes the old content again, or because ending the writer stores what it has.
 
-    Args:
-        uri: What it was opened as.
-        store: Replaces the file by the first bytes of the temporary file, given that and how many.
-        is_torn: It lacks the old content of the file, until `begin_with_held`.
+    - `close`, `flush` and `sync` store everything in one go; after that readers see it.
+    - If these are interrupted in the main thread, storing continues in another thread; a second
+      call waits for it and raises its errors.
+    - Without `close`, the finalizer stores the file, unless it is torn or nothing was appended.
+    - The temporary file is in `TMPDIR`; `ResourceExhaustedError` if there is none, for example
+      because no descriptor is left.
 
-    Attributes:
-        is_torn: It lacks bytes: an append failed or was interrupted.
-
-    Raises:
-        ResourceExhaustedError: There is no temporary file, as where no descriptor is left.
+    `store` replaces the file by the first bytes of the temporary file, given that and their number.
+    A file `is_torn` while it lacks bytes: because an append failed or was interrupted, or, where it
+    is to begin with old content, until `begin_with_held`.
     """
 
     is_stored_by_close = True
@@ -65,7 +61,7 @@ class HeldWriter(WritableFile):
             raise ResourceExhaustedError.of("new_writable_file", uri, why) from error
 
     def begin_with_held(self) -> None:
-        """Take what was appended so far as the old content of the file, which is stored already."""
+        """Treat what was appended so far as the old content, which the store has already."""
         self._stored = self._old_length = self._end
         self.is_torn = False
 
@@ -97,7 +93,7 @@ class HeldWriter(WritableFile):
         self._store_all()
 
     def close(self) -> None:
-        """Store everything, and release it whatever comes of that but an interrupt."""
+        """Store everything and release the file; a failure does too, an interrupt does not."""
         if self._file is not None and self._process == os.getpid():
             self._is_ending = True
             try:
@@ -108,15 +104,15 @@ class HeldWriter(WritableFile):
         self.discard()
 
     def discard(self) -> None:
-        """Release it; what was not stored before never will be."""
+        """Release the temporary file; what was not stored before is lost."""
         file, self._file = self._file, None
         if file is not None and not self._is_storing:
             file.close()
 
     def end_unclosed(self) -> None:
-        """End a file that nobody closed: it is stored, unless it is torn.
+        """Store a file that nobody closed, unless it is torn.
 
-        Without a byte nobody may ever have had it: opening it was interrupted.
+        One without a byte is not stored: it may be that `open` was interrupted before it returned.
         """
         if getattr(self, "_end", 0):
             end(self)
@@ -134,11 +130,9 @@ class HeldWriter(WritableFile):
         return self._file
 
     def _store_all(self) -> None:
-        """Store what the store does not have yet.
+        """Store what the store does not have yet; `DataLossError` for a torn file.
 
-        Raises:
-            DataLossError: It is torn.
-            ModularTFError: It could not be stored; the store has what it had before.
+        After any error the store has what it had before.
         """
         if self.is_torn:
             torn = "it lacks bytes, since an append failed, and was not stored; write it again"
@@ -169,7 +163,7 @@ class HeldWriter(WritableFile):
 
 
 def stored_by(create: Callable[[], WritableFile]) -> Callable[[FileIO, int], None]:
-    """Return what stores a held file by a writer of the store, which `create` opens."""
+    """Return a function that stores a held file by a writer of the store from `create`."""
 
     def store(file: FileIO, length: int) -> None:
         with create() as writer:

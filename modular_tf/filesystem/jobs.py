@@ -37,11 +37,7 @@ class Unfinished(NamedTuple):
 class Totals:
     """Counts of files and bytes. [any thread]
 
-    Attributes:
-        files: Files that are done.
-        known: Files that are known of, done or not; more may be found.
-        bytes: Bytes of files that were accepted.
-        failed: What failed.
+    `known` counts the files that were found so far, done or not; `bytes` those that were accepted.
     """
 
     def __init__(self) -> None:
@@ -119,13 +115,9 @@ class Totals:
 class Job:
     """The work of one command or call on many files. [creating thread, but where it says so]
 
-    Args:
-        at_once: The most calls under way.
-        while_waiting: Called by the creating thread while it waits, about ten times a second.
-
-    Attributes:
-        totals: Counts, for a display. [any thread]
-        failures: What could not be done or was left out; the rest goes on.
+    The creating thread calls `while_waiting` about ten times a second while it waits. `totals` are
+    for a display [any thread]. `failures` are what could not be done or was left out; the rest goes
+    on.
     """
 
     def __init__(self, at_once: int = 1, while_waiting: Callable[[], object] | None = None) -> None:

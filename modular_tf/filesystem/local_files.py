@@ -75,7 +75,7 @@ class LocalFiles(Filesystem):
 
 
 class _Descriptor:
-    """An open file of the system, which its end closes: an interrupt may leave it to nobody."""
+    """An open file of the system, which its finalizer closes if an interrupt loses it."""
 
     __slots__ = ()
     uri: str

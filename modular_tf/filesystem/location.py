@@ -42,12 +42,7 @@ Identity = tuple[int, int]
 
 
 class Location(NamedTuple):
-    """A file or directory, there or not.
-
-    Attributes:
-        filesystem: The filesystem of the URI's scheme.
-        uri: As the user wrote it, or the URI of a child made from that.
-    """
+    """A file or directory, there or not; `uri` is as the user wrote it, or made for a child."""
 
     filesystem: Filesystem
     uri: str
@@ -70,8 +65,7 @@ class Location(NamedTuple):
     def is_directory(self) -> bool:
         """Return whether it is a directory; False if nothing exists.
 
-        Raises:
-            NotFoundError: Not even its bucket exists.
+        `NotFoundError` if not even its bucket exists.
         """
         try:
             return self.filesystem.is_directory(self.uri)
@@ -185,8 +179,7 @@ def _identity(path: str) -> Identity | None:
 def entered(directory: Place, above: tuple[Identity, ...]) -> tuple[Identity, ...]:
     """Return the identities above the entries of a directory, given those above itself.
 
-    Raises:
-        FailedPreconditionError: A link leads back to a directory above it.
+    `FailedPreconditionError` if a link leads back to a directory above it.
     """
     known = identity(*directory)
     if known is None:
@@ -199,12 +192,10 @@ def entered(directory: Place, above: tuple[Identity, ...]) -> tuple[Identity, ..
 
 
 def refuse_overlap(source: Location, target: Location, *, is_move: bool = False) -> None:
-    """Raise if a file is copied onto itself, or a directory into itself.
+    """Raise `FailedPreconditionError` for a copy onto itself, or of a directory into itself.
 
-    Of two hard links of one file, a move removes the source and leaves the target.
-
-    Raises:
-        FailedPreconditionError: It would destroy the source, or never end.
+    The first would destroy the source, the second never end. Of two hard links of one file, a move
+    removes the source and leaves the target.
     """
     found = overlap(source, target)
     if found is Overlap.SAME:
@@ -220,7 +211,7 @@ TWO_PATH_OPERATIONS = ("copy_file", "rename_file")
 
 
 def skip_same_file(operation: TwoPathOperation) -> TwoPathOperation:
-    """Return one of them, which then leaves a file that is its own target as it is.
+    """Return the operation, changed to leave a file that is its own target as it is.
 
     A copy may open its target before it has read its source, and a rename may be a copy that
     deletes its source at the end: with one file, both would lose its content. A file is not copied
@@ -268,13 +259,10 @@ class IncompleteListingWarning(UserWarning):
 class Listing(NamedTuple):
     """What is in a directory of a filesystem.
 
-    Attributes:
-        names: The names in it, sorted, each once.
-        unnamed: Parts of keys of a store that are no names, as `..`, so that no path leads to
-            them; "" stands for keys with a doubled slash.
-        both: Names of files that are directories too.
-        statistics: By name, what `stat` would return, as far as the listing has it. Of other names
-            `stat` is to be asked, always of those in `both`.
+    `names` are sorted, each once; those in `both` are names of a file and of a directory. `unnamed`
+    are parts of keys of a store that are no names, such as `..`, so that no path leads to them; ""
+    stands for keys with a doubled slash. `statistics` are what `stat` would return, as far as the
+    listing has it; of other names, and of all in `both`, `stat` is to be asked.
     """
 
     names: list[str]
@@ -298,7 +286,7 @@ def unnamed_keys(part: str) -> str:
 def store_listing(names: Iterable[str]) -> Listing:
     """Return the listing of a directory from names of a store, whose keys may be no paths.
 
-    One that it lists twice is an object and a directory.
+    A name that the store lists twice is an object and a directory.
     """
     good: set[str] = set()
     both: set[str] = set()
@@ -325,11 +313,7 @@ def warn_left_out(uri: str, left_out: Iterable[str]) -> None:
 
 
 def complete_listing(fs: Filesystem, uri: str, *, with_statistics: bool = False) -> Listing:
-    """Return the validated listing of a directory that has nothing else in it.
-
-    Raises:
-        DataLossError: Something in it has no path.
-    """
+    """Return the validated listing of a directory; `DataLossError` if something has no path."""
     found = checked_listing(fs, uri, with_statistics=with_statistics)
     if found.left_out:
         raise incomplete(uri, found.left_out, fs.plugin)
@@ -346,15 +330,14 @@ def reported_listing(fs: Filesystem, uri: str, *, with_statistics: bool = False)
 
 
 def incomplete(uri: str, left_out: Iterable[str], plugin: str | None = None) -> DataLossError:
-    """Return the error that names what of a directory was left out."""
+    """Return the error that names what a listing of a directory left out."""
     return DataLossError.of("get_children", uri, "; ".join(left_out), plugin=plugin)
 
 
 def clean_names(names: Iterable[str], *, plugin: str, uri: str) -> list[str]:
     """Return the names sorted, each once, without the trailing slash some put on directories.
 
-    Raises:
-        InternalError: A name cannot be that of a child.
+    `InternalError` if a name cannot be that of a child.
     """
     cleaned = {name.removesuffix("/") for name in names}
     for child in cleaned:

@@ -72,8 +72,7 @@ class ObstoreOps(ClientOps):
     def translate_name(self, uri: str) -> str:
         """Return the store's path for a URI.
 
-        Raises:
-            InvalidArgumentError: The URI is of another bucket, or outside the store's prefix.
+        `InvalidArgumentError` for a URI of another bucket, or outside the store's prefix.
         """
         if self._url and f"{uri}/".startswith(f"{self._url}/"):
             return uri[len(self._url) :].strip("/")

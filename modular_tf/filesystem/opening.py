@@ -25,15 +25,9 @@ def open_filesystem(
 ) -> OpenedFilesystem:
     """Return an initialised filesystem, with workarounds if the plugin has known defects.
 
-    Args:
-        tables: The accepted tables.
-        plugin: The plugin's name for users.
-        path: Its library, whose name identifies known defects.
-        bundled: Whether it comes with this package.
-        guarded: Whether its worker was bound to guarded functions; nothing without a worker.
-
-    Raises:
-        ModularTFError: The plugin's `init` failed.
+    The name of the library at `path` identifies known defects; `bundled` plugins have none.
+    `guarded` says that the plugin's worker was bound to guarded functions; without a worker it is
+    ignored. A failed `init` of the plugin raises its `ModularTFError`.
     """
     if bundled:
         return OpenedFilesystem(PluginFilesystem(tables, plugin), ())

@@ -35,12 +35,9 @@ OPERATIONS = (
 class PythonFilesystem(Filesystem):
     """A filesystem whose operations are methods of some Python object. [any thread]
 
-    Args:
-        scheme: The scheme it serves.
-        implementation: The object, which may be a `Filesystem` of another scheme; it must be as
-            thread-safe as its users need it. It stays the caller's: closing a service does not
-            close it.
-        plugin: Its name for users; by default that of its class.
+    The object may be a `Filesystem` of another scheme, and must be as thread-safe as its users need
+    it. It stays the caller's: closing a service does not close it. Without `plugin`, messages name
+    its class.
     """
 
     def __init__(self, scheme: str, implementation: Any, plugin: str | None = None) -> None:
@@ -78,7 +75,7 @@ class PythonFilesystem(Filesystem):
 
     @property
     def store(self) -> object:
-        """What keeps the files: the object, which may serve other schemes as well."""
+        """The object that stores the files, which may serve other schemes as well."""
         return self.implementation if self._inner is None else self._inner.store
 
 
@@ -105,8 +102,7 @@ def _forwarder(name: str) -> Callable[..., Any]:
 def _clean_statistics(found: dict[str, Any], *, plugin: str, uri: str) -> dict[str, FileStatistics]:
     """Return the statistics of the names in a directory, whose names are cleaned.
 
-    Raises:
-        InternalError: A name cannot be that of a child, or there are no statistics of it.
+    `InternalError` if a name cannot be that of a child, or has no statistics.
     """
     names = clean_names(found, plugin=plugin, uri=uri)
     statistics = {one: found[one if one in found else f"{one}/"] for one in names}
@@ -124,17 +120,11 @@ _ACCEPTED = (
 
 
 def as_filesystem(scheme: str, given: Any) -> Filesystem:
-    """Return a `Filesystem` for whatever the user registers under a scheme.
+    """Return a `Filesystem` for an object that a user registers under a scheme.
 
-    No library is imported to recognise a client of it.
-
-    Args:
-        scheme: The scheme to serve.
-        given: A `Filesystem` of this package, a filesystem of fsspec or `pyarrow.fs`, a store of
-            obstore, or an object with some of the operations.
-
-    Raises:
-        TypeError: It is none of these.
+    It may be a `Filesystem` of this package, a filesystem of fsspec or `pyarrow.fs`, a store of
+    obstore, or an object with some of the operations; else this raises `TypeError`. No library is
+    imported to recognise a client of it.
     """
     if isinstance(given, Filesystem):
         return given if given.scheme == scheme else PythonFilesystem(scheme, given)

@@ -55,9 +55,8 @@ _MOST_TIMES = 8  # what a read shows of: longer ones than it by this factor
 class FetchTimes:
     """Latency and throughput of the reads of one filesystem. [any thread]
 
-    Attributes:
-        reach: Bytes that come within one latency. To read through a hole that is shorter takes less
-            time than a read of its own after it. 0 until a read was measured.
+    `reach` is the number of bytes that come within one latency, 0 until a read was measured. To
+    read through a hole that is shorter takes less time than a read of its own after it.
     """
 
     def __init__(self) -> None:
@@ -87,12 +86,10 @@ class ReadaheadFile(RandomAccessFile):
     A block that is shorter than expected is kept as what it is, and not as the end of the file:
     files grow while they are read.
 
-    Args:
-        file: What to read; it is closed with this object.
-        size: Its length in bytes, past which nothing is read ahead; None for an unknown one.
-        first: Bytes of the first block.
-        most: Bytes that are kept at most.
-        times: Of other reads of its store; a file that holds bytes neither uses nor adds to it.
+    The underlying `file` is closed with this object. Nothing is read ahead past `size`, None if
+    that is unknown. The first block has `first` bytes; at most `most` bytes are kept. `times` are
+    shared by the files of one store; a file whose bytes are in memory neither uses nor changes
+    them.
     """
 
     __slots__ = (

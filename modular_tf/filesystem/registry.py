@@ -28,12 +28,9 @@ if TYPE_CHECKING:
 class DeferredFilesystem:
     """Stands in a registry for a filesystem that is known and not open. [any thread]
 
-    Attributes:
-        scheme: The scheme that it serves.
-        plugin: The plugin's name for users.
-        open: Loads the library, and replaces this by the open filesystem
-            (`SchemeRegistration.fulfil`), as what else the library brings; raises why that cannot
-            be, as where the plugin does not do now what it did when it was tried.
+    `open` loads the library, and replaces this, and the stand-ins of what else the library brings,
+    by open filesystems (`SchemeRegistration.fulfil`). It raises why that cannot be: for example,
+    the plugin may not do now what it did when it was tried.
     """
 
     __slots__ = ("open", "plugin", "scheme")
@@ -59,11 +56,9 @@ class MadeOnce:
         self._made: Filesystem | None = None
 
     def get(self) -> Filesystem:
-        """Return the filesystem; the first call has it made.
+        """Return the filesystem; the first call makes it, and raises what `make` raises.
 
-        Raises:
-            FailedPreconditionError: What makes it uses the scheme.
-            ModularTFError: As `make` raises.
+        `FailedPreconditionError` if `make` itself uses the scheme.
         """
         with self._lock:
             if self._made is None:
@@ -88,11 +83,6 @@ class SchemeRegistration:
 
     Both calls can be repeated, so that an interrupted `enter` can be completed or undone. A
     registration that was undone cannot be entered again.
-
-    Attributes:
-        filesystem: What serves the scheme, or stands for what does.
-        scheme: The scheme.
-        plugin: The plugin that it comes from.
     """
 
     __slots__ = ("_is_over", "_registry", "filesystem", "plugin", "scheme")
@@ -105,12 +95,11 @@ class SchemeRegistration:
         self._is_over = False
 
     def enter(self, *, replace: bool = False, instead_of: SchemeRegistration | None = None) -> None:
-        """Let the filesystem serve its scheme from now on.
+        """Make the filesystem serve its scheme from now on.
 
-        Args:
-            replace: Replace the filesystem that serves the scheme; its open files stay usable.
-            instead_of: Take the position of this one in one step, where it is in force; what took
-                the scheme from it in the meantime goes on serving.
+        With `replace`, it replaces the one that serves the scheme, whose open files stay usable.
+        With `instead_of`, it takes the position of that registration in one step, if that is in
+        force; a filesystem that took the scheme from it in the meantime goes on serving.
 
         Raises:
             AlreadyExistsError: Another one serves the scheme (rule FS-018).
@@ -165,15 +154,10 @@ class FilesystemRegistry:
     A signal handler may use it in the middle of its methods. What they change is therefore computed
     first and put in place by stores without a call between them.
 
-    Args:
-        fallback: Returns the filesystem of a scheme that has none here; None for none. It may raise
-            why that cannot be made.
-
-    Attributes:
-        by_scheme: What serves now, open or not.
-        registered: For registrations: all of a scheme, the last of which serves.
-        lock: For registrations: held while one changes.
-        is_closed: Whether it was closed.
+    `fallback` returns the filesystem of a scheme that has none here, or None, or raises why it
+    cannot be made. `by_scheme` has what serves now, open or not. For registrations only:
+    `registered` has all of a scheme, the last of which serves, and `lock` is held while one
+    changes.
     """
 
     def __init__(self, fallback: Callable[[str], Filesystem | None] = lambda _scheme: None) -> None:
@@ -189,7 +173,7 @@ class FilesystemRegistry:
         return dict(self.by_scheme)
 
     def register(self, filesystem: Registered, *, replace: bool = False) -> Callable[[], None]:
-        """Let a filesystem serve its scheme; see `SchemeRegistration.enter`.
+        """Make a filesystem serve its scheme; see `SchemeRegistration.enter`.
 
         What serves already may be registered again: those are two registrations. Return a function
         that undoes this one, now or later.

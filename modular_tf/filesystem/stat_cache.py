@@ -15,13 +15,9 @@ class StatCache(Generic[_Found]):
     """Keeps what was found at a path for some seconds, or until the path is changed. [any thread]
 
     Each change through the filesystem has to call `forget` or `clear`; changes by others are not
-    noticed. A call that finds something takes `version` before it begins, so that what it found is
-    not kept where a change overtook it.
-
-    Attributes:
-        seconds: How long an entry counts.
-        most: The most entries; one more drops all others.
-        version: Another object after each change.
+    noticed. A call that finds something reads `version`, another object after each change, before
+    it begins, so that a result that a change overtook is not kept. One entry more than `most` drops
+    all others.
     """
 
     def __init__(self, seconds: float, most: int = 4096) -> None:

@@ -52,10 +52,7 @@ class ClientMemoryRegion(ReadOnlyMemoryRegion):
 class RangeReader(RandomAccessFile):
     """A file of known length that is read by ranges. [any thread]
 
-    Args:
-        uri: The URI it was opened as.
-        size: Bytes in the file.
-        fetch: Returns the bytes from an offset up to another one, which is within the file.
+    `fetch` returns the bytes from an offset up to another one, which is within the file.
     """
 
     __slots__ = ("_fetch", "_size")
@@ -119,18 +116,11 @@ class WholeFile(RangeReader):
 class PiecewiseReader(RandomAccessFile):
     """Splits reads into pieces, several at once where the file's length is known. [any thread]
 
-    Nothing at or past a known end is requested.
-
-    Args:
-        file: The store's file.
-        most: Bytes of the largest piece; None for pieces of any length.
-        at_once: Bytes of each piece where several are read at once; by default as many.
-        length: The length of the file in bytes; by default what the file knows.
-        tail: The last bytes of the file, if they were read when it was opened.
-
-    Attributes:
-        found: The statistics of the file that were found before; None where there are none.
-        is_found_now: They were found when it was opened, and not earlier.
+    Nothing at or past a known end is requested. A piece has at most `most` bytes, None for any
+    number; each of several that are read at once has `at_once` bytes, by default as many. `length`
+    in bytes is by default what the file knows; `tail` are its last bytes, if they were read when it
+    was opened. `found` are its statistics, None where they are unknown; `is_found_now` says that
+    they were found when it was opened, and not earlier.
     """
 
     __slots__ = ("_at_once", "_file", "_length", "_most", "_tail", "found", "is_found_now")

@@ -51,10 +51,8 @@ _FIRST_BLOCK = 1 << 13
 class ReaderStream(io.RawIOBase):
     """A position over a `RandomAccessFile`, which it closes. One thread at a time.
 
-    Args:
-        file: What to read.
-        length: The length of the file in bytes, past which nothing is read; or a function that
-            returns it, for a file that may grow, which is called when the file does not know it.
+    `length` is that of the file in bytes, past which nothing is read; for a file that may grow, a
+    function that returns it, which is called when the file does not know it.
     """
 
     mode = "rb"
@@ -198,7 +196,7 @@ upload, which goes on in the background, and its errors would be lost."""
 
 
 class _Stream(GivenUpByException):
-    """A stream that its end stores, unless a write failed or was interrupted."""
+    """A stream whose finalizer stores the file, unless a write failed or was interrupted."""
 
     _stream: WriterStream
 
@@ -250,11 +248,9 @@ class _Stream(GivenUpByException):
 class WriterStream(_Stream, io.RawIOBase):
     """A raw `io` stream around a `WritableFile`, which it owns. One thread at a time.
 
-    Attributes:
-        file: The file, whose end lies at `position` when the stream is made.
-        failure: Why a write failed; None if none did.
-        is_ending: The file is about to be closed, and the plugin's flush is not called: its close
-            delivers everything by itself, and a cloud store may upload at each flush.
+    The file's end lies at `position` when the stream is made. `failure` is why a write failed, None
+    if none did. While `is_ending`, the plugin's flush is not called, since its close delivers
+    everything by itself, and a cloud store may upload at each flush.
     """
 
     def __init__(self, file: WritableFile, position: int, mode: str) -> None:

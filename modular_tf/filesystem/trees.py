@@ -80,15 +80,11 @@ class Facts(Enum):
 
 @dataclass(slots=True)
 class Entry:
-    """A file or directory of a walk.
+    """A file or directory of a walk, `depth` levels below where the walk began.
 
-    Attributes:
-        location: Where it is.
-        facts: Its statistics; None if they were not wanted, or cannot be had. Where a walk asks
-            for kinds, length and time may be 0.
-        depth: How many levels it lies below where the walk began.
-        children: The entries of a directory, while the walk is there; None if it was not listed.
-        above: The identities of the directories above it.
+    `facts` are its statistics; None if they were not wanted, or cannot be had. Where a walk asks
+    for kinds, length and time may be 0. `children` are the entries of a directory, while the walk
+    is there; None if it was not listed. `above` are the identities of the directories above it.
     """
 
     location: Location
@@ -111,11 +107,9 @@ class Entry:
 class Walk:
     """A walk through trees, each directory before its entries, in the order of the names.
 
-    Args:
-        job: Its threads, and the failures: what cannot be read does not stop the rest.
-        depth: How many levels are walked; None for all, 0 for the roots alone.
-        facts: What is found out about listed names. A directory's listing may have it; else each
-            name takes a call.
+    What cannot be read is a failure of the job and does not stop the rest. `depth` levels are
+    walked, None for all, 0 for the roots alone. `facts` are found out about listed names, each by a
+    call unless the listing of its directory has them.
     """
 
     def __init__(
@@ -141,8 +135,7 @@ class Walk:
     def _root(self, location: Location) -> tuple[FileStatistics, bool]:
         """Return the statistics of a place, and whether a file has the name of that directory too.
 
-        Raises:
-            InvalidArgumentError: It stands for buckets that cannot be listed.
+        `InvalidArgumentError` for the root of a scheme whose buckets cannot be listed.
         """
         fs, uri = location
         scheme = scheme_of(uri)
@@ -228,16 +221,11 @@ class Walk:
 class Item:
     """A file or directory to work on.
 
-    Attributes:
-        source: Where it is.
-        target: Where it arrives; of a removal the same.
-        path: Its path below its root; empty for a root.
-        facts: Its statistics, where its directory's listing had them.
-        is_both: Its name is that of a file and of a directory.
-        root: The root; None for a root itself.
-        above: The identities of the directories above it.
-        is_there: Whether the target has something by this name, as far as is known.
-        there: Statistics of the target, where its directory's listing had them.
+    The `target` is where it arrives; of a removal it is the `source`. `path` is below the `root`,
+    and empty for a root, whose own `root` is None. `facts` are its statistics, and `there` those of
+    the target, where the listings of their directories had them. `is_both`: its name is that of a
+    file and of a directory. `above` are the identities of the directories above it. `is_there`: the
+    target has something by this name, as far as is known.
     """
 
     source: Location
@@ -280,12 +268,9 @@ class Item:
 class _TreeWork:
     """The steps of a job on trees. [any thread]
 
-    Attributes:
-        job: Takes the entries of directories as further work.
-        done: Called with each file that is done.
-        recursive: Directories are worked on too.
-        take: Which files; None for all. Where there is such a filter, directories stay.
-        dry_run: Nothing is changed; `done` is called with what would be.
+    The job takes the entries of directories as further work, if it is `recursive`. `done` is called
+    with each file that is done, or in a `dry_run`, which changes nothing, with what would be.
+    `take` filters files, None for all; with a filter, directories stay.
     """
 
     job: Job
@@ -309,7 +294,7 @@ class _TreeWork:
         return not item.path or self.take is None or self.take(item.path)
 
     def _is_both(self, item: Item) -> bool:
-        """Return whether a name is that of both; below the roots a listing shows it."""
+        """Return whether a file and a directory share a name; below the roots a listing shows it."""
         if item.is_both or item.path or not self.recursive:
             return item.is_both
         return item.source.filesystem.is_file_and_directory(item.uri)
@@ -327,8 +312,8 @@ class _TreeWork:
 class Copying(_TreeWork):
     """Copies trees while they are listed. [any thread]
 
-    Whether the place of an object store is a directory shows when it is opened as a file, and a
-    file needs no other request. Of a name that is both, the directory is copied.
+    Whether a place of an object store is a directory shows when it is opened as a file, and a file
+    needs no other request. Of a name that is both, the directory is copied.
 
     Attributes:
         is_move: The sources are removed afterwards; links to directories are left, and `done` is
@@ -338,10 +323,9 @@ class Copying(_TreeWork):
         is_equal: Whether a target's file is like its source, by their statistics: it is not copied
             then. Each directory is listed once on both sides, and only what both have takes calls
             for its statistics, where the listings do not have them.
-        is_mirror: The target is to have nothing else: keys there that no path leads to are
-            collected too.
+        is_mirror: The target is to have nothing else: its keys without a path are collected too.
         surplus: With `is_equal`, what only the target has.
-        staying: By directories of a mirror, what else each has that no path leads to.
+        staying: Of a mirror, the keys of the target that have no path, by directory.
         behind_links: Links of the target to directories that have what the source lacks.
         is_source_empty: Whether the root has no entries.
     """
@@ -387,7 +371,7 @@ class Copying(_TreeWork):
             self._enter(item)
 
     def _shows_its_kind(self, item: Item) -> bool:
-        """Return whether copying a place shows what it is, and its statistics are not needed."""
+        """Return whether a copy finds out what a place is, without statistics from before."""
         is_compared = self.is_equal is not None and (item.is_there or not item.path)
         is_copied = not (self.dry_run or self.is_move)
         return item.source.filesystem.is_object_store and is_copied and not is_compared
@@ -453,9 +437,8 @@ class Copying(_TreeWork):
     def _identities_above_entries(self, item: Item) -> tuple[Identity, ...]:
         """Return the identities of a directory and of those above it.
 
-        Raises:
-            FailedPreconditionError: By a link, it is a directory above it, or where the copy
-                arrives, or the target leads back into the source.
+        `FailedPreconditionError` if a link makes it a directory above it, or the one where the copy
+        arrives, or if the target leads back into the source.
         """
         above = entered(item.source, item.above)
         if item.root is None or above is item.above:
@@ -534,17 +517,13 @@ def _make_directory(target: Location, *, is_root: bool, is_empty: bool) -> None:
 class Removal(_TreeWork):
     """Removes trees while they are listed, or by one call where a filesystem has it. [any thread]
 
-    Of a link only the link is removed. A name that is a file and a directory goes as both. A root
-    is done when all of it is removed.
+    Of a link only the link is removed. A name that is a file and a directory is removed as both. A
+    root is done when all of it is removed.
 
-    Attributes:
-        with_directories: Directories are removed in spite of a filter; one that is not empty then
-            is a failure.
-        by_entries: Not by the filesystem's own operation.
-        copied: Statistics of files by their paths, from before they were copied: a file that has
-            others by now stays, and is a failure.
-        undeleted_files: URIs of files that could not be deleted.
-        undeleted_dirs: URIs of directories that could not be deleted.
+    With `with_directories`, directories are removed in spite of a filter; one that is not empty
+    then is a failure. With `by_entries`, the filesystem's own operation is not used. `copied` has
+    statistics of files by their paths, from before they were copied: a file that has others by now
+    stays, and is a failure. `undeleted_files` and `undeleted_dirs` are URIs.
     """
 
     with_directories: bool = False
@@ -626,9 +605,7 @@ class Removal(_TreeWork):
 
         Only on the disk can links be recognized; elsewhere a directory refuses to be deleted like a
         file, or, in stores that have nothing to delete by its name, is still there afterwards.
-
-        Raises:
-            PermissionDeniedError: It may be a link whose target must stay.
+        `PermissionDeniedError` if it may be a link whose target must stay.
         """
         try:
             fs.delete_file(uri)
@@ -687,11 +664,9 @@ class Removal(_TreeWork):
 def remove_tree(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCounts:
     """Delete a file or a directory with all that is in it; of a link the link alone. [any thread]
 
-    A filesystem that has an operation of its own for it uses that. The result is how much could not
-    be deleted.
-
-    Raises:
-        ModularTFError: The first failure, after the rest was deleted; `undeleted` has the counts.
+    A filesystem that has an operation of its own for it uses that. The result counts what could not
+    be deleted. The first failure is raised after the rest was deleted; its `undeleted` has the
+    counts.
     """
     if fs.does_itself("delete_recursively"):
         return fs.delete_recursively(uri)
@@ -722,8 +697,8 @@ def remove_entries(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCounts:
 def _kind_if_there(fs: Filesystem, uri: str) -> FileStatistics | None:
     """Return statistics that show the kind alone; None for nothing.
 
-    A store is asked once. Of other plugins some report the kind of what is missing, so they are
-    asked for its existence before.
+    A store takes one call. Some other plugins report a kind for what is missing, so `path_exists`
+    is called before.
     """
     if not fs.is_object_store and not fs.path_exists(uri):
         return None
@@ -733,7 +708,7 @@ def _kind_if_there(fs: Filesystem, uri: str) -> FileStatistics | None:
 
 
 def create_dirs(fs: Filesystem, uri: str) -> None:
-    """Walk up to the nearest directory that exists, then create downwards."""
+    """Create a directory and its missing parents, downwards from the nearest that exists."""
     from modular_tf.filesystem.uri import dirname, parse_uri  # noqa: PLC0415
 
     def without_slash(one: str) -> str:
@@ -814,8 +789,7 @@ def _move_entries(source: Location, target: Location, at_once: int) -> None:
 def move_file(source: Location, target: Location, watch: CopyWatch) -> None:
     """Move one file; an existing target file is replaced.
 
-    Raises:
-        FailedPreconditionError: The target may be the same file by another name; both stay.
+    `FailedPreconditionError` if the target may be the same file by another name; both stay.
     """
     if source.shares_store_with(target):
         source.filesystem.rename_file(source.uri, target.uri)

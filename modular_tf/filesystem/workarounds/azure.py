@@ -37,7 +37,7 @@ _MAX_DESCRIPTORS = 1 << 16
 
 
 class AzureWriter(StoreWriter):
-    """The plugin leaves the first descriptor of each temporary file open, though it deletes it."""
+    """The plugin deletes each temporary file, and leaves its first descriptor open: closed here."""
 
     __slots__ = ()
 
@@ -155,9 +155,10 @@ class CountedReader(RandomAccessFile):
     """Finds out where a read returned more bytes than came, or the beginning of a longer file.
 
     The plugin asks for the length, then for the bytes, and returns the number that the length
-    promised. Where the file changes in between, the end of the memory is left as it was, or the
-    bytes are cut off. So the last byte is given a value before: if it has that value afterwards,
-    and where a read ends at the end of the file, `length` is called for that of now. [any thread]
+    promised. If the file changes in between, the end of the memory is left as it was, or the bytes
+    are cut off. So the last byte of the memory is set before the read. If it has that value
+    afterwards, or the read ends at the end of the file, `length` is called for the present length;
+    if the read does not fit it, that is an `AbortedError`. [any thread]
     """
 
     __slots__ = ("_file", "_length")

@@ -31,12 +31,9 @@ _PORTS = {"http": 80, "https": 443}
 class Server(NamedTuple):
     """The server of a plugin, and the setting that names it.
 
-    Attributes:
-        url: Its URL.
-        variable: The variable that names it; None where the URI or the plugin does.
-        assumes_tls: The variable has no scheme, so the plugin speaks TLS.
-        is_default: No setting names the server, so that only its name is resolved: without an
-            address the machine has no network.
+    `variable` names it; None where the URI or the plugin does. `assumes_tls`: the variable has no
+    scheme, so the plugin speaks TLS. `is_default`: no setting names the server, so that only its
+    name is resolved: without an address the machine has no network.
     """
 
     url: str
@@ -83,12 +80,9 @@ class _Check:
 class Endpoints:
     """Opens a TCP connection to a plugin's servers every few seconds. [any thread]
 
-    A server behind a proxy is not checked: only the proxy can reach it.
-
-    Args:
-        server_of: Returns the server for a URI, None where it is not known.
-        plugin: The plugin's name for messages.
-        environment: The variables that the plugin sees.
+    A server behind a proxy is not checked: only the proxy can reach it. `server_of` returns the
+    server for a URI, None where it is not known; `environment` are the variables that the plugin
+    sees.
     """
 
     def __init__(
@@ -133,7 +127,7 @@ class Endpoints:
         raise kind.of(operation, uri, explanation, plugin=self._plugin) from problem
 
     def suspect(self, code: Code, operation: str, uri: str, seconds: float) -> None:
-        """Check the server again after a failure that a dead one may have caused, as `require`."""
+        """Check a server anew after a failure that a dead one may cause, and raise as `require`."""
         if code is Code.NOT_FOUND and seconds < _SUSPICIOUS_S:
             return
         server = self.server_of(uri)

@@ -19,8 +19,8 @@ _ENDPOINTS = ("CLOUD_STORAGE_EMULATOR_ENDPOINT", "CLOUD_STORAGE_TESTBENCH_ENDPOI
 class Gcs(ObjectStore):
     """Google Cloud Storage. [any thread]
 
-    The plugin denies every directory, and its reads of more than 128 KiB overflow a fixed buffer in
-    the heap; opening a longer file for append reads it, so that appending rewrites it.
+    To the plugin no path is a directory, and its reads of more than 128 KiB overflow a fixed buffer
+    in the heap; opening a longer file for append reads it, so that appending rewrites it.
     """
 
     most_read = 128 << 10

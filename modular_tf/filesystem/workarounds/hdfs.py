@@ -30,8 +30,7 @@ class Hdfs(Store):
     def require(self, operation: str, uri: str) -> None:
         """Return if the library can be opened, by any of its places.
 
-        Raises:
-            UnavailableError: It cannot; the message has the dynamic linker's reason for each place.
+        Else the message of `UnavailableError` has the dynamic linker's reason for each place.
         """
         if self._has_library:
             return

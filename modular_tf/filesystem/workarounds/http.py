@@ -49,7 +49,7 @@ class Http(Store):
 
     Every question about a file fetches all of it, and every request leaks three file descriptors:
     so statistics are kept for some seconds, reads are long, and calls are refused before none is
-    left. What is missing opens. A server may ignore ranges; see `HttpFile`.
+    left. The plugin opens missing files too. A server may ignore ranges; see `HttpFile`.
     """
 
     not_found_message = r"\b404\b|\(3\): "
@@ -229,10 +229,9 @@ class HttpFile(RandomAccessFile):
 
 
 def require_descriptors(free: int, operation: str, uri: str, plugin: str) -> None:
-    """Return if enough file descriptors are free in this process.
+    """Raise `ResourceExhaustedError` if fewer file descriptors are `free` in this process.
 
-    Raises:
-        ResourceExhaustedError: The plugin has leaked too many, or none is left.
+    The plugin has leaked too many then, or none is left.
     """
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     try:

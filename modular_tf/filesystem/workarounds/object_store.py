@@ -424,8 +424,8 @@ class ObjectStore(Store):
     def _read_long_file(self, uri: str) -> bytes:
         """Return the bytes of a file that may take several requests, all of one version of it.
 
-        What was found in the last minute is as good as a look-up before the first request, but
-        where a store restores an older version while the file is read, time included.
+        Statistics of the last minute serve as those from before the first request. They do not if a
+        store restores an older version, with its time, while the file is read.
         """
         found = self._found_long.get(uri)
         if found is not None:

@@ -131,9 +131,9 @@ class S3(ObjectStore):
         return None
 
     def _confirm_missing(self, operation: str, uri: str) -> None:
-        """Return if nothing is there, or raise why the store does not tell.
+        """Return if nothing is there, or raise why the store does not report that.
 
-        A directory is there if a listing says so, which the store may refuse. Nothing is asked
+        A directory is there if a listing says so, which the store may refuse. Nothing is requested
         twice in a directory whose files may be read.
         """
         if self._readable.get(dirname(uri)):
@@ -187,7 +187,10 @@ class S3(ObjectStore):
     # -- lifetime -----------------------------------------------------------------------------
 
     def _close_writers(self, failures: list[ModularTFError]) -> None:
-        """Close writers; a cleanup must not take the SDK from a thread that has just sent one."""
+        """Close writers, and wait until the threads of the SDK are idle.
+
+        A cleanup must not shut the SDK down under a thread that has just sent a file.
+        """
         super()._close_writers(failures)
         if not self.is_in_worker:
             wait_until_idle(_MAX_WAIT_FOR_THREADS_S)
