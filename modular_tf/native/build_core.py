@@ -52,7 +52,7 @@ def _guarded(name: str) -> str:
 
 
 def barrier_header(names: list[str]) -> str:
-    """Return the source that puts guarded functions in the place of those that they guard."""
+    """Return the source that replaces functions by the guarded ones."""
     declared = [f"extern __typeof__({name}) *const {_guarded(name)};" for name in names]
     replaced = [f"#define {name} {_guarded(name)}" for name in names]
     return "\n".join([*declared, *replaced, ""])

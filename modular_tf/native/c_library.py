@@ -12,23 +12,15 @@ _PR_SET_PDEATHSIG = 1
 
 
 def prctl(option: int, value: int = 0) -> int:
-    """Change or read an attribute of this process.
-
-    Raises:
-        OSError: The kernel refuses it.
-    """
+    """Change or read an attribute of this process; `OSError` if the kernel refuses it."""
     return checked("prctl", lib.prctl(option, *_words(value, 0, 0, 0)))
 
 
 def system_call(number: int, *arguments: Any) -> int:
-    """Make a call of the kernel by its number.
+    """Make a call of the kernel by its number, which differs between machines.
 
-    Args:
-        number: The number, which differs between machines.
-        arguments: Numbers, or memory of cffi.
-
-    Raises:
-        OSError: The kernel refuses it, or does not have it.
+    The arguments are numbers, or memory of cffi. `OSError` if the kernel refuses the call, or does
+    not have it.
     """
     return checked(f"system call {number}", lib.syscall(number, *_words(*arguments)))
 
@@ -36,8 +28,7 @@ def system_call(number: int, *arguments: Any) -> int:
 def checked(name: str, result: int) -> int:
     """Return what a function of `lib` has returned.
 
-    Raises:
-        OSError: It is negative: the function has failed, and `errno` says why.
+    A negative result is raised as an `OSError`: the function has failed, and `errno` says why.
     """
     if result < 0:
         raise OSError(ffi.errno, f"{name}: {os.strerror(ffi.errno)}")
@@ -49,12 +40,9 @@ def _words(*values: Any) -> list[Any]:
 
 
 def die_with_parent(parent: int, by: int = signal.SIGKILL) -> None:
-    """Let the kernel kill this process when the thread that started it ends.
+    """Have the kernel kill this process, by a signal, when the thread that started it ends.
 
-    Args:
-        parent: The process id of the one that started this; where it is gone already, this
-            process ends at once.
-        by: The signal that ends this process.
+    If the process `parent`, which started this one, is gone already, this one ends at once.
     """
     lib.prctl(_PR_SET_PDEATHSIG, *_words(by))
     if os.getppid() != parent:

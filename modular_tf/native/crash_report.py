@@ -13,11 +13,7 @@ QUESTION = signal.SIGQUIT
 def report_crashes(report: int) -> None:
     """Report fatal signals, exit() and `QUESTION` from now on; call once, on the main thread.
 
-    Args:
-        report: The descriptor to tell it on.
-
-    Raises:
-        OSError: The handlers cannot be installed.
+    They are written to the descriptor `report`. `OSError` if the handlers cannot be installed.
     """
     if lib.mtf_report_crashes(report, QUESTION) != 0:
         raise OSError("no handlers for crashes can be installed")
@@ -31,7 +27,7 @@ def expect_exit(status: int) -> None:
 def signal_handlers() -> tuple[int, ...]:
     """Return the address of each signal's handler, by its number; 0 default, 1 ignored.
 
-    Those of `report_crashes` are told as the default action, which they stand for.
+    Handlers of `report_crashes` are reported as the default action, which they stand for.
     """
     handlers = ffi.new("uintptr_t[]", signal.NSIG)
     lib.mtf_signal_handlers(handlers, signal.NSIG)

@@ -64,14 +64,8 @@ def create(
 ) -> None:
     """Call one of the `create_*` slots of SP_PlatformFns on its params struct.
 
-    Args:
-        slot: The function.
-        platform: The SP_Platform.
-        params: The struct.
-        plugin: Whose it is.
-        operation: Its name.
-        exists: An `int32_t *` that becomes 1 when it has succeeded, also where an interrupt keeps
-            the caller from knowing.
+    `exists` is an `int32_t *` that becomes 1 when the call has succeeded, also where an interrupt
+    keeps the caller from knowing.
     """
     _announce(operation)
     error = lib.mtf_se_create(
@@ -91,14 +85,8 @@ def destroy(
 ) -> None:
     """Call one of the `destroy_*` slots of SP_PlatformFns.
 
-    Args:
-        slot: The function.
-        platform: The SP_Platform.
-        object_: What is destroyed.
-        plugin: Whose it is.
-        operation: Its name.
-        exists: An `int32_t *` that becomes 0 when the function is called; where it is 0 already,
-            that is not called again.
+    `exists` is an `int32_t *` that becomes 0 when the function is called; where it is 0 already,
+    the function is not called again.
     """
     _announce(operation)
     error = lib.mtf_se_destroy(

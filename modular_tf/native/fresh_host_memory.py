@@ -19,8 +19,7 @@ _MAPPED_FROM = 1 << 20
 def fresh_host_memory(n_bytes: int) -> memoryview:
     """Return writable bytes, aligned for every consumer, that go with the last view of them.
 
-    Raises:
-        MemoryError: There are not so many.
+    `MemoryError` if there are not so many.
     """
     if n_bytes >= _MAPPED_FROM:
         return memoryview(_mapped(n_bytes))

@@ -35,14 +35,11 @@ def unpack_field(raw: bytes | memoryview, field: Field) -> int:
 
 
 class HostStruct:
-    """A zeroed struct that the host lends to a plugin, with room behind its end.
+    """A zeroed struct that the host lends to a plugin, with spare memory past its end.
 
-    The memory lives as long as this object; keep it as long as `address` is used.
-
-    Attributes:
-        layout: What the host writes into it, and reads back.
-        capacity: Bytes that a plugin of any dialect may write.
-        address: Where it lies, aligned to 8.
+    The memory lives as long as this object; keep it as long as `address`, which is aligned to 8, is
+    used. `layout` is what the host writes and reads back, `capacity` the number of bytes that a
+    plugin of any dialect may write.
     """
 
     __slots__ = ("_memory", "address", "capacity", "layout")
@@ -71,5 +68,5 @@ class HostStruct:
         struct.pack_into(_FORMATS[field.kind, field.size], buffer, field.offset, value)
 
     def raw(self) -> bytes:
-        """Return a copy of all bytes, including those behind the layout's end."""
+        """Return a copy of all bytes, including those past the layout's end."""
         return bytes(ffi.buffer(self._memory, self.capacity))

@@ -19,11 +19,7 @@ _cast = ffi.cast
 
 
 class Release:
-    """A function of the core that releases a handle.
-
-    Args:
-        name: Of the function, which takes the pointer; NULL is nothing to it.
-    """
+    """A function of the core, by its name, that releases a handle; NULL is nothing to it."""
 
     __slots__ = ("address", "call")
 
@@ -42,14 +38,10 @@ def opened(
 ) -> tuple[Any, Any, object]:
     """Call a function that opens something; return its error, what it opened, and its owner.
 
-    The owner is not `ffi.gc`, which the collector may finalize before the finalizer of a stream
-    that still writes to it.
-
-    Args:
-        release: Ends what was opened, when nobody has the owner any more.
-        place: Where the function puts what it opens; a pointer to NULL.
-        call: The function.
-        arguments: Of the function; `place` is one of them.
+    `place`, one of the arguments, is where the function puts what it opens: a pointer to NULL.
+    `release` ends what was opened when nobody references the owner any more. The owner is not
+    `ffi.gc`, which the collector may finalize before the finalizer of a stream that still writes to
+    it.
     """
     is_owned = False
     try:

@@ -23,10 +23,8 @@ _shown_as: dict[str, str] = {}
 class AddressOwner:
     """The library and symbol at an address.
 
-    Attributes:
-        path: The file of the mapped object.
-        symbol: The nearest exported symbol at or below it, None for a local function.
-        offset: Distance from that symbol, or from the object's base without one.
+    `path` is the file of the mapped object. `symbol` is the nearest exported one at or below the
+    address, None for a local function; `offset` is the distance from it, or from the object's base.
     """
 
     path: str
@@ -37,9 +35,7 @@ class AddressOwner:
 class MappedObject(NamedTuple):
     """A library or program in this process, as the dynamic linker knows it.
 
-    Attributes:
-        path: By which path it was mapped; another file may be there by now.
-        address: Where it lies.
+    `path` is that by which it was mapped; another file may be there by now.
     """
 
     path: str
@@ -49,9 +45,7 @@ class MappedObject(NamedTuple):
 class Library:
     """A mapped library. It is never unmapped: code of it may run at any time. [any thread]
 
-    Attributes:
-        path: The file on disk that the user knows.
-        handle: The `dlopen` handle.
+    `path` is the file on disk that the user knows, `handle` that of `dlopen`.
     """
 
     __slots__ = ("handle", "path")
@@ -64,8 +58,7 @@ class Library:
     def open(cls, path: str, flags: int = RTLD_NOW_LOCAL) -> Library:
         """Map a library and run its constructors.
 
-        Raises:
-            NotFoundError: The dynamic linker refused; the message is its own.
+        `NotFoundError` has the message of the dynamic linker that refused.
         """
         handle = ffi.new("void **")
         check(lib.mtf_library_open(os.fsencode(path), flags, handle))
@@ -81,8 +74,7 @@ class Library:
     def address_of(path: str) -> int | None:
         """Return the address of the library that is mapped from this file, None if none is.
 
-        Args:
-            path: A path that no other library was ever mapped by: it becomes a name of this one.
+        No other library may ever have been mapped by this path: it becomes a name of this one.
         """
         address = ffi.new("uintptr_t *")
         return int(address[0]) if lib.mtf_library_address(os.fsencode(path), address) else None

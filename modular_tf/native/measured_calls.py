@@ -19,15 +19,10 @@ if TYPE_CHECKING:
 class CallCounts(NamedTuple):
     """The calls of one operation of a plugin since the process began.
 
-    Attributes:
-        plugin: The plugin's name.
-        operation: What was called.
-        under_way: Calls that have not ended.
-        n_bytes: Bytes that were read, appended or mapped.
-        time_ns: What all calls took together.
-        failures: How many calls ended with each status code, by number.
-        durations: How many calls took at most 2 ** i nanoseconds and longer than half of that; the
-            last one counts all that took longer.
+    `under_way` are calls that have not ended; `n_bytes` were read, appended or mapped; `time_ns` is
+    what all calls took together. `failures` counts calls by the number of their status code.
+    `durations` counts, at index i, those that took at most 2 ** i nanoseconds and longer than half
+    of that; the last one counts all that took longer.
     """
 
     plugin: str
@@ -71,13 +66,9 @@ def call_counts() -> list[CallCounts]:
 def traced_calls(path: str) -> Iterator[None]:
     """Write a line of JSON for each call that ends in the block.
 
-    Args:
-        path: The file, which is made or emptied; or a pipe.
-
-    Raises:
-        FailedPreconditionError: A trace is under way in this process.
-        OSError: The file cannot be written. Where that comes up during the block, it is raised at
-            its end, and the file has the calls until then.
+    The file is made or emptied, and may be a pipe. `FailedPreconditionError` if a trace is under
+    way in this process. `OSError` if the file cannot be written; where that comes up during the
+    block, it is raised at its end, and the file has the calls until then.
     """
     numbers: list[int] = []
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)

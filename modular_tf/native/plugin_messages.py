@@ -19,14 +19,10 @@ MOST_WAITING: int = lib.MTF_PLUGIN_MESSAGES_MOST
 class PluginMessage(NamedTuple):
     """One line that a plugin logged.
 
-    Attributes:
-        level: 0 to 3 for info, warning, error and fatal, -1 - n for `VLOG(n)`.
-        text: The words, undecodable bytes as surrogates.
-        source: The source file that the plugin names, None where it names none.
-        line: The line in that file, None likewise.
-        time_ns: When it was written, in nanoseconds since 1970.
-        thread: The thread that wrote it, as the system numbers it.
-        caller: An address in the code that wrote it.
+    `level` is 0 to 3 for info, warning, error and fatal, -1 - n for `VLOG(n)`. Undecodable bytes of
+    `text` are surrogates. `source` and `line` are None where the plugin names no source file.
+    `time_ns` is in nanoseconds since 1970, `thread` the system's number of the thread that wrote
+    it, `caller` an address in the code that wrote it.
     """
 
     level: int
@@ -63,8 +59,8 @@ def next_message() -> PluginMessage | None:
     """Return the next message; wait for one if there is none.
 
     None when it was interrupted, and when none is waiting while messages are closed, or while
-    `dropped_messages` has something to tell. Asking for the next says that the thread's last one
-    was dealt with, which a fatal one waits for: a thread asks until it gets None. [any thread]
+    `dropped_messages` has a number to report. A call for the next one says that the thread's last
+    one was handled, which a fatal one waits for: a thread calls until it gets None. [any thread]
     """
     found = lib.mtf_plugin_messages_next()
     if not found:
@@ -81,5 +77,5 @@ def next_message() -> PluginMessage | None:
 
 
 def dropped_messages() -> int:
-    """Return how many messages were dropped for want of room since the last call."""
+    """Return how many messages were dropped since the last call, because the queue was full."""
     return int(lib.mtf_plugin_messages_dropped())

@@ -19,12 +19,8 @@ _of_path: dict[str, Any] = {}
 def name_plugin(name: str, path: str, record: str = "") -> None:
     """Set the name of a plugin for what is loaded or created from now on. [any thread]
 
-    Where services know two files by one name, the last one counts.
-
-    Args:
-        name: The plugin's name for users.
-        path: Its file.
-        record: What begins the note that the process leaves when it ends in a call; empty for none.
+    Where services know two files by one name, the last one counts. `record` begins the note that
+    the process leaves when it ends in a call; empty for no note.
     """
     known = (name, path, record)
     made = _made.get(known)
@@ -38,11 +34,10 @@ def name_plugin(name: str, path: str, record: str = "") -> None:
 
 
 def note_code(path: str, addresses: Iterable[int]) -> None:
-    """Note that the code of mapped objects is a plugin's: who ends a process in it is named so.
+    """Record that the mapped objects at some addresses are code of a plugin.
 
-    Args:
-        path: The plugin's file; nothing is noted for one without a name.
-        addresses: Where the objects lie, for good.
+    They stay mapped for good. If a process ends in that code, the plugin's name is reported.
+    Nothing is recorded for a plugin without a name.
     """
     made = _of_path.get(path)
     for address in addresses if made is not None else ():

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 SIGNAL_STACKS = "libmodular_tf_signal_stacks.so"
-"""Lets threads tell of a crash whose stack has run out (`signal_stacks/signal_stacks.c`)."""
+"""Lets threads report a crash after their stack has run out (`signal_stacks/signal_stacks.c`)."""
 FORK_HANDLERS = "libmodular_tf_fork_handlers.so"
 """Counts what is to be called at each fork (`fork_handlers/fork_handlers.c`)."""
 
@@ -31,9 +31,7 @@ def preloaded(environment: Mapping[str, str]) -> list[str]:
 def library_path(library: str, folder: str = "native") -> str | None:
     """Return where a library of the package is installed, None where this platform has none.
 
-    Args:
-        library: The name of the file.
-        folder: Of the package; the library lies in `lib` below it.
+    It lies in `lib` below the package's `folder`.
     """
     from modular_tf.native import _core  # noqa: PLC0415  (its folder is where CMake installs)
 
@@ -46,9 +44,7 @@ def library_path(library: str, folder: str = "native") -> str | None:
 def preload(environment: Mapping[str, str], library: str) -> dict[str, str]:
     """Return an environment whose processes have a library of `native` too, if there is one.
 
-    Args:
-        environment: What they have besides; a library that is preloaded already stays so, in front.
-        library: The name of the file.
+    A library that is preloaded already stays so, in front.
     """
     path = library_path(library)
     return with_preloaded(environment, (*preloaded(environment), *([path] if path else ())))
@@ -65,9 +61,9 @@ def with_preloaded(environment: Mapping[str, str], paths: Sequence[str]) -> dict
 
 
 def forget_preload() -> None:
-    """Let programs that this process starts have what it would have had without the package.
+    """Remove the package's libraries from the LD_PRELOAD of programs that this process starts.
 
-    The process itself keeps its own.
+    The process itself keeps those that it has preloaded.
     """
     kept = [path for path in preloaded(os.environ) if not os.path.basename(path).startswith(_OURS)]
     if kept:

@@ -16,10 +16,6 @@ class ReadOnlyCopy:
     """A copy of `data` in host memory that faults when anybody writes to it.
 
     The pages live as long as this object; whatever uses `address` must keep it.
-
-    Attributes:
-        address: Where the copy lies.
-        size: Its length in bytes.
     """
 
     __slots__ = ("__weakref__", "_release", "address", "size")

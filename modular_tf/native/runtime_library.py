@@ -24,8 +24,7 @@ _lock = ForkLock()
 def runtime_path() -> Path:
     """Return where the host runtime is installed.
 
-    Raises:
-        FileNotFoundError: The installation is broken.
+    `FileNotFoundError` if the installation is broken.
     """
     import modular_tf.native as package  # noqa: PLC0415  (an editable install has two folders)
 
@@ -63,12 +62,8 @@ def _map_runtime() -> Library:
 def absent_function(name: str, library: str) -> int:
     """Return the address of the function that replaces an undefined one for a plugin.
 
-    It returns 0 after it has reported that it was called, by its name: the call into the plugin
-    that is under way fails (KN-100), or the log has a line. [any thread]
-
-    Args:
-        name: The function that the plugin imports.
-        library: The plugin's file.
+    It reports that it was called, by its name, and returns 0: the call into the plugin that is
+    under way fails (KN-100), or the log has a line. `library` is the plugin's file. [any thread]
     """
     load_runtime()
     return int(ffi.cast("uintptr_t", lib.mtf_absent_function(encode(name), encode(library))))
@@ -77,14 +72,9 @@ def absent_function(name: str, library: str) -> int:
 def guarded_stream_function(name: str, *, own_scope_first: bool) -> int | None:
     """Return the address of a function that stands in for one of the C++ library's for a plugin.
 
-    It does the same, and returns at once for a stream that is not there. [any thread]
-
-    Args:
-        name: The mangled name of the function.
-        own_scope_first: Whether the plugin is bound to its own scope before the process's.
-
-    Returns:
-        None where there is no such function, or the plugin would not be bound to it.
+    It does the same, and returns at once for a stream that is not there. The name is mangled;
+    `own_scope_first` says that the plugin is bound to its own scope before the process's. None if
+    there is no such function, or the plugin would not be bound to it. [any thread]
     """
     function = lib.mtf_guarded_stream_function(encode(name), int(own_scope_first))
     return int(ffi.cast("uintptr_t", function)) or None

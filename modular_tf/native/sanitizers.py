@@ -39,8 +39,7 @@ def sanitizer_of_process() -> str | None:
 def sanitizer_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return an environment whose processes are ended by the first error that a sanitizer sees.
 
-    Args:
-        environment: What they have besides. Options that it sets stay as they are.
+    Options that are set in `environment` stay as they are.
     """
     options = {
         name: f"{ours}:{environment[name]}" if environment.get(name) else ours
@@ -52,8 +51,7 @@ def sanitizer_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def looks_for_leaks(environment: Mapping[str, str]) -> bool:
     """Return whether AddressSanitizer looks for leaks of this process when it calls exit().
 
-    Args:
-        environment: The variables that the process was started with.
+    `environment` has the variables that the process was started with.
     """
     options = ":".join(environment.get(name, "") for name in ("ASAN_OPTIONS", "LSAN_OPTIONS"))
     return sanitizer_of_process() == SANITIZERS["__asan_init"] and "detect_leaks=0" not in options

@@ -8,7 +8,6 @@ import mmap
 def shared_memory(n_bytes: int) -> mmap.mmap:
     """Return zeroed bytes that forks of this process share; `close` gives them back.
 
-    Raises:
-        OSError: There are not so many.
+    `OSError` if there are not so many.
     """
     return mmap.mmap(-1, n_bytes, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)

@@ -21,14 +21,8 @@ def take_error(
 ) -> ModularTFError:
     """Turn a native error into an exception, not raised, and free it.
 
-    Args:
-        error: An `mtf_error *`, NULL where none was kept; the caller must not use it again.
-        plugin: Who was called.
-        path: The path as the user wrote it.
-        operation: The slot that was called.
-
-    Raises:
-        BaseException: What a signal handler raised while the call waited for a worker.
+    `error` is an `mtf_error *`, NULL where none was kept; the caller must not use it again. What a
+    signal handler raised while the call waited for a worker is raised here.
     """
     if not error:  # a signal handler between the call and this took what the core had kept
         text = f"{operation or 'a call'}: the native core failed and kept no reason"
@@ -71,14 +65,8 @@ def failure_unless(
 ) -> ModularTFError | None:
     """Free a native error; return None where its code is `expected`, else it as an exception.
 
-    For codes that are an answer: `take_error` costs more.
-
-    Args:
-        error: A non-NULL `mtf_error *`; the caller must not use it again.
-        expected: The code that is no failure.
-        plugin: Who was called.
-        path: The path as the user wrote it.
-        operation: The slot that was called.
+    For codes that are an answer: `take_error` costs more. `error` is a non-NULL `mtf_error *`; the
+    caller must not use it again.
     """
     if error.code != expected:
         return take_error(error, plugin=plugin, path=path, operation=operation)
@@ -89,11 +77,7 @@ def failure_unless(
 def check(
     error: Any, *, plugin: str | None = None, path: str | None = None, operation: str | None = None
 ) -> None:
-    """Raise what a native call reported; do nothing for NULL.
-
-    Raises:
-        ModularTFError: The class that fits the status code.
-    """
+    """Raise what a native call reported, as the class of its status code; return for NULL."""
     if error:
         raise take_error(error, plugin=plugin, path=path, operation=operation)
 

@@ -16,10 +16,8 @@ MAX_STRING = 1 << 20
 def encode(text: str) -> bytes:
     """Return `text` as a C string's bytes, without the NUL.
 
-    Raises:
-        InvalidArgumentError: `text` holds a NUL, which would cut it short in C, or a half of a
-            surrogate pair that stands for no byte.
-        TypeError: It is not a `str`.
+    `InvalidArgumentError` if it holds a NUL, which would cut it short in C, or a half of a
+    surrogate pair that stands for no byte; `TypeError` if it is not a `str`.
     """
     try:
         if "\0" in text:  # five times as fast as to look for it in the bytes
@@ -45,9 +43,7 @@ def read_bytes(pointer: Any) -> bytes | None:
     """Copy the string at a pointer that a plugin gave; None where no string can be read there.
 
     The plugin may change or unmap it meanwhile: it is measured once, and what is copied counts.
-
-    Args:
-        pointer: A C pointer, or an address.
+    `pointer` may also be an address.
     """
     source = ffi.cast("char *", pointer)
     length = lib.mtf_try_strlen(source, MAX_STRING)
