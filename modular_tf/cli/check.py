@@ -369,13 +369,9 @@ def write(
 ) -> None:
     """Write a report to the files that were named, and to standard output if that is free.
 
-    Args:
-        report: The result of the run.
-        files: By the names of the options: "junit", "write_json", "html", "badge".
-        call: The call of the command.
-        before: The report to compare with, None for none.
-        verbose: Whether the text has all checks.
-        annotations: The CI service that shows lines of the report, None for none.
+    `files` are by the names of their options: "junit", "write_json", "html", "badge". `before` is
+    the report to compare with, `annotations` the CI service that shows lines of the report; both
+    may be None. With `verbose`, the text has all checks.
     """
     is_taken = _output_is_taken(files, json=call.json)
     values = {"schema_version": SCHEMA_VERSION, **as_json(report)}

@@ -32,12 +32,8 @@ def try_device(device: Device, plugin: Plugin, seconds: float) -> list[dict[str,
     """Try the operations of a plugin's device, up to the first that does not return.
 
     The result is one JSON object for each operation: `check`, its name; `works`, null where it was
-    not tried; `elapsed_ms`; and `message`, what went wrong or is worth knowing, null for nothing.
-
-    Args:
-        device: The device.
-        plugin: Its plugin.
-        seconds: How long a check may take; loading the plugin may take twice as long.
+    not tried; `elapsed_ms`; and `message`, what went wrong or is worth knowing, null for nothing. A
+    check may take `seconds`, and loading the plugin twice as long.
     """
     target = Target(
         path=plugin.path,

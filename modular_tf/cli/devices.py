@@ -123,13 +123,10 @@ def _is_missed(plugin: PluginRecord) -> bool:
 
 
 class Details:
-    """The details of devices as JSON, each given within a time limit.
+    """The details of devices as JSON, those of each within `seconds`.
 
     A call that does not return cannot be ended: its thread stays in the plugin's code, and closing
-    the plugin would wait for it. `leave_if_stuck` is the way out.
-
-    Args:
-        seconds: How long a device may take.
+    the plugin would wait for it. `leave_if_stuck` ends the process instead.
     """
 
     def __init__(self, seconds: float) -> None:

@@ -139,9 +139,7 @@ class _Framed(click.Command):
 class Command(_Framed):
     """A command, whose help ends with examples.
 
-    Args:
-        calls_plugins: Whether it may call plugins in its own process.
-        values: As for click.
+    `calls_plugins` says whether it may call plugins in its own process.
     """
 
     def __init__(self, *, calls_plugins: bool = True, **values: Any) -> None:
@@ -170,10 +168,8 @@ def command(kind: type[Command] = Command, **values: Any) -> Callable[[Any], cli
 class Verb(NamedTuple):
     """A command, or a group of commands, that is imported when it is used.
 
-    Attributes:
-        help: One line for the list of commands.
-        target: Module and name of the command below `modular_tf.cli`; empty for a group.
-        family: The commands of a group by name.
+    `help` is its line in the list of commands; `target` is module and name of the command below
+    `modular_tf.cli`, empty for a group; `family` are the commands of a group by name.
     """
 
     help: str

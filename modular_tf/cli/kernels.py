@@ -367,9 +367,7 @@ def _run(
 def _inputs(words: Iterable[str], definition: OpDefinition) -> tuple[list[Any], dict[str, Any]]:
     """Return the inputs in the order of the definition, and the values of other names.
 
-    Args:
-        words: `VALUE` for the next input, or `NAME=VALUE`, repeated for an input that is a list.
-        definition: The operation.
+    A word is `VALUE` for the next input, or `NAME=VALUE`, repeated for an input that is a list.
     """
     from modular_tf.kernel.inputs import bind_arguments  # noqa: PLC0415  (not for help)
 

@@ -106,8 +106,7 @@ PROGRAM_COMMAND = Group(
 def run(words: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code (`Exit`).
 
-    Args:
-        words: The arguments after the program's name. Default: this process's own.
+    `words` are the arguments after the program's name, by default this process's own.
     """
     try:
         process.prepare()

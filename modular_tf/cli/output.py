@@ -122,9 +122,7 @@ def has_colour(environment: Mapping[str, str], *, terminal: bool) -> bool:
 class Printer:
     """Writes the results of one command.
 
-    Attributes:
-        json: One JSON object is wanted.
-        terminal: A person is watching standard output.
+    With `json`, as one JSON object; with `terminal`, for a person who watches standard output.
     """
 
     def __init__(self, *, json: bool) -> None:
@@ -150,12 +148,9 @@ class Printer:
     ) -> None:
         """Write records, as a list in the one JSON object or as a table.
 
-        Args:
-            name: The name of the list in the JSON object.
-            records: Objects as JSON has them.
-            columns: Headings of the table, with the function that returns a record's cell; a
-                heading alone is the name of a field.
-            more: Further values of the JSON object.
+        `name` and `more` are the name of the list and further values of the JSON object; the
+        records are objects as JSON has them. `columns` are headings of the table, with the function
+        that returns a record's cell; a heading alone is the name of a field.
         """
         if self.json:
             self.json_object(**{name: records}, **more)

@@ -115,12 +115,9 @@ def leave() -> None:
 
 @contextmanager
 def terminate_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM, which `timeout` and services send, end the block as Ctrl-C does.
+    """Have SIGTERM, which `timeout` and services send, raise `KeyboardInterrupt` in the block.
 
     The second one ends the process. In other threads than the main one signals stay as they are.
-
-    Raises:
-        KeyboardInterrupt: In the block, where the signal comes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

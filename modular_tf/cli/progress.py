@@ -85,7 +85,7 @@ class TransferProgress:
 
 
 def phase(totals: Totals) -> str:
-    """Return how long the files have been waited for whose every byte was accepted."""
+    """Return for how long files are being stored whose every byte was accepted."""
     if not totals.storing:
         return ""
     seconds = time.monotonic() - min(totals.storing.values())

@@ -30,8 +30,7 @@ _NAMES = "a plugin's name, its path, or six or more digits of its SHA-256"
 def _open_store() -> QuarantineStore:
     """Return the user's quarantine, with what took down processes before this one.
 
-    Raises:
-        ShortageError: It cannot be read now.
+    `ShortageError` if it cannot be read now.
     """
     store = QuarantineStore.of_process()
     if store.shortage is not None:
@@ -126,8 +125,7 @@ def retry(call: Invocation, names: tuple[str, ...]) -> Exit:
 def _try_again(path: str) -> PluginRecord:
     """Return the record of a plugin that is probed, tried and loaded again.
 
-    Raises:
-        NotFoundError: The file is not there any more.
+    `NotFoundError` if the file is not there any more.
     """
     from modular_tf.discovery.privileges import is_privileged  # noqa: PLC0415
     from modular_tf.service.configuration import load_config  # noqa: PLC0415  (not needed for help)

@@ -34,11 +34,7 @@ class GlobalOptions:
 
 
 class Invocation(Printer):
-    """One call of a command: it writes results, and runs the service that they come from.
-
-    Attributes:
-        options: The global options.
-    """
+    """One call of a command: it writes results, and runs the service that they come from."""
 
     def __init__(self, options: GlobalOptions) -> None:
         super().__init__(json=options.json)
@@ -50,14 +46,10 @@ class Invocation(Printer):
     ) -> Iterator[PluginService]:
         """Run the service: discover, and with `load` load and register as well.
 
-        Problems of the search are reported on standard error.
-
-        Args:
-            load: Whether to load; None for a command that does either itself.
-            frozen: Whether plugins need to be in the lock file; by default as the options or the
-                configuration say.
-            runs_plugins: Whether code of plugins may run in this process; where it may not, they
-                are tried in child processes whatever the configuration says, and never mapped here.
+        Problems of the search are reported on standard error. `load` is None for a command that
+        does either itself. `frozen` says whether plugins need to be in the lock file, by default as
+        the options or the configuration say. Without `runs_plugins`, they are tried in child
+        processes whatever the configuration says, and never mapped in this process.
         """
         from modular_tf.service.configuration import load_config  # noqa: PLC0415  (not for help)
         from modular_tf.service.service import PluginService  # noqa: PLC0415  (the native core)
@@ -84,9 +76,8 @@ class Invocation(Printer):
 def set_up_log(output: str | None, verbosity: int) -> None:
     """Configure the log of a command on standard error, if it was requested.
 
-    Args:
-        output: "pretty", "json" or "off", None where the command line names none.
-        verbosity: How often `-v` was given: once for outcomes, from twice on every step too.
+    `output` is "pretty", "json" or "off", None where the command line names none. `verbosity` is
+    the number of `-v`: 1 for outcomes, from 2 on every step too.
     """
     from_environment = output is None and verbosity == 0
     if from_environment and not os.environ.get("MODULAR_TF_LOG"):
@@ -108,10 +99,8 @@ def set_up_log(output: str | None, verbosity: int) -> None:
 def measured(options: GlobalOptions) -> Iterator[None]:
     """Measure the calls into plugins in the block for `--trace` and `--statistics`.
 
-    Statistics are written when the block has ended, also by a failure.
-
-    Raises:
-        OSError: One of the files cannot be written.
+    Statistics are written when the block has ended, also by a failure. `OSError` if one of the
+    files cannot be written.
     """
     with ExitStack() as ends:
         if options.trace is not None:

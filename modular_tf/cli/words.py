@@ -32,9 +32,8 @@ _MOST_STATS = 64  # names of a store that are inspected, to mark directories wit
 class Word(_TextType):
     """The type of a value that is kept as it is written, with candidates for shells.
 
-    Args:
-        name: The value's name in the help.
-        candidates: Returns what begins with a text, for a command with these global options.
+    `name` is the value's name in the help; `candidates` returns what begins with a text, for a
+    command with these global options.
     """
 
     def __init__(

@@ -27,11 +27,8 @@ class ModularReader(FileReader):
     Files of a network are read ahead in blocks that grow while reads are sequential
     (`modular_tf.filesystem.readahead`). [creating thread], like every file object of Python.
 
-    Attributes:
-        fs: The filesystem that opened it.
-        path: The path within `fs`, without protocol.
-        size: Bytes in the file when it was opened.
-        blocksize: Bytes fetched at once at first, as requested.
+    `path` has no protocol; `size` is the length in bytes when the file was opened, `blocksize` the
+    number of bytes fetched at once at first.
     """
 
     def __init__(
@@ -101,12 +98,7 @@ class ModularWriter(StreamWriter):
     """A buffered writer with the attributes that fsspec's users expect. [creating thread]
 
     As with other filesystems of fsspec, `flush` stores nothing in a store: libraries flush a file
-    before they discard it.
-
-    Attributes:
-        fs: The filesystem that opened it.
-        path: The path within `fs`, without protocol.
-        blocksize: Bytes that the buffer holds at most.
+    before they discard it. `path` has no protocol; `blocksize` bytes are buffered at most.
     """
 
     stores_at_flush = False

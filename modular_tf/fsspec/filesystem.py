@@ -257,7 +257,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
 
     @property
     def _account(self) -> dict[str, str | None]:
-        """The environment of the instance; {} for none."""
+        """The environment of the instance that serves; {} if the plugin itself does."""
         if self._environment is None:  # of an instance that was unpickled
             self._checked(self.service)
         return self._environment or {}
@@ -430,24 +430,18 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         on_error: str | None = None,
         roots: Sequence[str] = (),
     ) -> dict[str, dict[str, Any]]:
-        """Return the paths in each directory that can be listed.
+        """Return the paths in each directory that can be listed; a file is listed as itself.
 
         The C interface lists names without kind and size, so each entry costs a call, unless the
         filesystem offers `get_children_statistics`. The entries of all directories are described
         together.
 
-        Args:
-            directories: The directories; a file is listed as itself.
-            facts: `STATISTICS` for entries; `KIND` for those that listings have, without calls for
-                the others; `NONE` for names.
-            refresh: Whether to list those in the listings cache too.
-            on_error: That of `find`, whose directories may vanish meanwhile; None to raise for
-                them too. With "raise" a directory may hold nothing that has no path, and no link
-                that leads nowhere.
-            roots: Those of the directories that the store may not refuse to list.
-
-        Raises:
-            OSError: A directory cannot be listed, or the bucket of one is missing.
+        Of `facts`, `STATISTICS` gives entries, `KIND` those that listings have, without calls for
+        the others, and `NONE` names. `refresh` lists directories of the listings cache too.
+        `on_error` is that of `find`, whose directories may vanish meanwhile; None raises for them
+        too. With "raise" a directory may hold nothing that has no path, and no link that leads
+        nowhere. Of `roots`, the store may refuse none. `OSError` if a directory cannot be listed,
+        or the bucket of one is missing.
         """
         change = self._last_change
         are_whole = on_error == "raise"
@@ -1483,10 +1477,9 @@ class _LocalTrees(filesystem_class(_LOCAL_SCHEME)):  # type: ignore[misc]
 
 
 def _write_all(target: IO[bytes], data: memoryview) -> None:
-    """Write all of a piece; a raw file may take a part at a time.
+    """Write all of a piece, as a raw file may write a part at a time.
 
-    Raises:
-        BlockingIOError: A file that does not block takes no more now.
+    `BlockingIOError` if a file that does not block accepts no more now.
     """
     while data:
         count = target.write(data)

@@ -1,10 +1,10 @@
 """Storage options: those of other filesystems of fsspec, as variables of the plugin's environment.
 
 A plugin reads its settings from the environment when it is first used, so one process has one
-account for each. Options that say what the environment says need nothing; others are the
-environment of an instance, in a process of its own. What only tunes another client is ignored, with
-one warning. What else no variable says is refused: an ignored credential would be worse than an
-error.
+account for each. Options that agree with the environment need nothing; others are the environment
+of an instance, in a process of its own. An option that only tunes another client is ignored, with
+one warning. Any other option that the plugin has no variable for is refused: an ignored credential
+would be worse than an error.
 """
 
 from __future__ import annotations
@@ -50,17 +50,10 @@ def environment_of(
 ) -> dict[str, str | None]:
     """Return the environment of the instance that follows some options; {} for the plugin itself.
 
-    Args:
-        scheme: The scheme.
-        library: The plugin's file; None where a Python object serves.
-        options: What the caller passed besides the options of `ModularFileSystem`.
-
-    Returns:
-        Variables beside those of this process, or instead of them; None for one that it lacks.
-
-    Raises:
-        TypeError: There are options that the plugin cannot follow. It names each, and what to do
-            instead, and shows no value.
+    It has variables beside those of this process, or instead of them, None for one that it lacks.
+    `library` is the plugin's file, None where a Python object serves; `options` are what the caller
+    passed besides the options of `ModularFileSystem`. A `TypeError` names each option that the
+    plugin cannot follow, and what to do instead, and shows no value.
     """
     known = storage_options_of(library or "", scheme)
     given = {
@@ -103,7 +96,7 @@ def environment_of(
 
 
 def public_part(environment: Mapping[str, str | None]) -> str:
-    """Return what tells environments apart that are of different accounts; no secret is in it."""
+    """Return a text that differs between the environments of two accounts, without a secret."""
     if not environment:
         return ""
     shown = sorted(f"{k}={v}" for k, v in environment.items() if not _SECRET.search(k))
@@ -123,7 +116,7 @@ def _entries(options: Mapping[str, Any], known: StorageOptions) -> Iterator[tupl
 def _has_no_effect(name: str, given: Mapping[str, Any], known: StorageOptions) -> bool:
     """Return whether an option means what the plugin does anyway.
 
-    So does a switch for TLS where the URL of the endpoint begins as it says.
+    This holds for a switch for TLS that agrees with the scheme of the endpoint's URL.
     """
     value = given[name]
     if name in known.switches and value is False:

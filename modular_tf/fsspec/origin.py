@@ -37,11 +37,9 @@ registered: dict[str, PluginService | None] = {}
 class PluginFile:
     """Which library serves, for a process that may be on another machine.
 
-    Attributes:
-        path: Where it is on the machine that pickled.
-        is_bundled: Whether it comes with this package; each machine's own copy serves.
-        distribution: Normalised name of the distribution that brings it, None for none.
-        version: Its version at the time of discovery; the distribution may have changed since.
+    `path` is that on the machine that pickled; of a bundled plugin each machine's own copy serves.
+    `distribution` is the normalised name of the one that brings it, None for none, with its
+    `version` at the time of discovery; the distribution may have changed since.
     """
 
     path: str
@@ -51,7 +49,7 @@ class PluginFile:
 
     @classmethod
     def of(cls, plugin: Plugin) -> PluginFile:
-        """Return that of a plugin in a service."""
+        """Return the file of a plugin in a service."""
         version = (plugin.candidate.brought_by or "").partition(" ")[2] or None
         return cls(plugin.path, plugin.is_bundled, plugin.candidate.distribution, version)
 
@@ -78,8 +76,7 @@ class PluginFile:
     def load_in(self, service: PluginService) -> None:
         """Load this library in a service of this machine, or its own copy of it.
 
-        Raises:
-            NotFoundError: There is none. The message names what to install.
+        If there is none, the message of `NotFoundError` names what to install.
         """
         if os.path.exists(self.path):
             service.entry(self.path)
@@ -118,11 +115,8 @@ class PluginFile:
 class Origin:
     """The origin of a filesystem, for other processes, of other machines too.
 
-    Attributes:
-        scheme: The scheme.
-        plugin: The library that serves it; None where the configuration decides.
-        config: The service's configuration.
-        key: Identifies the service within its process and that process's forked children.
+    `plugin` is None where the configuration decides which library serves the scheme. `key`
+    identifies the service within its process and that process's forked children.
     """
 
     scheme: str
@@ -134,8 +128,7 @@ class Origin:
     def of(cls, service: PluginService, scheme: str) -> Origin:
         """Return the origin of a scheme of a service.
 
-        Raises:
-            UnimplementedError: A Python object of this process serves the scheme.
+        `UnimplementedError` if a Python object of this process serves the scheme.
         """
         owner = service.owner(scheme)
         is_configured = service.is_fallback(scheme) or any(
@@ -167,8 +160,7 @@ class Origin:
     def service(self) -> PluginService:
         """Return the same service, or one of this process that loads the same plugin.
 
-        Raises:
-            NotFoundError: This machine does not have the plugin.
+        `NotFoundError` if this machine does not have the plugin.
         """
         if (live := self.live()) is not None:
             return live
@@ -186,8 +178,7 @@ def library_of(service: PluginService, scheme: str) -> str | None:
 def service_for(scheme: str, plugin: str | None, config: Any) -> PluginService:
     """Return the service of a filesystem that was made without one.
 
-    Raises:
-        ClosedError: The service that was registered for the scheme is closed.
+    `ClosedError` if the service that was registered for the scheme is closed.
     """
     if plugin is not None or config is not None:
         paths = () if plugin is None else (plugin,)

@@ -36,9 +36,8 @@ _log = EventLog("fsspec")
 class _Layer:
     """One implementation of a protocol, which serves unless another one is above it.
 
-    Attributes:
-        service: Our service; None for another implementation.
-        implementation: The class that fsspec uses then; None for none.
+    `service` is ours, None for another implementation; `implementation` is the class that fsspec
+    uses then, None for none.
     """
 
     service: PluginService | None
@@ -236,11 +235,8 @@ _reported: set[tuple[str, str]] = set()  # module and scheme
 def warn_of_own_clients(schemes: Collection[str], stacklevel: int) -> None:
     """Warn of each installed library that has a client of its own for some of `schemes`.
 
-    Each library and scheme is reported once in a process; none is imported.
-
-    Args:
-        schemes: The schemes that plugins now serve.
-        stacklevel: How far above this function the line is that the warnings name.
+    Each library and scheme is reported once in a process; none is imported. The warnings name the
+    line that is `stacklevel` above this function.
     """
     for client in _OWN_CLIENTS:
         new = [s for s in client.schemes if s in schemes and (client.module, s) not in _reported]

@@ -53,8 +53,7 @@ _BUFFER = 64 << 10
 def as_uri(path: object) -> str:
     """Return `path` as text, with surrogateescape for bytes that are not UTF-8.
 
-    Raises:
-        TypeError: It is none of the types of `PathArgument`.
+    `TypeError` if it is none of the types of `PathArgument`.
     """
     if isinstance(path, str):
         return path

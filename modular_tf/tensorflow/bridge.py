@@ -159,7 +159,7 @@ def stat(filesystem: Filesystem, uri: str) -> FileStatistics:
 
 
 def _is_asked_by_stat(filesystem: Filesystem, uri: str) -> bool:
-    """Return whether `stat` takes no more requests than questions for less."""
+    """Return whether `stat` takes no more requests than calls that find out less."""
     return filesystem.has_cheap_stat or found_here.get((ref(filesystem), uri)) is not None
 
 
@@ -204,11 +204,10 @@ def file_size(filesystem: Filesystem, uri: str) -> int:
 
 
 def open_file(filesystem: Filesystem, uri: str) -> RandomAccessFile:
-    """Open a file. What was found is forgotten where the file's length is another. [any thread]
+    """Open a file; drop what was found of it if the file's length is another. [any thread]
 
-    Raises:
-        AbortedError: TensorFlow is going to read by that other length: it would take part of the
-            file for all of it.
+    `AbortedError` if TensorFlow is going to read by that other length: it would take part of the
+    file for all of it.
     """
     file = filesystem.new_random_access_file(uri)
     key, length = (ref(filesystem), uri), known_length(file)

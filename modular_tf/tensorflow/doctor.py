@@ -146,7 +146,7 @@ class PluginRow:
 
     @property
     def is_bad(self) -> bool:
-        """Whether it serves nobody here."""
+        """Whether it does not serve here."""
         return self.state in _SERVES_NOBODY
 
 
@@ -193,13 +193,10 @@ def diagnose(service: PluginService, on_wait: Callable[[], object]) -> Diagnosis
     for TensorFlow itself, and `first_contact_timeout_s` for each plugin. What is not trusted is not
     run.
 
-    Args:
-        service: It has loaded its plugins: those whose bytes were new have been tried in a child.
-        on_wait: Called again and again while children run.
-
-    Raises:
-        ShortageError: This process has too few descriptors or too little memory now.
-        UnavailableError: TensorFlow is installed, and no command runs Python here.
+    The service has loaded its plugins: those whose bytes were new have been tried in a child.
+    `on_wait` is called again and again while children run. `ShortageError` if this process has too
+    few descriptors or too little memory now; `UnavailableError` if TensorFlow is installed, and no
+    command runs Python here.
     """
     records = [
         record
@@ -416,11 +413,9 @@ class _TensorFlow:
 class _ImportTrial:
     """A child that imports TensorFlow with some of its plugins, and what it has reported.
 
-    Attributes:
-        mapped: The files that the import has mapped.
-        registered: Of each plugin that was registered, exit status, exception and output.
-        failure: The exception that ended the import; "" for none.
-        was_used: Whether the devices were counted after the import.
+    `mapped` are files; `registered` has exit status, exception and output of each plugin that was
+    registered; `failure` is the exception that ended the import, "" for none; `was_used` says that
+    the devices were counted after the import.
     """
 
     def __init__(self, job: dict[str, Any], environment: dict[str, str], limit_s: float) -> None:

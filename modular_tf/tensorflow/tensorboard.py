@@ -135,7 +135,7 @@ class ServiceFiles:
         size: int | None = None,
         continue_from: int | None = None,
     ) -> tuple[bytes | str, int]:
-        """Return what comes next in a file, and where that ends; None is its beginning or end."""
+        """Return what follows a position in a file, by default all of it, and where that ends."""
         at = continue_from or 0
         filesystem = self._filesystem(filename)
         wanted = max(0, filesystem.get_file_size(filename) - at)

@@ -41,11 +41,9 @@ def human_readable_option(condition: str = "") -> Callable[[Any], Any]:
 class Rules(NamedTuple):
     """The rules of work on many files.
 
-    Attributes:
-        dry_run: Whether nothing is changed, and reported what would be.
-        jobs: How many files are worked on at once, None for what the configuration says.
-        quiet: Whether no progress and no summary is shown.
-        filters: Pairs of whether files that match are taken, and the pattern.
+    With `dry_run` nothing is changed, and what would be is reported. `jobs` is None for what the
+    configuration says. With `quiet` no progress and no summary is shown. `filters` are pairs:
+    whether files that match are taken, and the pattern.
     """
 
     dry_run: bool
@@ -116,9 +114,8 @@ def byte_count(text: str) -> int:
 def byte_range(text: str) -> tuple[int, int | None]:
     """Return the range of a text such as `0-99`, `100-` or `-50`, whose ends are both within it.
 
-    Returns:
-        The position of the first byte, a negative one counted from the end of the file, and the
-        position past the last byte, None for the end of the file.
+    It begins at the position of the first byte, a negative one counted from the end of the file,
+    and ends at the position past the last byte, None for the end of the file.
     """
     match = _RANGE.fullmatch(text)
     first, last = match.groups() if match else ("", "")

@@ -40,15 +40,10 @@ def bytes_between(
 ) -> Iterator[memoryview]:
     """Yield the bytes from one position to another. Each block is valid until the next one.
 
-    Args:
-        file: What to read.
-        start: The position of the first byte.
-        end: The position past the last one, None for the end of the file.
-        to_end: The end that is given is that of the file.
-
-    Raises:
-        DataLossError: The file ended before the length that it had when it was opened. The system
-            gives lengths of some files that cannot be read, which is no loss.
+    `end` is the position past the last byte, None for the end of the file; `to_end` says that the
+    given one is the end of the file. `DataLossError` if the file ended before the length that it
+    had when it was opened. The system gives lengths of some files that cannot be read, which is no
+    loss.
     """
     whole = known_length(file) if end is None or to_end else None
     length = _BEGINNING if end is None else min(_BEGINNING, max(0, end - start))
@@ -91,8 +86,7 @@ def first_lines(file: RandomAccessFile, count: int) -> Iterator[bytes]:
 def last_lines(file: RandomAccessFile, count: int, length: int) -> Iterator[bytes | memoryview]:
     """Yield the last lines of a file of this length, read in blocks from its end.
 
-    Raises:
-        DataLossError: The file has become shorter than it was when it was opened.
+    `DataLossError` if the file has become shorter than it was when it was opened.
     """
     blocks: list[bytes] = []
     start, step, kept = length, _FIRST_BLOCK, True

@@ -25,11 +25,8 @@ if TYPE_CHECKING:
 class Work(Job):
     """A job whose failures are lines on standard error. [main thread; its steps: any thread]
 
-    Args:
-        service: Its configuration decides how many files are worked on at once, without `jobs`.
-        uris: What the verb works on.
-        jobs: How many files are worked on at once.
-        quiet: Whether no progress and no summary is shown.
+    Without `jobs`, the configuration of the service decides how many files are worked on at once.
+    With `quiet` no progress and no summary is shown.
     """
 
     def __init__(
