@@ -71,10 +71,8 @@ class CopyWatch:
     def unfinished(self, uri: str | None, *, is_new: bool = True) -> None:
         """Take the name of a file that is not whole; None: there is none any more.
 
-        Args:
-            uri: Its name.
-            is_new: The copy made it, so it is to be deleted. False for one that was there and may
-                be a device or a pipe.
+        `is_new` says that the copy made it, so it is to be deleted; one that was there may be a
+        device or a pipe.
         """
 
 
@@ -92,21 +90,13 @@ def copy_file(
     """Copy one file to where no directory is known to be; an existing target file is replaced.
 
     A store that serves both copies by itself, but for a file so short that its reader has all of it
-    when it is opened: to write that takes one request.
+    when it is opened: to write that takes one request. `length` is that of the source in bytes,
+    where it is known. `is_new` says that nothing has the name of the target, so that it is not
+    looked up.
 
-    Args:
-        source: A file.
-        target: Its new name.
-        watch: Follows the copy.
-        length: The length of the source in bytes, where it is known.
-        is_new: Nothing has the name of the target, so it is not asked about.
-
-    Returns:
-        False where both may be one file, and nothing was done.
-
-    Raises:
-        FailedPreconditionError: The target is a directory after all: the store would copy into it,
-            where another file may have the name, or the name would be that of both.
+    Return False where both may be one file, and nothing was done. `FailedPreconditionError` if the
+    target is a directory after all: the store would copy into it, where another file may have the
+    name, or the name would be that of both.
     """
     fs, uri = source
     if not source.shares_store_with(target):
@@ -148,24 +138,11 @@ def copy_through(
 ) -> bool:
     """Copy the bytes through this process; a target directory is copied into.
 
-    After a failure the target is as `write_whole` leaves it.
+    After a failure the target is as `write_whole` leaves it. A block has `block` bytes.
+    `is_landing` says that the target is known to be no directory, so that it is not looked up.
 
-    Args:
-        source_fs: Where the source is.
-        source: A file.
-        target_fs: Where the target shall be.
-        target: Its name.
-        watch: Follows the copy.
-        block: Bytes of a block.
-        is_landing: The target is known to be no directory; it is not asked about.
-
-    Returns:
-        False where nothing was done, because both are one file, or may be: they are of one plugin
-        and hold the same bytes.
-
-    Raises:
-        AbortedError: The source changed meanwhile.
-        DataLossError: The source gave fewer bytes than it said it has.
+    Return False where nothing was done, because both are one file, or may be: they are of one
+    plugin and hold the same bytes. Errors are those of `read_all`.
     """
     with source_fs.open_to_copy(source) as reader:
         if not is_landing:
@@ -175,7 +152,7 @@ def copy_through(
 
 
 def inside_directory(fs: Filesystem, target: str, source: str) -> str:
-    """Return where a copy arrives: a directory takes it in under the source's name."""
+    """Return where a copy arrives: in a target that is a directory, under the source's name."""
     with suppress(ModularTFError):
         if fs.is_directory(target):
             return join_path(target, basename(source))
@@ -345,10 +322,9 @@ def _blocks(
 
 
 def require_all_read(file: IO[bytes], before: os.stat_result, n_read: int) -> None:
-    """Raise if an open file of this machine gave fewer bytes than it had before, and has changed.
+    """Raise `AbortedError` if an open file of this machine has lost its end while it was read.
 
-    Raises:
-        AbortedError: It lost its end while it was read.
+    It gave fewer bytes than it had before, and has changed.
     """
     if n_read >= before.st_size or not stat.S_ISREG(before.st_mode):
         return
@@ -386,7 +362,7 @@ def write_whole(
     """
 
     def fill(writer: WritableFile) -> None:
-        """Write all and close; a failure before that stores nothing."""
+        """Write all and close; a failure before the close stores nothing."""
         try:
             write(writer)
             watch.storing()
@@ -491,11 +467,7 @@ def _replace(
 
 
 def _create_private(path: str, uri: str) -> None:
-    """Create a file that nobody else reads.
-
-    Raises:
-        ModularTFError: The system does not, as where no descriptor is left.
-    """
+    """Create a file that only this user reads; an error of the system is raised as one of ours."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     except OSError as error:

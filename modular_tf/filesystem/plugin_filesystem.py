@@ -97,7 +97,7 @@ def fresh_bytes(n: int) -> tuple[bytes, memoryview]:
 
 
 def _zeros(n: int) -> bytes:
-    """Return bytes that nobody else has."""
+    """Return bytes that no other code has a reference to."""
     data = bytes(max(n, _SMALLEST_PRIVATE_BYTES))
     if n >= _HUGE_PAGES_FROM:
         lib.mtf_prefer_huge_pages(data, n)
@@ -111,7 +111,7 @@ def prefer_huge_pages(target: memoryview) -> None:
 
 
 def bring_pages(target: memoryview) -> None:
-    """Have the kernel bring pages of fresh memory while nothing has come that is to fill it."""
+    """Have the kernel bring pages of fresh memory, before the data that is to fill it arrives."""
     memory = ffi.from_buffer("char[]", target)
     for start in range(0, min(len(target), _MOST_BROUGHT), _BROUGHT_AT_ONCE):
         size = min(_BROUGHT_AT_ONCE, len(target) - start)
@@ -167,11 +167,7 @@ class PluginRandomAccessFile(RandomAccessFile):
 
     @property
     def native_reader(self) -> Any:
-        """The native reader, which lives as long as this object.
-
-        Raises:
-            ClosedError: The file is closed.
-        """
+        """The native reader, which lives as long as this object; `ClosedError` if it is closed."""
         if self._reader is None:
             raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
         return self._reader
@@ -247,7 +243,7 @@ class PluginWritableFile(WritableFile):
             raise
 
     def _tear(self) -> None:
-        """Have the end of a file in a store discard it, unless a signal handler was refused it."""
+        """Make the finalizer discard a file in a store, unless a signal handler was refused it."""
         writer = self._writer
         if writer is None or not self.is_stored_by_close or lib.mtf_writer_is_interrupted(writer):
             return
@@ -310,7 +306,7 @@ class PluginWritableFile(WritableFile):
             )
 
     def _store(self, writer: Any) -> None:
-        """Close on a thread; this method holds the file, whose end would wait for the close."""
+        """Close on a thread, which references the file: its finalizer would wait for the close."""
         self._close_results.extend(map(_close_writer, (writer,)))
 
     def discard(self) -> None:
@@ -423,16 +419,10 @@ def _bytes_of(data: Buffer, *, writable: bool) -> Any:
 class PluginFilesystem(Filesystem):
     """One scheme of a loaded plugin. [any thread]
 
-    Construction calls the plugin's `init`.
-
-    Args:
-        tables: The accepted tables; kept as long as this object.
-        plugin: The plugin's name, for messages.
-        share_init: Share what `init` made with all other filesystems of these functions that are
-            open in the process; the last to close runs `cleanup`.
-
-    Raises:
-        ModularTFError: `init` failed, with the plugin's own code and message.
+    Construction calls the plugin's `init`, and a failure raises the plugin's own code and message.
+    `tables` are referenced as long as this object lives. With `share_init`, what `init` made is
+    shared with all other filesystems of these functions that are open in the process; the last to
+    close runs `cleanup`.
     """
 
     writer_type = PluginWritableFile
@@ -472,10 +462,7 @@ class PluginFilesystem(Filesystem):
             raise failed(self, error, path, operation)
 
     def _is_code(self, code: int, error: Any, operation: str, path: str | None = None) -> bool:
-        """Return whether a call failed by a code that is an answer, and not at all; raise others.
-
-        True for the code, False for no error.
-        """
+        """Return whether a call failed with `code`, which is an answer; raise any other failure."""
         if not error:
             return False
         failure = failure_unless(error, code, plugin=self.plugin, path=path, operation=operation)
@@ -667,7 +654,7 @@ class PluginFilesystem(Filesystem):
         return one == other or bool(lib.mtf_is_same_name(self._handle, encode(one), encode(other)))
 
     def shares_store_with(self, other: Filesystem) -> bool:
-        """Return whether both are the same functions, and no state could tell them apart."""
+        """Return whether both are the same functions, and have no state that could differ."""
         if not isinstance(other, PluginFilesystem):
             return False
         here, there = self.tables.place, other.tables.place
@@ -805,8 +792,7 @@ class PluginFilesystem(Filesystem):
     def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
         """Drop the parent's open files and locks.
 
-        Args:
-            reinitialise: Also call `init` anew, for a plugin whose threads stayed in the parent.
+        With `reinitialise`, call `init` anew, for a plugin whose threads stayed in the parent.
         """
         self._writers.abandon()
         check(

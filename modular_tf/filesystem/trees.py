@@ -294,7 +294,10 @@ class _TreeWork:
         return not item.path or self.take is None or self.take(item.path)
 
     def _is_both(self, item: Item) -> bool:
-        """Return whether a file and a directory share a name; below the roots a listing shows it."""
+        """Return whether a name is that of a file and a directory.
+
+        Below the roots a listing shows it.
+        """
         if item.is_both or item.path or not self.recursive:
             return item.is_both
         return item.source.filesystem.is_file_and_directory(item.uri)
