@@ -201,7 +201,7 @@ def check(
         if replay is not None:
             return _replay(replay, plugins, settings, call)
         return _check(plugins, settings, values, call, verbose=call.options.verbose > 0)
-    except ConfigError as error:  # what was asked for makes no sense; nothing was checked
+    except ConfigError as error:  # the settings make no sense; nothing was checked
         report_error(message_of(error))
         return Exit.USAGE
 

@@ -204,7 +204,7 @@ def read_on(file: RandomAccessFile, start: int, first: bytes, length: Callable[[
         expected = 0
     if expected > len(first):
         return file.read(start, expected)
-    # Some lengths lie, such as that of a file in /proc.
+    # Some lengths are false, such as that of a file in /proc.
     return first + b"".join(blocks(file, start + len(first)))
 
 
@@ -240,7 +240,7 @@ def give_up(file: WritableFile) -> None:
 
 
 def end(file: WritableFile) -> None:
-    """End a file that nobody closed: a store gets it, unless it is torn."""
+    """End a file that nobody closed: it is stored, unless it is torn."""
     if file.is_torn:
         give_up(file)
     else:

@@ -244,7 +244,7 @@ def skip_same_file(operation: TwoPathOperation) -> TwoPathOperation:
 # -- the names in a directory -----------------------------------------------------------------
 
 FILE_AND_DIRECTORY = "is a file and a directory"
-"""What is reported of a name that no path tells apart."""
+"""What is reported of a name whose one path stands for both."""
 
 
 class IncompleteListingWarning(UserWarning):

@@ -82,8 +82,8 @@ _RELEASE_WRITER = Release("mtf_writer_release")
 _RELEASE_REGION = Release("mtf_region_release")
 _NOT_FOUND, _UNIMPLEMENTED = int(Code.NOT_FOUND), int(Code.UNIMPLEMENTED)
 
-# What threads that Python did not start (pyarrow's, which read our files) get at exit to meet the
-# error and let go of their files: up to 3.13 Python aborts the process if it ends meanwhile.
+# The time that threads which Python did not start (pyarrow's, which read our files) have at exit to
+# get the error and release their files: up to 3.13 Python aborts the process if it ends meanwhile.
 _GRACE_AT_EXIT_S = 0.05
 
 
@@ -430,7 +430,7 @@ class PluginFilesystem(Filesystem):
     def __init__(self, tables: FilesystemTables, plugin: str, *, share_init: bool = False) -> None:
         super().__init__(tables.scheme, plugin)
         self.tables = tables
-        self._setting = ForkLock()  # what is kept is what the plugin was told last
+        self._setting = ForkLock()  # the stored value is the one that the plugin got last
         self._writers = OpenWriters()
         self._failures: list[ModularTFError] = []  # of a close that was interrupted, as are these
         self._close_results: list[Any] = []

@@ -49,7 +49,7 @@ _SHORT_JUMP, _OTHER_JUMP, _HABIT, _MOST_HABIT = 2, -1, 3, 4
 _MEASURED_FROM = 1 << 18
 """Bytes from which on the duration of a read shows the throughput too."""
 
-_MOST_TIMES = 8  # what a read shows of: longer ones than it by this factor
+_MOST_TIMES = 8  # a transfer takes at least the latency divided by this
 
 
 class FetchTimes:

@@ -352,7 +352,7 @@ class GFile(GivenUpByException):
         if self.writable() and self._filesystem(self._uri()).is_object_store:
             self._wrote = True  # what was never written is not created
         elif self._is_yet_to_be_created():  # the file of a client knows whether it is in a store
-            with suppress(ModularTFError):  # why it is given up is told
+            with suppress(ModularTFError):  # the reason for the discard is raised
                 self._open_writer()
         writer = self._writer
         if writer is not None and is_stored_by_close(writer):

@@ -90,7 +90,7 @@ class GfileFunctions:
     def exists(self, path: PathArgument) -> bool:
         """Return whether a file or directory exists; nothing exists under a file."""
         uri = path if type(path) is str else as_uri(path)
-        try:  # asked so often that it goes without another call
+        try:  # called often: a further function would cost
             return (self._service or default_service()).filesystem_for(uri).path_exists(uri)
         except FailedPreconditionError:
             return False

@@ -194,7 +194,7 @@ class CountedReader(RandomAccessFile):
         self._file.close()
 
 
-# A descriptor that one thread closes between another's look and close may be reused.
+# A descriptor that one thread closes between another's check and close may be reused.
 _closing_leaked = ForkLock()
 
 
