@@ -57,7 +57,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(kind: type[_T], value: Any) -> _T:
-    """Return what `encode` made values of JSON of.
+    """Return the record that `encode` made values of JSON of.
 
     `kind` is its type: a named tuple, a dataclass, or what a field of one may be. The values may
     come from anywhere. Raises `ValueError` if they have another shape or exceed a bound; the

@@ -211,5 +211,5 @@ class OpenedPlugin:
         self.tables = {}
 
     def hand_over(self) -> None:
-        """Let go of what is open: it belongs to others now, or to nobody."""
+        """Release what is open without closing it: it belongs to others now, or to nobody."""
         self.filesystems, self.platform, self.kernels = [], None, None

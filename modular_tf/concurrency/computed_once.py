@@ -30,7 +30,7 @@ class computed_once(Generic[_Value]):  # noqa: N801  (used as a decorator)
     def __get__(self, instance: object, owner: type) -> _Value: ...
 
     def __get__(self, instance: object | None, owner: type) -> Self | _Value:
-        """Return the value, which the instance keeps from now on in the place of this."""
+        """Return the value, which the instance keeps from now on instead of this."""
         if instance is None:
             return self
         value: _Value = vars(instance).setdefault(self._name, self._compute(instance))

@@ -24,7 +24,7 @@ _Result = TypeVar("_Result")
 _GRACE_S = 0.5  # for calls that are under way when the rest is given up
 _AHEAD = 4  # calls per thread whose outcomes were not taken, so that few are in memory
 _PACE_S = 0.1  # between two calls of what the waiting thread does
-_LOOK_S = 1.0  # between two looks whether anybody is left to wait for
+_LOOK_S = 1.0  # between two checks whether any thread is left to wait for
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class _Work(Generic[_Item, _Result]):
 
     def leave(self) -> None:
         """Wait for the calls under way, but not for long."""
-        began = list(self._began)  # who begins later sees that the crew was stopped
+        began = list(self._began)  # a thread that begins later sees that the crew was stopped
         for _ in began:
             self._turns.put(None)
         end = time.monotonic() + _GRACE_S

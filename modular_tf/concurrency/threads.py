@@ -107,7 +107,7 @@ class Work(Generic[_Result]):
                 deliver_collected(self._reports)
 
     def when_left(self, call: Callable[[], object]) -> None:
-        """Have a function called by the thread that waits when it does so no longer."""
+        """Have the waiting thread call a function if it stops waiting before the call has ended."""
         self._when_left.append(call)
         if self._is_left:
             call()
@@ -167,8 +167,7 @@ def call_without_signal_handlers(call: Callable[[], _Result]) -> _Result:
 
     So no exception of one can come between a system call and the line that keeps what it returned,
     as in Python's own `subprocess` and `socket`. Where the wait is interrupted, the result is
-    dropped, which is to end what it stands for. Where no thread can be had, this one makes the
-    call.
+    dropped, which must release what it owns. Where no thread can be had, this one makes the call.
     """
     if not is_main_thread():
         return call()
@@ -180,7 +179,7 @@ def call_without_signal_handlers(call: Callable[[], _Result]) -> _Result:
 
 
 def uninterrupted(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Make a function that takes locks of the package end as a whole, and users' code wait for it.
+    """Make a function that takes the package's locks run to its end; users' code runs afterwards.
 
     In the main thread another thread runs it (`Work`), so that an interrupt ends only the wait.
     Inside another such function, and where the calling thread has a lock of the package, it runs as

@@ -1,9 +1,9 @@
 """A check whether a file still has the same bytes, mostly without reading them again.
 
-What the system says of a file is believed. On a network file system that is what this machine
+The system's answers about a file are trusted. On a network file system they are what this machine
 knows: it may learn of another machine's change a minute late (nfs(5), `acregmax`). And bytes that
-are written through a mapping change the times of a file once for many writes: whoever makes plugins
-that way should put them in place when they are whole.
+are written through a mapping change the times of a file once for many writes: a plugin that is made
+that way should be moved into place when it is complete.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _boot_id(value: str) -> str:
 
 
 _Number = Annotated[int, between(-(1 << 63), (1 << 64) - 1)]
-# O_NONBLOCK: a FIFO in the place of the file must not block the open.
+# O_NONBLOCK: a FIFO instead of the file must not block the open.
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -89,7 +89,7 @@ class FileIdentity(NamedTuple):
 
     @classmethod
     def at(cls, path: str) -> FileIdentity | None:
-        """Return that of a file, of the link itself where it leads nowhere; None for no file."""
+        """Return the identity of a file, or of a link that leads nowhere; None for no file."""
         for look in (os.stat, os.lstat):
             try:
                 return cls.of(look(path))
@@ -126,8 +126,8 @@ class SeenFile(NamedTuple):
     def is_settled(self, now_ns: int) -> bool:
         """Return whether any change since would have changed the identity.
 
-        That is what git calls "racy": it would not if the last change was so shortly before the
-        look that the next one could bear the same time. `ctime` counts, since `mtime` can be set.
+        It would not (git calls that "racy") if the last change was so shortly before the file was
+        seen that the next one could have the same time. `ctime` counts, since `mtime` can be set.
         Nor is it certain if the clock was set back since.
         """
         if self.identity is None:

@@ -1,4 +1,4 @@
-"""The init symbols of plugins, which tell the kinds of a plugin."""
+"""The init symbols of plugins, which show the kinds of a plugin."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INIT_SYMBOLS = tuple(
         ("GetPjrtApi", Kind.NEXT_DEVICE),
     )
 )
-# That of the first draft of kernels. The name is anybody's, so the library must register some.
+# That of the first draft of kernels. Any library may use that name, so it must register some.
 _EARLY_KERNEL_INIT = SymbolName("InitPlugin")
 _REGISTERS_KERNELS = "TF_RegisterKernelBuilder"
 

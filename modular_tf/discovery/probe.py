@@ -97,8 +97,8 @@ class Prober:
         Where `link` is false, what it needs is not searched for: that can take long for a file
         that was made to be slow.
         """
-        # A file's capabilities are not those of a linker that is asked: it may read less. No
-        # variable or path of a user has a say in what bundled plugins are linked with then.
+        # The linker that would be asked lacks the capabilities of this program's file: it may read
+        # less. No variable or path of a user changes what bundled plugins are linked with then.
         link = link and not (candidate.source is Source.BUNDLED and is_privileged())
         problems: list[Violation] = []
         kinds: frozenset[Kind] = frozenset()

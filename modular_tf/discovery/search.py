@@ -148,7 +148,7 @@ def _look_unless_privileged(
 
 
 def _search_tensorflow_plugins(paths: SearchPaths, log: SearchLog) -> None:
-    """Search by TensorFlow's rules, but in a defined order; a broken file ends nothing."""
+    """Search by TensorFlow's rules, but in a defined order; a broken file does not end it."""
     for site in paths.site_directories:
         path = os.path.join(site, TENSORFLOW_DIRECTORY)
         log.look_at(path, Source.TENSORFLOW_PLUGINS, path)
@@ -174,8 +174,8 @@ def _search_user_directories(paths: SearchPaths, log: SearchLog) -> None:
 def _checkouts(paths: SearchPaths) -> Iterator[str]:
     """Yield source checkouts that this package is run from.
 
-    The build file tells them by the name of the project: the package may also lie in the checkout
-    of another one, or beside a build file that somebody has left in site-packages.
+    They are recognised by the project's name in the build file: the package may also lie in the
+    checkout of another project, or beside a build file that somebody has left in site-packages.
     """
     for package in paths.package_directories:
         root = os.path.dirname(package)
@@ -209,7 +209,7 @@ def _search_bundled(paths: SearchPaths, log: SearchLog) -> None:
 
 
 def discover_named(path: str) -> FoundCandidates:
-    """Find candidates at a path that the caller names; no other place is looked at."""
+    """Find candidates at a path that the caller names; no other place is searched."""
     return discover(SearchPaths(arguments=(path,), sources=frozenset((Source.ARGUMENT,))))
 
 
@@ -224,7 +224,7 @@ def installed_among(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def _installed_places() -> tuple[str, ...]:
-    """Return the directories that installers put files into, each with a slash behind it."""
+    """Return the directories that installers put files into, each with a slash at the end."""
     locations = [path for path in python_path() if any(installed_distributions((path,)))]
     places = [*locations, *package_directories(), *installation_prefixes()]
     return tuple({os.path.join(path, "") for path in (*places, *map(real_path, places))})
@@ -233,9 +233,9 @@ def _installed_places() -> tuple[str, ...]:
 def _same_by_record(sightings: Sequence[Sighting], installation: Installation) -> dict[str, str]:
     """Return the libraries with the bytes of an earlier sighting, each with the path of that one.
 
-    A wheel may be unpacked into several directories, and be installed as well. That its libraries
-    are the same is known from the RECORDs; what a stranger unpacked stands for files of its owner
-    alone, as its RECORD may claim the hash of any library.
+    A wheel may be unpacked into several directories, and be installed as well. The RECORDs show
+    that its libraries are the same. A RECORD may claim the hash of any library, so a wheel that
+    another user has unpacked counts only for files of the same owner.
     """
     paths = [seen.path for seen in sightings if seen.distribution is not None]
     wheels = set(filter(None, map(unpacked_wheel, paths)))
@@ -289,7 +289,7 @@ def _candidates(sightings: Iterable[Sighting], same: Mapping[str, str]) -> tuple
         if identity is not None:
             groups.setdefault(identity, []).append(seen)
     names = plugin_names([group[0] for group in groups.values()])
-    real_folder = cache(real_path)  # the folders of many files are looked at once
+    real_folder = cache(real_path)  # many files lie in one folder
     return tuple(
         _candidate(identity, group, name, links, real_folder)
         for (identity, group), name in zip(groups.items(), names, strict=True)

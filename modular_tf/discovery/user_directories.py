@@ -93,7 +93,7 @@ def _home_of(name: str | None) -> str | None:
 
 
 def expand_home(path: str, environment: Mapping[str, str] | None = None) -> str | None:
-    """Return a path with the home directory in the place of `~`; None where there is none.
+    """Return a path with the home directory instead of `~`; None where there is none.
 
     `~name` is the home of that user; where there is no such user, it is a name like others.
     """

@@ -51,7 +51,7 @@ class EventLog:
     __slots__ = ("_bound", "_name")
 
     shown_by_us: ClassVar[bool] = False
-    """Whether `modular_tf.log_output` shows the events, instead of the application's structlog."""
+    """Whether `modular_tf.service.log_output` shows the events, not the application's structlog."""
 
     default_level: ClassVar[int] = 0
     """The level of the logger `modular_tf` while nobody has given it one."""

@@ -46,7 +46,7 @@ class Journal:
         self._watchers = _ancestors() if is_watched else []
 
     def enter(self, call: str) -> None:
-        """Report the next call; end the process if the last one harmed what that needs."""
+        """Report the next call; end the process if the last one damaged what reporting needs."""
         self._check_process()
         of_device = "" if self.device is None else f" of device {self.device}"
         self._report.write({"enters": f"{call}{of_device}", "memory": memory_use("self")})
@@ -57,14 +57,14 @@ class Journal:
         self._report.write({"finished": outcome, "memory": memory_use("self")})
 
     def fail(self, text: str, *, is_scarce: bool) -> None:
-        """Report that the host's own code failed, maybe for want of a resource of the machine."""
+        """Report that the host's own code failed; `is_scarce` if a shared resource ran out."""
         self._check_process()
         self._report.write({"fault": text, "scarce": int(is_scarce)})
 
     def _check_process(self) -> None:
         if self._watchers and _is_stopped(self._watchers[0]):
             time.sleep(_LONG_STOP_S)
-            if _is_stopped(self._watchers[0]):  # else somebody stopped all of us for a while
+            if _is_stopped(self._watchers[0]):  # else all of them were stopped for a while
                 for pid in self._watchers:  # nearest first: a parent kills a stopped child
                     with suppress(OSError):
                         os.kill(pid, signal.SIGCONT)

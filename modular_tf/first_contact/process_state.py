@@ -221,7 +221,7 @@ def changes(
 
 
 def child_changes(child: int) -> Iterator[Violation]:
-    """Yield a violation if the status of a child (-1: none) is gone that ended before it all."""
+    """Yield a violation if the status of a child that ended before the trial (-1: none) is gone."""
     try:
         if child > 0:
             os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG)
@@ -341,7 +341,7 @@ def process_limits() -> ProcessLimits:
 def _limit_changes(
     own: ProcessLimits, taken: ProcessLimits, after: ProcessLimits
 ) -> Iterator[Violation]:
-    """Yield what was done to limits; those `taken` for the trial are no part of the messages."""
+    """Yield the changes of limits; messages name those of `own`, none `taken` for the trial."""
     for name, (soft, hard) in after.items():
         if (soft, hard) == taken[name]:
             continue

@@ -42,7 +42,7 @@ def serve(*, limits: dict[str, Any], **own: Any) -> NoReturn:
 
 
 def watch_over_trials(descriptor: int, limits: Limits) -> None:
-    """Try the tasks that arrive on a socket until its other end is closed; tell each finding."""
+    """Try the tasks that arrive on a socket until its other end is closed; report each finding."""
 
     def work(job: dict[str, Any], tell: Tell, listener: int) -> None:
         task = decode(Task, job)
@@ -62,8 +62,8 @@ def _warm_up() -> None:
     """Do once what every trial would do again."""
     loader_rules()
     stores_of("")  # which reads the table, whose reader an ordinary user may not see
-    # What opening a plugin imports late, for the kinds and the known defects of few; and what
-    # looking at a young file does.
+    # What opening a plugin imports late, for the kinds and the known defects of few; and what the
+    # check of a young file imports.
     import_stores()
     for module in ("device.platform", "loading.kernel_loader"):
         import_module(f"modular_tf.{module}")

@@ -6,6 +6,6 @@ application ──────────► zygote ──► watcher ──►
       └──────────── calls: sockets and shared memory ─────┘
 ```
 
-The application's filesystem has functions in the place of the plugin's (`native/core/worker.h`),
-which make the call in the worker. A watcher says how the worker ended.
+The application's filesystem has functions instead of the plugin's (`native/core/worker.h`),
+which make the call in the worker. A watcher reports how the worker ended.
 """

@@ -1,4 +1,4 @@
-"""The worker itself: loads a plugin, tells what it offers, answers calls until the socket ends."""
+"""The worker itself: loads a plugin, reports its offer, answers calls until the socket ends."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class _ServedPlugin:
         self._limits += limit_reach(profile, files)
 
     def _serve_as_before(self, offered: Sequence[str]) -> None:
-        """Put what is served into the order that calls know; they come where none is missing."""
+        """Order what is served as calls number it, and set its options if none is missing."""
         found = {filesystem.scheme: filesystem for filesystem in self._filesystems}
         self._filesystems = [found[scheme] for scheme in offered if scheme in found]
         if len(self._filesystems) == len(offered):

@@ -50,7 +50,7 @@ class SetOptions(NamedTuple):
             filesystem.set_filesystem_configuration(self.options)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
+        """Return it as values of JSON."""
         options = [
             [
                 option.name,
@@ -99,7 +99,7 @@ class Job(NamedTuple):
         return f"Job({self.task!r}, instance={self.instance!r})"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
+        """Return it as values of JSON."""
         options = [given.as_dict() for given in self.options]
         return {**self._asdict(), "task": encode(self.task), "options": options}
 
@@ -131,7 +131,7 @@ class WorkerOffer(NamedTuple):
         return () if self.finding.offer is None else self.finding.offer.schemes
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
+        """Return it as values of JSON."""
         schemes = tuple(
             tuple(
                 _ReportedTable(t.kind, t.size, tuple(name for name, at in t.slots.items() if at))

@@ -1,4 +1,4 @@
-"""The process that watches over one worker: forks it, hands over its socket, tells how it ended."""
+"""The process that watches over one worker: forks it, hands over its socket, reports its end."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _watch(child: WatchedChild, listener: int) -> int:
             if not _is_asked(listener):
                 raise
             child.ask()
-        if time.monotonic() >= next_look:  # not whenever it writes something
+        if time.monotonic() >= next_look:  # not each time that it writes something
             processes = len(living_descendants(os.getpid(), _MOST_PROCESSES))
             if processes > _MOST_PROCESSES:
                 return processes

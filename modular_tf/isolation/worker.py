@@ -139,7 +139,7 @@ class Worker:
     def start(self, run: int) -> int:
         """Return the socket to the process with this number, started now unless `load` did."""
         if self._run > 0 or self._process is None:
-            self.ended(self._run, is_late=False)  # the call that it failed may not have told it yet
+            self.ended(self._run, is_late=False)  # the failed call may not have reported it
             self._require_rest()
             if self.before_restart is not None:
                 self.before_restart()
@@ -151,7 +151,7 @@ class Worker:
         return control
 
     def _take_control(self, run: int) -> int | None:
-        """Take the socket to the process of now, which gets this number; None for no process."""
+        """Take the socket to the current process, which gets this number; None for no process."""
         control = None
         try:
             with self._lock:
@@ -159,14 +159,14 @@ class Worker:
                 if process is not None:
                     control = process.take_control()
                     self._run = run
-            return control  # noqa: TRY300  (behind the block an interrupt would lose it)
+            return control  # noqa: TRY300  (after the block an interrupt would lose it)
         except BaseException:
             if control is not None:
                 os.close(control)
             raise
 
     def _require_rest(self) -> None:
-        """Refuse to start it again where it has ended too often."""
+        """Refuse another start where processes have ended too often."""
         most = self._faults.maxlen
         if not most or len(self._faults) < most:
             return
@@ -181,8 +181,8 @@ class Worker:
             )
 
     def ended(self, run: int, *, is_late: bool) -> str:
-        """Return how a process ended, as a sentence about a call; it is ended where it is late."""
-        with self._telling:  # who comes second waits for what the first one finds out
+        """Return how a process ended, as a sentence about a call; one that is late is ended now."""
+        with self._telling:  # a second thread waits for what the first one finds out
             return self._ended(run, is_late=is_late)
 
     def _ended(self, run: int, *, is_late: bool) -> str:
@@ -193,7 +193,7 @@ class Worker:
         if process is not None and not process.is_own:
             process.wait_for_end(0)
             process = None
-        if process is None:  # another thread has told it
+        if process is None:  # another thread has reported it
             late = f"gave no answer within {self._call_timeout_s:g} s" if is_late else "has ended"
             return f"the worker process of {self.plugin} {self.last_fault or late}"
         lives = is_late or not process.ends_within(_TIME_TO_END_S)
@@ -218,7 +218,7 @@ class Worker:
 
     @property
     def watcher(self) -> int:
-        """The number of the process that watches over the one of now; 0 for none."""
+        """The number of the process that watches over the current one; 0 for none."""
         process = self._process
         return 0 if process is None else process.watcher
 
@@ -246,9 +246,9 @@ class Worker:
         return int(state.calls), int(state.in_flight)
 
     def begin_rest(self, calls: int) -> Callable[[], object] | None:
-        """Let the process end, which is idle; the next call starts another.
+        """End the idle process; the next call starts another.
 
-        Returns what waits for its end; None, and it goes on, where calls were made since.
+        Returns a function that waits for its end; None where calls were made since, and it goes on.
         """
         with self._lock:  # so that a call which starts another one sees that this one has no fault
             if not lib.mtf_worker_rest(self.handle, calls):
@@ -402,7 +402,7 @@ def mtf_upcall_worker_ended(number: int, run: int, is_late: int, text: Any, room
 
 @ffi.def_extern(error=1, onerror=_interrupted)
 def mtf_upcall_worker_signals() -> int:
-    """Return whether one raised, now or before: the interpreter runs them before it comes here."""
+    """Return whether a handler raised, now or before: Python runs them before it comes here."""
     return int(is_interrupted())
 
 

@@ -104,7 +104,7 @@ class WorkerProcess:
         _close_control(self._control)
 
     def let_go(self) -> None:
-        """Close what this process has of it, which ends it unless a fork has started it."""
+        """Close this process's end, which ends the worker unless a fork has started it."""
         self._let_go()
 
     def _send_control(self) -> None:
@@ -155,12 +155,12 @@ class WorkerProcess:
         return self._owner == os.getpid()
 
     def ends_within(self, seconds: float) -> bool:
-        """Wait for its end for a while; tell whether it has come."""
+        """Wait a while for its end; return whether it has ended."""
         self._wait_for(ENDED, time.monotonic() + seconds)
         return self.ending is not None
 
     def ask_for_end(self) -> None:
-        """Have it ended, and tell where it was."""
+        """Have it report its stack, and end."""
         try:
             self._lane.connection.send(ASK)
         except OSError:
@@ -169,7 +169,7 @@ class WorkerProcess:
     def wait_for_end(self, seconds: float) -> WorkerEnding:
         """Wait until it has ended; end it where that takes longer. Return how it ended.
 
-        One that another process has started goes on; what this process has of it is closed.
+        One that another process has started goes on; only this process's end is closed.
         """
         if self.is_own:
             self._wait_for(ENDED, time.monotonic() + seconds)

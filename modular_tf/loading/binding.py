@@ -256,10 +256,10 @@ def _map_stub(targets: Sequence[Target], absent: Sequence[str], by_name: OpenedB
 
 
 def _guards(library: str, *, own_scope_first: bool) -> dict[str, int]:
-    """Return the functions that stand in for the C++ library's in a plugin with known defects.
+    """Return the functions that replace the C++ library's in a plugin with known defects.
 
-    A plugin that takes for granted how a store answers may take the process down where it answers
-    otherwise; what stands in for a function that it calls then prevents that (`stream_guard.cc`).
+    A plugin that relies on how one store answers may end the process where a store answers
+    differently; the replacement of a function that it calls prevents that (`stream_guard.cc`).
     """
     wanted = {name for store in stores_of(library) for name in store.guarded_functions}
     found: dict[str, int] = {}
@@ -284,7 +284,7 @@ def _unresolved_names(targets: Sequence[Target]) -> dict[str, str]:
     the dynamic linker compares it, with the path by which its library is mapped.
     """
     by_file_name: dict[str, list[Target]] = {}
-    for target in reversed(targets):  # likewise
+    for target in reversed(targets):
         by_file_name.setdefault(os.path.basename(target.file.path), []).append(target)
     found = {
         os.path.basename(target.file.path): target.mapped_as

@@ -44,7 +44,7 @@ WITH_DEVICE_COUNT = _with_slot("SP_PlatformFns", "get_device_count")
 _WITH_FILLS = _with_slot("SP_StreamExecutor", "memset")
 _RFC = frozenset({Dialect.DEVICE_RFC})
 
-# TensorFlow 2.4 had a layout of its own, which no published plugin has: it is told and refused.
+# TensorFlow 2.4 had a layout of its own, which no published plugin has: it is reported and refused.
 _V204_PLATFORM_SIZES, _V204_FNS_SIZE = (41, 48), 80
 
 _ALL_COUNTED = frozenset(range(2, 11))  # every slot since TF 2.5
@@ -88,16 +88,16 @@ def dialects_of_registration(
         return frozenset()
     by_size = _by_sizes(platform_size, fns_size)
     if by_size == _RFC and {word for word in code if word < _FNS_WORDS} == _ALL_COUNTED:
-        return frozenset()  # the slots belie the sizes
+        return frozenset()  # the slots contradict the sizes
     if sizes_tell(platform_size, fns_size):
         return by_size
     return by_size & _by_slots(code) or by_size & {HOSTED} or by_size
 
 
 def sizes_tell(platform_size: int, fns_size: int) -> bool:
-    """Whether the sizes alone say where the slots of SP_PlatformFns lie.
+    """Whether the sizes alone determine where the slots of SP_PlatformFns lie.
 
-    If not, slots that are faulty may as well be those of another dialect: calling one is a gamble.
+    If not, faulty slots may be those of another dialect: to call one is not safe.
     """
     by_size = _by_sizes(platform_size, fns_size)
     return by_size <= WITH_DEVICE_COUNT or len(by_size) == 1

@@ -96,8 +96,9 @@ def is_needed(
 ) -> list[bool]:
     """Return for each library whether it is mapped at once; others are opened by name.
 
-    One that a library of the system needs is not named by any of these, but not in their code
-    either. The plugin is the last of the files.
+    Opened by name are libraries that need one of TensorFlow's, that no other library here needs,
+    and whose file name is in the bytes of one. One that is not named at all is mapped at once: a
+    library of the system may need it. The plugin is the last of the files.
     """
     *others, plugin = files
     waiting = [found for found in others if not replaced_sonames.isdisjoint(found[1].needed)]

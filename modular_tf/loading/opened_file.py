@@ -1,8 +1,8 @@
 """A library's file, opened once: it is compared, read and mapped through one descriptor.
 
-Whatever becomes of the path after that, be it renamed over or led elsewhere, the file that runs is
-the one that was checked. What is written into that very file shows in its mapping, as with any
-mapped file; only copies are safe from it.
+Even if its path leads to another file after that, the file that runs is the one that was checked.
+What is written into that very file shows in its mapping, as with any mapped file; only copies are
+safe from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.file_identity import SeenFile
 
-# O_NONBLOCK: a FIFO that replaced the file since it was looked at must not block the open.
+# O_NONBLOCK: a FIFO that replaced the file since it was examined must not block the open.
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 DESCRIPTORS = "/proc/self/fd"
 _FIRST_FREE = 3  # after the standard streams, which the application may have closed
@@ -35,7 +35,7 @@ _numbers = itertools.count(1)
 class OpenDescriptor:
     """An open file, which belongs to this object, and a path by which the linker can map it.
 
-    `mapped_as` is that path, in this process alone. No other file ever had it here, so the
+    The path `mapped_as` holds in this process alone. No other file ever had it here, so the
     descriptor can be closed once the file is mapped.
     """
 

@@ -119,7 +119,7 @@ class Mirrors:
         for link in links:
             os.unlink(link)
             del shown[link]
-            with suppress(OSError):  # then nobody finds it
+            with suppress(OSError):  # then it is not found
                 os.symlink(library.file, link)
         return True
 

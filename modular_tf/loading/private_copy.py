@@ -136,7 +136,7 @@ def _version_patches(elf: ElfFile, replaced_sonames: frozenset[str]) -> Iterator
     else:
         instead, unused = {}, {_DT_VERNEED, _DT_VERNEEDNUM}
         if not elf.dynamic.version_definitions_address:
-            # The dynamic linker reads the indices without a look at whether it made the versions.
+            # The dynamic linker reads the indices without checking whether it made the versions.
             unused.add(_DT_VERSYM)
     for at, tag, _ in elf.dynamic.entries:
         if tag in unused:
@@ -185,7 +185,7 @@ def without_relative(search_path: bytes) -> bytes:
     while start <= len(found):
         end = _end_of_directory(found, start)
         if start == end:
-            found[end if end < len(found) else end - 1] = "/"  # in the place of a colon
+            found[end if end < len(found) else end - 1] = "/"  # instead of a colon
             end = _end_of_directory(found, start)
         elif is_relative("".join(found[start:end])):
             found[start] = "/"

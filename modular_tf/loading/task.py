@@ -27,7 +27,7 @@ class Task(NamedTuple):
     mark: str = ""  # the file that tells later processes that it is under trial, "" for none
 
     def witness(self) -> None:
-        """Rename the mark, since the plugin did not end the application: its watcher still runs.
+        """Rename the mark: the watcher still runs, so the plugin did not end the application.
 
         A plugin that kills all processes of its user kills the watcher too.
         """

@@ -6,10 +6,10 @@ application ──► zygote ──────► watchers ──────�
 ```
 
 - The *zygote* has imported everything once, and forks watchers. `Zygotes` starts it.
-- A *watcher* does one *job* after the other, which arrive through a `Lane`, and tells what came of
-  each. It forks a *child* for a job (`WatchedChild`), keeps the time, and ends all that the child
-  has started.
+- A *watcher* does one *job* after the other, which arrive through a `Lane`, and reports the
+  result of each. It forks a *child* for a job (`WatchedChild`), keeps the time, and ends all that
+  the child has started.
 - A *child* runs a plugin's code and writes a *report* of what it does.
 
-What a job is, what a child does with it, and what follows from its end is the caller's.
+The caller defines what a job is, what a child does with it, and what follows from its end.
 """

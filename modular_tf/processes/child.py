@@ -61,7 +61,7 @@ def lower_limit(kind: int, limit: int) -> None:
 def flush_output() -> None:
     """Write out what plugins have printed and standard output of the C library still holds.
 
-    It stays there where another thread holds the stream; that may be for ever.
+    It is not written where another thread holds the stream, which may be for ever.
     """
     lib.mtf_flush_output()
 

@@ -151,8 +151,8 @@ def _one_way_socket() -> tuple[int, int]:
 class EntryReader:
     """Cuts what comes through a pipe into entries, which are JSON objects, one a line.
 
-    Somebody else may have written them: what is no JSON, or text that nobody can show, is left out,
-    and so is what the function refuses by a ValueError, TypeError or KeyError.
+    A plugin may have written them: what is no JSON, or text that cannot be shown, is left out, and
+    so is what the function refuses by a ValueError, TypeError or KeyError.
     """
 
     def __init__(self, take: Callable[[dict[str, Any]], None]) -> None:

@@ -1,4 +1,4 @@
-"""How a child ended, as it told itself and as its watcher saw it."""
+"""How a child ended, as it reported and as its watcher saw it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ChildEnding:
         return self.status if self.exits is None else self.exits
 
     def in_words(self) -> str:
-        """Return how it ended, as a verb and what belongs to it."""
+        """Return how it ended, as a verb and its object: `crashed with SIGSEGV (signal 11)`."""
         number = self.fatal_signal
         if number is None or self.exits is not None:
             status = self.exit_status

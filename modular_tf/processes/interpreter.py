@@ -50,7 +50,7 @@ def isolated_command(python: str, module: str, job: Mapping[str, Any]) -> list[s
 
 
 def command_like_here(python: str, module: str, job: Mapping[str, Any]) -> list[str]:
-    """Return the same for an interpreter with the user's settings that imports as this one does."""
+    """Return such a command with the user's settings, which imports as this interpreter does."""
     return [python, "-c", _LIKE_HERE, json.dumps([sys.path, module, dict(job)])]
 
 
@@ -72,7 +72,7 @@ def _folders(modules: tuple[str, ...]) -> list[str]:
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what plugins may look at: all but what is meant for this process alone.
+    """Return the variables that plugins may see: all but what is for this process alone.
 
     A variable without a name, which no process can set or unset, is left out as well.
     """

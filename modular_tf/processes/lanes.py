@@ -1,4 +1,4 @@
-"""The application's ends of the ways to watchers."""
+"""The application's ends of the channels to watchers."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ class Lanes(Generic[Work]):
                 yield key.data
 
     def remove(self, lane: Lane[Work]) -> None:
-        """Give a lane up; its watcher ends."""
+        """Close a lane; its watcher ends."""
         self._lanes.remove(lane)
         self._selector.unregister(lane.connection)
         lane.connection.close()
 
     def close(self) -> None:
-        """Give all of them up. Safe to call twice."""
+        """Close all lanes. Safe to call twice."""
         for lane in self._lanes:
             lane.connection.close()
         self._lanes.clear()

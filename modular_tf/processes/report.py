@@ -1,7 +1,7 @@
-"""The report of a child: what it tells its watcher, one JSON object a line.
+"""The report of a child to its watcher, one JSON object a line.
 
 It has a descriptor of its own since plugins may write to standard output. They may close any
-descriptor; so nothing is written to what a plugin has opened in the report's place.
+descriptor; so nothing is written to what a plugin has opened under the number of the report's.
 """
 
 from __future__ import annotations

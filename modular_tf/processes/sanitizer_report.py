@@ -1,4 +1,4 @@
-"""What a sanitizer said of a plugin before it ended the process."""
+"""The report of a sanitizer on a plugin, written before it ended the process."""
 
 from __future__ import annotations
 
@@ -59,6 +59,6 @@ def _without_host(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _library(frame: str) -> str:
-    """Return the file of a frame, "" where its source is told instead."""
+    """Return the file of a frame, "" where it names a source file instead."""
     found = _FILE.search(frame)
     return "" if found is None else found[1]

@@ -43,9 +43,9 @@ def can_be_secluded() -> bool:
 def run_secluded(work: Callable[[], None]) -> NoReturn:
     """Do some work in a process with numbers of its own, wait for its end, and end.
 
-    The kernel lets nobody in there end the first process, so the work is done by the second: who
-    ends or stops it, ends all. To be called in a process that was forked for this; its exit status
-    is 0 if the work was done, 1 if not or where it cannot be secluded.
+    The kernel lets no process in there end the first one, so the work is done by the second: if
+    that one is ended or stopped, all end. To be called in a process that was forked for this; its
+    exit status is 0 if the work was done, 1 if not or where it cannot be secluded.
     """
     try:
         rights = _capabilities()
@@ -88,7 +88,7 @@ def run_as_first(work: Callable[[], None], tell: Callable[[int], None]) -> NoRet
 
 
 def _parent_outside() -> int:
-    """Return the number of the parent, as whoever has mounted /proc sees it."""
+    """Return the number of the parent in the namespace for which /proc was mounted."""
     with open("/proc/self/stat", "rb") as stat:
         return int(stat.read().rpartition(b")")[2].split()[1])
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     """Sends an entry to the application."""
 
 LOOK_EVERY_S = 0.01
-_TIME_TO_ANSWER_S = 2.0  # where it is, or where it crashed
+_TIME_TO_ANSWER_S = 2.0  # with its stack, when it was asked or has crashed
 
 
 class WatchedChild:
@@ -97,7 +97,7 @@ class WatchedChild:
     def is_over(self) -> bool:
         """Return whether to wait no longer: it has ended, was stopped, or has had its time.
 
-        Where its time is up, it is asked first where it is, and gets a moment to answer.
+        Where its time is up, it is asked first for its stack, and gets a moment to answer.
         """
         if self.has_ended():
             return True
@@ -113,13 +113,13 @@ class WatchedChild:
         return False
 
     def ask(self) -> None:
-        """Ask it where it is; it is over when it has answered, or soon."""
+        """Ask it for its stack; it is over when it has answered, or soon."""
         self.was_asked = True
         self._hurry()
         signal_child(self.pid, QUESTION)  # nobody has waited for it, so the number is still its own
 
     def _hurry(self) -> None:
-        """Set the time for its last words, once: a plugin might write them for ever."""
+        """Limit the time for its last output, once: a plugin might write for ever."""
         if not self._hurries:
             self._deadline = min(time.monotonic(), self._deadline) + _TIME_TO_ANSWER_S
             self._hurries = True
@@ -153,8 +153,8 @@ def watch_over(descriptor: int, work: Callable[[dict[str, Any], Tell, int], None
     """Do the jobs that arrive on a socket until its other end is closed.
 
     Each line that arrives is a job, each line that is sent an entry, both JSON objects (`Lane`).
-    This process is the reaper of all that plugins start. `work` is given the job, what sends an
-    entry, and a descriptor that becomes readable when nobody waits any more.
+    This process is the reaper of all that plugins start. `work` is given the job, a function that
+    sends an entry, and a descriptor that becomes readable when nobody waits any more.
     """
     adopt_orphans()
     with socket.socket(fileno=descriptor) as connection, connection.makefile("rb") as lines:

@@ -121,8 +121,9 @@ class ForkServer:
     """Forks watchers, which are its only children: what else becomes one is killed.
 
     The process is to be the reaper of its descendants (`adopt_orphans`), with one thread. `ready`
-    is the byte that tells the parent so. `enter` has a watcher's work done by another process, and
-    ends the one that was forked: it is given the work, and what takes the other one's number.
+    is the byte that the parent is sent when it begins. `enter` has a watcher's work done by another
+    process, and ends the one that was forked: it is given the work, and a function that takes the
+    number of the other process.
     """
 
     def __init__(
@@ -201,7 +202,7 @@ class ForkServer:
                 os._exit(0)
         os.close(writes)
         try:
-            # It is told before the kernel makes the other one a child of this process.
+            # It is reported before the kernel makes the other one a child of this process.
             return int(os.read(reads, _LONGEST_NUMBER) or pid)
         finally:
             os.close(reads)

@@ -98,7 +98,7 @@ class ZygoteProcess:
         return ours
 
     def forget(self) -> None:
-        """Let go of what a fork has copied; the process is the parent's."""
+        """Close what a fork has copied; the process is the parent's."""
         self.control.close()
         self._complaints.close()
         self._process.returncode = 0  # else `Popen` would wait for it
@@ -140,7 +140,7 @@ class ZygoteProcess:
 
 
 class Zygotes:
-    """The zygote of the moment, started when it is asked for. Used by one thread at a time.
+    """The current zygote, started when it is needed. Used by one thread at a time.
 
     Its command is made of the interpreter, and those arguments of `serve_zygote` that this process
     chooses.
@@ -156,7 +156,7 @@ class Zygotes:
         self._current: ZygoteProcess | None = None
 
     def warm(self) -> ZygoteProcess:
-        """Return the one that there is, or a new one when it is ready."""
+        """Return the running zygote, or a new one when it is ready."""
         if self._current is not None and self._current.owner != os.getpid():
             self._current.forget()
             self._current = None
@@ -185,7 +185,7 @@ class Zygotes:
         return zygote
 
     def end(self) -> None:
-        """End it, if there is one."""
+        """End the zygote, if there is one."""
         zygote, self._current = self._current, None
         if zygote is not None and zygote.owner == os.getpid():
             zygote.close()

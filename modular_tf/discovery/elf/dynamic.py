@@ -167,12 +167,12 @@ class DynamicSection:
 
     @property
     def search_path(self) -> tuple[str, ...]:
-        """Directories of both."""
+        """Directories of DT_RPATH and of DT_RUNPATH."""
         return (*self.rpath, *self.runpath)
 
     @property
     def has_runpath(self) -> bool:
-        """Whether there is a DT_RUNPATH, be it empty: DT_RPATH counts for nothing then."""
+        """Whether there is a DT_RUNPATH, even an empty one: DT_RPATH is ignored then."""
         return _RUNPATH in self._tags
 
     @property
@@ -215,7 +215,7 @@ class DynamicSection:
 
 
 def _entries(image: Image) -> Iterator[tuple[int, int, int]]:
-    """Yield the entries that the linker reads: it looks for the last one, and at no size."""
+    """Yield the entries that the linker reads: all before DT_NULL, whatever size is given."""
     if image.dynamic is None:
         return
     offset, room = image.dynamic

@@ -102,7 +102,7 @@ class ElfFile:
         return self._found[wanted.text]
 
     def exports(self) -> frozenset[str]:
-        """Return the names of all exported symbols; costs time in their number."""
+        """Return the names of all exported symbols; takes time in proportion to their number."""
         return self._table().exports()
 
     def undefined(self) -> tuple[UndefinedSymbol, ...]:

@@ -31,7 +31,7 @@ _HEADER = Struct("<HHIQQQIHHHHHH")  # what follows e_ident
 _PROGRAM_HEADER = Struct("<IIQQQQQQ")
 _SECTION = Struct("<IIQQQQIIQQ")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")  # of the linker of this process
-# A library has about ten segments and fifty sections; each look-up costs time in their number.
+# A library has about ten segments and fifty sections; each look-up takes time for all of them.
 _MAX_SEGMENTS = 1024
 _MAX_SECTIONS = 65_280
 
@@ -180,7 +180,7 @@ class Image:
                 self.wants_executable_stack = bool(flags & _PF_X)
             elif type_ == PT_INTERP:
                 self._interpreter = (start, size)
-            elif type_ == PT_DYNAMIC and size:  # the linker knows debug information by an empty one
+            elif type_ == PT_DYNAMIC and size:  # an empty one: debug information
                 dynamic.append((address, start))
             elif type_ == PT_LOAD:
                 mapped.append(_MappedSegment(address, address + n_bytes, start, size))

@@ -86,6 +86,6 @@ def _reads_as_text(head: bytes) -> bool:
     try:
         head.decode("utf-8")
     except UnicodeDecodeError as error:
-        # A character cut in two by the end of the sample is no objection.
+        # The end of the sample may cut a character in two.
         return error.start >= len(head) - 3
     return True

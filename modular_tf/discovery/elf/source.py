@@ -21,7 +21,7 @@ __all__ = ["ByteSource"]
 _HEAD_BYTES = 64 * 1024
 # No table of a real library comes near; a sparse file could claim one of terabytes.
 _MAX_READ = 256 * 1024 * 1024
-# O_NONBLOCK: a FIFO that replaced the file since it was looked at must not block the open.
+# O_NONBLOCK: a FIFO that replaced the file since it was examined must not block the open.
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 

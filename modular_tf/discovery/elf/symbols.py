@@ -135,7 +135,7 @@ class GnuHashTable:
     def symbol_count(self) -> int:
         """Return how many symbols there are, unhashed ones included; 0 if the table is empty.
 
-        An empty table does not tell: some linkers let it begin at symbol 1 all the same.
+        An empty table does not give the number: some linkers let it begin at symbol 1 anyway.
         """
         data = self._source.read(self._buckets_at, 4 * self._buckets, "the buckets")
         start: int = max(index for (index,) in _WORD.iter_unpack(data))
@@ -247,7 +247,7 @@ class SymbolTable:
         return None
 
     def exports(self) -> frozenset[str]:
-        """Return the names of all symbols that the library offers; costs time in their number."""
+        """Return the names of all symbols that the library offers; takes time for each."""
         self._dynamic.strings.load()
         text = self._dynamic.strings.text
         return frozenset(

@@ -102,7 +102,7 @@ def glibc_floor(needs: tuple[VersionNeed, ...]) -> str | None:
 def _linked(image: Image, address: int, record: Struct) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield address and fields of records that each end in the distance to the next.
 
-    The dynamic linker looks at no count of them, so none is believed here.
+    The dynamic linker reads no count of them, so none is trusted here.
     """
     for _ in range(_MAX_RECORDS):
         fields = record.unpack(image.read_at(address, record.size, "a symbol version"))

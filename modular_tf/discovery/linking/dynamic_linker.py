@@ -1,4 +1,4 @@
-"""What the dynamic linker of this process would map with a library: it is asked.
+"""What the dynamic linker of this process would map with a library, by its own answer.
 
 With LD_TRACE_LOADED_OBJECTS it maps a program and all that it needs, lists that and ends. None of
 its code runs: no constructor, no resolver (IFUNC), no auditing library. The program is this one,

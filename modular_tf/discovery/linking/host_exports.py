@@ -1,4 +1,4 @@
-"""What the host runtime exports to plugins in the place of TensorFlow."""
+"""What the host runtime exports to plugins instead of TensorFlow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOST_RUNTIME = "libmodular_tf_framework.so.2"
 REPLACED_SONAMES = frozenset(
     (
         HOST_RUNTIME,
-        "libtensorflow_framework.so.2",  # what plugins are told to link with
+        "libtensorflow_framework.so.2",  # what plugins should link with
         "libtensorflow_framework.so.1",
         "libtensorflow_cc.so.2",  # since TensorFlow 2.12 part of the C API lives there
         "libtensorflow.so.2",  # the stand-alone C library

@@ -186,7 +186,7 @@ def _missing_of_opened(
 ) -> tuple[MissingSymbol, ...] | None:
     """Return the missing functions of the C API; None if it cannot be linked, or is damaged.
 
-    What other libraries define may be there by then, if the code opens these before.
+    A function that another library defines may be there by then, if the code opens that one first.
     """
     if opened.missing or any(library.elf.size > MOST_BYTES for library in ours):
         return None
@@ -295,10 +295,10 @@ def _is_newer(need: VersionNeed, running: str | None) -> bool:
 def _is_version_offered(need: VersionNeed, scope: LinkScope, host: HostExports) -> bool:
     """Return whether the named library defines the version; an unversioned one defines all."""
     if need.library in host.sonames:
-        return True  # no version is asked of what stands in for it
+        return True  # its replacement needs no version
     provider = scope.library(need.library)
     if provider is None:
-        return True  # that the library is missing is said already
+        return True  # the missing library is reported already
     defined = provider.elf.version_definitions()
     return not defined or need.version in defined
 
@@ -361,7 +361,7 @@ def _can_define_stand_ins() -> bool:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first names, and how many there are besides; `why` lists all."""
+    """Return the first names, and how many more there are; `why` lists all."""
     different = list(dict.fromkeys(names))
     more = f" and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
     return ", ".join(different[:_SHOWN]) + more

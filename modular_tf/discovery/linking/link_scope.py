@@ -77,7 +77,7 @@ class _Scope:
 
 
 class ProcessScope(_Scope):
-    """This program and the libraries that it was started with, and what is asked of its linker.
+    """This program, the libraries that it was started with, and the answers of its linker.
 
     It owns open files: libraries of the system are opened once, since most plugins need the same.
     [any thread, one at a time]
@@ -133,8 +133,9 @@ class ProcessScope(_Scope):
     def trace(self, elf: ElfFile, offered: Collection[str], before: LinkScope | None) -> Trace:
         """Return what would be mapped with a library, but for itself and what is mapped already.
 
-        One that asks for the same as another one in its folder gets the same answer, but where
-        companions are mapped: one of those may need the other one, which was not in its own answer.
+        Libraries of one folder that need the same share one answer of the linker, unless companions
+        are mapped: a companion may need the library that was asked for first, which is not in its
+        own answer.
 
         `offered` are names that the host replaces; the scope `before` is loaded already. Raises
         `ElfError` if the linker refuses a file (LD-002 to LD-005) or takes too long (LD-096), and
@@ -274,9 +275,9 @@ class LinkScope(_Scope):
 
 
 def _why_no_file(name: str, tried: Sequence[str]) -> ElfError | None:
-    """Return what is wrong with a place of a name that is no file, though something is there.
+    """Return why a path that was tried for a name is no readable file; None if nothing is there.
 
-    The linker passes over the rest of a search path there, and reports only that it found nothing.
+    The linker skips the rest of a search path there, and reports only that it found nothing.
     """
     for path in tried:
         if os.path.basename(path) == name:

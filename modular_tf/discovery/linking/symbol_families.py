@@ -67,7 +67,7 @@ class SymbolFamily(Enum):
         return self.value[1]
 
 
-# The patterns are compiled at their first use, which most processes never come to.
+# The patterns are compiled at their first use, which most processes never reach.
 # What tf_status.h, env.h, logging.h, tf_file_statistics.h and tstring.h declare: the part of
 # the C API that a filesystem or a device needs. All other names that begin with TF_ or TFE_
 # serve kernels, operations, graphs, sessions or eager execution.

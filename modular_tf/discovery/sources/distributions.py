@@ -101,7 +101,7 @@ def libraries_in_record(record: bytes) -> Iterator[str]:
 
 
 def read_distribution(
-    record: str,  # noqa: ARG001  (for those who know something of it)
+    record: str,  # noqa: ARG001  (other functions of this type use it)
     libraries: Callable[[], Iterable[str]],
     is_plugin: Callable[[str], bool | None],
 ) -> list[str]:
@@ -140,7 +140,7 @@ def _plugins_of(
 
 
 def _is_plugin(path: str) -> bool | None:
-    """Return whether a library is a plugin; None for what cannot be read, which is none now.
+    """Return whether a library is a plugin; None if it cannot be read, and so is none now.
 
     If a library that is no plugin is missing or damaged, or of another word size, that is not
     reported.
@@ -223,7 +223,7 @@ def _report(
 def _real_places(distribution: InstalledDistribution, root: str) -> tuple[str, str]:
     """Return the real places of a package, links resolved.
 
-    Some installers put links in the place of all files of a distribution, also of its metadata.
+    Some installers replace all files of a distribution, also of its metadata, by links.
     """
     metadata = os.path.realpath(os.path.join(distribution.metadata_directory, "METADATA"))
     location = os.path.dirname(os.path.dirname(metadata))

@@ -128,7 +128,7 @@ class SearchLog:
         self.problems.append(Violation(broken, message, path=path, origin=origin))
 
     def _mode_of(self, path: str, origin: str, *, required: bool) -> int | None:
-        """Return the file mode; a link that leads nowhere counts as a file, the probe tells."""
+        """Return the file mode; a link that leads nowhere is a file, which the probe reports."""
         try:
             with suppress(OSError):
                 return os.stat(path).st_mode

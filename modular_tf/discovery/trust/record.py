@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Records", "read_hash"]
 
-_ALGORITHMS = ("sha256", "sha384", "sha512")  # weaker ones vouch for nothing
+_ALGORITHMS = ("sha256", "sha384", "sha512")  # weaker ones are not used
 
 
 class _RecordedHash(NamedTuple):
@@ -143,7 +143,7 @@ def _leads_to(file: JudgedFile, path: str) -> bool:
 
 
 def read_hash(written: str) -> tuple[str | None, bytes]:
-    """Return the algorithm of a hash in a RECORD, None for none that vouches, and the digest."""
+    """Return the algorithm of a hash in a RECORD, None if it is not used, and the digest."""
     algorithm, _, text = written.partition("=")
     algorithm = algorithm.lower()
     if algorithm not in _ALGORITHMS:
