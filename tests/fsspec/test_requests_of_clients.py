@@ -142,3 +142,20 @@ def test_a_change_by_others_and_an_own_one_are_seen(client, filled, environment,
         assert seen() == {"a": 4}
     """
     run_python(dedent(subject), filled.endpoint, env=environment(client), timeout=120)
+
+
+# Of a file of pyarrow that fsspec hands on nobody knows when it is stored.
+@pytest.mark.parametrize("client", sorted(MAKE.keys() - {"pyarrow.by.fsspec"}))
+def test_a_file_is_replaced_by_its_own_name(client, filled, environment, run_python, tmp_path):
+    """No other object is stored, copied and deleted for it."""
+    local = tmp_path / "new"
+    local.write_bytes(b"new")
+    assert ask("PUT", f"{filled.endpoint}/fixture/one", b"old one").status == 200
+    variables = environment(client)
+    filled.forget_requests()
+    done = run_python(RUN, f"cp {local} mine://fixture/one", env=variables, timeout=120)
+    requests = filled.requests()
+
+    assert "mine://fixture/one 0" in done.stdout
+    assert requests.pop("HEAD") <= 2
+    assert requests in ({"PUT": 1}, {"POST upload": 2, "PUT upload": 1})
