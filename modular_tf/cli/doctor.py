@@ -39,7 +39,8 @@ def doctor(call: Invocation) -> Exit:
     (whether TensorFlow has it by itself), `message`, `remedy` (the commands that bring it),
     `wanted_by` (variables that are set for a scheme that nobody serves), `fails`. Each of these
     objects has `bad`: whether it fails. `lacking` lists the schemes that TensorFlow has by
-    modular_tf.tensorflow alone. `well` is true where nothing is bad; the exit status is 0 then,
+    modular_tf.tensorflow alone. `workers` has what worker processes are restricted to, each with
+    "in force" or why it is not. `well` is true where nothing is bad; the exit status is 0 then,
     else 1.
     """
     from modular_tf.tensorflow.doctor import diagnose  # noqa: PLC0415  (help needs none of it)
