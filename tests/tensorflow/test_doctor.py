@@ -163,6 +163,14 @@ def test_a_fifo_keeps_nobody_waiting(site: Path) -> None:
     assert "FIFO" in found["files"][0]["message"]
 
 
+def test_its_help_names_each_key_of_its_answer(site: Path) -> None:
+    _, found = _doctor(site)
+    shown = _run(options=("--help",)).stdout
+
+    keys = found.keys() - {"schema_version"}  # of every command
+    assert [key for key in keys if f"`{key}`" not in shown] == []
+
+
 def test_tells_what_is_served_without_tensorflow(wild_plugins: WildPlugins) -> None:
     status, found = _doctor(wild_plugins.site_dir)
 
