@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Callable,
         Iterator,
     )
+    from types import FrameType
 
     from modular_tf.filesystem.files import RandomAccessFile, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
@@ -342,6 +343,14 @@ class WriterStream(_Stream, io.RawIOBase):
     def _check_open(self) -> None:
         if self.closed:
             raise ValueError("I/O operation on closed file.")
+
+
+def is_in_write() -> bool:
+    """Return whether this thread was interrupted in a write, and has the lock of its stream."""
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001  (there is no other way to ask)
+    while frame is not None and frame.f_code is not WriterStream.write.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 class StreamWriter(_Stream, io.BufferedWriter):

@@ -109,13 +109,17 @@ def close_with_process(service: LiveService, exit_timeout_s: float | None = None
 def is_awaited() -> bool:
     """Return whether this thread is in the middle of a call whose end a close may wait for.
 
-    It runs a callback of a device, or a signal handler that interrupted a call to a worker.
+    It runs a callback of a device, or a signal handler that interrupted a call to a worker or a
+    write of a stream, whose lock another thread would wait for.
     """
     callbacks = sys.modules.get("modular_tf.device.streams.host_callback")
     if callbacks is not None and callbacks.running_executor() is not None:
         return True
     worker = sys.modules.get("modular_tf.isolation.worker")
-    return worker is not None and worker.handles_signals()
+    if worker is not None and worker.handles_signals():
+        return True
+    streams = sys.modules.get("modular_tf.filesystem.streams")
+    return streams is not None and streams.is_in_write()
 
 
 def not_closed_in_time(left: Sequence[str], timeout_s: float) -> DeadlineExceededError:

@@ -206,13 +206,13 @@ def test_a_file_that_is_rewritten_during_the_load_is_not_mapped(
 def test_a_rewrite_during_the_load_is_not_mapped_from_a_copy(build, place, traces, monkeypatch):
     shutil.copy(build("good"), place)
     evil = build("evil")
-    copy_file = private_copy._copy_file
+    sendfile = os.sendfile
 
-    def rewrite_first(source, target):
+    def rewrite_first(*given):
         by_rewriting(place, evil)
-        copy_file(source, target)
+        return sendfile(*given)
 
-    monkeypatch.setattr(private_copy, "_copy_file", rewrite_first)
+    monkeypatch.setattr(private_copy.os, "sendfile", rewrite_first)
 
     with pytest.raises(PluginError) as caught:
         load(place, see(str(place)), sealed=True)

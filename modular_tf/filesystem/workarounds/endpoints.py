@@ -155,10 +155,11 @@ class Endpoints:
         """
         begin = time.monotonic()
         ended: list[Exception | None] = []
+        resolved: list[bool] = []
 
         def reach() -> None:
             try:
-                self._reach(server, begin + _TIMEOUT_S)
+                self._reach(server, begin + _TIMEOUT_S, resolved)
             except (OSError, ValueError) as error:
                 ended.append(error.with_traceback(None))
             else:
@@ -173,20 +174,28 @@ class Endpoints:
             thread.join(_TIMEOUT_S * 5 / 4)
         now = time.monotonic()
         check.problem = (
-            ended[0] if ended else TimeoutError(f"no answer in {_TIMEOUT_S:.0f} seconds")
+            ended[0]
+            if ended
+            else TimeoutError(
+                f"no answer{'' if resolved else ' to the name'} in {_TIMEOUT_S:.0f} seconds"
+            )
         )
         if check.problem is None:
             check.until = now + _GOOD_FOR_S
         else:
             check.until = now + _BAD_FOR_S if now - begin > _LONG_S else 0.0
 
-    def _reach(self, server: Server, end: float) -> None:
-        """Connect to one address of a server; `OSError` or `ValueError` where none accepts."""
+    def _reach(self, server: Server, end: float, resolved: list[bool]) -> None:
+        """Connect to one address of a server; `OSError` or `ValueError` where none accepts.
+
+        `resolved` gets an element when the name of the server has addresses.
+        """
         parts = urlsplit(server.url)
         if _is_behind_proxy(parts.scheme, parts.netloc, self._environment):
             return
         host, port = server.address()
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        resolved.append(True)
         if server.is_default:
             return
         end = max(end, time.monotonic() + _TIMEOUT_S / 4)
