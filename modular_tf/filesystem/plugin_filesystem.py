@@ -75,7 +75,6 @@ _MOST_BROUGHT = 1 << 26  # which takes less time than a store to answer
 _REFUSED = re.compile("permission denied|operation not permitted", re.IGNORECASE)
 _path_exists = lib.mtf_path_exists
 _STAT_PATH = address_of(ffi.addressof(lib, "mtf_stat_path"))
-_ERROR = ffi.typeof("mtf_error **")
 _WRITER = ffi.typeof("mtf_writer **")
 _RELEASE_FILESYSTEM = Release("mtf_filesystem_release")
 _RELEASE_WRITER = Release("mtf_writer_release")

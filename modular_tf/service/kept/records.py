@@ -137,11 +137,6 @@ class Records:
         """Whether there is no record."""
         return not self._rows and not self._changes
 
-    @property
-    def has_changes(self) -> bool:
-        """Whether there is anything to save."""
-        return bool(self._changes)
-
     def get(self, key: str) -> Any | None:
         """Return the value of a key; None if there is none, or it is damaged."""
         encoded = _text(key)
