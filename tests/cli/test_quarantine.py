@@ -76,6 +76,21 @@ def test_a_quarantine_that_another_process_has_locked_is_not_empty(mtf, tmp_path
     assert remembered() == ["bad"]
 
 
+@pytest.mark.parametrize("verb", [("list",), ("retry", "bad"), ("clear",)])
+def test_a_damaged_quarantine_is_named_until_its_file_is_removed(mtf, tmp_path, verb):
+    quarantine()
+    (database,) = tmp_path.glob("state/**/quarantine-*.sqlite")
+    database.write_bytes(b"damaged" * 1000)
+    assert remembered() == []  # by another command, which need not have shown it
+
+    ended = mtf("quarantine", *verb)
+    damaged = database.with_name(f"{database.name}.damaged")
+    assert f"{damaged}: this quarantine was damaged" in ended.err
+
+    damaged.unlink()
+    assert "damaged" not in mtf("quarantine", *verb).err
+
+
 def test_an_empty_quarantine_is_nothing_found(mtf):
     ended = mtf("quarantine", "list")
 

@@ -91,6 +91,11 @@ class QuarantineStore:
         return self._records.shortage
 
     @property
+    def damaged(self) -> str | None:
+        """The file to which a damaged quarantine was renamed, if one is there."""
+        return self._records.damaged
+
+    @property
     def is_empty(self) -> bool:
         """Whether it has no entry of any plugin, as for most users."""
         return self._records.is_empty

@@ -133,6 +133,11 @@ class Records:
             self.save()
 
     @property
+    def damaged(self) -> str | None:
+        """The file to which a damaged database was renamed, if one is there."""
+        return self.directory.real_path_of(f"{self._name}{_DAMAGED}", make=False)
+
+    @property
     def is_empty(self) -> bool:
         """Whether there is no record."""
         return not self._rows and not self._changes
