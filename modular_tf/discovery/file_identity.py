@@ -27,6 +27,7 @@ __all__ = [
     "SETTLED_AFTER_NS",
     "FileIdentity",
     "SeenFile",
+    "boot_of",
     "of_same_file",
     "real_path",
     "see",
@@ -260,15 +261,15 @@ def _read(path: str, fd: int, seen_ns: int) -> SeenFile | None:
     digest = sha256_of(fd)
     if FileIdentity.of(os.fstat(fd)) != identity:
         return None
-    return SeenFile(path, identity, digest, seen_ns, _boot_of(fd) if identity.is_dated else "")
+    return SeenFile(path, identity, digest, seen_ns, boot_of(fd) if identity.is_dated else "")
 
 
-def _boot_of(fd: int) -> str:
-    """Return the start of the machine during which an image cannot change.
+def boot_of(file: int | str) -> str:
+    """Return the start of the machine during which an image cannot change (`SeenFile.boot`).
 
     What is mounted to be read only, as squashfs always is, may be exchanged at any time.
     """
-    return "" if os.fstatvfs(fd).f_flag & os.ST_RDONLY else boot_id()
+    return "" if os.statvfs(file).f_flag & os.ST_RDONLY else boot_id()
 
 
 def _known_identity_at(path: str, known: dict[str, FileIdentity | None]) -> FileIdentity | None:

@@ -264,9 +264,9 @@ def test_the_next_image_has_other_bytes(dated: Path, monkeypatch):
 
 def test_an_image_that_is_mounted_read_only_is_always_read(dated: Path):
     with pytest.MonkeyPatch.context() as patch:
-        real = os.fstatvfs(0)
+        real = os.statvfs(0)
         read_only = type(real)((*real[:8], os.ST_RDONLY, *real[9:]))
-        patch.setattr(os, "fstatvfs", lambda _: read_only)
+        patch.setattr(os, "statvfs", lambda _: read_only)
         seen = see(str(dated))
         assert seen is not None
         assert seen.boot == ""

@@ -12,9 +12,14 @@ from time import time_ns
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.computed_once import computed_once
-from modular_tf.discovery.boot_id import boot_id
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.file_identity import FileIdentity, SeenFile, of_same_file, sha256_of
+from modular_tf.discovery.file_identity import (
+    FileIdentity,
+    SeenFile,
+    boot_of,
+    of_same_file,
+    sha256_of,
+)
 from modular_tf.discovery.linking.environment_libraries import VARIABLES, environment_libraries
 from modular_tf.discovery.linking.system_libraries import is_of_system
 from modular_tf.discovery.trust.paths import PathJudge
@@ -322,7 +327,7 @@ class JudgedFile:
 
         Raises `OSError` as `sha256`.
         """
-        boot = _boot_of(self.real_path) if self.identity.is_dated else ""
+        boot = boot_of(self.real_path) if self.identity.is_dated else ""
         seen = SeenFile(self.path, self.identity, self._sha256, self._seen_ns, boot)
         if self._sha256 is None and not seen.is_settled(self._seen_ns):
             return seen._replace(sha256=self.sha256())
@@ -344,11 +349,6 @@ class JudgedFile:
             return bytes.fromhex(self.sha256())
         work_out = partial(_digest, algorithm=algorithm)
         return bytes.fromhex(of_same_file(self.real_path, self.identity, work_out))
-
-
-def _boot_of(path: str) -> str:
-    """Return the start of the machine for a file of an image (`SeenFile.boot`)."""
-    return "" if os.statvfs(path).f_flag & os.ST_RDONLY else boot_id()
 
 
 def _digest(fd: int, algorithm: str) -> str:
