@@ -56,7 +56,6 @@ _Operation = TypeVar("_Operation", bound="Callable[..., Any]")
 _PIECE = 8 << 20
 """Bytes of each of the requests for a long read that are made at once."""
 _MOVES_AT_ONCE = 8
-DIRECTORY = FileStatistics(0, 0, is_directory=True)
 
 Child = tuple[str, FileStatistics | None]
 """An entry in a directory of a client, and what `stat` would return of it, if the listing has that.

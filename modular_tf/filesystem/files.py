@@ -38,6 +38,10 @@ class FileStatistics(NamedTuple):
     is_directory: bool
 
 
+DIRECTORY = FileStatistics(0, 0, is_directory=True)
+"""A directory of which nothing else is known, as those of stores."""
+
+
 class DeletedCounts(NamedTuple):
     """The numbers of files and directories that `delete_recursively` could not delete."""
 

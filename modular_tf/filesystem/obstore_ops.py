@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from modular_tf.errors import FailedPreconditionError, InvalidArgumentError
-from modular_tf.filesystem.client_ops import DIRECTORY, ClientOps, put_when_closed
-from modular_tf.filesystem.files import FileStatistics
+from modular_tf.filesystem.client_ops import ClientOps, put_when_closed
+from modular_tf.filesystem.files import DIRECTORY, FileStatistics
 from modular_tf.filesystem.store_files import RangeReader
 from modular_tf.filesystem.uri import clean_path, parse_uri
 

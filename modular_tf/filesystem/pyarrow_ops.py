@@ -7,8 +7,8 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.filesystem.client_ops import DIRECTORY, ClientOps, ClientWriter, put_when_closed
-from modular_tf.filesystem.files import FileStatistics
+from modular_tf.filesystem.client_ops import ClientOps, ClientWriter, put_when_closed
+from modular_tf.filesystem.files import DIRECTORY, FileStatistics
 from modular_tf.filesystem.store_files import RangeReader
 from modular_tf.filesystem.uri import clean_path, parse_uri
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import AbortedError, ModularTFError, NotFoundError
-from modular_tf.filesystem.files import RandomAccessFile
+from modular_tf.filesystem.files import DIRECTORY, RandomAccessFile
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.plugin_filesystem import fresh_bytes
 from modular_tf.filesystem.store_files import PiecewiseReader
 from modular_tf.filesystem.workarounds.endpoints import Server, named_server
-from modular_tf.filesystem.workarounds.object_store import DIRECTORY, ObjectStore, StoreWriter
+from modular_tf.filesystem.workarounds.object_store import ObjectStore, StoreWriter
 from modular_tf.filesystem.workarounds.store import Store
 from modular_tf.native.ffi import lib
 

@@ -25,7 +25,7 @@ from modular_tf.errors import (
     collected,
 )
 from modular_tf.filesystem.copying import read_all
-from modular_tf.filesystem.files import FileStatistics, end, give_up
+from modular_tf.filesystem.files import DIRECTORY, FileStatistics, end, give_up
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.held_writer import HeldWriter, stored_by
 from modular_tf.filesystem.jobs import Job
@@ -56,7 +56,6 @@ _FOUND_FOR_S = 60.0
 _RECENT_S = 1.0
 _RENAMES_AT_ONCE = 8
 _MAX_VERSIONS = 3  # of a file that changes while it is read
-DIRECTORY = FileStatistics(0, 0, is_directory=True)
 
 
 class StoreWriter(PluginWritableFile):

@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
 from modular_tf.errors import ModularTFError, NotFoundError, UnimplementedError
+from modular_tf.filesystem.files import DIRECTORY
 from modular_tf.filesystem.uri import dirname
 from modular_tf.filesystem.workarounds.endpoints import Server
 from modular_tf.filesystem.workarounds.object_store import (
-    DIRECTORY,
     ObjectStore,
     StoreWriter,
     depth_of,
