@@ -30,7 +30,6 @@ LACKS_NOTHING_BUT = {
     ),
     "SE-036": "the layout is not the RFC's",
     "SE-125": "the device has no PCI bus id",
-    **dict.fromkeys(("LD-051", "LD-052"), "it is no filesystem plugin"),
 }
 """The checks that are skipped, and why."""
 

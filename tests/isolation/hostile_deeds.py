@@ -172,8 +172,12 @@ DEEDS = (
     Deed("hide", "takes another name, session and group", ""),
     Deed("be-traced", "has itself traced and crashes", "LD-14[01] "),
     Deed("trap-numbers", "has floating point trap", ""),
-    Deed(
-        "refuse-calls", "lets the process make no calls", f"|{_ALL_IT_CAN_REACH}", timeout=_HANG_S
+    Deed(  # a thread that may make no system calls any more is killed at its next one
+        "refuse-calls",
+        "refuses all system calls but reads and writes",
+        f"|{_ALL_IT_CAN_REACH}",
+        timeout=_HANG_S,
+        probed=_ALL_IT_CAN_REACH,
     ),
     # Listings and names.
     Deed("endless", "lists names without end", _LATE, call="list", timeout=_HANG_S),

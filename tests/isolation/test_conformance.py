@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-import modular_tf
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.isolation.job import Job
 from modular_tf.check.isolation.processes import CheckProcesses
@@ -20,7 +20,7 @@ from tests.fixtures.matrices import sampled
 if TYPE_CHECKING:
     from tests.fixtures.children import PythonRunner
 
-_PLUGINS = Path(modular_tf.__file__).parent / "plugins"
+_PLUGINS = Path(str(files("modular_tf").joinpath("plugins")))
 _IN_WORKER = {"MODULAR_TF_ISOLATION": "process"}
 _FINE = {Verdict.PASSED, Verdict.SKIPPED, Verdict.NOTED}
 # A forked child has a worker of its own, without what the plugin had in memory.
