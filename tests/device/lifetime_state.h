@@ -1,7 +1,6 @@
 // What the lifetime plugin makes, and what is noted of it: whether it was given back, what was used
 // after that, and at which gates a test holds the plugin.
-#ifndef TESTS_DEVICE_LIFETIME_STATE_H_
-#define TESTS_DEVICE_LIFETIME_STATE_H_
+#pragma once
 
 #include <atomic>
 #include <condition_variable>
@@ -163,4 +162,3 @@ inline Device* enter(const char* slot, const SP_Device* device) {
 }
 
 }  // namespace lifetime
-#endif

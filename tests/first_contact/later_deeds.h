@@ -1,6 +1,5 @@
 /* Deeds that come after all calls into the plugin have returned: once there is a file at MISDEED_MOMENT. */
-#ifndef TESTS_FIRST_CONTACT_LATER_DEEDS_H_
-#define TESTS_FIRST_CONTACT_LATER_DEEDS_H_
+#pragma once
 
 /* In a thread of the plugin's own. */
 void crash_later(void);
@@ -17,5 +16,3 @@ void crash_at_exit(void);
 void hang_at_exit(void);
 void crash_when_unloaded(void);
 void hang_when_unloaded(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Where a plugin of these tests may do its misdeed. */
-#ifndef TESTS_FIRST_CONTACT_MISDEED_H_
-#define TESTS_FIRST_CONTACT_MISDEED_H_
+#pragma once
 
 enum place {
   NOWHERE, CONSTRUCTOR, INIT, CREATE_DEVICE, DESTROY_DEVICE, MEMORY_USAGE, SCHEME_INIT, CLEANUP,
@@ -9,5 +8,3 @@ enum place {
 
 /* Misbehaves if the library was built to do it here. */
 void misbehave_at(enum place place);
-
-#endif

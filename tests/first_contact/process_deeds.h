@@ -1,6 +1,5 @@
 /* What plugins do to the state of their process; each ends the process where it cannot be done. */
-#ifndef TESTS_FIRST_CONTACT_PROCESS_DEEDS_H_
-#define TESTS_FIRST_CONTACT_PROCESS_DEEDS_H_
+#pragma once
 
 void limit(int kind, unsigned long limit);
 void pin_limit(int kind);
@@ -24,5 +23,3 @@ void end_with_parent(void);
 void take_processors(void);
 void make_output_non_blocking(void);
 void call_at_fork(int crashes);
-
-#endif

@@ -1,6 +1,5 @@
 // Options as a worker may send them.
-#ifndef TESTS_ISOLATION_FUZZED_OPTIONS_H_
-#define TESTS_ISOLATION_FUZZED_OPTIONS_H_
+#pragma once
 
 #include <string>
 
@@ -44,5 +43,3 @@ inline void check_options(mtf_filesystem* fs, mtf_option* options, int count) {
   check(mtf::write_options(read.options, count, again) && bytes == again, "options have changed");
   mtf_options_free(fs, options, count);
 }
-
-#endif

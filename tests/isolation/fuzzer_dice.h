@@ -1,6 +1,5 @@
 // What the fuzzer of the protocol throws, and how it ends where something does not hold.
-#ifndef TESTS_ISOLATION_FUZZER_DICE_H_
-#define TESTS_ISOLATION_FUZZER_DICE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -28,5 +27,3 @@ inline int64_t any_number(Dice& dice) {
                              INT64_MAX, INT64_MIN, static_cast<int64_t>(dice() % 100000)};
   return any_of(dice, numbers);
 }
-
-#endif

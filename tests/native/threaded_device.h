@@ -1,6 +1,5 @@
 // A device plugin whose streams are threads, and which counts what is alive.
-#ifndef TESTS_NATIVE_THREADED_DEVICE_H_
-#define TESTS_NATIVE_THREADED_DEVICE_H_
+#pragma once
 
 #include <atomic>
 #include <condition_variable>
@@ -207,4 +206,3 @@ SP_StreamExecutor device_table() {
 }
 
 }  // namespace
-#endif

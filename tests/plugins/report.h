@@ -1,6 +1,5 @@
 /* How a fixture plugin tells what it counted, for tests of a process's whole life. */
-#ifndef FIXTURE_REPORT_H_
-#define FIXTURE_REPORT_H_
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@ int ledger_describe(char* text, size_t size);
 
 /* The variant's name, defined by each plugin's entry.c. */
 extern const char fixture_variant[];
-
-#endif

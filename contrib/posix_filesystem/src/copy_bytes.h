@@ -1,6 +1,5 @@
 /* Moving bytes from one descriptor to another without taking them through user space. */
-#ifndef POSIX_FILESYSTEM_COPY_BYTES_H_
-#define POSIX_FILESYSTEM_COPY_BYTES_H_
+#pragma once
 
 #include <sys/stat.h>
 
@@ -8,5 +7,3 @@
  * `target`. `facts` is what fstat said of the source; its size is a hint, since files of the kernel
  * tell a wrong one and others may change meanwhile. Holes stay holes. Returns 0 or an errno. */
 int posix_copy_bytes(int source, int target, const struct stat* facts);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Where the disk can do that it has no name until then: nobody sees it, and it is gone when the
  * process is killed. Elsewhere it has a spare name (spare_name.h). */
-#ifndef POSIX_FILESYSTEM_DRAFT_H_
-#define POSIX_FILESYSTEM_DRAFT_H_
+#pragma once
 
 #include <sys/stat.h>
 
@@ -30,5 +29,3 @@ int posix_put_draft(const Place* place, Draft* draft);
 
 /* Closes it; removes it where it was not put in its place. */
 void posix_drop_draft(const Place* place, Draft* draft);
-
-#endif

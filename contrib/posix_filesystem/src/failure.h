@@ -1,6 +1,5 @@
 /* Saying that an operation worked, or why it did not and on which path. */
-#ifndef POSIX_FILESYSTEM_FAILURE_H_
-#define POSIX_FILESYSTEM_FAILURE_H_
+#pragma once
 
 #include "modular_tf/status.h"
 
@@ -15,5 +14,3 @@ void posix_fail_both(TF_Status* status, int error, const char* source, const cha
 
 /* A code of our own choice with the message "path; reason", where errno would tell it wrong. */
 void posix_refuse(TF_Status* status, TF_Code code, const char* path, const char* reason);
-
-#endif

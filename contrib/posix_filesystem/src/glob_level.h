@@ -1,6 +1,5 @@
 /* One level of a glob pattern, the part between two slashes. */
-#ifndef POSIX_FILESYSTEM_GLOB_LEVEL_H_
-#define POSIX_FILESYSTEM_GLOB_LEVEL_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,5 +12,3 @@ bool glob_has_magic(const char* text, size_t size);
  * of UTF-8; a byte that is not UTF-8 is a character of its own. An unterminated set matches
  * nothing. */
 bool glob_matches(const char* level, size_t size, const char* name);
-
-#endif

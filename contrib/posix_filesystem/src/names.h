@@ -1,6 +1,5 @@
 /* The names in a directory, read whole, so that the directory may change meanwhile. */
-#ifndef POSIX_FILESYSTEM_NAMES_H_
-#define POSIX_FILESYSTEM_NAMES_H_
+#pragma once
 
 #include <dirent.h>
 
@@ -19,5 +18,3 @@ int posix_read_names(DIR* directory, Names* names);
 int posix_take_name(Names* names, char* name);
 
 void posix_drop_names(Names* names);
-
-#endif

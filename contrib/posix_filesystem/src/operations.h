@@ -1,8 +1,7 @@
 /* Every operation of the plugin, each in the file that its group is named after.
  *
  * What an operation must do is said in modular_tf/filesystem_ops.h and modular_tf/file_ops.h. */
-#ifndef POSIX_FILESYSTEM_OPERATIONS_H_
-#define POSIX_FILESYSTEM_OPERATIONS_H_
+#pragma once
 
 #include "modular_tf/filesystem.h"
 
@@ -67,5 +66,3 @@ int posix_get_children(const TF_Filesystem* filesystem, const char* path, char**
 /* matching_paths.c */
 int posix_get_matching_paths(const TF_Filesystem* filesystem, const char* pattern,
                              char*** entries, TF_Status* status);
-
-#endif

@@ -1,7 +1,6 @@
 /* A name in an open directory: all steps of an operation then mean one and the same directory,
  * whatever others rename meanwhile, and no path of theirs is too long. */
-#ifndef POSIX_FILESYSTEM_PLACE_H_
-#define POSIX_FILESYSTEM_PLACE_H_
+#pragma once
 
 #include <limits.h>
 
@@ -20,5 +19,3 @@ int posix_find_entry(const char* path, Place* place);
 int posix_find_file(const char* path, Place* place);
 
 void posix_leave_place(Place* place);
-
-#endif

@@ -1,6 +1,5 @@
 /* What belongs to a file that is replaced, not to its bytes. */
-#ifndef POSIX_FILESYSTEM_REPLACED_RIGHTS_H_
-#define POSIX_FILESYSTEM_REPLACED_RIGHTS_H_
+#pragma once
 
 #include <sys/stat.h>
 
@@ -8,5 +7,3 @@
  * `facts` is what stat said. What cannot be given away makes it narrower: nobody may do more with
  * the new file than with the old one. */
 void posix_keep_rights(const char* path, const struct stat* facts, int descriptor);
-
-#endif

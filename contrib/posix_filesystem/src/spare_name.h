@@ -1,6 +1,5 @@
 /* Names that nobody uses, for files on their way to a name of their own. */
-#ifndef POSIX_FILESYSTEM_SPARE_NAME_H_
-#define POSIX_FILESYSTEM_SPARE_NAME_H_
+#pragma once
 
 enum {
   kSpareNameBytes = 24,
@@ -10,5 +9,3 @@ enum {
 /* Fills in a random name that is short enough for every directory. Whoever uses it must refuse a
  * file that has it already, and may then try another, kSpareNameTries times. */
 void posix_spare_name(char name[kSpareNameBytes]);
-
-#endif

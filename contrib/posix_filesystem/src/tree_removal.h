@@ -1,8 +1,7 @@
 /* Deleting a tree: everything that can go goes, and what is left is counted.
  *
  * No part of the plugin's interface: the host runtime of modular_tf deletes by this file too. */
-#ifndef POSIX_FILESYSTEM_TREE_REMOVAL_H_
-#define POSIX_FILESYSTEM_TREE_REMOVAL_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ typedef struct TreeRemoval {
  * slashes stand behind them. "/", "." and ".." are refused (EBUSY). Needs a few descriptors, however
  * deep the tree is. A path that is missing or unreadable counts as one directory. */
 TreeRemoval posix_remove_tree(const char* path);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * In a forked child an arena that another thread was changing refuses all calls with
  * FAILED_PRECONDITION, has no figures and is never destroyed: its tables may be half changed. */
-#ifndef MODULAR_TF_CORE_ARENA_H_
-#define MODULAR_TF_CORE_ARENA_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -93,5 +92,4 @@ void mtf_arena_release(mtf_arena* arena);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 // The arena itself, without its C interface.
-#ifndef MODULAR_TF_CORE_ARENA_ALLOCATOR_H_
-#define MODULAR_TF_CORE_ARENA_ALLOCATOR_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -102,4 +101,3 @@ class Arena {
 };
 
 }  // namespace mtf
-#endif

@@ -1,7 +1,6 @@
 // The chunks that regions are cut into, and where the arena finds them: free ones by size, live
 // ones by address. Nothing here touches the memory that a chunk stands for.
-#ifndef MODULAR_TF_CORE_ARENA_CHUNKS_H_
-#define MODULAR_TF_CORE_ARENA_CHUNKS_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -105,4 +104,3 @@ class ChunkPool {
 };
 
 }  // namespace mtf
-#endif

@@ -1,6 +1,5 @@
 /* Regions of host memory for an arena, with a limit that may be set at any time. [any thread] */
-#ifndef MODULAR_TF_CORE_ARENA_HOST_MEMORY_H_
-#define MODULAR_TF_CORE_ARENA_HOST_MEMORY_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,4 @@ void mtf_host_memory_release(void* context);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

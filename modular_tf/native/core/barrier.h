@@ -7,8 +7,7 @@
 // What Python gets for an exception: the error, where an entry returns one. Else nothing, NULL, 0, or
 // what FailedResult says, and mtf_take_error has the error. Where memory has run out there is an
 // error that needs none.
-#ifndef MODULAR_TF_CORE_BARRIER_H_
-#define MODULAR_TF_CORE_BARRIER_H_
+#pragma once
 
 #include <cxxabi.h>
 
@@ -70,4 +69,3 @@ struct Barrier<Entry> {
 };
 
 }  // namespace mtf
-#endif

@@ -2,8 +2,7 @@
  *
  * TensorFlow calls the slots of one table for all schemes. Paths go to Python, by the functions of
  * bridge_upcalls.h; the bytes of files that a plugin reads itself go from C to C. */
-#ifndef MODULAR_TF_CORE_BRIDGE_H_
-#define MODULAR_TF_CORE_BRIDGE_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,5 +42,4 @@ void mtf_bridge_open(void);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

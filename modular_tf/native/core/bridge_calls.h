@@ -1,6 +1,5 @@
 // Calls of the bridge's slots into Python, and their answers as statuses of TensorFlow.
-#ifndef MODULAR_TF_CORE_BRIDGE_CALLS_H_
-#define MODULAR_TF_CORE_BRIDGE_CALLS_H_
+#pragma once
 
 #include <cstdlib>
 #include <string>
@@ -65,4 +64,3 @@ bool ask(TF_Status* status, Answer& answer, Upcall&& upcall) {
 }
 
 }  // namespace mtf::bridge
-#endif

@@ -1,6 +1,5 @@
 // What all files have in common that TensorFlow has open.
-#ifndef MODULAR_TF_CORE_BRIDGE_FILES_H_
-#define MODULAR_TF_CORE_BRIDGE_FILES_H_
+#pragma once
 
 #include <exception>
 
@@ -31,4 +30,3 @@ void guarded(TF_Status* status, Slot&& slot) {
 }
 
 }  // namespace mtf::bridge
-#endif

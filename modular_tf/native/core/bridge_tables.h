@@ -1,6 +1,5 @@
 // The tables of functions that the bridge hands to TensorFlow.
-#ifndef MODULAR_TF_CORE_BRIDGE_TABLES_H_
-#define MODULAR_TF_CORE_BRIDGE_TABLES_H_
+#pragma once
 
 #include <cstddef>
 
@@ -31,4 +30,3 @@ void close_writers();
 void fill_tables(TF_FilesystemPluginOps* entry, const char* scheme);
 
 }  // namespace mtf::bridge
-#endif

@@ -1,7 +1,6 @@
 /* What the bridge into TensorFlow asks Python. build_core.py has cffi define these functions; each
  * takes the GIL and may be called from any thread while the bridge is open. */
-#ifndef MODULAR_TF_CORE_BRIDGE_UPCALLS_H_
-#define MODULAR_TF_CORE_BRIDGE_UPCALLS_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,4 @@ void mtf_upcall_file(const char* operation, int64_t file, const char* data, size
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* Functions of the C library that Python has none for. */
-#ifndef MODULAR_TF_CORE_C_LIBRARY_H_
-#define MODULAR_TF_CORE_C_LIBRARY_H_
+#pragma once
 
 #include <sched.h>
 #include <stdio.h>
@@ -15,5 +14,4 @@ int mount(char const* source, char const* target, char const* type, unsigned lon
 int prctl(int option, ...);
 long syscall(long number, ...);
 int unshare(int flags);
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* Counts of the calls into plugins: how many, how long, how many bytes, and how they ended. */
-#ifndef MODULAR_TF_CORE_CALL_COUNTS_H_
-#define MODULAR_TF_CORE_CALL_COUNTS_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,4 @@ const void* mtf_call_counts_next(const void* previous, mtf_call_counts* counts);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 // What a call into a plugin costs, for those who have asked for counts or a trace.
-#ifndef MODULAR_TF_CORE_CALL_MEASURE_H_
-#define MODULAR_TF_CORE_CALL_MEASURE_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -51,4 +50,3 @@ void count_end(CallCounts& counts, uint64_t duration_ns, uint64_t bytes, int cod
 void trace_call(const CallUnderWay& call, uint64_t begin_ns, uint64_t end_ns, int code) noexcept;
 
 }  // namespace mtf
-#endif

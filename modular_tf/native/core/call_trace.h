@@ -1,7 +1,6 @@
 /* A trace of the calls into plugins: one event per call, in the JSON array format that Chrome's and
  * Perfetto's viewers read. */
-#ifndef MODULAR_TF_CORE_CALL_TRACE_H_
-#define MODULAR_TF_CORE_CALL_TRACE_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,4 @@ int mtf_trace_end(uint64_t number);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

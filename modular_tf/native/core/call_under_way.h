@@ -1,7 +1,6 @@
 // Which call into a plugin this thread is in: written around each call, read by signal handlers on
 // the same thread. It costs a few stores.
-#ifndef MODULAR_TF_CORE_CALL_UNDER_WAY_H_
-#define MODULAR_TF_CORE_CALL_UNDER_WAY_H_
+#pragma once
 
 #include <cstdint>
 
@@ -55,4 +54,3 @@ class CallUnderWay {
 };
 
 }  // namespace mtf
-#endif

@@ -9,8 +9,7 @@
  * A thread whose stack has run out tells nothing unless it has another one for signals. The main
  * thread gets that here; the others have it where the process was started with the library of
  * signal_stacks, which says which threads those are. */
-#ifndef MODULAR_TF_CORE_CRASH_REPORT_H_
-#define MODULAR_TF_CORE_CRASH_REPORT_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,4 @@ void mtf_signal_handlers(uintptr_t* handlers, int count);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -5,8 +5,7 @@
  *
  * Every function checks that the address it is to call is code, and answers INTERNAL when it is
  * not. [any thread] NULL means success. `plugin`, which may be NULL, and `operation` are for messages. */
-#ifndef MODULAR_TF_CORE_DEVICE_H_
-#define MODULAR_TF_CORE_DEVICE_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -58,5 +57,4 @@ mtf_error* mtf_se_get_gflops(const mtf_plugin* plugin, const char* operation, vo
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* What is told of a call into a plugin that ends the process, or that its user does not wait for. */
-#ifndef MODULAR_TF_CORE_ENDED_CALLS_H_
-#define MODULAR_TF_CORE_ENDED_CALLS_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -46,5 +45,4 @@ int mtf_leave_on_second_interrupt(const char* program, int status);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* How a call's failure reaches Python: a heap value, NULL when the call succeeded. */
-#ifndef MODULAR_TF_CORE_ERROR_H_
-#define MODULAR_TF_CORE_ERROR_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,4 @@ int64_t mtf_errors_alive(void);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

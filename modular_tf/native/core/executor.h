@@ -14,8 +14,7 @@
  *
  * Functions that return `mtf_error*` return NULL on success. Those that return an object return
  * NULL on failure, and `mtf_take_error` on the same thread tells why. */
-#ifndef MODULAR_TF_CORE_EXECUTOR_H_
-#define MODULAR_TF_CORE_EXECUTOR_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -179,5 +178,4 @@ int mtf_has_operation(const mtf_executor* executor, int32_t operation);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,7 +1,6 @@
 // Whose functions give an executor its memory: those of its SP_StreamExecutor, or of an allocator
 // of the RFC of 2020-09-08.
-#ifndef MODULAR_TF_CORE_EXECUTOR_ALLOCATOR_H_
-#define MODULAR_TF_CORE_EXECUTOR_ALLOCATOR_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -38,4 +37,3 @@ std::unique_ptr<Allocator> rfc_allocator(const void* fns, const void* allocator,
 std::unique_ptr<Allocator> rfc_custom_allocator(const void* fns, const void* allocator);
 
 }  // namespace mtf
-#endif

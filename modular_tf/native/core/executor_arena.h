@@ -1,6 +1,5 @@
 /* Arenas over the memory of an executor, device's or host's. */
-#ifndef MODULAR_TF_CORE_EXECUTOR_ARENA_H_
-#define MODULAR_TF_CORE_EXECUTOR_ARENA_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,4 @@ mtf_memory* mtf_arena_memory_new(mtf_executor* executor, mtf_arena* arena, int32
 
 #ifdef __cplusplus
 }
-#endif
 #endif

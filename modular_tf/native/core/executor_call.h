@@ -1,6 +1,5 @@
 // One call into a device plugin: what has to stay open meanwhile, and how it fails.
-#ifndef MODULAR_TF_CORE_EXECUTOR_CALL_H_
-#define MODULAR_TF_CORE_EXECUTOR_CALL_H_
+#pragma once
 
 #include <memory>
 #include <new>
@@ -109,4 +108,3 @@ Object* make_object(mtf_executor* executor, Create&& create, Arguments... argume
 }
 
 }  // namespace mtf
-#endif

@@ -1,6 +1,5 @@
 // What is behind an executor: the plugin's table, the calls that run, the objects that are alive.
-#ifndef MODULAR_TF_CORE_EXECUTOR_STATE_H_
-#define MODULAR_TF_CORE_EXECUTOR_STATE_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -161,4 +160,3 @@ struct mtf_timer final : mtf::DeviceObject {
   void destroy() override;
   SP_Timer handle = nullptr;
 };
-#endif

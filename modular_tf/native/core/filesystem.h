@@ -3,8 +3,7 @@
  *
  * Every function may be called from any thread without the GIL. A path is what the user wrote; it
  * is translated here (the plugin's translate_name, or the default rule). NULL means success. */
-#ifndef MODULAR_TF_CORE_FILESYSTEM_H_
-#define MODULAR_TF_CORE_FILESYSTEM_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -154,5 +153,4 @@ void mtf_region_release(mtf_region* region);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

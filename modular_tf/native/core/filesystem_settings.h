@@ -1,6 +1,5 @@
 /* Transactions and configuration of a filesystem: rarely offered, experimental everywhere. */
-#ifndef MODULAR_TF_CORE_FILESYSTEM_SETTINGS_H_
-#define MODULAR_TF_CORE_FILESYSTEM_SETTINGS_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -58,5 +57,4 @@ mtf_error* mtf_set_configuration_option(mtf_filesystem* filesystem, const mtf_op
 
 #ifdef __cplusplus
 }
-#endif
 #endif

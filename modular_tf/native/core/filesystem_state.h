@@ -1,6 +1,5 @@
 // The host's side of a plugin's filesystem and its open files: who may call, and when cleanup runs.
-#ifndef MODULAR_TF_CORE_FILESYSTEM_STATE_H_
-#define MODULAR_TF_CORE_FILESYSTEM_STATE_H_
+#pragma once
 
 #include <atomic>
 #include <cstring>
@@ -167,4 +166,3 @@ auto returning_byte(bool (*slot)(Arguments...)) {
 }
 
 }  // namespace mtf
-#endif

@@ -1,6 +1,5 @@
 /* Floating-point control state: rounding, denormal numbers, and which exceptions end the process. */
-#ifndef MODULAR_TF_CORE_FLOAT_STATE_H_
-#define MODULAR_TF_CORE_FLOAT_STATE_H_
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -12,5 +11,4 @@ int mtf_undone_float_changes(void);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -4,8 +4,7 @@
 // another process took is free here, since no thread is left to release it. So a lock may be in
 // any object, nothing has to be done at a fork, and no fork waits for a lock. What the lock protects
 // is found as it was at that moment, perhaps half changed: is_abandoned() tells.
-#ifndef MODULAR_TF_CORE_FORK_LOCK_H_
-#define MODULAR_TF_CORE_FORK_LOCK_H_
+#pragma once
 
 #include <atomic>
 #include <chrono>
@@ -115,4 +114,3 @@ class Signal {
 };
 
 }  // namespace mtf
-#endif

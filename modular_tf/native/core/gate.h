@@ -1,6 +1,5 @@
 // Who may use an object that can be closed while it is used, and which of its users ends it.
-#ifndef MODULAR_TF_CORE_GATE_H_
-#define MODULAR_TF_CORE_GATE_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -73,4 +72,3 @@ class Gate {
 };
 
 }  // namespace mtf
-#endif

@@ -3,8 +3,7 @@
 // Plugins are C by contract and C++ in practice; an exception that leaves one through our C frames
 // would end the process. Every call into a plugin goes through guarded(). What our own code throws is
 // for the barrier (barrier.h): it is nothing that a plugin did.
-#ifndef MODULAR_TF_CORE_GUARD_H_
-#define MODULAR_TF_CORE_GUARD_H_
+#pragma once
 
 #include <cxxabi.h>
 
@@ -88,4 +87,3 @@ inline void free_by_plugin(const mtf_plugin* plugin, void (*plugin_free)(void*),
 }
 
 }  // namespace mtf
-#endif

@@ -1,7 +1,6 @@
 // Text that handlers of signals compose and write: without the C library's formatting, which they may
 // not use. What does not fit is left out.
-#ifndef MODULAR_TF_CORE_HANDLER_TEXT_H_
-#define MODULAR_TF_CORE_HANDLER_TEXT_H_
+#pragma once
 
 #include <unistd.h>
 
@@ -73,5 +72,3 @@ class HandlerText {
 };
 
 }  // namespace mtf
-
-#endif

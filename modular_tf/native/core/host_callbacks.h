@@ -7,8 +7,7 @@
  * calls twice, or late, or although it said that it would not, does no harm.
  *
  * All functions may run on any thread. */
-#ifndef MODULAR_TF_CORE_HOST_CALLBACKS_H_
-#define MODULAR_TF_CORE_HOST_CALLBACKS_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -46,5 +45,4 @@ void mtf_callbacks_end(void);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

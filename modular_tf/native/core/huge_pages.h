@@ -1,6 +1,5 @@
 /* Pages, huge ones where there are any, behind large memory that is about to be filled. */
-#ifndef MODULAR_TF_CORE_HUGE_PAGES_H_
-#define MODULAR_TF_CORE_HUGE_PAGES_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,4 @@ bool mtf_bring_pages(const char* memory, size_t size);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 // Floating-point control state that outlasts a call into a plugin (float_state.h).
-#ifndef MODULAR_TF_CORE_KEPT_FLOAT_STATE_H_
-#define MODULAR_TF_CORE_KEPT_FLOAT_STATE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -52,4 +51,3 @@ class KeptFloatState {
 };
 
 }  // namespace mtf
-#endif

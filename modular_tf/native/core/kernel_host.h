@@ -1,6 +1,5 @@
 // The table of the host runtime, which has the functions that kernels call.
-#ifndef MODULAR_TF_CORE_KERNEL_HOST_H_
-#define MODULAR_TF_CORE_KERNEL_HOST_H_
+#pragma once
 
 #include "kernels/host_table.h"
 #include "owned_error.h"
@@ -14,4 +13,3 @@ const mtf_kernel_host& kernel_host();
 Error error_of(mtf_kernel_failure* failure);
 
 }  // namespace mtf
-#endif

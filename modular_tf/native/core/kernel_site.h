@@ -1,6 +1,5 @@
 // Where kernels work, and when the memory that they give back is freed.
-#ifndef MODULAR_TF_CORE_KERNEL_SITE_H_
-#define MODULAR_TF_CORE_KERNEL_SITE_H_
+#pragma once
 
 #include <atomic>
 #include <string>
@@ -54,4 +53,3 @@ void drop_temporaries_of(const mtf_kernel_site* site);
 void free_after_queueing(mtf_memory* memory);
 
 }  // namespace mtf
-#endif

@@ -4,8 +4,7 @@
  * calls into plugins. Functions that return `mtf_error*` return NULL on success. Those that return an
  * object return NULL on failure, and `mtf_take_error` on the same thread tells why. All functions may
  * run on any thread; one kernel object is used by several threads at once. */
-#ifndef MODULAR_TF_CORE_KERNELS_H_
-#define MODULAR_TF_CORE_KERNELS_H_
+#pragma once
 
 #include "arena.h"
 #include "error.h"
@@ -123,5 +122,4 @@ mtf_memory* mtf_kernel_take_deferred(mtf_kernel_site* site, const mtf_stream* st
 
 #ifdef __cplusplus
 }
-#endif
 #endif

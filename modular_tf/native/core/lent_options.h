@@ -1,6 +1,5 @@
 // Options for a plugin, in memory of its own allocator, as the interface demands of who sets them.
-#ifndef MODULAR_TF_CORE_LENT_OPTIONS_H_
-#define MODULAR_TF_CORE_LENT_OPTIONS_H_
+#pragma once
 
 #include <vector>
 
@@ -34,4 +33,3 @@ class LentOptions {
 };
 
 }  // namespace mtf
-#endif

@@ -1,6 +1,5 @@
 /* Shared libraries, addresses and protected memory: what loading needs from the system. */
-#ifndef MODULAR_TF_CORE_LIBRARY_H_
-#define MODULAR_TF_CORE_LIBRARY_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -62,5 +61,4 @@ void mtf_readonly_free(void* copy, size_t size);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 // Which thread of a worker is in its call for the longest time: the one to ask where the worker hangs.
-#ifndef MODULAR_TF_CORE_OLDEST_CALL_H_
-#define MODULAR_TF_CORE_OLDEST_CALL_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -37,4 +36,3 @@ class CallingThread {
 pid_t thread_of_oldest_call();
 
 }  // namespace mtf
-#endif

@@ -1,6 +1,5 @@
 // The blocks of memory of an array of options: each pointer in it is one.
-#ifndef MODULAR_TF_CORE_OPTION_BLOCKS_H_
-#define MODULAR_TF_CORE_OPTION_BLOCKS_H_
+#pragma once
 
 #include "filesystem_settings.h"
 
@@ -27,4 +26,3 @@ void release_options(mtf_option* options, int count, Release&& release) {
 }
 
 }  // namespace mtf
-#endif

@@ -1,6 +1,5 @@
 // An mtf_error with an owner: it is freed at its end unless ownership is passed on.
-#ifndef MODULAR_TF_CORE_OWNED_ERROR_H_
-#define MODULAR_TF_CORE_OWNED_ERROR_H_
+#pragma once
 
 #include <cstddef>
 #include <utility>
@@ -70,4 +69,3 @@ enum class Thrower { kPlugin, kHost };
 Error error_of_exception(Thrower thrower);
 
 }  // namespace mtf
-#endif

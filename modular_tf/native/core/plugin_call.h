@@ -1,6 +1,5 @@
 /* Plugins by the names that users know them by, for who has to name one while a call of its runs. */
-#ifndef MODULAR_TF_CORE_PLUGIN_CALL_H_
-#define MODULAR_TF_CORE_PLUGIN_CALL_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,4 @@ int mtf_plugin_has_code(const mtf_plugin* plugin, uintptr_t base);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

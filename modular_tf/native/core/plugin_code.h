@@ -1,6 +1,5 @@
 // Whose code it is: plugins by the addresses of their code, for handlers of signals and of exit().
-#ifndef MODULAR_TF_CORE_PLUGIN_CODE_H_
-#define MODULAR_TF_CORE_PLUGIN_CODE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -25,4 +24,3 @@ const mtf_plugin* plugin_on_stack(const void* context) noexcept;
 size_t plugins_that_may_cancel(const mtf_plugin** found, size_t most) noexcept;
 
 }  // namespace mtf
-#endif

@@ -5,8 +5,7 @@
  * warnings and errors have a quarter of the room for themselves. While nobody listens, lines go to
  * stderr as if this did not exist. Lines that nobody has fetched when the process ends, by a fatal
  * line or by exit(), are written to stderr then; those of a fork's parent are the parent's alone. */
-#ifndef MODULAR_TF_CORE_PLUGIN_MESSAGES_H_
-#define MODULAR_TF_CORE_PLUGIN_MESSAGES_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -51,5 +50,4 @@ enum { MTF_PLUGIN_MESSAGES_MOST = 65536 };
 
 #ifdef __cplusplus
 }
-#endif
 #endif

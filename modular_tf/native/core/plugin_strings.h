@@ -1,6 +1,5 @@
 // The strings that a plugin returns: copied, then given back to the plugin's own free.
-#ifndef MODULAR_TF_CORE_PLUGIN_STRINGS_H_
-#define MODULAR_TF_CORE_PLUGIN_STRINGS_H_
+#pragma once
 
 #include "filesystem.h"
 #include "guard.h"
@@ -27,4 +26,3 @@ class PluginStrings {
 };
 
 }  // namespace mtf
-#endif

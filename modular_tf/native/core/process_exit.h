@@ -1,7 +1,6 @@
 /* How a process ends that has libraries whose destructors it must not run; a child that ends; and
  * what is written out before. */
-#ifndef MODULAR_TF_CORE_PROCESS_EXIT_H_
-#define MODULAR_TF_CORE_PROCESS_EXIT_H_
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,5 +22,4 @@ int mtf_start_ended_child(void);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

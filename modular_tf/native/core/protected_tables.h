@@ -1,6 +1,5 @@
 // Whether the write-protected copies of plugins' tables (mtf_readonly_copy) are as they were made.
-#ifndef MODULAR_TF_CORE_PROTECTED_TABLES_H_
-#define MODULAR_TF_CORE_PROTECTED_TABLES_H_
+#pragma once
 
 namespace mtf {
 
@@ -10,4 +9,3 @@ namespace mtf {
 bool tables_were_overwritten() noexcept;
 
 }  // namespace mtf
-#endif

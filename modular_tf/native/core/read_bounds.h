@@ -1,7 +1,6 @@
 // The memory that a plugin's read may write to, for the function that stands in for
 // `std::istream::read` (stream_guard.h).
-#ifndef MODULAR_TF_CORE_READ_BOUNDS_H_
-#define MODULAR_TF_CORE_READ_BOUNDS_H_
+#pragma once
 
 #include <cstddef>
 
@@ -21,5 +20,3 @@ class ReadBounds {
 };
 
 }  // namespace mtf
-
-#endif

@@ -1,7 +1,6 @@
 // Secrets in URIs, which no trace shows: the rules of modular_tf/redaction.py, for code that cannot
 // ask Python. A test compares the two.
-#ifndef MODULAR_TF_CORE_REDACTED_TEXT_H_
-#define MODULAR_TF_CORE_REDACTED_TEXT_H_
+#pragma once
 
 #include <string>
 
@@ -11,4 +10,3 @@ namespace mtf {
 std::string redacted_text(const char* text, bool is_cut);
 
 }  // namespace mtf
-#endif

@@ -1,7 +1,6 @@
 // What one init of a plugin made, for all its filesystems of the process: some plugins' cleanup ends
 // more than the filesystem that it is given.
-#ifndef MODULAR_TF_CORE_SHARED_INIT_H_
-#define MODULAR_TF_CORE_SHARED_INIT_H_
+#pragma once
 
 #include "guard.h"
 #include "modular_tf/filesystem.h"
@@ -20,4 +19,3 @@ Error repeat_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin
                          TF_Filesystem* handle);
 
 }  // namespace mtf
-#endif

@@ -1,6 +1,5 @@
 // Memory that the host makes and a worker process may map too.
-#ifndef MODULAR_TF_CORE_SHARED_MEMORY_H_
-#define MODULAR_TF_CORE_SHARED_MEMORY_H_
+#pragma once
 
 #include <cstddef>
 
@@ -22,4 +21,3 @@ void* map_shared_memory(int file, size_t size);
 bool bring_huge_page(char* page);
 
 }  // namespace mtf
-#endif

@@ -1,6 +1,5 @@
 // Where a signal came, as its handler is told.
-#ifndef MODULAR_TF_CORE_SIGNAL_PLACE_H_
-#define MODULAR_TF_CORE_SIGNAL_PLACE_H_
+#pragma once
 
 #include <ucontext.h>
 
@@ -37,4 +36,3 @@ inline SignalPlace signal_place(const void* context) {
 }
 
 }  // namespace mtf
-#endif

@@ -1,6 +1,5 @@
 /* Functions of C++ streams that plugins may be given in place of the C++ library's. */
-#ifndef MODULAR_TF_CORE_STREAM_GUARD_H_
-#define MODULAR_TF_CORE_STREAM_GUARD_H_
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,5 +18,4 @@ void* mtf_guarded_stream_function(const char* name, int own_scope_first);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

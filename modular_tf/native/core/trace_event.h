@@ -1,6 +1,5 @@
 // A call as one event of a trace: a line of JSON.
-#ifndef MODULAR_TF_CORE_TRACE_EVENT_H_
-#define MODULAR_TF_CORE_TRACE_EVENT_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -14,4 +13,3 @@ void add_event(std::string& text, const CallUnderWay& call, uint64_t begin_ns, u
                int code);
 
 }  // namespace mtf
-#endif

@@ -1,6 +1,5 @@
 /* The path rules of TensorFlow's filesystems: how a URI splits, and the default translation. */
-#ifndef MODULAR_TF_CORE_URI_H_
-#define MODULAR_TF_CORE_URI_H_
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,4 @@ size_t mtf_clean_path(const char* path, char* out);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,7 +1,6 @@
 /* The worker process of a plugin, as the host sees it: a way for calls, and tables of functions that
  * make them there. */
-#ifndef MODULAR_TF_CORE_WORKER_H_
-#define MODULAR_TF_CORE_WORKER_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -61,5 +60,4 @@ mtf_error* mtf_worker_serve(int control, mtf_filesystem** filesystems, uint32_t 
 
 #ifdef __cplusplus
 }
-#endif
 #endif

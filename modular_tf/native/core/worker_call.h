@@ -1,6 +1,5 @@
 // A call of the host's in the worker of a plugin.
-#ifndef MODULAR_TF_CORE_WORKER_CALL_H_
-#define MODULAR_TF_CORE_WORKER_CALL_H_
+#pragma once
 
 #include "owned_error.h"
 #include "worker_channels.h"
@@ -116,4 +115,3 @@ class WorkerCall {
 };
 
 }  // namespace mtf
-#endif

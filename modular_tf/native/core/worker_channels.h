@@ -1,6 +1,5 @@
 // The host's channels to the worker of a plugin.
-#ifndef MODULAR_TF_CORE_WORKER_CHANNELS_H_
-#define MODULAR_TF_CORE_WORKER_CHANNELS_H_
+#pragma once
 
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -120,4 +119,3 @@ bool may_try_more_channels(mtf_worker& worker);
 void forget_parents(mtf_worker& worker);
 
 }  // namespace mtf
-#endif

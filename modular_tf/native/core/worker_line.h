@@ -3,8 +3,7 @@
 // Host and worker take turns: who has no turn sleeps on `turn`, a futex, which takes half as long as a
 // message through a socket. The worker may write here whatever it likes, whenever it likes: the host
 // copies what it looks at, then checks the copy.
-#ifndef MODULAR_TF_CORE_WORKER_LINE_H_
-#define MODULAR_TF_CORE_WORKER_LINE_H_
+#pragma once
 
 #include <atomic>
 #include <cstddef>
@@ -49,4 +48,3 @@ bool hand_back(Line& line);
 int sleep_on(Line& line, uint32_t seen, int64_t most_ms);
 
 }  // namespace mtf
-#endif

@@ -1,6 +1,5 @@
 // The files of a worker that the host has open.
-#ifndef MODULAR_TF_CORE_WORKER_OPEN_FILES_H_
-#define MODULAR_TF_CORE_WORKER_OPEN_FILES_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -44,4 +43,3 @@ class OpenFiles {
 };
 
 }  // namespace mtf
-#endif

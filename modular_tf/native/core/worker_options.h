@@ -1,8 +1,7 @@
 // Options of a filesystem, as host and worker send them to each other.
 //
 // What is malformed crosses as it is: the host refuses it as it would in its own process.
-#ifndef MODULAR_TF_CORE_WORKER_OPTIONS_H_
-#define MODULAR_TF_CORE_WORKER_OPTIONS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -34,4 +33,3 @@ bool write_options(const mtf_option* options, int count, std::string& bytes);
 bool read_options(const char* bytes, size_t size, int64_t count, OwnedOptions& made);
 
 }  // namespace mtf
-#endif

@@ -1,6 +1,5 @@
 // What the functions that call a worker have in common.
-#ifndef MODULAR_TF_CORE_WORKER_PROXIES_H_
-#define MODULAR_TF_CORE_WORKER_PROXIES_H_
+#pragma once
 
 #include "filesystem_state.h"
 #include "worker_call.h"
@@ -55,4 +54,3 @@ char* decode_in_worker(const TF_Filesystem* filesystem, const TF_TransactionToke
                        TF_Status* status);
 
 }  // namespace mtf
-#endif

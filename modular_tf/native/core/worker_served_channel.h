@@ -1,6 +1,5 @@
 // The worker's end of a channel: takes requests, and gives replies.
-#ifndef MODULAR_TF_CORE_WORKER_SERVED_CHANNEL_H_
-#define MODULAR_TF_CORE_WORKER_SERVED_CHANNEL_H_
+#pragma once
 
 #include <sys/socket.h>
 
@@ -60,4 +59,3 @@ class ServedChannel {
 };
 
 }  // namespace mtf
-#endif

@@ -1,6 +1,5 @@
 // Transactions and options, as the worker serves them.
-#ifndef MODULAR_TF_CORE_WORKER_SERVED_SETTINGS_H_
-#define MODULAR_TF_CORE_WORKER_SERVED_SETTINGS_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -45,4 +44,3 @@ class ServedSettings {
 };
 
 }  // namespace mtf
-#endif

@@ -1,7 +1,6 @@
 /* What the host's side of a worker asks Python. Each takes the GIL; build_core.py has cffi define
  * them. */
-#ifndef MODULAR_TF_CORE_WORKER_UPCALLS_H_
-#define MODULAR_TF_CORE_WORKER_UPCALLS_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,4 @@ int mtf_upcall_worker_signals(void);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

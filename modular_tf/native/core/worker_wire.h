@@ -6,8 +6,7 @@
 // the area, which the host makes and seals: the worker can change its bytes, but not its length. A result
 // of unknown length comes in a sealed memory file of the worker's, which has all its pages and never
 // changes. The host believes no length, number or text of a reply.
-#ifndef MODULAR_TF_CORE_WORKER_WIRE_H_
-#define MODULAR_TF_CORE_WORKER_WIRE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -96,4 +95,3 @@ struct Reply {
 };
 
 }  // namespace mtf::wire
-#endif

@@ -2,8 +2,7 @@
  *
  * The limited API of Python 3.10 has no name for it yet, but its interpreters bear it: the slots are
  * accepted since 3.9, and Python 3.11 froze struct and numbers as they had been since 3.3. */
-#ifndef MODULAR_TF_DLPACK_BUFFER_VIEW_H_
-#define MODULAR_TF_DLPACK_BUFFER_VIEW_H_
+#pragma once
 
 #include "tensor.h"
 
@@ -26,5 +25,3 @@ typedef struct {
 
 int mtf_get_buffer(PyObject* self, BufferView* view, int flags);
 void mtf_release_buffer(PyObject* self, BufferView* view);
-
-#endif

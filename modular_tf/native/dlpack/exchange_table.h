@@ -1,6 +1,5 @@
 /* __dlpack_c_exchange_api__: our own table, and those of other types. */
-#ifndef MODULAR_TF_DLPACK_EXCHANGE_TABLE_H_
-#define MODULAR_TF_DLPACK_EXCHANGE_TABLE_H_
+#pragma once
 
 #include "tensor.h"
 
@@ -17,5 +16,3 @@ PyObject* mtf_export_by_table(PyObject* module, PyObject* const* arguments, Py_s
 /* set_work_stream_query(function): who knows the streams of devices; called with the DLPack type and
  * number of one, it returns the address of a stream, or 0. */
 PyObject* mtf_set_work_stream_query(PyObject* module, PyObject* query);
-
-#endif

@@ -1,6 +1,5 @@
 /* __dlpack__ and __dlpack_device__. */
-#ifndef MODULAR_TF_DLPACK_EXPORT_H_
-#define MODULAR_TF_DLPACK_EXPORT_H_
+#pragma once
 
 #include "tensor.h"
 
@@ -23,5 +22,3 @@ PyObject* mtf_export_elsewhere(PyObject* self, PyObject* arguments);
 /* Chooses what is exported: the tensor itself, once the work in flight is done, or what its
  * `_export_elsewhere` returns. A tensor in use, for mtf_let_go; NULL with an exception. */
 Tensor* mtf_hold_exported(Tensor* self, PyObject* const* request, uint64_t* flags);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shapes and strides: sizes without overflow, compactness, and copies to compact order. No Python. */
-#ifndef MODULAR_TF_DLPACK_EXTENTS_H_
-#define MODULAR_TF_DLPACK_EXTENTS_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ void mtf_copy_elements(const DLTensor* from, size_t item_size, char* to);
 
 /* Memory with DLPack's alignment of 256 bytes, for free(); NULL: there is none. */
 void* mtf_aligned_memory(int64_t n_bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* Copies of host memory, in C order. */
-#ifndef MODULAR_TF_DLPACK_HOST_COPY_H_
-#define MODULAR_TF_DLPACK_HOST_COPY_H_
+#pragma once
 
 #include "tensor.h"
 
@@ -11,5 +10,3 @@ Tensor* mtf_tensor_host_copy(Tensor* self, uint64_t padded);
 
 /* repacked(tensor, is_padded): such a copy. */
 PyObject* mtf_repacked(PyObject* module, PyObject* arguments);
-
-#endif

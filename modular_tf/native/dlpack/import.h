@@ -1,6 +1,5 @@
 /* Foreign managed tensors as ours. */
-#ifndef MODULAR_TF_DLPACK_IMPORT_H_
-#define MODULAR_TF_DLPACK_IMPORT_H_
+#pragma once
 
 #include "tensor.h"
 
@@ -14,5 +13,3 @@ void mtf_discard_versioned(DLManagedTensorVersioned* managed);
  * an error the capsule is left as it was, so that its destructor frees; what is of another major
  * version is given back at once. */
 PyObject* mtf_consume(PyObject* module, PyObject* capsule);
-
-#endif

@@ -1,6 +1,5 @@
 /* Whether what may be called on any thread and at any time, as a deleter, can still reach Python. */
-#ifndef MODULAR_TF_DLPACK_INTERPRETER_END_H_
-#define MODULAR_TF_DLPACK_INTERPRETER_END_H_
+#pragma once
 
 #include "tensor.h"
 
@@ -13,5 +12,3 @@ bool mtf_can_take_gil(void);
 
 /* note_interpreter_ends(): for atexit, which calls it on the thread that finalises. */
 PyObject* mtf_note_interpreter_ends(PyObject* module, PyObject* unused);
-
-#endif

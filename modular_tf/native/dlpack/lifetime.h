@@ -3,8 +3,7 @@
  * Uses of it are counted: managed tensors and buffers of consumers, views, and calls that export or
  * copy. Where Python code may run, or another thread, a use begins before that. `_end_memory` lets the
  * owner go with the last use; a tensor that is not ended keeps it until it is destroyed itself. */
-#ifndef MODULAR_TF_DLPACK_LIFETIME_H_
-#define MODULAR_TF_DLPACK_LIFETIME_H_
+#pragma once
 
 #include "tensor.h"
 
@@ -50,5 +49,3 @@ PyObject* mtf_end_memory(PyObject* self, PyObject* unused);
 
 /* tp_dealloc. */
 void mtf_tensor_deallocate(PyObject* self);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a consumer gets: managed tensors of both kinds, each of which keeps a Tensor alive. */
-#ifndef MODULAR_TF_DLPACK_MANAGED_TENSOR_H_
-#define MODULAR_TF_DLPACK_MANAGED_TENSOR_H_
+#pragma once
 
 #include "tensor.h"
 
@@ -22,5 +21,3 @@ bool mtf_is_our_legacy(const DLManagedTensor* managed);
 /* A capsule that frees the managed tensor unless it is consumed. NULL with an exception. */
 PyObject* mtf_versioned_capsule(Tensor* self, uint64_t flags);
 PyObject* mtf_legacy_capsule(Tensor* self);
-
-#endif

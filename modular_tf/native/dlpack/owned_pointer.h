@@ -2,8 +2,7 @@
  *
  * Finalizers of a cycle run in any order. A stream's may write what it has buffered after that of a
  * cffi pointer (`ffi.gc`) has freed the file. A capsule is freed when all finalizers have run. */
-#ifndef MODULAR_TF_DLPACK_OWNED_POINTER_H_
-#define MODULAR_TF_DLPACK_OWNED_POINTER_H_
+#pragma once
 
 #include "tensor.h"
 
@@ -13,5 +12,3 @@ PyObject* mtf_own(void* pointer, void (*free_it)(void*));
 
 /* owned_pointer(address, free_address): such a capsule. */
 PyObject* mtf_owned_pointer(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
-
-#endif

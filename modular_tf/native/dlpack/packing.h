@@ -1,6 +1,5 @@
 /* Elements of less than a byte: packed, as DLPack has them, and padded to whole bytes. No Python. */
-#ifndef MODULAR_TF_DLPACK_PACKING_H_
-#define MODULAR_TF_DLPACK_PACKING_H_
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ bool mtf_has_two_layouts(DLDataType dtype);
  * are written as 0 and read as nothing. Neither has gaps, and `to` has room for all. */
 void mtf_unpack(DLDataType dtype, int64_t size, const uint8_t* packed, uint8_t* to);
 void mtf_pack(DLDataType dtype, int64_t size, const uint8_t* padded, uint8_t* to);
-
-#endif

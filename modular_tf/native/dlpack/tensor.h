@@ -1,6 +1,5 @@
 /* The Python type Tensor: a description of memory, and what keeps that memory alive. */
-#ifndef MODULAR_TF_DLPACK_TENSOR_H_
-#define MODULAR_TF_DLPACK_TENSOR_H_
+#pragma once
 
 /* For the main interpreter, with its GIL: a deleter may run on any thread, and PyGILState_Ensure
  * knows no other interpreter (module.c refuses to be imported there). An interpreter without a GIL
@@ -63,5 +62,3 @@ bool mtf_is_host_readable(DLDevice device);
 
 /* A view of the same memory that says another device. NULL with an exception. */
 Tensor* mtf_tensor_view_on(Tensor* self, DLDevice device);
-
-#endif

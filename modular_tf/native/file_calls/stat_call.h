@@ -2,8 +2,7 @@
  *
  * cffi's way costs as much as the question: a buffer, its unpacking, a tuple, and an object for the
  * error that did not happen. */
-#ifndef MODULAR_TF_FILE_CALLS_STAT_CALL_H_
-#define MODULAR_TF_FILE_CALLS_STAT_CALL_H_
+#pragma once
 
 #include "../dlpack/tensor.h"
 
@@ -11,5 +10,3 @@
  * given, and returns a `type`, a tuple of length, mtime_nsec and is_directory; or the address of the error,
  * which is then the caller's. */
 PyObject* mtf_call_stat_path(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
-
-#endif

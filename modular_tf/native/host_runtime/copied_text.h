@@ -1,8 +1,7 @@
 /* Copies of strings that another thread may change, such as those of a plugin: the length is
  * measured once, that many bytes are copied, and the NUL at the end is ours. (strdup copies the NUL
  * that it saw, which may be gone; what is measured a second time may have grown.) */
-#ifndef MODULAR_TF_HOST_RUNTIME_COPIED_TEXT_H_
-#define MODULAR_TF_HOST_RUNTIME_COPIED_TEXT_H_
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,5 +26,3 @@ static inline char* mtf_copied_text(const char* text) {
   if (copy != NULL) mtf_put_text(copy, text, length);
   return copy;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What the host itself asks of its runtime library, looked up by name after dlopen. */
-#ifndef MODULAR_TF_HOST_RUNTIME_H_
-#define MODULAR_TF_HOST_RUNTIME_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,4 @@ const char* mtf_runtime_version(void);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

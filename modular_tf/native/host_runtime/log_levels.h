@@ -1,6 +1,5 @@
 /* Which log lines the environment asks for. Read once, at the first line. [any thread] */
-#ifndef MODULAR_TF_LOG_LEVELS_H_
-#define MODULAR_TF_LOG_LEVELS_H_
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,5 +13,4 @@ int mtf_max_vlog_level(void);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

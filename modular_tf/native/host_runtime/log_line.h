@@ -1,6 +1,5 @@
 /* Where a plugin's log lines go. */
-#ifndef MODULAR_TF_LOG_LINE_H_
-#define MODULAR_TF_LOG_LINE_H_
+#pragma once
 
 #include "host_runtime.h"
 
@@ -17,5 +16,4 @@ void mtf_log_fatal(const char* text, const void* caller) __attribute__((noreturn
 
 #ifdef __cplusplus
 }
-#endif
 #endif

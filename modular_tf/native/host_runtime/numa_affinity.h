@@ -1,6 +1,5 @@
 /* Keeping a thread on the processors of one NUMA node. */
-#ifndef MODULAR_TF_NUMA_AFFINITY_H_
-#define MODULAR_TF_NUMA_AFFINITY_H_
+#pragma once
 
 #include <sched.h>
 
@@ -10,5 +9,3 @@ void mtf_parse_processor_list(const char* list, cpu_set_t* processors);
 /* Restricts the calling thread to a node. A node that does not exist, or is negative, changes
  * nothing: the wish is a hint. */
 void mtf_stay_on_numa_node(int node);
-
-#endif

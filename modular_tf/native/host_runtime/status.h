@@ -2,8 +2,7 @@
  *
  * The host runtime owns the functions; the core shares this layout so that a call needs no
  * allocation for its status: it lies on the caller's stack, zeroed, which means OK. */
-#ifndef MODULAR_TF_HOST_RUNTIME_STATUS_H_
-#define MODULAR_TF_HOST_RUNTIME_STATUS_H_
+#pragma once
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -53,5 +52,3 @@ static inline void mtf_status_set(struct TF_Status* status, int32_t code, const 
   status->code = code;
   status->message = copy;
 }
-
-#endif

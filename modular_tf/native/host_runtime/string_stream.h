@@ -1,6 +1,5 @@
 /* How a TF_StringStream is filled; env.h says how it is read. */
-#ifndef MODULAR_TF_STRING_STREAM_H_
-#define MODULAR_TF_STRING_STREAM_H_
+#pragma once
 
 #include "modular_tf/env.h"
 
@@ -10,5 +9,3 @@ TF_StringStream* mtf_string_stream_new(void);
 /* Adds `text`, which the stream frees. False, and `text` freed, when memory is out or `text` is
  * NULL. */
 bool mtf_string_stream_add(TF_StringStream* list, char* text);
-
-#endif

@@ -1,8 +1,7 @@
 // The stream classes behind LOG(...) and CHECK(...) in plugins of TensorFlow 2.16. The plugin makes
 // them on its stack and writes into the inherited stream with inlined code, so bases and fields are
 // the ABI.
-#ifndef MODULAR_TF_TSL_LOG_MESSAGE_H_
-#define MODULAR_TF_TSL_LOG_MESSAGE_H_
+#pragma once
 
 #include <sstream>
 
@@ -45,4 +44,3 @@ static_assert(sizeof(LogMessageFatal) == sizeof(LogMessage), "compiled into plug
 
 }  // namespace internal
 }  // namespace tsl
-#endif

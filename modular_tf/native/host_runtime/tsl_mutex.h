@@ -1,7 +1,6 @@
 /* tsl::mutex as plugins of TensorFlow 2.16 were compiled: 16 opaque bytes, a constructor in the
  * host, a trivial destructor in the plugin, all zero when it was never constructed at run time. */
-#ifndef MODULAR_TF_TSL_MUTEX_H_
-#define MODULAR_TF_TSL_MUTEX_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -24,4 +23,3 @@ class mutex {
 static_assert(sizeof(mutex) == 16, "the size is compiled into plugins");
 
 }  // namespace tsl
-#endif

@@ -1,6 +1,5 @@
 // TF_CPP_VMODULE: VLOG levels for single source files.
-#ifndef MODULAR_TF_TSL_VMODULE_H_
-#define MODULAR_TF_TSL_VMODULE_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -17,4 +16,3 @@ VmoduleLevels parse_vmodule(std::string_view text);
 std::string_view module_of(std::string_view file_name);
 
 }  // namespace mtf
-#endif

@@ -1,6 +1,5 @@
 /* What the core has for calls of kernels, by address: it is another extension module. */
-#ifndef MODULAR_TF_KERNEL_CALLS_CORE_FUNCTIONS_H_
-#define MODULAR_TF_KERNEL_CALLS_CORE_FUNCTIONS_H_
+#pragma once
 
 #include "../dlpack/tensor.h"
 #include "../host_runtime/kernels/host_types.h"
@@ -44,5 +43,3 @@ extern CallNames mtf_call_names;
 
 /* support_calls(addresses, array_type, retained, drop_released). */
 PyObject* mtf_support_calls(PyObject* module, PyObject* arguments);
-
-#endif

@@ -1,6 +1,5 @@
 /* The inputs of a call: arrays of a device in host memory, and numpy's. */
-#ifndef MODULAR_TF_KERNEL_CALLS_OPERANDS_H_
-#define MODULAR_TF_KERNEL_CALLS_OPERANDS_H_
+#pragma once
 
 #include "core_functions.h"
 
@@ -33,5 +32,3 @@ int mtf_align_operands(Operands* operands);
 PyObject* mtf_keep_operand(Operand* operand);
 
 void mtf_drop_operands(Operands* operands);
-
-#endif

@@ -1,6 +1,5 @@
 /* What comes out of a call, as arrays of the device. */
-#ifndef MODULAR_TF_KERNEL_CALLS_OUTPUTS_H_
-#define MODULAR_TF_KERNEL_CALLS_OUTPUTS_H_
+#pragma once
 
 #include "core_functions.h"
 
@@ -13,5 +12,3 @@ typedef struct {
 /* Output `index` of a call that is over, whose elements stand for `data_type`; NULL with an exception. */
 PyObject* mtf_output_array(mtf_kernel_result* result, int32_t index, DLDataType dtype,
                            int32_t data_type, const ArrayPlace* place);
-
-#endif

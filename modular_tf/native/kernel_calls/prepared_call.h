@@ -2,8 +2,7 @@
  *
  * The general way (modular_tf/kernel/op.py) finds the node and the kernel, and how the inputs go in;
  * here is what it found, for calls with inputs of the same types. Whatever is unusual is left to it. */
-#ifndef MODULAR_TF_KERNEL_CALLS_PREPARED_CALL_H_
-#define MODULAR_TF_KERNEL_CALLS_PREPARED_CALL_H_
+#pragma once
 
 #include "../dlpack/tensor.h"
 
@@ -12,5 +11,3 @@ PyObject* mtf_prepared_call_type_new(void);
 
 /* call_prepared(calls, inputs): what comes out; NotImplemented where none of them fits. */
 PyObject* mtf_call_prepared(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * LAYOUT chooses one: 2020 (the RFC of 2020-09-08), 205, 207 or 209 (TensorFlow 2.5, 2.7 and
  * 2.9, the last for all after it). */
-#ifndef DIALECTS_LAYOUTS_H_
-#define DIALECTS_LAYOUTS_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -193,6 +192,4 @@ _Static_assert(FNS_SIZE == END_OF(PlatformFns, destroy_timer_fns), "SP_PlatformF
 _Static_assert(sizeof(PlatformFns) == 96, "SP_PlatformFns");
 #else
 _Static_assert(FNS_SIZE == sizeof(PlatformFns), "SP_PlatformFns");
-#endif
-
 #endif

@@ -20,8 +20,7 @@
  * STREAM_SLOTS 0: create_stream is NULL
  * WITHOUT      a slot of the executor that is NULL; waits for streams and their ends are logged
  * PLATFORM_SAYS, FNS_SAYS, EXECUTOR_SAYS   other sizes than the layout's */
-#ifndef DIALECTS_VARIANT_H_
-#define DIALECTS_VARIANT_H_
+#pragma once
 
 #include "layouts.h"
 
@@ -112,6 +111,4 @@ void fns_create_allocator(const Platform*, void*, Status*);
 void fns_destroy_allocator(const Platform*, void*, void*);
 void fns_create_custom_allocator(const Platform*, void*, Status*);
 void fns_destroy_custom_allocator(const Platform*, void*, void*);
-#endif
-
 #endif

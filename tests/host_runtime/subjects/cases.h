@@ -1,8 +1,7 @@
 /* A program of test cases: `program NAME` runs one and prints "passed".
  *
  * A case is written `CASE(name) { ... }`; the Python side finds the names in the source text. */
-#ifndef CASES_H_
-#define CASES_H_
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,5 +61,3 @@ int main(int count, char** arguments) {
   fprintf(stderr, "no such case\n");
   return 2;
 }
-
-#endif

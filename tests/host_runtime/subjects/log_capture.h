@@ -1,6 +1,5 @@
 /* What the host runtime logs, kept for a case instead of written to stderr. */
-#ifndef LOG_CAPTURE_H_
-#define LOG_CAPTURE_H_
+#pragma once
 
 #include <stdio.h>
 
@@ -18,5 +17,3 @@ static int keep_line(const mtf_plugin_line* line) {
 }
 
 static void capture_log(void) { mtf_set_log_sink(keep_line); }
-
-#endif

@@ -1,7 +1,6 @@
 // The C++ classes and functions that plugins of TensorFlow 2.16 know, declared as a plugin sees
 // them: an own reading of the ABI, so that an error of the runtime's headers is not repeated here.
-#ifndef SUBJECTS_TSL_H_
-#define SUBJECTS_TSL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -87,5 +86,3 @@ class LogMessageFatal : public tsl::internal::LogMessage {
 };
 }  // namespace internal
 }  // namespace tensorflow
-
-#endif

@@ -1,6 +1,5 @@
 /* What the hostile plugin can do in the middle of a call, by the name in the path `/deed/NAME`. */
-#ifndef TESTS_ISOLATION_DEEDS_DEED_H_
-#define TESTS_ISOLATION_DEEDS_DEED_H_
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,5 +24,4 @@ void sleep_ms(int milliseconds);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* What the files of the probe share: ops and kernels that record what the host answers. */
-#ifndef MODULAR_TF_TESTS_KERNEL_ORACLE_PROBE_H_
-#define MODULAR_TF_TESTS_KERNEL_ORACLE_PROBE_H_
+#pragma once
 
 #include "modular_tf/kernels.h"
 #include "modular_tf/ops.h"
@@ -73,5 +72,4 @@ void throw_from_compute(TF_OpKernelContext* context);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

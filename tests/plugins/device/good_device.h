@@ -1,6 +1,5 @@
 /* The well-behaved platform: devices whose memory is the host's, and whose streams run at once. */
-#ifndef FIXTURE_GOOD_DEVICE_H_
-#define FIXTURE_GOOD_DEVICE_H_
+#pragma once
 
 #include "modular_tf/device.h"
 
@@ -15,5 +14,3 @@ void fill_stream_slots(SP_StreamExecutor* executor);
 uint64_t timer_nanoseconds(SP_Timer timer);
 
 static inline void succeed(TF_Status* status) { TF_SetStatus(status, TF_OK, ""); }
-
-#endif

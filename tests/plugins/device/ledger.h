@@ -1,6 +1,5 @@
 /* What the device fixture counts, so that tests can see leaks, double frees and missing calls. */
-#ifndef FIXTURE_LEDGER_H_
-#define FIXTURE_LEDGER_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ void ledger_free(ledger_entry entry, void* memory);
 
 /* Bytes of device memory that are allocated now, and that ever were at once. */
 void ledger_usage(int64_t* now, int64_t* peak);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The plan is the library's only state besides the ledger: every create_* function copies its part
  * of it to the host. */
-#ifndef FIXTURE_PLAN_H_
-#define FIXTURE_PLAN_H_
+#pragma once
 
 #include "modular_tf/device.h"
 
@@ -47,5 +46,3 @@ int clear_slot(const char* name);
 
 /* Hands the plan to the host, as SE_InitPlugin does. */
 void register_plan(SE_PlatformRegistrationParams* params, TF_Status* status);
-
-#endif

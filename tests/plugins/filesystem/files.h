@@ -1,6 +1,5 @@
 /* The fixture's well-behaved files: readers, writers and memory regions of the store. */
-#ifndef FIXTURE_FILES_H_
-#define FIXTURE_FILES_H_
+#pragma once
 
 #include "modular_tf/filesystem.h"
 
@@ -20,5 +19,3 @@ void open_memory_region(const TF_Filesystem* filesystem, const char* path,
 
 /* Sets a code, with the path as the message of a failure. */
 void set_outcome(TF_Status* status, TF_Code code, const char* path);
-
-#endif

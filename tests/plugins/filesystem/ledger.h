@@ -1,6 +1,5 @@
 /* What the fixture plugin counts, so that tests can see leaks, double frees and missing calls. */
-#ifndef FIXTURE_LEDGER_H_
-#define FIXTURE_LEDGER_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ void ledger_free(void* block);
 
 /* Copies a string into a block of ledger_allocate. */
 char* ledger_string(const char* text);
-
-#endif

@@ -3,8 +3,7 @@
  * There is one transaction at a time, and two options: "block_size" (one integer, may be set) and
  * "labels" (two byte strings, of which one has a NUL in it; read only). Both are the library's, not
  * a filesystem's. */
-#ifndef FIXTURE_OPTIONS_H_
-#define FIXTURE_OPTIONS_H_
+#pragma once
 
 #include "modular_tf/filesystem.h"
 
@@ -27,5 +26,3 @@ void get_option(const TF_Filesystem* filesystem, const char* key, TF_Filesystem_
                 TF_Status* status);
 void set_option(const TF_Filesystem* filesystem, const TF_Filesystem_Option* option,
                 TF_Status* status);
-
-#endif

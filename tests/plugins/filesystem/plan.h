@@ -1,6 +1,5 @@
 /* What the plugin is going to register: the well-behaved tables, as a variant changed them. */
-#ifndef FIXTURE_PLAN_H_
-#define FIXTURE_PLAN_H_
+#pragma once
 
 #include "modular_tf/filesystem.h"
 
@@ -40,5 +39,3 @@ extern const variant listing_variants[];
 
 /* Fills `info` as the variant `name` does; "good" changes nothing. An unknown name aborts. */
 void register_fixture(TF_FilesystemPluginInfo* info, const char* name, const char* scheme);
-
-#endif

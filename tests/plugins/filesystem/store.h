@@ -3,8 +3,7 @@
  * A path begins with '/' and ends without one, except "/" itself, which is always a directory.
  * Every function may be called from any thread; the results are the codes that filesystem_ops.h
  * asks for. */
-#ifndef FIXTURE_STORE_H_
-#define FIXTURE_STORE_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ void store_each(store* store, store_visitor visit, void* context);
 
 /* The name of `path` below `parent`, or NULL when it is not a direct child. */
 const char* store_child_name(const char* parent, const char* path);
-
-#endif

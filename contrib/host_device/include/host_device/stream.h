@@ -1,7 +1,6 @@
 /* What kernels in other libraries may do with a stream of this device, which TF_GetStream gives
  * them: an SP_Stream of host_device is the address of a HostDeviceStream. */
-#ifndef HOST_DEVICE_STREAM_H_
-#define HOST_DEVICE_STREAM_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ typedef struct HostDeviceStream {
    * host callback of the stream must not call it. [any thread] */
   void (*wait)(SP_Stream stream, TF_Status* status);
 } HostDeviceStream;
-
-#endif

@@ -1,8 +1,7 @@
 /* What other libraries may do with a stream of this device: an SP_Stream of opencl_device is the
  * address of an OpenCLDeviceStream. Kernels get it from TF_GetStream, programs in Python from
  * `Stream.native_handle`. Define CL_TARGET_OPENCL_VERSION before. */
-#ifndef OPENCL_DEVICE_STREAM_H_
-#define OPENCL_DEVICE_STREAM_H_
+#pragma once
 
 #include <CL/cl.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ typedef struct OpenCLDeviceStream {
    * the caller's. [any thread] */
   void (*add)(SP_Stream stream, cl_event event, TF_Status* status);
 } OpenCLDeviceStream;
-
-#endif

@@ -1,7 +1,6 @@
 /* Which blocks there are, by address. What is known of a block is kept away from it, where an
  * overrun cannot reach. */
-#ifndef MODULAR_TF_CHECKING_ALLOCATOR_BLOCK_TABLE_H_
-#define MODULAR_TF_CHECKING_ALLOCATOR_BLOCK_TABLE_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ void block_table_remove(block_table* table, const void* start);
 
 /* Calls `visit` on each block; it must not use the table. */
 void block_table_visit(block_table* table, void (*visit)(const block*));
-
-#endif

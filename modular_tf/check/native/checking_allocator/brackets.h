@@ -1,6 +1,5 @@
 /* Whose an allocation is: the plugin's inside of a bracket, the host's otherwise. */
-#ifndef MODULAR_TF_CHECKING_ALLOCATOR_BRACKETS_H_
-#define MODULAR_TF_CHECKING_ALLOCATOR_BRACKETS_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,5 +9,3 @@ bool is_of_plugin(void);
 
 void count_allocation(size_t size);
 void count_free(size_t size);
-
-#endif

@@ -5,8 +5,7 @@
  * at when it is freed and on demand; freed memory is overwritten and kept for a while; a second
  * free, and the free of what is no block, do nothing. What is found is kept as a sentence, and
  * written to stderr; the process goes on. Any thread may call anything here. */
-#ifndef MODULAR_TF_CHECKING_ALLOCATOR_H_
-#define MODULAR_TF_CHECKING_ALLOCATOR_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ MTF_HEAP_API int mtf_heap_violation(uint64_t index, char* text, size_t size);
 
 /* The size that was asked for, -1 where no live block begins at `address`. */
 MTF_HEAP_API int64_t mtf_heap_size_of(const void* address);
-
-#endif

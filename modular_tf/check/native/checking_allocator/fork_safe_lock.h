@@ -1,7 +1,6 @@
 /* A lock that no fork leaves locked. Statically initialised by FORK_SAFE_LOCK; `fork_safety.c` has
  * the list of all. */
-#ifndef MODULAR_TF_CHECKING_ALLOCATOR_FORK_SAFE_LOCK_H_
-#define MODULAR_TF_CHECKING_ALLOCATOR_FORK_SAFE_LOCK_H_
+#pragma once
 
 #include <pthread.h>
 
@@ -14,5 +13,3 @@ typedef struct fork_safe_lock {
 /* Nothing in the thread that is forking, which holds them all. */
 void lock(fork_safe_lock* lock);
 void unlock(fork_safe_lock* lock);
-
-#endif

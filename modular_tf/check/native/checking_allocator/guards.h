@@ -1,6 +1,5 @@
 /* The patterns on both sides of a block, and the one in freed memory. */
-#ifndef MODULAR_TF_CHECKING_ALLOCATOR_GUARDS_H_
-#define MODULAR_TF_CHECKING_ALLOCATOR_GUARDS_H_
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ void check_poison(const block* freed);
 
 /* Fills memory that nobody has written to yet: who reads it notices. */
 void fill_fresh(void* start, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* Freed blocks that are kept for a while, so that a second free, and a late write, can be told. */
-#ifndef MODULAR_TF_CHECKING_ALLOCATOR_QUARANTINE_H_
-#define MODULAR_TF_CHECKING_ALLOCATOR_QUARANTINE_H_
+#pragma once
 
 #include "block_table.h"
 #include "fork_safe_lock.h"
@@ -13,5 +12,3 @@ void quarantine_add(block_table* table, const block* freed);
 
 /* Looks at all that is kept. */
 void quarantine_inspect(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* What was found, as sentences. */
-#ifndef MODULAR_TF_CHECKING_ALLOCATOR_VIOLATIONS_H_
-#define MODULAR_TF_CHECKING_ALLOCATOR_VIOLATIONS_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ uint64_t violation_count(void);
 
 /* Ends the process with a line on stderr, where nothing can be relied upon any more. */
 _Noreturn void stop_process(const char* why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Functions in the place of those that plugins import and the host does not offer. */
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_ABSENT_FUNCTIONS_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_ABSENT_FUNCTIONS_H_
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,5 +17,4 @@ void* mtf_make_absent_function(const char* name, const char* library);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

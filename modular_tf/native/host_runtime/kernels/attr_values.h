@@ -2,8 +2,7 @@
 //
 // Equal values have equal texts: `1` and `0x1` are "1", `'a'` and `"\141"` are "\"a\"", DT_FLOAT
 // and float are "float".
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_ATTR_VALUES_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_ATTR_VALUES_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -24,4 +23,3 @@ std::string read_type_name(SpecScanner& scanner);
 std::string in_quotes(std::string_view text);
 
 }  // namespace mtf::kernels
-#endif

@@ -1,6 +1,5 @@
 // Memory that tensors share, and who gets it back at the end.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_BUFFER_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_BUFFER_H_
+#pragma once
 
 #include <atomic>
 #include <cstddef>
@@ -90,4 +89,3 @@ uint64_t new_keeper() noexcept;
 void* empty_data() noexcept;
 
 }  // namespace mtf::kernels
-#endif

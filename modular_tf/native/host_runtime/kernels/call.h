@@ -1,6 +1,5 @@
 // One execution of a kernel: its inputs, its outputs, and how it ended.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_CALL_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_CALL_H_
+#pragma once
 
 #include <atomic>
 #include <vector>
@@ -63,4 +62,3 @@ void free_call(mtf_kernel_call* call);
 void drop_buffer(void* buffer);
 
 }  // namespace mtf::kernels
-#endif

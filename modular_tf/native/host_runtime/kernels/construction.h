@@ -1,6 +1,5 @@
 // Kernel objects: made by a plugin's `create`, ended by its `delete`.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_CONSTRUCTION_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_CONSTRUCTION_H_
+#pragma once
 
 #include "kernel_registry.h"
 #include "node.h"
@@ -21,4 +20,3 @@ void create(const mtf_kernel_definition* kernel, const mtf_kernel_node* node, vo
 void delete_object(const mtf_kernel_definition* kernel, void* object);
 
 }  // namespace mtf::kernels
-#endif

@@ -1,6 +1,5 @@
 // Contexts, as the functions on them need them.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_CONTEXT_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_CONTEXT_H_
+#pragma once
 
 #include "call.h"
 
@@ -16,4 +15,3 @@ bool allocate_for_call(const mtf_kernel_call* call, Tensor* tensor, bool on_host
                        TF_Status* status);
 
 }  // namespace mtf::kernels
-#endif

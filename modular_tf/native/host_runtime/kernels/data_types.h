@@ -1,6 +1,5 @@
 // Numbers, names and sizes of element types.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_DATA_TYPES_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_DATA_TYPES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -37,4 +36,3 @@ size_t element_size(int32_t type) noexcept;
 const char* type_name(int32_t type) noexcept;
 
 }  // namespace mtf::kernels
-#endif

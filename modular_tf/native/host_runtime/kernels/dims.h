@@ -1,6 +1,5 @@
 // Dimensions of tensors: few, most of the time, so that they need no memory of their own.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_DIMS_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_DIMS_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -71,4 +70,3 @@ class Dims {
 };
 
 }  // namespace mtf::kernels
-#endif

@@ -1,6 +1,5 @@
 // What every function that plugins call has in common: no exception leaves it, and it sets a status.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_ENTRY_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_ENTRY_H_
+#pragma once
 
 #include <cxxabi.h>
 
@@ -85,4 +84,3 @@ void with_status(TF_Status* status, Body&& body) {
 }
 
 }  // namespace mtf::kernels
-#endif

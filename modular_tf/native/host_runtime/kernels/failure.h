@@ -1,6 +1,5 @@
 // The first failure of a construction or call.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_FAILURE_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_FAILURE_H_
+#pragma once
 
 #include "copied_text.h"
 #include "host_table.h"
@@ -28,4 +27,3 @@ inline void set_failure_of_misuse(mtf_kernel_failure* failure, const MisuseRecor
 }
 
 }  // namespace mtf::kernels
-#endif

@@ -2,8 +2,7 @@
 //
 // A plugin may use a handle after its end, end it twice, or pass something else: each is found out
 // without a look at memory that may be somebody else's by now.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_HANDLES_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_HANDLES_H_
+#pragma once
 
 #include <cstdint>
 
@@ -44,4 +43,3 @@ Object* checked(const void* handle, HandleKind kind, const char* function) noexc
 }
 
 }  // namespace mtf::kernels
-#endif

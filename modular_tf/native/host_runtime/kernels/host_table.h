@@ -1,7 +1,6 @@
 /* What the core calls of the kernels' side of the host runtime: a table of functions, since the runtime
  * is mapped late and not linked. */
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_HOST_TABLE_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_HOST_TABLE_H_
+#pragma once
 
 #include <stdbool.h>
 
@@ -102,5 +101,4 @@ extern __attribute__((visibility("default"))) const mtf_kernel_host mtf_kernel_h
 
 #ifdef __cplusplus
 }
-#endif
 #endif

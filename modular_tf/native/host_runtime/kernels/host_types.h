@@ -1,6 +1,5 @@
 /* Values that the core and the kernels' side of the host runtime exchange. */
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_HOST_TYPES_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_HOST_TYPES_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -75,5 +74,4 @@ enum { MTF_ATTR_STRING = 0, MTF_ATTR_INT = 1, MTF_ATTR_FLOAT = 2, MTF_ATTR_BOOL 
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 // Whether a kernel writes to inputs that it was only lent: what they hold is compared before and after.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_INPUT_WATCH_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_INPUT_WATCH_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -18,4 +17,3 @@ std::vector<uint64_t> checksums_of_inputs(const mtf_kernel_call* call);
 void check_inputs(mtf_kernel_call* call, const std::vector<uint64_t>& before);
 
 }  // namespace mtf::kernels
-#endif

@@ -1,6 +1,5 @@
 // The kernels that plugins have registered in this process, in order.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_KERNEL_REGISTRY_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_KERNEL_REGISTRY_H_
+#pragma once
 
 #include <string>
 #include <utility>
@@ -31,4 +30,3 @@ const char* constraint_at(const mtf_kernel_definition* kernel, int32_t index, in
 const char* host_arg_at(const mtf_kernel_definition* kernel, int32_t index);
 
 }  // namespace mtf::kernels
-#endif

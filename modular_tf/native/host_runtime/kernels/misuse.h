@@ -1,6 +1,5 @@
 // What a plugin did against the rules while it was called: kept for whoever made the call.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_MISUSE_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_MISUSE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -57,4 +56,3 @@ void report_misuse_text(int32_t rule, const char* text, const void* caller = nul
 void keep_misuse_text(int32_t rule, const char* text) noexcept;
 
 }  // namespace mtf::kernels
-#endif

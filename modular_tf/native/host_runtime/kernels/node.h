@@ -1,6 +1,5 @@
 // A node: an operation with its attributes, and what its inputs and outputs are.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_NODE_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_NODE_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -67,4 +66,3 @@ void add_output(mtf_kernel_node* node, const char* name, const int32_t* types, i
                 int32_t is_on_host);
 
 }  // namespace mtf::kernels
-#endif

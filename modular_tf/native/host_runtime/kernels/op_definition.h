@@ -1,8 +1,7 @@
 /* The definitions of ops that plugins have registered in this process. They are never taken back.
  *
  * Each is told as its canonical line, `Name|flags|attrs|inputs|outputs`. */
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_OP_DEFINITION_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_OP_DEFINITION_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,4 @@ mtf_shape_function mtf_op_definition_shape_function(int32_t index);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

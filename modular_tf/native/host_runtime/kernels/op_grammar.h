@@ -1,7 +1,6 @@
 // The grammar of specifications: "T: {float, int32} = DT_FLOAT" of attributes, "values: N * T" of
 // arguments.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_OP_GRAMMAR_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_OP_GRAMMAR_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -44,4 +43,3 @@ std::string canonical_text(const AttrSpec& attr);
 std::string canonical_text(const ArgSpec& arg);
 
 }  // namespace mtf::kernels
-#endif

@@ -1,6 +1,5 @@
 // The list of the process's op definitions, which only grows.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_OP_REGISTRY_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_OP_REGISTRY_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -25,4 +24,3 @@ Added add_op_definition(OpDefinition definition);
 const OpDefinition* find_op_definition(std::string_view name) noexcept;
 
 }  // namespace mtf::kernels
-#endif

@@ -1,6 +1,5 @@
 // What the specifications of an op must hold together.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_OP_VALIDATION_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_OP_VALIDATION_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -29,4 +28,3 @@ struct CheckedOp {
 CheckedOp check_op(const OpSpecs& specs);
 
 }  // namespace mtf::kernels
-#endif

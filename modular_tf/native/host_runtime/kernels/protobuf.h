@@ -1,6 +1,5 @@
 // As much of protobuf's encoding as kernels see: tensors that they read, nodes that they ask for.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_PROTOBUF_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_PROTOBUF_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -49,4 +48,3 @@ class MessageWriter {
 bool take_varint(std::string_view* packed, uint64_t* value);
 
 }  // namespace mtf::kernels
-#endif

@@ -1,6 +1,5 @@
 // Shapes as far as they are known, and what shape functions do with them.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_SHAPE_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_SHAPE_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -40,4 +39,3 @@ Shape concatenated(const Shape& first, const Shape& second);
 int64_t dimension_of(const Shape& shape, int64_t index);
 
 }  // namespace mtf::kernels
-#endif

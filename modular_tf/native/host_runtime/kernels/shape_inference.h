@@ -1,8 +1,7 @@
 /* Running the shape functions that came with definitions of ops.
  *
  * The host runs kernels one by one and needs none for that; they are run for who asks. */
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_SHAPE_INFERENCE_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_SHAPE_INFERENCE_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -43,5 +42,4 @@ void mtf_infer_shapes(mtf_shape_function function, const mtf_shape_request* requ
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 // Reads the text of a specification from left to right.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_SPEC_SCANNER_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_SPEC_SCANNER_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -49,4 +48,3 @@ class SpecScanner {
 };
 
 }  // namespace mtf::kernels
-#endif

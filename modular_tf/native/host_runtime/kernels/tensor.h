@@ -1,6 +1,5 @@
 // Tensors: what a handle of a plugin's stands for.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_TENSOR_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_TENSOR_H_
+#pragma once
 
 #include "buffer.h"
 #include "data_types.h"
@@ -30,4 +29,3 @@ inline Tensor* tensor_of(const TF_Tensor* handle, const char* function) noexcept
 bool allocate_on_host(Tensor* tensor, size_t size) noexcept;
 
 }  // namespace mtf::kernels
-#endif

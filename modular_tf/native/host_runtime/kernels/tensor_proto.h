@@ -1,6 +1,5 @@
 // Tensors in protobuf's form: TensorProto.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_TENSOR_PROTO_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_TENSOR_PROTO_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -14,4 +13,3 @@ bool read_tensor_proto(std::string_view bytes, Tensor* tensor, std::string* why)
 std::string write_tensor_proto(const Tensor& tensor);
 
 }  // namespace mtf::kernels
-#endif

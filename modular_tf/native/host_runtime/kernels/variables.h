@@ -2,8 +2,7 @@
 //
 // A resource or reference input of a call names one. Its memory may be seen by arrays of Python's at
 // the same time: whoever changes it makes it exclusive first, by a copy where it is shared.
-#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_VARIABLES_H_
-#define MODULAR_TF_HOST_RUNTIME_KERNELS_VARIABLES_H_
+#pragma once
 
 #include <atomic>
 #include <memory>
@@ -66,4 +65,3 @@ void read_variable(mtf_kernel_variable* variable, mtf_kernel_output* output, int
 void drop_temporaries(const mtf_kernel_place* place);
 
 }  // namespace mtf::kernels
-#endif
