@@ -18,7 +18,7 @@ struct mtf_arena {
 namespace {
 
 mtf_error* no_host_memory() {
-  return mtf::make_error(8, "the host has no memory for the tables of an arena");
+  return mtf::make_error(TF_RESOURCE_EXHAUSTED, "the host has no memory for the tables of an arena");
 }
 
 // Runs `call`, which may find that the host has no memory.
@@ -37,7 +37,7 @@ extern "C" {
 
 mtf_error* mtf_arena_new(const mtf_arena_options* options, mtf_arena** arena) {
   if (options->allocate == nullptr || options->free == nullptr) {
-    return mtf::make_error(3, "an arena needs a source that can allocate and free");
+    return mtf::make_error(TF_INVALID_ARGUMENT, "an arena needs a source that can allocate and free");
   }
   return with_tables([&]() -> mtf_error* {
     *arena = new mtf_arena(*options);

@@ -31,10 +31,12 @@ extern "C" {
 
 mtf_error* mtf_host_memory_new(uint64_t alignment, uint64_t bytes_limit, mtf_host_memory** memory) {
   if (alignment < sizeof(void*) || (alignment & (alignment - 1)) != 0) {
-    return mtf::make_error(3, "an alignment is a power of two and at least that of a pointer");
+    return mtf::make_error(TF_INVALID_ARGUMENT,
+                           "an alignment is a power of two and at least that of a pointer");
   }
   auto* made = new (std::nothrow) mtf_host_memory;
-  if (made == nullptr) return mtf::make_error(8, "no memory for a source of host memory");
+  if (made == nullptr) return mtf::make_error(TF_RESOURCE_EXHAUSTED,
+                                              "no memory for a source of host memory");
   made->alignment = alignment;
   made->limit = bytes_limit;
   made->bytes = 0;

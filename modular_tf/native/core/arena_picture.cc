@@ -124,7 +124,7 @@ mtf_error* Arena::closed_error() const {
 mtf_error* Arena::abandoned_error() const {
   const std::string text = "another thread used the arena " + name_ +
                            " when this process was forked; make a new arena in this process";
-  return make_error(9, text.c_str());
+  return make_error(TF_FAILED_PRECONDITION, text.c_str());
 }
 
 mtf_error* Arena::given_twice(uintptr_t address) const {
@@ -146,7 +146,7 @@ mtf_error* Arena::out_of_memory(uint64_t bytes) const {
   } else {
     text += "; free something, raise the limit, or ask for less";
   }
-  return make_error(8, (text + "\n" + draw()).c_str());
+  return make_error(TF_RESOURCE_EXHAUSTED, (text + "\n" + draw()).c_str());
 }
 
 mtf_error* Arena::not_live(uintptr_t address) const {
@@ -154,16 +154,17 @@ mtf_error* Arena::not_live(uintptr_t address) const {
   add(&text, "0x%" PRIxPTR " is no live allocation of the arena %.200s: ", address, name_.c_str());
   const Region* region = overlapping(address, 1);
   if (region == nullptr) {
-    return make_error(3, (text + "it lies in none of its regions").c_str());
+    return make_error(TF_INVALID_ARGUMENT, (text + "it lies in none of its regions").c_str());
   }
   const Chunk* chunk = region->first;
   while (chunk->next != nullptr && chunk->next->address <= address) chunk = chunk->next;
   if (!chunk->is_free()) {
     add(&text, "it lies inside the one of %" PRIu64 " B at 0x%" PRIxPTR, chunk->requested,
         chunk->address);
-    return make_error(3, text.c_str());
+    return make_error(TF_INVALID_ARGUMENT, text.c_str());
   }
-  return make_error(9, (text + "the memory there is free; was it freed before?").c_str());
+  return make_error(TF_FAILED_PRECONDITION,
+                    (text + "the memory there is free; was it freed before?").c_str());
 }
 
 }  // namespace mtf

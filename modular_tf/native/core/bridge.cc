@@ -75,8 +75,8 @@ std::string printable(const std::string& text) {
 }
 
 void finish(TF_Status* status, const Answer& answer) {
-  if (answer.code == kOk) {
-    set_status(status, kOk, "");
+  if (answer.code == TF_OK) {
+    set_status(status, TF_OK, "");
   } else {
     const bool has_text = answer.text != nullptr;  // not where Python's own lines were interrupted
     set_status(status, answer.code, has_text ? answer.text : "modular_tf: the call was interrupted");
@@ -112,10 +112,10 @@ char* mtf_bridge_copy(const char* bytes, size_t size) {
 mtf_error* mtf_bridge_connect(const char* library) {
   void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
   if (handle == nullptr) {
-    return mtf::make_error(kFailedPrecondition, "TensorFlow's library is not in the process");
+    return mtf::make_error(TF_FAILED_PRECONDITION, "TensorFlow's library is not in the process");
   }
   auto set = reinterpret_cast<SetStatus>(dlsym(handle, "TF_SetStatus"));
-  if (set == nullptr) return mtf::make_error(kFailedPrecondition, "it has no TF_SetStatus");
+  if (set == nullptr) return mtf::make_error(TF_FAILED_PRECONDITION, "it has no TF_SetStatus");
   tensorflow_set_status = set;
   return nullptr;
 }

@@ -10,16 +10,9 @@
 
 namespace mtf::bridge {
 
-// TensorFlow's codes that the bridge itself gives.
-constexpr int kOk = 0;
-constexpr int kResourceExhausted = 8;
-constexpr int kFailedPrecondition = 9;
-constexpr int kOutOfRange = 11;
-constexpr int kInternal = 13;
-
 // An answer that frees what it holds.
 struct Answer : mtf_bridge_answer {
-  Answer() : mtf_bridge_answer{} { code = kInternal; }
+  Answer() : mtf_bridge_answer{} { code = TF_INTERNAL; }
   ~Answer() {
     std::free(text);
     std::free(names.bytes);
@@ -55,12 +48,12 @@ template <class Upcall>
 bool ask(TF_Status* status, Answer& answer, Upcall&& upcall) {
   const Call call;
   if (!call) {
-    set_status(status, kFailedPrecondition, "modular_tf: the process ends");
+    set_status(status, TF_FAILED_PRECONDITION, "modular_tf: the process ends");
     return false;
   }
   upcall();
   finish(status, answer);
-  return answer.code == kOk;
+  return answer.code == TF_OK;
 }
 
 }  // namespace mtf::bridge

@@ -19,7 +19,7 @@ UniqueCallLock lock_of(CallLock& lock, int64_t file, TF_Status* status) {
   while (!lock.try_lock()) {
     if (lock.is_held_by_this_thread()) {
       const std::string message = std::string("modular_tf: ") + kFileIsInterrupted + kUseFileLater;
-      set_status(status, kFailedPrecondition, message.c_str());
+      set_status(status, TF_FAILED_PRECONDITION, message.c_str());
       return {};
     }
     Answer answer;
@@ -29,7 +29,7 @@ UniqueCallLock lock_of(CallLock& lock, int64_t file, TF_Status* status) {
 }
 
 void refuse(TF_Status* status) {
-  set_status(status, kFailedPrecondition, "modular_tf: the process ends");
+  set_status(status, TF_FAILED_PRECONDITION, "modular_tf: the process ends");
 }
 
 // ---- Memory regions -------------------------------------------------------------------------

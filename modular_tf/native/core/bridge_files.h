@@ -25,7 +25,7 @@ void guarded(TF_Status* status, Slot&& slot) {
   try {
     slot();
   } catch (const std::exception& error) {
-    set_status(status, kResourceExhausted, error.what());
+    set_status(status, TF_RESOURCE_EXHAUSTED, error.what());
   }
 }
 

@@ -37,7 +37,7 @@ int hand_over(const mtf_strings& names, char*** entries, TF_Status* status) {
   }
   while (done > 0) std::free(array[--done]);
   std::free(array);
-  set_status(status, kResourceExhausted, "modular_tf: no memory for the names");
+  set_status(status, TF_RESOURCE_EXHAUSTED, "modular_tf: no memory for the names");
   return -1;
 }
 
@@ -48,7 +48,7 @@ int ask_names(const char* operation, const char* path, char*** entries, TF_Statu
   return hand_over(answer.names, entries, status);
 }
 
-void init(TF_Filesystem*, TF_Status* status) { set_status(status, kOk, ""); }
+void init(TF_Filesystem*, TF_Status* status) { set_status(status, TF_OK, ""); }
 
 void cleanup(TF_Filesystem*) {}
 

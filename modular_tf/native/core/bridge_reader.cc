@@ -32,7 +32,7 @@ class Reader {
     const bool is_read = reads_ahead_ ? read_ahead(offset, size, buffer, &count, status)
                                       : read_now(offset, size, buffer, &count, status);
     if (!is_read) return -1;
-    if (static_cast<size_t>(count) < size) set_status(status, kOutOfRange, "end of file");
+    if (static_cast<size_t>(count) < size) set_status(status, TF_OUT_OF_RANGE, "end of file");
     return count;
   }
 
@@ -57,7 +57,7 @@ class Reader {
       const std::string name = name_ == nullptr ? "read" : name_.get();
       set_status(status, error.code(), printable(name + ": " + error.message()).c_str());
     } else {
-      set_status(status, kOk, "");
+      set_status(status, TF_OK, "");
     }
     return !error;
   }
@@ -89,7 +89,7 @@ class Reader {
       if (more == 0) break;
       done += static_cast<size_t>(more);
     }
-    set_status(status, kOk, "");
+    set_status(status, TF_OK, "");
     *count = static_cast<int64_t>(done);
     return true;
   }

@@ -33,7 +33,7 @@ class Writer {
     const bool was_lossless = std::exchange(is_lossless_, false);  // where memory is short
     gathered_.insert(gathered_.end(), data, data + size);
     is_lossless_ = was_lossless;
-    set_status(status, kOk, "");
+    set_status(status, TF_OK, "");
   }
 
   int64_t tell(TF_Status* status) {
@@ -95,7 +95,7 @@ class Writer {
       lock_ = lock_of(writer.lock_, writer.number_, status);
       if (!lock_) return;
       if (writer.is_closed_) {
-        set_status(status, kFailedPrecondition, "modular_tf: the file is closed");
+        set_status(status, TF_FAILED_PRECONDITION, "modular_tf: the file is closed");
       } else {
         is_open_ = true;
       }

@@ -39,7 +39,6 @@ struct CallCounts {
 
 namespace {
 
-constexpr int kUnknown = 2;
 constexpr size_t kBuckets = 256;
 
 using Bucket = std::atomic<CallCounts*>;
@@ -119,7 +118,7 @@ void count_end(CallCounts& counts, uint64_t duration_ns, uint64_t bytes, int cod
   add(counts.durations[duration_bucket(duration_ns)], 1);
   add(counts.time_ns, duration_ns);
   if (bytes != 0) add(counts.bytes, bytes);
-  if (code != 0) add(counts.failures[code > 0 && code < codes ? code : kUnknown], 1);
+  if (code != 0) add(counts.failures[code > 0 && code < codes ? code : int{TF_UNKNOWN}], 1);
 }
 
 }  // namespace mtf

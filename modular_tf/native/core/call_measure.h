@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "call_under_way.h"
+#include "modular_tf/status.h"
 
 namespace mtf {
 
@@ -31,13 +32,11 @@ class CallMeasure {
   void ended_with(int code) noexcept { code_ = code; }
 
  private:
-  static constexpr int kCancelled = 1;
-
   const CallUnderWay& call_;
   CallCounts* counts_ = nullptr;
   uint64_t begin_ns_ = 0;  // 0: the call is not measured
   unsigned process_ = 0;
-  int code_ = kCancelled;
+  int code_ = TF_CANCELLED;
   bool is_traced_ = false;
 };
 

@@ -14,7 +14,7 @@ mtf_error* call_slot(const mtf_plugin* plugin, const char* name, void* slot, Cal
   if (!mtf_is_executable(slot)) {
     char message[128];
     std::snprintf(message, sizeof message, "%s points to %p, where there is no code", name, slot);
-    return mtf::make_error(13, message);
+    return mtf::make_error(TF_INTERNAL, message);
   }
   return mtf::guarded({plugin, name}, [&](TF_Status* status) {
     call(reinterpret_cast<Function*>(slot), status);

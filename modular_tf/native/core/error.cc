@@ -11,12 +11,8 @@
 namespace mtf {
 namespace {
 
-constexpr int kResourceExhausted = 8;
-constexpr int kFailedPrecondition = 9;
-constexpr int kInternal = 13;
-
 char no_memory_text[] = "out of memory";
-mtf_error no_memory = {kResourceExhausted, 0, 0, no_memory_text, 0};
+mtf_error no_memory = {TF_RESOURCE_EXHAUSTED, 0, 0, no_memory_text, 0};
 
 std::atomic<int64_t> alive{0};
 
@@ -40,11 +36,11 @@ Error make(mtf_error fields, const char* message) {
 Error make_error(int code, const char* message) { return make({code, 0, 0, nullptr, 0}, message); }
 
 Error make_closed_error(const char* message) {
-  return make({kFailedPrecondition, 0, 1, nullptr, 0}, message);
+  return make({TF_FAILED_PRECONDITION, 0, 1, nullptr, 0}, message);
 }
 
 Error make_rule_error(int rule, const char* message) {
-  return make({kInternal, 0, 0, nullptr, rule}, message);
+  return make({TF_INTERNAL, 0, 0, nullptr, rule}, message);
 }
 
 Error make_error_of(int code, int rule, const char* message) {
@@ -53,7 +49,7 @@ Error make_error_of(int code, int rule, const char* message) {
 
 Error take_status(TF_Status* status) {
   const int32_t mark = status->mark;
-  Error error = status->code == 0 ? nullptr
+  Error error = status->code == TF_OK ? nullptr
                                   : make({status->code, mark == kThrownInWorker ? 1 : 0,
                                           mark == kClosedInWorker ? 1 : 0, nullptr, mark > 0 ? mark : 0},
                                          status->message);
@@ -67,11 +63,11 @@ Error error_of_exception(Thrower thrower) {
     throw;
   } catch (const std::bad_alloc& error) {
     if (thrower == Thrower::kHost) return Error(&no_memory);
-    return make({kInternal, thrown, 0, nullptr, 0}, error.what());
+    return make({TF_INTERNAL, thrown, 0, nullptr, 0}, error.what());
   } catch (const std::exception& error) {
-    return make({kInternal, thrown, 0, nullptr, 0}, error.what());
+    return make({TF_INTERNAL, thrown, 0, nullptr, 0}, error.what());
   } catch (...) {
-    return make({kInternal, thrown, 0, nullptr, 0}, "an exception that is not a std::exception");
+    return make({TF_INTERNAL, thrown, 0, nullptr, 0}, "an exception that is not a std::exception");
   }
 }
 

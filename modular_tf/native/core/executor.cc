@@ -122,13 +122,13 @@ mtf_executor* mtf_executor_new(const void* table, const void* device, const mtf_
   auto* executor = new (std::nothrow) mtf_executor;
   if (executor == nullptr || !mtf::watches_forks()) {
     delete executor;
-    return mtf::fail_with(mtf::make_error(8, "no memory for an executor"));
+    return mtf::fail_with(mtf::make_error(TF_RESOURCE_EXHAUSTED, "no memory for an executor"));
   }
   executor->table = *static_cast<const SP_StreamExecutor*>(table);
   executor->allocator = mtf::executor_allocator(executor->table);
   if (executor->allocator == nullptr) {
     delete executor;
-    return mtf::fail_with(mtf::make_error(8, "no memory for an executor"));
+    return mtf::fail_with(mtf::make_error(TF_RESOURCE_EXHAUSTED, "no memory for an executor"));
   }
   executor->device = static_cast<const SP_Device*>(device);
   executor->plugin = plugin;
@@ -141,7 +141,7 @@ mtf_error* mtf_executor_set_allocator(mtf_executor* executor, int32_t kind, cons
                                       const void* allocator, int32_t unified) {
   auto made = kind == MTF_CUSTOM_ALLOCATOR ? mtf::rfc_custom_allocator(fns, allocator)
                                            : mtf::rfc_allocator(fns, allocator, unified != 0);
-  if (made == nullptr) return mtf::make_error(8, "no memory for an allocator");
+  if (made == nullptr) return mtf::make_error(TF_RESOURCE_EXHAUSTED, "no memory for an allocator");
   executor->allocator = std::move(made);
   return nullptr;
 }

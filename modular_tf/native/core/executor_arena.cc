@@ -42,13 +42,12 @@ struct mtf_executor_memory {
 
 namespace {
 
-constexpr int kResourceExhausted = 8;
 constexpr int kMemoriesDoNotOverlap = 135;
 
 // The executor gave nothing. NULL alone stands for exhaustion; any other error is kept.
 void* refuse() {
   mtf::Error error(mtf_take_error());
-  if (error.code() == kResourceExhausted) return nullptr;
+  if (error.code() == TF_RESOURCE_EXHAUSTED) return nullptr;
   return mtf::fail_with(error.release());
 }
 
@@ -71,7 +70,7 @@ mtf::Error allocate_region(mtf_executor_memory* memory, mtf_memory* region, uint
     if (memory->file(region)) return nullptr;
   } catch (const std::bad_alloc&) {
     region->destroy();
-    return mtf::make_error(kResourceExhausted, "no memory to file a region");
+    return mtf::make_error(TF_RESOURCE_EXHAUSTED, "no memory to file a region");
   }
   return given_twice(region, region->owner->allocator->name(memory->source));
 }
@@ -83,7 +82,7 @@ extern "C" {
 mtf_executor_memory* mtf_executor_memory_new(mtf_executor* executor, int32_t source) {
   auto* made = new (std::nothrow) mtf_executor_memory(executor, source);
   if (made != nullptr) return made;
-  return mtf::fail_with(mtf::make_error(kResourceExhausted, "no memory for a region source"));
+  return mtf::fail_with(mtf::make_error(TF_RESOURCE_EXHAUSTED, "no memory for a region source"));
 }
 
 void* mtf_executor_memory_allocate(void* context, uint64_t bytes) {

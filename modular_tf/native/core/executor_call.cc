@@ -12,7 +12,7 @@ Error closed_executor_error(const mtf_executor* executor) {
 Error missing_slot_error(const char* name) {
   char message[128];
   std::snprintf(message, sizeof message, "the plugin has no %s", name);
-  return make_error(12, message);
+  return make_error(TF_UNIMPLEMENTED, message);
 }
 
 void Operand::hold() {
@@ -31,10 +31,11 @@ Error Operand::explain() const {
     case Verdict::kUsable: return nullptr;
     case Verdict::kClosed: return closed_executor_error(user_->is_open() ? owner_ : user_);
     case Verdict::kStranger:
-      return make_error(3, "the streams, events and memory of two plugins cannot be used together");
+      return make_error(TF_INVALID_ARGUMENT,
+                        "the streams, events and memory of two plugins cannot be used together");
     case Verdict::kNoMemory: break;
   }
-  return make_error(8, "no memory to note which devices work together");
+  return make_error(TF_RESOURCE_EXHAUSTED, "no memory to note which devices work together");
 }
 
 }  // namespace mtf

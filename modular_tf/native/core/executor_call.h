@@ -99,7 +99,8 @@ Error call_slot(mtf_executor* executor, void (*slot)(const SP_Device*, Parameter
 template <class Object, class Create, class... Arguments>
 Object* make_object(mtf_executor* executor, Create&& create, Arguments... arguments) {
   std::unique_ptr<Object> object(new (std::nothrow) Object(executor, arguments...));
-  if (object == nullptr) return fail_with(make_error(8, "no memory for an object of a device"));
+  if (object == nullptr) return fail_with(make_error(TF_RESOURCE_EXHAUSTED,
+                                                     "no memory for an object of a device"));
   ExecutorUse use(executor);  // closing waits until the object is listed
   Error error = use ? create(object.get()) : closed_executor_error(executor);
   if (error) return fail_with(error.release());

@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::chrono::microseconds kBetweenLooks(50);
 constexpr std::chrono::seconds kMostForAbandoned(2);
-constexpr int kDeadlineExceeded = 4;
 
 mtf::Error synchronize(mtf_executor* executor) {
   const auto slot = executor->table.synchronize_all_activity;
@@ -37,7 +36,7 @@ mtf::Error mtf_executor::leave_all() {
   is_left = true;
   stage_ = mtf::Stage::kEnded;
   changed_.notify_all();
-  return mtf::make_error(kDeadlineExceeded,
+  return mtf::make_error(TF_DEADLINE_EXCEEDED,
                          "a kernel whose call was interrupted is not done; what it may use of the device, "
                          "such as memory, is not freed");
 }

@@ -16,7 +16,7 @@ mtf::Error no_memory_error(const char* name, uint64_t size) {
   char message[128];
   std::snprintf(message, sizeof message, "%s gave no memory for %llu bytes", name,
                 static_cast<unsigned long long>(size));
-  return make_error(8, message);
+  return make_error(TF_RESOURCE_EXHAUSTED, message);
 }
 
 // The bytes of a memory that a copy or fill by `user` touches.
@@ -44,7 +44,7 @@ class Part {
                   static_cast<unsigned long long>(base_.size),
                   static_cast<unsigned long long>(offset_),
                   static_cast<unsigned long long>(whole_));
-    return make_error(3, message);
+    return make_error(TF_INVALID_ARGUMENT, message);
   }
 
   const mtf::Operand operand_;

@@ -19,7 +19,8 @@ namespace {
 Error closed_file_error() { return mtf::make_closed_error("the file is closed"); }
 
 Error interrupted_file_error(const char* what_next = mtf::kUseFileLater) {
-  return mtf::make_error(9, (std::string(mtf::kFileIsInterrupted) + what_next).c_str());
+  return mtf::make_error(TF_FAILED_PRECONDITION,
+                         (std::string(mtf::kFileIsInterrupted) + what_next).c_str());
 }
 
 }  // namespace
@@ -176,14 +177,14 @@ size_t read_once(const mtf_reader& reader, uint64_t offset, char* buffer, size_t
   const mtf::ReadBounds bounds(buffer, size);
   const int64_t count =
       reader.owner->tables->reader.read(&reader.handle, offset, size, buffer, status);
-  const bool at_end = status->code == 11;
+  const bool at_end = status->code == TF_OUT_OF_RANGE;
   if (at_end) mtf_status_clear(status);  // not an error: the count says where
   *more = false;
-  if (status->code != 0 || (at_end && count < 0)) return 0;
+  if (status->code != TF_OK || (at_end && count < 0)) return 0;
   if (count < 0) {
-    mtf_status_set(status, 13, "read gave a negative count with an OK status");
+    mtf_status_set(status, TF_INTERNAL, "read gave a negative count with an OK status");
   } else if (static_cast<uint64_t>(count) > size) {
-    mtf_status_set(status, 13, "read gave more bytes than were asked for");
+    mtf_status_set(status, TF_INTERNAL, "read gave more bytes than were asked for");
   } else {
     *more = !at_end && count > 0;
     return static_cast<size_t>(count);
@@ -223,7 +224,7 @@ extern "C" mtf_error* mtf_reader_read(mtf_reader* reader, uint64_t offset, char*
   } else if (size > 0) {  // some plugins turn a read of nothing into a read of everything
     error = guarded({reader->owner->plugin, "read", reader->path}, [&](TF_Status* status) {
       *count = static_cast<int64_t>(read_all(*reader, offset, buffer, size, status));
-      if (status->code == 0) mtf::CallUnderWay::add_bytes(static_cast<uint64_t>(*count));
+      if (status->code == TF_OK) mtf::CallUnderWay::add_bytes(static_cast<uint64_t>(*count));
     });
   }
   reader->leave();
@@ -271,7 +272,7 @@ extern "C" mtf_error* mtf_writer_append(mtf_writer* writer, const char* data, si
     do {
       const size_t part = size - done < most ? size - done : most;
       table.append(&writer->handle, data + done, part, status);
-      if (status->code != 0) return;
+      if (status->code != TF_OK) return;
       done += part;
       writer->appended += part;
       mtf::CallUnderWay::add_bytes(part);
@@ -286,8 +287,8 @@ extern "C" mtf_error* mtf_writer_tell(mtf_writer* writer, int64_t* position) {
   if (writer->owner->tables->writer.tell == nullptr) return mtf::missing_operation("tell");
   return writer->locked("tell", [&](const TF_WritableFileOps& table, TF_Status* status) {
     *position = table.tell(&writer->handle, status);
-    if (status->code == 0 && *position < 0) {
-      mtf_status_set(status, 13, "tell gave a negative position with an OK status");
+    if (status->code == TF_OK && *position < 0) {
+      mtf_status_set(status, TF_INTERNAL, "tell gave a negative position with an OK status");
     }
   });
 }
@@ -333,9 +334,9 @@ extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* pa
     *data = static_cast<const char*>(table.data(&handle));
     *length = table.length(&handle);
     if (*data == nullptr && *length > 0) {
-      mtf_status_set(status, 13, "a region with a length has no data");
+      mtf_status_set(status, TF_INTERNAL, "a region with a length has no data");
     } else if (*length > PTRDIFF_MAX) {
-      mtf_status_set(status, 13, "a region is longer than memory can be");
+      mtf_status_set(status, TF_INTERNAL, "a region is longer than memory can be");
     } else {
       mtf::CallUnderWay::add_bytes(*length);
     }

@@ -70,7 +70,7 @@ extern "C" mtf_error* mtf_translate_name(mtf_filesystem* filesystem, const char*
                                          char** name) {
   return with_name(filesystem, path, [&](const char* translated) -> Error {
     *name = mtf_copied_text(translated);
-    return *name != nullptr ? nullptr : mtf::make_error(8, "no memory for a name");
+    return *name != nullptr ? nullptr : mtf::make_error(TF_RESOURCE_EXHAUSTED, "no memory for a name");
   });
 }
 
@@ -162,11 +162,11 @@ extern "C" mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path
   statistics.length = INT64_MIN;  // no file has it: tells "not filled in" from "empty"
   Error error = on_path(filesystem, "stat", path, [&](const char* translated, TF_Status* status) {
     operation(&filesystem->handle, translated, &statistics, status);
-    if (status->code != 0) return;
+    if (status->code != TF_OK) return;
     if (statistics.length == INT64_MIN) {
-      mtf_status_set(status, 13, "stat succeeded without filling in its result");
+      mtf_status_set(status, TF_INTERNAL, "stat succeeded without filling in its result");
     } else if (statistics.length < 0) {
-      mtf_status_set(status, 13, "stat gave a negative length");
+      mtf_status_set(status, TF_INTERNAL, "stat gave a negative length");
     }
   });
   static_assert(sizeof statistics == 24, "what the caller has room for");
@@ -190,8 +190,8 @@ extern "C" mtf_error* mtf_get_file_size(mtf_filesystem* filesystem, const char* 
   return on_path(filesystem, "get_file_size", path,
                  [&](const char* translated, TF_Status* status) {
     *size = operation(&filesystem->handle, translated, status);
-    if (status->code == 0 && *size < 0) {
-      mtf_status_set(status, 13, "get_file_size gave a negative size");
+    if (status->code == TF_OK && *size < 0) {
+      mtf_status_set(status, TF_INTERNAL, "get_file_size gave a negative size");
     }
   });
 }

@@ -24,15 +24,15 @@ namespace {
 
 // Transaction slots return an int of which the header defines only -1.
 void require_success(int result, TF_Status* status) {
-  if (result == -1 && status->code == 0) {
-    mtf_status_set(status, 13, "the plugin returned -1 with an OK status");
+  if (result == -1 && status->code == TF_OK) {
+    mtf_status_set(status, TF_INTERNAL, "the plugin returned -1 with an OK status");
   }
 }
 
 void require_token(int result, void* token, TF_Status* status) {
   require_success(result, status);
-  if (status->code == 0 && token == nullptr) {
-    mtf_status_set(status, 13, "the plugin returned no token with an OK status");
+  if (status->code == TF_OK && token == nullptr) {
+    mtf_status_set(status, TF_INTERNAL, "the plugin returned no token with an OK status");
   }
 }
 
@@ -82,7 +82,8 @@ Error addresses_in(const TF_TransactionToken* token, char** text) {
                   reinterpret_cast<size_t>(found.token), reinterpret_cast<size_t>(found.owner));
   }
   *text = mtf_copied_text(made);
-  return *text != nullptr ? nullptr : mtf::make_error(8, "no memory for the text of a transaction");
+  return *text != nullptr ? nullptr : mtf::make_error(TF_RESOURCE_EXHAUSTED,
+                                                      "no memory for the text of a transaction");
 }
 
 }  // namespace
@@ -138,10 +139,11 @@ extern "C" mtf_error* mtf_decode_transaction_token(mtf_filesystem* filesystem, c
     char* made = in_worker != nullptr
                      ? in_worker->decode_transaction_token(&filesystem->handle, given, status)
                      : operation(&filesystem->handle, given);
-    if (status->code != 0) return;
-    if (made == nullptr) return mtf_status_set(status, 13, "the plugin returned NULL");
+    if (status->code != TF_OK) return;
+    if (made == nullptr) return mtf_status_set(status, TF_INTERNAL, "the plugin returned NULL");
     *text = mtf_copied_text(made);
-    if (*text == nullptr) mtf_status_set(status, 8, "no memory for the text of a transaction");
+    if (*text == nullptr) mtf_status_set(status, TF_RESOURCE_EXHAUSTED,
+                                         "no memory for the text of a transaction");
     mtf::free_by_plugin(filesystem->plugin, filesystem->tables->plugin_free, made);
   });
 }
@@ -153,8 +155,8 @@ extern "C" mtf_error* mtf_get_configuration(mtf_filesystem* filesystem, mtf_opti
   return in_use(filesystem, "get_filesystem_configuration", [&](TF_Status* status) {
     operation(&filesystem->handle, reinterpret_cast<TF_Filesystem_Option**>(options), count,
               status);
-    if (status->code == 0 && (*count < 0 || (*count > 0 && *options == nullptr))) {
-      mtf_status_set(status, 13, "the plugin returned a count that does not fit its array");
+    if (status->code == TF_OK && (*count < 0 || (*count > 0 && *options == nullptr))) {
+      mtf_status_set(status, TF_INTERNAL, "the plugin returned a count that does not fit its array");
     }
   });
 }
@@ -165,8 +167,8 @@ extern "C" mtf_error* mtf_get_configuration_option(mtf_filesystem* filesystem, c
   if (operation == nullptr) return mtf::missing_operation("get_filesystem_configuration_option");
   return in_use(filesystem, "get_filesystem_configuration_option", [&](TF_Status* status) {
     operation(&filesystem->handle, key, reinterpret_cast<TF_Filesystem_Option**>(option), status);
-    if (status->code == 0 && *option == nullptr) {
-      mtf_status_set(status, 13, "the plugin returned no option with an OK status");
+    if (status->code == TF_OK && *option == nullptr) {
+      mtf_status_set(status, TF_INTERNAL, "the plugin returned no option with an OK status");
     }
   });
 }

@@ -16,7 +16,7 @@ Error closed_filesystem_error() { return make_closed_error("the filesystem is cl
 Error missing_operation(const char* name) {
   char message[128];
   std::snprintf(message, sizeof message, "the plugin has no %s", name);
-  return make_error(12, message);
+  return make_error(TF_UNIMPLEMENTED, message);
 }
 
 void OpenFile::put_on(OpenFile*& list) {
@@ -50,7 +50,7 @@ Error TranslatedPath::translate_here(const mtf_filesystem& filesystem, const cha
   });
   plugin_ = filesystem.plugin;
   plugin_free_ = filesystem.tables->plugin_free;
-  if (!error && path_ == nullptr) return make_error(13, "translate_name returned NULL");
+  if (!error && path_ == nullptr) return make_error(TF_INTERNAL, "translate_name returned NULL");
   return error;
 }
 
@@ -59,7 +59,7 @@ Error TranslatedPath::translate_by_default(const char* uri) {
   const size_t room = std::strlen(uri) + 2;
   on_heap_ = room > kInline;
   path_ = on_heap_ ? static_cast<char*>(std::malloc(room)) : inline_;
-  if (path_ == nullptr) return make_error(8, "no memory for a path");
+  if (path_ == nullptr) return make_error(TF_RESOURCE_EXHAUSTED, "no memory for a path");
   size_t scheme = 0;
   const char* path = uri + mtf_uri_path_offset(uri, &scheme);
   if (*path == '\0') {

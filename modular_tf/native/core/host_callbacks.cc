@@ -14,8 +14,6 @@
 
 namespace {
 
-constexpr int kCancelled = 1;
-
 struct Queue {
   std::deque<uint64_t> called;
   mtf::Signal filled;
@@ -74,16 +72,16 @@ void hand_to_worker(uint64_t number, Job& job) {
 void run_job(uint64_t number, TF_Status* status) {
   if (number == handing_over) {
     called_at_once = true;
-    return set_status(status, 0, "");
+    return set_status(status, TF_OK, "");
   }
   mtf::UniqueLock lock(jobs->lock);
   const std::shared_ptr<Job> job = find(number);
   if (job == nullptr || job->is_called) {
     lock.unlock();
-    return set_status(status, kCancelled, "the callback is over, or was called before");
+    return set_status(status, TF_CANCELLED, "the callback is over, or was called before");
   }
   job->is_called = true;
-  if (jobs->ended) finish(number, *job, kCancelled, "the interpreter has ended");
+  if (jobs->ended) finish(number, *job, TF_CANCELLED, "the interpreter has ended");
   if (!job->is_over) hand_to_worker(number, *job);
   job->over.wait(lock, [&] { return job->is_over; });
   lock.unlock();
@@ -156,7 +154,7 @@ void mtf_callback_done(uint64_t number, int32_t code, const char* message) {
 }
 
 void mtf_callback_cancel(uint64_t number) {
-  mtf_callback_done(number, kCancelled, "the callback was cancelled");
+  mtf_callback_done(number, TF_CANCELLED, "the callback was cancelled");
 }
 
 void mtf_callbacks_end(void) {
@@ -165,7 +163,7 @@ void mtf_callbacks_end(void) {
   while (!jobs->by_number.empty()) {
     const auto [number, job] = *jobs->by_number.begin();
     job->queue->filled.notify_all();
-    finish(number, *job, kCancelled, "the interpreter has ended");
+    finish(number, *job, TF_CANCELLED, "the interpreter has ended");
   }
 }
 

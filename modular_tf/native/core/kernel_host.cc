@@ -36,7 +36,7 @@ constexpr int32_t kFirstKernelRule = 1000;  // of mtf_error.rule, for KN-nnn
 const mtf_kernel_host& mtf::kernel_host() { return *attached.load(std::memory_order_acquire); }
 
 Error mtf::error_of(mtf_kernel_failure* failure) {
-  if (failure->code == 0) return nullptr;
+  if (failure->code == TF_OK) return nullptr;
   const int32_t rule = failure->rule == 0 ? 0 : kFirstKernelRule + failure->rule;
   Error error = make_error_of(failure->code, rule, failure->message);
   std::free(failure->message);

@@ -149,7 +149,7 @@ struct mtf_kernel_result {
       void* copy = nullptr;
       const mtf_kernel_place* place = &site->place;
       if (!place->allocate(place, output.size, &copy, &output.owner, why, sizeof why)) {
-        return mtf::make_error(8, why);
+        return mtf::make_error(TF_RESOURCE_EXHAUSTED, why);
       }
       output.data = std::memcpy(copy, output.data, output.size);
       output.from_input = -1;

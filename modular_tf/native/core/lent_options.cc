@@ -19,7 +19,8 @@ Error LentOptions::lend(const void* bytes, size_t size, void** block) {
   Error error = guarded({filesystem_.plugin, "plugin_memory_allocate"}, [&](TF_Status* status) {
     blocks_.back() = filesystem_.tables->plugin_allocate(std::max<size_t>(size, 1));
     if (blocks_.back() == nullptr) {
-      mtf_status_set(status, 8, "the plugin's plugin_memory_allocate has no memory for options");
+      mtf_status_set(status, TF_RESOURCE_EXHAUSTED,
+                     "the plugin's plugin_memory_allocate has no memory for options");
     }
   });
   if (error) return error;

@@ -101,7 +101,7 @@ extern "C" mtf_error* mtf_library_open(const char* path, int flags, void** handl
   mtf::Error error = mtf::guarded({nullptr, "dlopen", path},
                                   [&](TF_Status*) { *handle = dlopen(path, flags); });
   if (error || *handle != nullptr) return error.release();
-  return mtf::make_error(5, dlerror());
+  return mtf::make_error(TF_NOT_FOUND, dlerror());
 }
 
 extern "C" void* mtf_library_find(const char* path) {

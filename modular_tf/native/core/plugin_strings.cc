@@ -22,8 +22,8 @@ class StringBlock {
 
   Error add(const char* text) {
     const size_t length = mtf_text_length(text);
-    if (length == MTF_LONGEST_TEXT) return make_error(13, "an entry of the array has no end");
-    if (!make_room(length + 1)) return make_error(8, "no memory for a list of names");
+    if (length == MTF_LONGEST_TEXT) return make_error(TF_INTERNAL, "an entry of the array has no end");
+    if (!make_room(length + 1)) return make_error(TF_RESOURCE_EXHAUSTED, "no memory for a list of names");
     mtf_put_text(bytes_ + size_, text, length);
     size_ += std::strlen(bytes_ + size_) + 1;  // a NUL may have come into it meanwhile
     return nullptr;
@@ -61,14 +61,14 @@ PluginStrings::~PluginStrings() {
 }
 
 Error PluginStrings::copy_to(mtf_strings* strings) const {
-  if (count_ < 0) return make_error(13, "a negative count came with an OK status");
+  if (count_ < 0) return make_error(TF_INTERNAL, "a negative count came with an OK status");
   if (count_ > 0 && entries_ == nullptr) {
-    return make_error(13, "a positive count came with a NULL array");
+    return make_error(TF_INTERNAL, "a positive count came with a NULL array");
   }
   StringBlock block;
   for (int i = 0; i < count_; ++i) {
     const char* entry = __atomic_load_n(&entries_[i], __ATOMIC_RELAXED);
-    if (entry == nullptr) return make_error(13, "the array holds a NULL entry");
+    if (entry == nullptr) return make_error(TF_INTERNAL, "the array holds a NULL entry");
     if (Error error = block.add(entry)) return error;
   }
   strings->count = count_;

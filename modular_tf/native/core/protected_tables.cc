@@ -99,11 +99,12 @@ bool tables_were_overwritten() noexcept {
 extern "C" mtf_error* mtf_readonly_copy(const void* source, size_t size, void** copy) {
   const size_t length = whole_pages(size);
   void* pages = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pages == MAP_FAILED) return mtf::make_error(8, "no memory for a read-only table");
+  if (pages == MAP_FAILED) return mtf::make_error(TF_RESOURCE_EXHAUSTED,
+                                                  "no memory for a read-only table");
   std::memcpy(pages, source, size);
   if (mprotect(pages, length, PROT_READ) != 0) {
     munmap(pages, length);
-    return mtf::make_error(13, "cannot write-protect a table");
+    return mtf::make_error(TF_INTERNAL, "cannot write-protect a table");
   }
   add_table(pages, size);
   *copy = pages;

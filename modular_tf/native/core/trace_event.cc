@@ -19,11 +19,10 @@ constexpr const char* kStatuses[] = {
     "RESOURCE_EXHAUSTED",  "FAILED_PRECONDITION", "ABORTED",       "OUT_OF_RANGE",
     "UNIMPLEMENTED",       "INTERNAL",       "UNAVAILABLE",        "DATA_LOSS",
     "UNAUTHENTICATED"};
-constexpr int kUnknown = 2;
 
 const char* status_name(int code) {
   constexpr int kCount = sizeof kStatuses / sizeof *kStatuses;
-  return kStatuses[code >= 0 && code < kCount ? code : kUnknown];
+  return kStatuses[code >= 0 && code < kCount ? code : int{TF_UNKNOWN}];
 }
 
 bool continues(unsigned char byte) { return (byte & 0xc0) == 0x80; }

@@ -21,13 +21,6 @@
 namespace mtf {
 namespace {
 
-constexpr int kUnavailable = 14;
-constexpr int kCancelled = 1;
-constexpr int kDeadlineExceeded = 4;
-constexpr int kResourceExhausted = 8;
-constexpr int kFailedPrecondition = 9;
-constexpr int kInternal = 13;
-constexpr int kMostCode = 16;
 constexpr int64_t kFirstLookMs = 10;  // sooner than the next tick would cost a timer of its own
 constexpr int kTimeToEndMs = 200;
 constexpr uint64_t kBlock = 512;  // of st_blocks
@@ -86,7 +79,7 @@ bool WorkerCall::failed(int code, int32_t mark, const char* format, ...) {
 }
 
 bool WorkerCall::disbelieve(const char* what) {
-  return failed(kInternal, kWorkerTold, "the process of the plugin sent %s", what);
+  return failed(TF_INTERNAL, kWorkerTold, "the process of the plugin sent %s", what);
 }
 
 bool WorkerCall::texts(const char* first, const char* second) {
@@ -104,7 +97,8 @@ bool WorkerCall::add_directory(const char* path) {
   mtf_uri_path_offset(path, &scheme);
   if (scheme > 0) return true;
   directory_ = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  return directory_ >= 0 || failed(kFailedPrecondition, 0, "the current directory cannot be opened: %s",
+  return directory_ >= 0 || failed(TF_FAILED_PRECONDITION, 0,
+                                   "the current directory cannot be opened: %s",
                                    std::strerror(errno));
 }
 
@@ -117,7 +111,8 @@ bool WorkerCall::bytes(const char* data, size_t size) {
 bool WorkerCall::room(size_t size) {
   room_ = size;
   if (size <= wire::kInline || channel_->reserve(size)) return true;
-  return failed(kResourceExhausted, 0, "no memory of %zu bytes to share with the process of the plugin",
+  return failed(TF_RESOURCE_EXHAUSTED, 0,
+                "no memory of %zu bytes to share with the process of the plugin",
                 size);
 }
 
@@ -213,7 +208,7 @@ WorkerCall::Way WorkerCall::send_files(wire::Request& request) {
   if (send_with(channel_->socket, &part, 1, files, count) < 0) {
     if (errno == EPIPE || errno == ECONNRESET) return Way::kNoProcess;
     give_up();
-    failed(kResourceExhausted, 0, "nothing can be sent to the process of the plugin: %s",
+    failed(TF_RESOURCE_EXHAUSTED, 0, "nothing can be sent to the process of the plugin: %s",
            std::strerror(errno));
     return Way::kFailed;
   }
@@ -269,12 +264,12 @@ WorkerCall::Way WorkerCall::look(int64_t waited_ms) {
       ++worker_->given_up;
     }
     give_up();  // the call goes on in the worker, and its reply is dropped there
-    failed(kCancelled, kInterrupted, "interrupted");
+    failed(TF_CANCELLED, kInterrupted, "interrupted");
     return Way::kFailed;
   }
   if (channel_->forks != fork_generation()) {  // in a handler, and this is the child
     give_up();
-    failed(kUnavailable, wanted_run_ != 0 ? kFileLost : kWorkerEnded,
+    failed(TF_UNAVAILABLE, wanted_run_ != 0 ? kFileLost : kWorkerEnded,
            "this process was forked during the call, whose answer is for its parent");
     return Way::kFailed;
   }
@@ -322,21 +317,21 @@ bool WorkerCall::check_reply() {
   const bool has_room = reply.place == wire::kBeside   ? reply.size <= wire::kInline
                         : reply.place == wire::kInArea ? reply.size <= channel_->area_size
                                                        : reply.place == wire::kInFile && file_ >= 0;
-  if (!has_room || reply.code < 0 || reply.code > kMostCode || reply.serial != channel_->serial) {
-    return failed(kInternal, kWorkerTold,
+  if (!has_room || reply.code < 0 || reply.code > TF_UNAUTHENTICATED || reply.serial != channel_->serial) {
+    return failed(TF_INTERNAL, kWorkerTold,
                   "the process of the plugin sent a reply of code %d with %llu bytes in place %u to call "
                   "%u, expected one to call %u",
                   reply.code, static_cast<unsigned long long>(reply.size), reply.place, reply.serial,
                   channel_->serial);
   }
   is_answered_ = true;
-  if (reply.code == 0) return true;
+  if (reply.code == TF_OK) return true;
   // A worker closes its filesystems when it is to end, which only the host decides.
   if ((reply.flags & wire::kClosed) != 0 && !is_closed()) return lost(false);
   const size_t size = reply.place == wire::kBeside ? static_cast<size_t>(reply.size) : 0;
   // A copy, which the worker does not change.
   const std::unique_ptr<char[]> text(new (std::nothrow) char[size + 1]);
-  if (text == nullptr) return failed(kResourceExhausted, 0, "no memory for the error of the plugin");
+  if (text == nullptr) return failed(TF_RESOURCE_EXHAUSTED, 0, "no memory for the error of the plugin");
   std::memcpy(text.get(), channel_->line->beside, size);
   text[size] = '\0';
   mtf_status_set(status_, reply.code, text.get());
@@ -360,7 +355,7 @@ const char* WorkerCall::map(uint64_t most, bool* mapped) {
   *mapped = false;
   const wire::Reply& reply = channel_->reply;
   if (reply.size > most) {
-    failed(kInternal, kWorkerTold, "the process of the plugin sent %llu bytes, expected at most %llu",
+    failed(TF_INTERNAL, kWorkerTold, "the process of the plugin sent %llu bytes, expected at most %llu",
            static_cast<unsigned long long>(reply.size), static_cast<unsigned long long>(most));
     return nullptr;
   }
@@ -373,7 +368,7 @@ const char* WorkerCall::map(uint64_t most, bool* mapped) {
   // Private: a shared mapping of a file that is sealed against writing is refused by older kernels.
   void* memory = mmap(nullptr, reply.size, PROT_READ, MAP_PRIVATE, file_, 0);
   if (memory == MAP_FAILED) {
-    failed(kResourceExhausted, 0, "no address space for %llu bytes",
+    failed(TF_RESOURCE_EXHAUSTED, 0, "no address space for %llu bytes",
            static_cast<unsigned long long>(reply.size));
     return nullptr;
   }
@@ -391,7 +386,7 @@ char* WorkerCall::copy_payload(uint64_t most) {
     std::memcpy(copy, bytes, size);
     copy[size] = '\0';
   } else {
-    failed(kResourceExhausted, 0, "no memory for what the process of the plugin sent");
+    failed(TF_RESOURCE_EXHAUSTED, 0, "no memory for what the process of the plugin sent");
   }
   if (mapped) munmap(const_cast<char*>(bytes), size);
   return copy;
@@ -415,7 +410,7 @@ bool WorkerCall::lost(bool is_late) {
   char text[kMostOfAText] = "";
   mtf_upcall_worker_ended(worker_->number, run, is_late ? 1 : 0, text, sizeof text);
   text[sizeof text - 1] = '\0';
-  return failed(is_late ? kDeadlineExceeded : kUnavailable, is_late ? kWorkerLate : kWorkerEnded, "%s",
+  return failed(is_late ? TF_DEADLINE_EXCEEDED : TF_UNAVAILABLE, is_late ? kWorkerLate : kWorkerEnded, "%s",
                 text[0] != '\0' ? text : "the process of the plugin has ended");
 }
 

@@ -15,11 +15,6 @@
 namespace mtf {
 namespace {
 
-constexpr int kCancelled = 1;
-constexpr int kResourceExhausted = 8;
-constexpr int kFailedPrecondition = 9;
-constexpr int kUnavailable = 14;
-
 bool is_main_thread() { return syscall(SYS_gettid) == getpid(); }
 
 }  // namespace
@@ -31,9 +26,10 @@ bool WorkerCall::acquire() {
   UniqueLock lock(worker_->lock);
   for (;;) {
     forget_parents(*worker_);
-    if (worker_->is_closed) return failed(kFailedPrecondition, kClosedInWorker, "the filesystem is closed");
+    if (worker_->is_closed) return failed(TF_FAILED_PRECONDITION, kClosedInWorker,
+                                          "the filesystem is closed");
     if (wanted_run_ != 0 && (worker_->control < 0 || wanted_run_ != worker_->run)) {
-      return failed(kUnavailable, kFileLost,
+      return failed(TF_UNAVAILABLE, kFileLost,
                     "the process of the plugin that had this file open has ended; open it again");
     }
     if (worker_->control < 0) {
@@ -63,13 +59,13 @@ bool WorkerCall::acquire() {
         lock.lock();
         continue;
       }
-      return failed(kResourceExhausted, 0, "no channel to the process of the plugin: %s",
+      return failed(TF_RESOURCE_EXHAUSTED, 0, "no channel to the process of the plugin: %s",
                     std::strerror(number));
     }
     if (may_try_more_channels(*worker_)) continue;
     if (!waits_) return false;
     if (of_this_thread(worker_) >= worker_->channels) {
-      return failed(kFailedPrecondition, 0,
+      return failed(TF_FAILED_PRECONDITION, 0,
                     "a signal handler has interrupted the only call that the process of the plugin has room "
                     "for; call it when the handler has returned");
     }
@@ -80,7 +76,7 @@ bool WorkerCall::acquire() {
     --worker_->waiting;
     if (!is_free) {
       lock.unlock();
-      if (is_interrupted()) return failed(kCancelled, kInterrupted, "interrupted");
+      if (is_interrupted()) return failed(TF_CANCELLED, kInterrupted, "interrupted");
       lock.lock();
     }
   }
@@ -118,7 +114,7 @@ Channel* WorkerCall::new_channel() {
 bool WorkerCall::start(UniqueLock& lock) {
   if (worker_->is_starting) {
     if (is_started_by_this_thread()) {
-      return failed(kFailedPrecondition, 0,
+      return failed(TF_FAILED_PRECONDITION, 0,
                     "a signal handler has interrupted this thread while it starts the process of the "
                     "plugin; call it when the handler has returned");
     }
@@ -127,7 +123,7 @@ bool WorkerCall::start(UniqueLock& lock) {
                                   [&] { return !worker_->is_starting; });
     if (is_over) return true;  // the caller looks again
     lock.unlock();
-    if (is_interrupted()) return failed(kCancelled, kInterrupted, "interrupted");
+    if (is_interrupted()) return failed(TF_CANCELLED, kInterrupted, "interrupted");
     lock.lock();
     return true;
   }
@@ -144,7 +140,7 @@ bool WorkerCall::start(UniqueLock& lock) {
   worker_->changed.notify_all();
   if (control >= 0) return true;
   text[sizeof text - 1] = '\0';
-  return failed(kUnavailable, kWorkerEnded, "%s", text);
+  return failed(TF_UNAVAILABLE, kWorkerEnded, "%s", text);
 }
 
 // Then this is a call of a signal handler's, which runs in the middle of the start.
@@ -173,7 +169,8 @@ bool WorkerCall::acquire_other() {
     worker_->more_channels = 1;
     worker_->tries_more_at = std::chrono::steady_clock::now() + kBetweenTries;
   }
-  if (!waits_) return failed(kResourceExhausted, 0, "the process of the plugin has no room for this call");
+  if (!waits_) return failed(TF_RESOURCE_EXHAUSTED, 0,
+                             "the process of the plugin has no room for this call");
   return acquire() && room(room_);
 }
 

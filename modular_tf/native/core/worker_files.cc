@@ -20,10 +20,6 @@ using namespace mtf::wire;
 
 namespace {
 
-constexpr int kResourceExhausted = 8;
-constexpr int kOutOfRange = 11;
-constexpr int kUnavailable = 14;
-
 // A file that is open in a process of the worker.
 struct OpenThere {
   uint64_t number;
@@ -99,7 +95,7 @@ class FileCall : public WorkerCall {
 template <class Object, class... Arguments>
 std::unique_ptr<Object> new_object(TF_Status* status, Arguments&&... arguments) {
   std::unique_ptr<Object> made(new (std::nothrow) Object(std::forward<Arguments>(arguments)...));
-  if (made == nullptr) mtf_status_set(status, kResourceExhausted, "no memory for a file");
+  if (made == nullptr) mtf_status_set(status, TF_RESOURCE_EXHAUSTED, "no memory for a file");
   return made;
 }
 
@@ -121,7 +117,7 @@ void open_reader(const TF_Filesystem* filesystem, const char* path, TF_RandomAcc
   auto made = new_object<RemoteFile>(status, there);
   if (made == nullptr) return;
   made->path.reset(mtf_copied_text(path));
-  if (made->path == nullptr) return mtf_status_set(status, kResourceExhausted, "no memory for a path");
+  if (made->path == nullptr) return mtf_status_set(status, TF_RESOURCE_EXHAUSTED, "no memory for a path");
   call_on(filesystem, operation, path, nullptr, status, [&](WorkerCall& call) {
     made->take(call);
     const auto& numbers = call.reply().numbers;
@@ -137,14 +133,14 @@ void open_reader(const TF_Filesystem* filesystem, const char* path, TF_RandomAcc
 }
 
 void file_lost(TF_Status* status, const char* why) {
-  mtf_status_set(status, kUnavailable, why);
+  mtf_status_set(status, TF_UNAVAILABLE, why);
   status->mark = mtf::kFileLost;
 }
 
 // Whether a signal handler raised in a call that failed, be it while the end of the process was looked
 // into. The status says so then.
 bool was_interrupted(TF_Status* status) {
-  if (status->code == 0 || !mtf::is_interrupted()) return false;
+  if (status->code == TF_OK || !mtf::is_interrupted()) return false;
   status->mark = mtf::kInterrupted;
   return true;
 }
@@ -208,7 +204,7 @@ int64_t copy_read(WorkerCall& call, size_t wanted, char* buffer, TF_Status* stat
     return -1;
   }
   std::memcpy(buffer, call.payload(), got);
-  if (got < wanted) mtf_status_set(status, kOutOfRange, "");
+  if (got < wanted) mtf_status_set(status, TF_OUT_OF_RANGE, "");
   return static_cast<int64_t>(got);
 }
 
@@ -242,7 +238,7 @@ int64_t read_blocks(RemoteFile& file, uint64_t offset, size_t wanted, char* buff
     const int64_t got = copy_read(call, size, buffer + done, status);
     if (got < 0) return 0;
     done += static_cast<size_t>(got);
-    if (status->code != 0) {  // the end of the file
+    if (status->code != TF_OK) {  // the end of the file
       TF_Status rest = {};
       std::swap(rest, *status);
       if (answered < asked) other.finish();

@@ -16,7 +16,6 @@
 namespace mtf {
 namespace {
 
-constexpr int kResourceExhausted = 8;
 constexpr int64_t kAreaKeptMs = 500;  // a page that the kernel brings again costs more than a copy
 
 int64_t now_ms() {
@@ -25,7 +24,7 @@ int64_t now_ms() {
 }
 
 Error no_memory() {
-  return make_error(kResourceExhausted, "no memory for the reply of the plugin's process");
+  return make_error(TF_RESOURCE_EXHAUSTED, "no memory for the reply of the plugin's process");
 }
 
 }  // namespace

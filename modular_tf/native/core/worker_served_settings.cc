@@ -10,9 +10,6 @@ namespace {
 
 using namespace wire;
 
-constexpr int kInvalidArgument = 3;
-constexpr int kResourceExhausted = 8;
-
 Error get_transaction(mtf_filesystem* filesystem, uint32_t operation, const char* path, void** token) {
   switch (operation) {
     case kStartTransaction: return Error(mtf_start_transaction(filesystem, token));
@@ -36,13 +33,13 @@ Error get_options(mtf_filesystem* filesystem, const char* key, int* count, std::
   if (error) return error;
   const bool are_written = write_options(options, *count, bytes);
   mtf_options_free(filesystem, options, *count);
-  return are_written ? nullptr : make_error(kResourceExhausted, kTooManyOptions);
+  return are_written ? nullptr : make_error(TF_RESOURCE_EXHAUSTED, kTooManyOptions);
 }
 
 Error set_options(mtf_filesystem* filesystem, const Request& request, const char* payload) {
   OwnedOptions given;
   if (!read_options(payload, static_cast<size_t>(request.size), request.count, given)) {
-    return make_error(kResourceExhausted, "no memory for options in the process of the plugin");
+    return make_error(TF_RESOURCE_EXHAUSTED, "no memory for options in the process of the plugin");
   }
   return Error(request.operation == kSetOption
                    ? mtf_set_configuration_option(filesystem, given.options)
@@ -72,7 +69,7 @@ void* OpenTransactions::find(mtf_filesystem* filesystem, uint64_t number, bool t
 Error ServedSettings::about_transaction(mtf_filesystem* filesystem, const Request& request,
                                         const char* path, std::string& bytes) {
   void* token = transactions_.find(filesystem, request.file, request.operation == kEndTransaction);
-  if (token == nullptr) return make_error(kInvalidArgument, "the transaction has ended");
+  if (token == nullptr) return make_error(TF_INVALID_ARGUMENT, "the transaction has ended");
   switch (request.operation) {
     case kEndTransaction: return Error(mtf_end_transaction(filesystem, token));
     case kAddToTransaction: return Error(mtf_add_to_transaction(filesystem, path, token));

@@ -24,7 +24,6 @@ using namespace mtf::wire;
 
 namespace {
 
-constexpr int kInvalidArgument = 3;
 constexpr size_t kLongRead = size_t{1} << 20;
 constexpr size_t kMostThatCounts = (size_t{32} << 20) - (size_t{8} << 10);
 
@@ -77,7 +76,7 @@ class ChannelServer : public mtf::ServedChannel {
 
   Error perform() {
     if (request_.filesystem >= server_.count) {
-      return mtf::make_error(kInvalidArgument, "there is no such filesystem in the worker");
+      return mtf::make_error(TF_INVALID_ARGUMENT, "there is no such filesystem in the worker");
     }
     mtf_filesystem* const fs = server_.filesystems[request_.filesystem];
     auto& numbers = reply_.numbers;
@@ -204,7 +203,9 @@ class ChannelServer : public mtf::ServedChannel {
     if (mtf_writer* writer = server_.files.take_writer(opened_)) discard(writer);
   }
 
-  Error no_file() { return mtf::make_error(kInvalidArgument, "there is no such open file in the worker"); }
+  Error no_file() {
+    return mtf::make_error(TF_INVALID_ARGUMENT, "there is no such open file in the worker");
+  }
 
   Error on_reader() {
     if (request_.operation == kReleaseReader) {
@@ -238,7 +239,7 @@ class ChannelServer : public mtf::ServedChannel {
       case kFlush: return Error(mtf_writer_flush(writer));
       case kSync: return Error(mtf_writer_sync(writer));
       case kCloseWriter: return Error(mtf_writer_close(writer));
-      default: return mtf::make_error(kInvalidArgument, "there is no such call in the worker");
+      default: return mtf::make_error(TF_INVALID_ARGUMENT, "there is no such call in the worker");
     }
   }
 

@@ -18,9 +18,6 @@ using namespace mtf::wire;
 
 namespace {
 
-constexpr int kInvalidArgument = 3;
-constexpr int kResourceExhausted = 8;
-constexpr int kUnavailable = 14;
 constexpr uint64_t kMostOfADescription = uint64_t{16} << 20;
 
 // -- transactions ---------------------------------------------------------------------------------
@@ -62,7 +59,7 @@ class TransactionCall : public WorkerCall {
     const bool is_ready = *this && (path == nullptr || texts(path, nullptr));
     const bool is_done = is_ready && WorkerCall::perform(request_);
     if (status_->mark == mtf::kFileLost) {
-      mtf_status_set(status_, kUnavailable, "the process of the plugin that had this transaction has "
+      mtf_status_set(status_, TF_UNAVAILABLE, "the process of the plugin that had this transaction has "
                                             "ended, and what was done in it may be lost; start another one");
       status_->mark = mtf::kFileLost;
     }
@@ -78,7 +75,7 @@ int start_transaction(const TF_Filesystem* filesystem, TF_TransactionToken** tok
   const mtf::RemoteFilesystem& there = remote(filesystem);
   WorkerCall call(there.worker, status);
   if (call && call.perform(request_of(kStartTransaction, there.index))) take_token(call, token);
-  return status->code == 0 ? 0 : -1;
+  return status->code == TF_OK ? 0 : -1;
 }
 
 template <Operation operation>
@@ -86,7 +83,7 @@ int token_for_path(const TF_Filesystem* filesystem, const char* path, TF_Transac
                    TF_Status* status) {
   call_on(filesystem, operation, path, nullptr, status,
           [&](WorkerCall& call) { take_token(call, token); });
-  return status->code == 0 ? 0 : -1;
+  return status->code == TF_OK ? 0 : -1;
 }
 
 int end_transaction(const TF_Filesystem* filesystem, TF_TransactionToken* token, TF_Status* status) {
@@ -121,7 +118,7 @@ void get_options(const TF_Filesystem* filesystem, TF_Filesystem_Option** options
   if (!call || !call.perform(request_of(kGetOptions, there.index))) return;
   const int64_t told = call.reply().numbers[0];
   take_options(call, told, options);
-  if (status->code == 0) *count = static_cast<int>(told);
+  if (status->code == TF_OK) *count = static_cast<int>(told);
 }
 
 void get_option(const TF_Filesystem* filesystem, const char* key, TF_Filesystem_Option** option,
@@ -137,7 +134,7 @@ void send_options(const TF_Filesystem* filesystem, Operation operation,
   const mtf::RemoteFilesystem& there = remote(filesystem);
   std::string bytes;
   if (!mtf::write_options(reinterpret_cast<const mtf_option*>(options), count, bytes)) {
-    return mtf_status_set(status, kInvalidArgument, mtf::kTooManyOptions);
+    return mtf_status_set(status, TF_INVALID_ARGUMENT, mtf::kTooManyOptions);
   }
   WorkerCall call(there.worker, status);
   if (!call || !call.bytes(bytes.data(), bytes.size())) return;
@@ -145,7 +142,7 @@ void send_options(const TF_Filesystem* filesystem, Operation operation,
   request.count = static_cast<uint32_t>(count);
   call.perform(request);
 } catch (const std::bad_alloc&) {  // ours, and no exception of the plugin's
-  mtf_status_set(status, kResourceExhausted, "no memory for options");
+  mtf_status_set(status, TF_RESOURCE_EXHAUSTED, "no memory for options");
 }
 
 void set_options(const TF_Filesystem* filesystem, const TF_Filesystem_Option* options, int count,

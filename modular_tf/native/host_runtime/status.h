@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "copied_text.h"
+#include "modular_tf/status.h"
 
 struct mtf_payload {
   struct mtf_payload* next;
@@ -22,10 +23,6 @@ struct TF_Status {
   struct mtf_payload* payloads;  /* newest first */
 };
 
-#ifndef __cplusplus
-typedef struct TF_Status TF_Status;
-#endif
-
 /* Releases what a status holds and makes it OK again. The status itself is the caller's. */
 static inline void mtf_status_clear(struct TF_Status* status) {
   struct mtf_payload* payload = status->payloads;
@@ -37,7 +34,7 @@ static inline void mtf_status_clear(struct TF_Status* status) {
     payload = next;
   }
   free(status->message);
-  status->code = 0;
+  status->code = TF_OK;
   status->mark = 0;
   status->message = NULL;
   status->payloads = NULL;

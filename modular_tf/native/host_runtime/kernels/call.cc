@@ -192,9 +192,9 @@ void finish(mtf_kernel_call* call, mtf_kernel_input* inputs, mtf_kernel_output* 
             mtf_kernel_failure* failure) {
   call->locks.clear();  // before variables are read
   set_reference_outputs(call);
-  if (call->failure.code == 0) check_inputs(call, call->input_checksums);
-  if (call->failure.code == 0) check_outputs(call);
-  if (call->failure.code != 0) {
+  if (call->failure.code == TF_OK) check_inputs(call, call->input_checksums);
+  if (call->failure.code == TF_OK) check_outputs(call);
+  if (call->failure.code != TF_OK) {
     *failure = std::exchange(call->failure, {});
     call->outputs.clear();
   }

@@ -10,7 +10,7 @@ namespace mtf::kernels {
 
 inline void set_failure(mtf_kernel_failure* failure, int32_t code, int32_t rule,
                         const char* message) noexcept {
-  if (failure->code != 0) return;  // the first one counts
+  if (failure->code != TF_OK) return;  // the first one counts
   *failure = {code, rule, mtf_copied_text(message)};
 }
 
