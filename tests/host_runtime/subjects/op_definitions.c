@@ -25,9 +25,11 @@ static TF_Code register_it(TF_OpDefinitionBuilder* builder) {
   return code;
 }
 
+/* No shape function is run. */
 static void infer_nothing(TF_ShapeInferenceContext* context, TF_Status* status) {
   (void)context;
   (void)status;
+  CHECK(0);
 }
 
 CASE(a_definition_is_kept_as_its_line) {
@@ -37,15 +39,12 @@ CASE(a_definition_is_kept_as_its_line) {
   CHECK(register_it(builder) == TF_OK);
   CHECK(mtf_kernel_host_table.count_op_definitions() == 1);
   CHECK_TEXT("Scale||T:type{float,half}=float|x:T|y:T", mtf_kernel_host_table.op_definition_line(0));
-  CHECK(mtf_kernel_host_table.op_definition_shape_function(0) == infer_nothing);
 }
 
 CASE(there_is_none_outside_of_the_list) {
   CHECK(register_it(add_builder("Scale", "T: type")) == TF_OK);
-  CHECK(mtf_kernel_host_table.op_definition_shape_function(0) == NULL);
   for (int32_t index = -1; index < 2; index += 2) {
     CHECK(mtf_kernel_host_table.op_definition_line(index) == NULL);
-    CHECK(mtf_kernel_host_table.op_definition_shape_function(index) == NULL);
   }
 }
 
@@ -176,6 +175,64 @@ CASE(what_is_no_builder_is_found_out) {
     CHECK(register_it(no_builders[i]) == TF_INVALID_ARGUMENT);
     CHECK(logged_lines == 6 * (i + 1));
   }
+}
+
+CASE(what_shape_functions_call_names_itself) {
+  capture_log();
+  CHECK(TF_NewShapeHandle() == NULL);
+  CHECK_TEXT("TF_NewShapeHandle: the host runs no shape functions (KN-100)", last_logged);
+  CHECK(TF_NewDimensionHandle() == NULL);
+  CHECK(TF_ShapeInferenceContextScalar(NULL) == NULL);
+  CHECK(TF_ShapeInferenceContextVectorFromSize(NULL, 1) == NULL);
+  CHECK(TF_ShapeInferenceContextNumInputs(NULL) == -1);
+  CHECK(TF_ShapeInferenceContextRank(NULL, NULL) == -1);
+  CHECK(TF_ShapeInferenceContextRankKnown(NULL, NULL) == 0);
+  CHECK(TF_DimensionHandleValue(NULL) == -1 && TF_DimensionHandleValueKnown(NULL) == 0);
+  TF_ShapeInferenceContextDim(NULL, NULL, 0, NULL);
+  CHECK(logged_lines == 10);
+  CHECK_TEXT("TF_ShapeInferenceContextDim: the host runs no shape functions (KN-100)", last_logged);
+  TF_DeleteShapeHandle(NULL);
+  TF_DeleteDimensionHandle(NULL);
+  CHECK(logged_lines == 10);
+}
+
+typedef void (*rank_function)(TF_ShapeInferenceContext*, TF_ShapeHandle*, int64_t, TF_ShapeHandle*,
+                              TF_Status*);
+
+CASE(what_shape_functions_call_sets_its_status) {
+  capture_log();
+  TF_Status* status = TF_NewStatus();
+  const rank_function by_rank[] = {TF_ShapeInferenceContextWithRank,
+                                   TF_ShapeInferenceContextWithRankAtLeast,
+                                   TF_ShapeInferenceContextWithRankAtMost};
+  for (int i = 0; i < 3; ++i) {
+    TF_SetStatus(status, TF_OK, "");
+    by_rank[i](NULL, NULL, 1, NULL, status);
+    CHECK_CODE(TF_UNIMPLEMENTED, status);
+  }
+  CHECK_TEXT("TF_ShapeInferenceContextWithRankAtMost: the host runs no shape functions (rule KN-100)",
+             TF_Message(status));
+  TF_SetStatus(status, TF_OK, "");
+  TF_ShapeInferenceContextSetUnknownShape(NULL, status);
+  CHECK_CODE(TF_UNIMPLEMENTED, status);
+  TF_SetStatus(status, TF_OK, "");
+  TF_ShapeInferenceContextGetInput(NULL, 0, NULL, status);
+  CHECK_CODE(TF_UNIMPLEMENTED, status);
+  TF_SetStatus(status, TF_OK, "");
+  TF_ShapeInferenceContextSetOutput(NULL, 0, NULL, status);
+  CHECK_CODE(TF_UNIMPLEMENTED, status);
+  TF_SetStatus(status, TF_OK, "");
+  TF_ShapeInferenceContextSubshape(NULL, NULL, 0, 1, NULL, status);
+  CHECK_CODE(TF_UNIMPLEMENTED, status);
+  TF_SetStatus(status, TF_OK, "");
+  TF_ShapeInferenceContextConcatenateShapes(NULL, NULL, NULL, NULL, status);
+  CHECK_CODE(TF_UNIMPLEMENTED, status);
+  TF_SetStatus(status, TF_OK, "");
+  TF_DataType type;
+  TF_ShapeInferenceContext_GetAttrType(NULL, "T", &type, status);
+  CHECK_CODE(TF_UNIMPLEMENTED, status);
+  CHECK(logged_lines == 0);
+  TF_DeleteStatus(status);
 }
 
 enum { THREADS = 8, OPS = 200 };

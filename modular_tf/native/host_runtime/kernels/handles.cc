@@ -102,9 +102,6 @@ const char* name_of(HandleKind kind) {
     case HandleKind::kContext: return "TF_OpKernelContext";
     case HandleKind::kDone: return "TF_AsyncOpKernelDoneCallback";
     case HandleKind::kOpBuilder: return "TF_OpDefinitionBuilder";
-    case HandleKind::kShapeContext: return "TF_ShapeInferenceContext";
-    case HandleKind::kShape: return "TF_ShapeHandle";
-    case HandleKind::kDimension: return "TF_DimensionHandle";
     case HandleKind::kVariableLocks: return "TF_VariableInputLockHolder";
   }
   return "handle";

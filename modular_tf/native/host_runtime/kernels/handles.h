@@ -15,9 +15,6 @@ enum class HandleKind : uint8_t {
   kContext,
   kDone,
   kOpBuilder,
-  kShapeContext,
-  kShape,
-  kDimension,
   kVariableLocks,
 };
 

@@ -28,8 +28,6 @@ const mtf_kernel_host mtf_kernel_host_table = {
     host_arg_at,
     mtf_op_definition_count,
     mtf_op_definition_line,
-    mtf_op_definition_shape_function,
-    mtf_infer_shapes,
     mtf_make_absent_function,
     count_handles_of,
     new_node,

@@ -6,11 +6,12 @@
 
 #include "host_types.h"
 #include "modular_tf/kernels.h"
-#include "shape_inference.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+enum { MTF_MOST_DIMENSIONS = 254 };
 
 typedef struct mtf_kernel_failure {
   int32_t code;           /* TF_Code; 0: none */
@@ -38,9 +39,6 @@ typedef struct mtf_kernel_host {
   const char* (*host_arg_at)(const mtf_kernel_definition* kernel, int32_t index);
   int32_t (*count_op_definitions)(void);
   const char* (*op_definition_line)(int32_t index);
-  mtf_shape_function (*op_definition_shape_function)(int32_t index);
-  void (*infer_shapes)(mtf_shape_function function, const mtf_shape_request* request,
-                       TF_Status* status);
   void* (*make_absent_function)(const char* name, const char* library);
   int64_t (*count_handles)(int32_t kind);
 

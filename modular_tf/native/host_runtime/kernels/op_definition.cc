@@ -1,23 +1,70 @@
 // The functions by which a plugin defines an op. Nothing is judged before it is registered.
 #include "op_definition.h"
 
+#include <atomic>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "copied_text.h"
+#include "fork_lock.h"
 #include "handles.h"
 #include "misuse.h"
-#include "op_registry.h"
-#include "op_validation.h"
+#include "modular_tf/ops.h"
+#include "op_grammar.h"
 
 namespace mtf::kernels {
 namespace {
 
+// -- the list of the process's op definitions, which only grows --
+
+struct OpDefinition {
+  std::string name;
+  std::string line;  // canonical
+  bool is_stateful = false;
+};
+
+enum class Added { kYes, kSameIsThere, kOtherIsThere, kNoRoom };
+
+constexpr int32_t kMost = 1 << 16;
+
+// An entry is written before the count that covers it: readers and forks find the list whole.
+std::atomic<const OpDefinition*> definitions[kMost];
+std::atomic<int32_t> count{0};
+Lock adding;
+
+const OpDefinition* definition_at(int32_t index) noexcept {
+  if (index < 0 || index >= count.load(std::memory_order_acquire)) return nullptr;
+  return definitions[index].load(std::memory_order_relaxed);
+}
+
+const OpDefinition* find_op_definition(std::string_view name) noexcept {
+  for (int32_t index = 0; const OpDefinition* definition = definition_at(index); ++index) {
+    if (definition->name == name) return definition;
+  }
+  return nullptr;
+}
+
+// Adds a definition unless its name is taken.
+Added add_op_definition(OpDefinition definition) {
+  auto made = std::make_unique<const OpDefinition>(std::move(definition));
+  const LockGuard guard(adding);
+  if (const OpDefinition* present = find_op_definition(made->name)) {
+    return present->line == made->line ? Added::kSameIsThere : Added::kOtherIsThere;
+  }
+  const int32_t index = count.load(std::memory_order_relaxed);
+  if (index == kMost) return Added::kNoRoom;
+  definitions[index].store(made.release(), std::memory_order_relaxed);
+  count.store(index + 1, std::memory_order_release);
+  return Added::kYes;
+}
+
+// -- builders --
+
 struct OpBuilder {
   OpSpecs specs;
   std::string flags;
-  mtf_shape_function shape_function = nullptr;
   const char* missing = nullptr;  // the function that was given NULL for a text
   bool is_incomplete = false;     // memory ran out
 };
@@ -56,13 +103,6 @@ void add_flag(TF_OpDefinitionBuilder* handle, const char* function, char flag) n
   });
 }
 
-template <class Spec>
-std::string list_of(const std::vector<Spec>& specs) {
-  std::string all;
-  for (const Spec& spec : specs) all += (all.empty() ? "" : ";") + canonical_text(spec);
-  return all;
-}
-
 std::string flags_in_order(const OpBuilder& builder) {
   std::string flags;
   for (char flag : {'S', 'C', 'A', 'U', 'D'}) {
@@ -76,12 +116,10 @@ OpDefinition definition_of(const OpBuilder& builder) {
   if (builder.missing != nullptr) {
     throw OpError{"op " + builder.specs.name + ": " + builder.missing + " was given NULL"};
   }
-  const CheckedOp op = check_op(builder.specs);
   OpDefinition definition;
   definition.name = builder.specs.name;
-  definition.line = definition.name + "|" + flags_in_order(builder) + "|" + list_of(op.attrs) +
-                    "|" + list_of(op.inputs) + "|" + list_of(op.outputs);
-  definition.shape_function = builder.shape_function;
+  definition.line =
+      definition.name + "|" + flags_in_order(builder) + "|" + canonical_specs(builder.specs);
   definition.is_stateful = builder.flags.find('S') != std::string::npos;
   return definition;
 }
@@ -103,6 +141,13 @@ void register_definition(const OpBuilder& builder, TF_Status* status) {
 }  // namespace mtf::kernels
 
 using namespace mtf::kernels;
+
+int32_t mtf_op_definition_count() { return count.load(std::memory_order_acquire); }
+
+const char* mtf_op_definition_line(int32_t index) {
+  const OpDefinition* definition = definition_at(index);
+  return definition == nullptr ? nullptr : definition->line.c_str();
+}
 
 TF_OpDefinitionBuilder* TF_NewOpDefinitionBuilder(const char* op_name) {
   try {
@@ -149,9 +194,10 @@ void TF_OpDefinitionBuilderDeprecated(TF_OpDefinitionBuilder* builder, int, cons
   add_flag(builder, __func__, 'D');
 }
 
+// Shape functions are never run (shape_functions.cc).
 void TF_OpDefinitionBuilderSetShapeInferenceFunction(TF_OpDefinitionBuilder* builder,
-                                                     mtf_shape_function infer) {
-  change_builder(builder, __func__, [&](OpBuilder& found) { found.shape_function = infer; });
+                                                     void (*)(TF_ShapeInferenceContext*, TF_Status*)) {
+  find_builder(builder, __func__);
 }
 
 void TF_RegisterOpDefinition(TF_OpDefinitionBuilder* builder, TF_Status* status) {
