@@ -53,6 +53,27 @@ class Part {
   SP_DeviceMemoryBase base_;
 };
 
+SP_DeviceMemoryBase* passed(Part& part) { return part.base(); }
+template <class Argument>
+Argument passed(Argument argument) {
+  return argument;
+}
+
+mtf::Error refusal_of(const Part& part) { return part.refusal(); }
+template <class Argument>
+mtf::Error refusal_of(const Argument&) {
+  return nullptr;
+}
+
+// Calls a slot, whose memory arguments are the parts among `arguments`, unless one may not be touched.
+template <class Slot, class... Arguments>
+mtf_error* call_on_parts(mtf_executor* executor, Slot slot, const char* name,
+                         Arguments&&... arguments) {
+  mtf::Error refused;
+  if ((... || static_cast<bool>(refused = refusal_of(arguments)))) return refused.release();
+  return call_slot(executor, slot, name, passed(arguments)...);
+}
+
 }  // namespace
 
 mtf::Error mtf::allocate(mtf_memory* memory, int32_t source, uint64_t size) {
@@ -115,28 +136,24 @@ int64_t mtf_memory_free_of_host(mtf_memory* memory) {
 
 mtf_error* mtf_memcpy_htod(mtf_stream* stream, mtf_memory* target, uint64_t offset,
                            const void* source, uint64_t size) {
-  Part to(stream->owner, target, offset, size);
-  if (mtf::Error error = to.refusal()) return error.release();
-  return call_slot(stream->owner, stream->owner->table.memcpy_htod, "memcpy_htod", stream->handle,
-                   to.base(), source, size);
+  mtf_executor* const executor = stream->owner;
+  return call_on_parts(executor, executor->table.memcpy_htod, "memcpy_htod", stream->handle,
+                       Part(executor, target, offset, size), source, size);
 }
 
 mtf_error* mtf_memcpy_dtoh(mtf_stream* stream, void* target, mtf_memory* source, uint64_t offset,
                            uint64_t size) {
-  Part from(stream->owner, source, offset, size);
-  if (mtf::Error error = from.refusal()) return error.release();
-  return call_slot(stream->owner, stream->owner->table.memcpy_dtoh, "memcpy_dtoh", stream->handle,
-                   target, from.base(), size);
+  mtf_executor* const executor = stream->owner;
+  return call_on_parts(executor, executor->table.memcpy_dtoh, "memcpy_dtoh", stream->handle, target,
+                       Part(executor, source, offset, size), size);
 }
 
 mtf_error* mtf_memcpy_dtod(mtf_stream* stream, mtf_memory* target, uint64_t target_offset,
                            mtf_memory* source, uint64_t source_offset, uint64_t size) {
-  Part to(stream->owner, target, target_offset, size);
-  if (mtf::Error error = to.refusal()) return error.release();
-  Part from(stream->owner, source, source_offset, size);
-  if (mtf::Error error = from.refusal()) return error.release();
-  return call_slot(stream->owner, stream->owner->table.memcpy_dtod, "memcpy_dtod", stream->handle,
-                   to.base(), from.base(), size);
+  mtf_executor* const executor = stream->owner;
+  return call_on_parts(executor, executor->table.memcpy_dtod, "memcpy_dtod", stream->handle,
+                       Part(executor, target, target_offset, size),
+                       Part(executor, source, source_offset, size), size);
 }
 
 mtf_error* mtf_read_host_memory(mtf_executor* executor, void* target, uintptr_t source,
@@ -149,51 +166,41 @@ mtf_error* mtf_read_host_memory(mtf_executor* executor, void* target, uintptr_t 
 
 mtf_error* mtf_sync_memcpy_htod(mtf_executor* executor, mtf_memory* target, uint64_t offset,
                                 const void* source, uint64_t size) {
-  Part to(executor, target, offset, size);
-  if (mtf::Error error = to.refusal()) return error.release();
-  return call_slot(executor, executor->table.sync_memcpy_htod, "sync_memcpy_htod", to.base(),
-                   source, size);
+  return call_on_parts(executor, executor->table.sync_memcpy_htod, "sync_memcpy_htod",
+                       Part(executor, target, offset, size), source, size);
 }
 
 mtf_error* mtf_sync_memcpy_dtoh(mtf_executor* executor, void* target, mtf_memory* source,
                                 uint64_t offset, uint64_t size) {
-  Part from(executor, source, offset, size);
-  if (mtf::Error error = from.refusal()) return error.release();
-  return call_slot(executor, executor->table.sync_memcpy_dtoh, "sync_memcpy_dtoh", target,
-                   from.base(), size);
+  return call_on_parts(executor, executor->table.sync_memcpy_dtoh, "sync_memcpy_dtoh", target,
+                       Part(executor, source, offset, size), size);
 }
 
 mtf_error* mtf_sync_memcpy_dtod(mtf_executor* executor, mtf_memory* target, uint64_t target_offset,
                                 mtf_memory* source, uint64_t source_offset, uint64_t size) {
-  Part to(executor, target, target_offset, size);
-  if (mtf::Error error = to.refusal()) return error.release();
-  Part from(executor, source, source_offset, size);
-  if (mtf::Error error = from.refusal()) return error.release();
-  return call_slot(executor, executor->table.sync_memcpy_dtod, "sync_memcpy_dtod", to.base(),
-                   from.base(), size);
+  return call_on_parts(executor, executor->table.sync_memcpy_dtod, "sync_memcpy_dtod",
+                       Part(executor, target, target_offset, size),
+                       Part(executor, source, source_offset, size), size);
 }
 
 mtf_error* mtf_mem_zero(mtf_stream* stream, mtf_memory* target, uint64_t offset, uint64_t size) {
-  Part to(stream->owner, target, offset, size);
-  if (mtf::Error error = to.refusal()) return error.release();
-  return call_slot(stream->owner, stream->owner->table.mem_zero, "mem_zero", stream->handle,
-                   to.base(), size);
+  mtf_executor* const executor = stream->owner;
+  return call_on_parts(executor, executor->table.mem_zero, "mem_zero", stream->handle,
+                       Part(executor, target, offset, size), size);
 }
 
 mtf_error* mtf_memset(mtf_stream* stream, mtf_memory* target, uint64_t offset, uint8_t pattern,
                       uint64_t size) {
-  Part to(stream->owner, target, offset, size);
-  if (mtf::Error error = to.refusal()) return error.release();
-  return call_slot(stream->owner, stream->owner->table.memset, "memset", stream->handle, to.base(),
-                   pattern, size);
+  mtf_executor* const executor = stream->owner;
+  return call_on_parts(executor, executor->table.memset, "memset", stream->handle,
+                       Part(executor, target, offset, size), pattern, size);
 }
 
 mtf_error* mtf_memset32(mtf_stream* stream, mtf_memory* target, uint64_t offset, uint32_t pattern,
                         uint64_t size) {
-  Part to(stream->owner, target, offset, size);
-  if (mtf::Error error = to.refusal()) return error.release();
-  return call_slot(stream->owner, stream->owner->table.memset32, "memset32", stream->handle,
-                   to.base(), pattern, size);
+  mtf_executor* const executor = stream->owner;
+  return call_on_parts(executor, executor->table.memset32, "memset32", stream->handle,
+                       Part(executor, target, offset, size), pattern, size);
 }
 
 int mtf_has_operation(const mtf_executor* executor, int32_t operation) {
