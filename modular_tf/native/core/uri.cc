@@ -2,17 +2,9 @@
 
 #include <cstring>
 
+#include "scheme.h"
+
 namespace {
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_scheme_character(char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '.'; }
-
-size_t scheme_length_of(const char* uri) {
-  if (!is_letter(uri[0])) return 0;
-  size_t length = 1;
-  while (is_scheme_character(uri[length])) ++length;
-  return length >= 2 && std::strncmp(uri + length, "://", 3) == 0 ? length : 0;
-}
 
 size_t length_of_part(const char* path) {
   size_t length = 0;
@@ -47,7 +39,7 @@ struct CleanedPath {
 }  // namespace
 
 extern "C" size_t mtf_uri_path_offset(const char* uri, size_t* scheme_length) {
-  const size_t length = scheme_length_of(uri);
+  const size_t length = mtf_scheme_length(uri, SIZE_MAX);
   if (scheme_length != nullptr) *scheme_length = length;
   if (length == 0) return 0;
   const char* host = uri + length + 3;

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cases.h"
 #include "host_runtime.h"
@@ -41,6 +43,32 @@ CASE(zeroed_memory_is_an_unlocked_mutex) {
   mutex->unlock();
   waiting.join();
   CHECK(entered);
+}
+
+// Another thread of the parent holds it at the moment of the fork.
+CASE(a_forked_child_finds_a_mutex_free) {
+  tsl::mutex mutex;
+  int held[2], done[2];
+  CHECK(pipe(held) == 0 && pipe(done) == 0);
+  char byte = 0;
+  std::thread holder([&] {
+    mutex.lock();
+    CHECK(write(held[1], "x", 1) == 1);
+    CHECK(read(done[0], &byte, 1) == 1);
+    mutex.unlock();
+  });
+  CHECK(read(held[0], &byte, 1) == 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    mutex.lock();
+    mutex.unlock();
+    _exit(0);
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  CHECK(write(done[1], "x", 1) == 1);
+  holder.join();
 }
 
 CASE(a_mutex_stays_inside_its_sixteen_bytes) {

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "log_levels.h"
 #include "log_line.h"
 #include "modular_tf/logging.h"
 

@@ -1,11 +1,30 @@
+/* Clocks, threads and libraries of env.h. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "host_runtime.h"
 #include "log_line.h"
 #include "modular_tf/env.h"
+#include "modular_tf/export.h"
 #include "numa_affinity.h"
+
+TF_CAPI_EXPORT const char* mtf_runtime_version(void) { return MODULAR_TF_VERSION; }
+
+uint64_t TF_NowNanos(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t TF_NowMicros(void) { return TF_NowNanos() / 1000u; }
+
+uint64_t TF_NowSeconds(void) { return TF_NowNanos() / 1000000000u; }
+
+/* -- threads -- */
 
 struct TF_Thread {
   pthread_t id;
@@ -60,4 +79,23 @@ TF_Thread* TF_StartThread(const TF_ThreadOptions* options, const char* thread_na
 void TF_JoinThread(TF_Thread* thread) {
   pthread_join(thread->id, NULL);
   free(thread);
+}
+
+/* -- libraries that a plugin loads by itself. They stay mapped: pointers into them may exist -- */
+
+static void* found(void* result, TF_Status* status) {
+  TF_SetStatus(status, result == NULL ? TF_NOT_FOUND : TF_OK, result == NULL ? dlerror() : NULL);
+  return result;
+}
+
+void* TF_LoadSharedLibrary(const char* library_filename, TF_Status* status) {
+  return found(dlopen(library_filename, RTLD_NOW | RTLD_LOCAL), status);
+}
+
+void* TF_GetSymbolFromLibrary(void* handle, const char* symbol_name, TF_Status* status) {
+  if (handle == NULL) {
+    TF_SetStatus(status, TF_INVALID_ARGUMENT, "library handle is NULL");
+    return NULL;
+  }
+  return found(dlsym(handle, symbol_name), status);
 }
