@@ -5,7 +5,6 @@
 
 #include "construction.h"
 #include "entry.h"
-#include "failure.h"
 #include "node.h"
 
 namespace mtf::kernels {

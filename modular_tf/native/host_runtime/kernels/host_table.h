@@ -62,8 +62,7 @@ typedef struct mtf_kernel_host {
   void (*create)(const mtf_kernel_definition* kernel, const mtf_kernel_node* node, void** object,
                  mtf_kernel_failure* failure);
   void (*delete_object)(const mtf_kernel_definition* kernel, void* object);
-  /* With `watches_inputs`, the call fails where the kernel writes to inputs that are only lent to it
-   * (input_watch.h). */
+  /* With `watches_inputs`, the call fails where the kernel writes to inputs that are only lent to it (call.cc). */
   mtf_kernel_call* (*new_call)(const mtf_kernel_node* node, const mtf_kernel_place* place,
                                void* stream, mtf_kernel_input* inputs, int32_t count,
                                bool watches_inputs);

@@ -5,7 +5,6 @@
 
 #include "data_types.h"
 #include "entry.h"
-#include "failure.h"
 #include "fork_lock.h"
 #include "handles.h"
 

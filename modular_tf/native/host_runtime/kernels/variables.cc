@@ -11,7 +11,6 @@
 #include "call.h"
 #include "context.h"
 #include "entry.h"
-#include "failure.h"
 #include "modular_tf/kernels_experimental.h"
 
 namespace mtf::kernels {
