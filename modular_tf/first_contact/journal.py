@@ -2,7 +2,7 @@
 
 The entries are `{"enters": CALL, "memory": USE}`, then `{"stops": 1}`, `{"lost": STREAM}`,
 `{"fault": TEXT, "scarce": 0|1}` or `{"finished": OUTCOME, "memory": USE}` as the last; the
-entries of the native core are described in `native/core/crash_report.h`.
+entries of the native core are described in `native/core/process_end.h`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reports of fatal signals and exits by the native core, in the form of `core/crash_report.h`."""
+"""Reports of fatal signals and exits by the native core, in the form of `core/process_end.h`."""
 
 from __future__ import annotations
 

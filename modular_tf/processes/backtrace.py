@@ -29,7 +29,7 @@ _LONGEST_NAME = 200  # of a copy, as `private_copy` gives it
 def readable_frames(told: Sequence[Any], files: Iterable[str]) -> tuple[str, ...]:
     """Return frames as `FILE SYMBOL+0xOFFSET`, the innermost first, up to the host's own.
 
-    They should come as `native/core/crash_report.h` has them, but may be anything; of the plugin's
+    They should come as `native/core/process_end.h` has them, but may be anything; of the plugin's
     files private copies may be mapped.
     """
     copies = {_copy_name(file): file for file in files}

@@ -41,7 +41,7 @@ class ChildEnding:
     def take(self, entry: Any) -> bool:
         """Take an entry of a report; False where it is none of the native core's.
 
-        `native/core/crash_report.h` has their form. A plugin may have written the entry: raises
+        `native/core/process_end.h` has their form. A plugin may have written the entry: raises
         `ValueError` for one of the core's with a value that the core never writes.
         """
         match sorted(decode(dict[str, Any], entry)):

@@ -3,7 +3,7 @@
 The entries are `{"begins": 1}`; `{"ready": 1}` or `{"blocked": WHY}` about its subject;
 `{"enters": ID}` and `{"outcome": OUTCOME}` for each check; `{"closes": 1}`, and `{"done": 1}` as
 the last; or `{"fault": TEXT}` where the kit itself failed. What the native core adds stands in
-`native/core/crash_report.h`.
+`native/core/process_end.h`.
 """
 
 from __future__ import annotations

@@ -13,12 +13,10 @@
 
 #include <type_traits>
 
-#include "crash_report.h"
-#include "ended_calls.h"
 #include "executor.h"
 #include "library.h"
 #include "owned_error.h"
-#include "process_exit.h"
+#include "process_end.h"
 
 namespace mtf {
 

@@ -45,7 +45,7 @@ Error without_exceptions(Call&& call) {
 }
 
 // Called where a call into a plugin does not return, since its thread ends; NULL: nobody wants that
-// (ended_calls.cc).
+// (process_end.cc).
 inline std::atomic<void (*)() noexcept> on_ended_thread{nullptr};
 
 // Runs `call(TF_Status*)`, code of a plugin; returns NULL when it left the status OK.

@@ -11,12 +11,12 @@ extern "C" {
 typedef struct mtf_plugin mtf_plugin;
 
 /* `name` is the plugin's for users, `path` its file. `record` is what begins the note that the process
- * leaves of a call in which it ended (ended_calls.h); empty: it leaves none. All are copied. NULL and
+ * leaves of a call in which it ended (process_end.h); empty: it leaves none. All are copied. NULL and
  * a kept error where there is no memory. [any thread] */
 const mtf_plugin* mtf_plugin_new(const char* name, const char* path, const char* record);
 
 /* From now on the code of the object that is mapped at `base`, for good, is the plugin's: where a
- * process ends in it outside of calls, the plugin is named (ended_calls.h). 0 on success, -1 where
+ * process ends in it outside of calls, the plugin is named (process_end.h). 0 on success, -1 where
  * there is no more room. [any thread] */
 int mtf_plugin_has_code(const mtf_plugin* plugin, uintptr_t base);
 

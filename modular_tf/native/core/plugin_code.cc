@@ -9,7 +9,6 @@
 
 #include "call_under_way.h"
 #include "fork_lock.h"
-#include "signal_place.h"
 
 namespace {
 

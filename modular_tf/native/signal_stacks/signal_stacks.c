@@ -12,7 +12,7 @@
 
 typedef int create_function(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 
-enum { STACK_SIZE = 64 << 10 }; /* four times what the handlers of crash_report.cc need */
+enum { STACK_SIZE = 64 << 10 }; /* four times what the handlers of process_end.cc need */
 
 struct start {
   void* (*routine)(void*);

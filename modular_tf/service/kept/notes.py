@@ -2,7 +2,7 @@
 
 A note is a small file. What may end this process, such as loading a plugin, leaves one while it
 runs: were the process to end, its note would name the culprit. Where a call into a plugin ends the
-process, the native core writes one (`native/core/ended_calls.h`).
+process, the native core writes one (`native/core/process_end.h`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FOREIGN_S = 30 * 24 * 3600.0
 _WITNESS_S = 1.0  # more than a zygote leaves its watchers when its application has ended
 _WITNESS_POLL_S = 0.01
 _NUMBERS_END = 1 << 40
-_SIGNALS = {  # in place of signals that end no call: native/core/ended_calls.h
+_SIGNALS = {  # in place of signals that end no call: native/core/process_end.h
     26: "an exit() that hung",
     32: "pthread_cancel() or pthread_exit() of the main thread",
 }
