@@ -73,7 +73,7 @@ def defective_plugin(fixture: str) -> Path:
     own = sorted(own_folder.glob("*.cc"))
     folders = sorted({source.parent for source in shared})
     of_reference = () if recipe.reference is None else sorted(sources.glob("*.c*"))
-    public = [folder for folder in (sources.parent / "include",) if folder.is_dir()]
+    public = [sources.parent / "include", _CONTRIB / "device_headers"]
     jobs: list[tuple[Path, tuple[str, ...], list[Path]]]
     jobs = [(source, renamed, public) for source in of_reference]
     jobs += [(source, (), folders) for source in (*shared, *own)]

@@ -13,6 +13,7 @@ from tests.fixtures.machine import DEVELOPER_ENVIRONMENT, cached_folder
 
 CHECKOUT = Path(__file__).parents[2]
 _HEADERS = (
+    CHECKOUT / "contrib" / "device_headers",
     CHECKOUT / "contrib" / "kernel_headers",
     CHECKOUT / "contrib" / "host_device" / "include",
     CHECKOUT / "contrib" / "opencl_device",

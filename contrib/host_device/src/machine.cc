@@ -4,8 +4,14 @@
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <chrono>
+#include <cstring>
 #include <fstream>
+#include <memory>
+#include <new>
 
 namespace host {
 namespace {
@@ -44,6 +50,56 @@ bool meminfo_bytes(const char* key, int64_t& bytes) {
   return true;
 }
 
+// CPUs that this process may run on; at least 1.
+int usable_cpus() {
+  cpu_set_t cpus;
+  if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0) return 1;
+  return CPU_COUNT(&cpus);
+}
+
+constexpr int kRuns = 3;
+constexpr size_t kBlockBytes = size_t{32} << 20;
+constexpr size_t kLanes = 64;  // enough independent sums to keep the pipeline full
+constexpr int kRounds = 1 << 18;
+
+// Seconds of the fastest of some runs: the others were disturbed.
+template <class Work>
+double fastest(Work&& work) {
+  double best = 1e9;
+  for (int run = 0; run < kRuns; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    best = std::min(best, took.count());
+  }
+  return best;
+}
+
+int64_t measure_bandwidth() {
+  const std::unique_ptr<char[]> from(new (std::nothrow) char[kBlockBytes]);
+  const std::unique_ptr<char[]> to(new (std::nothrow) char[kBlockBytes]);
+  if (from == nullptr || to == nullptr) return -1;
+  std::memset(from.get(), 1, kBlockBytes);  // pages that were never written would share one
+  std::memset(to.get(), 1, kBlockBytes);
+  const double seconds = fastest([&] { std::memcpy(to.get(), from.get(), kBlockBytes); });
+  return static_cast<int64_t>(2.0 * static_cast<double>(kBlockBytes) / seconds);
+}
+
+// Kept alive by the volatile store: the compiler may not drop the loop.
+void multiply_and_add() {
+  std::array<float, kLanes> sums{};
+  for (int round = 0; round < kRounds; ++round) {
+    for (float& sum : sums) sum = sum * 0.999F + 1.0F;
+  }
+  volatile float sink = *std::max_element(sums.begin(), sums.end());
+  static_cast<void>(sink);
+}
+
+double measure_gflops() {
+  const double operations = 2.0 * static_cast<double>(kLanes) * kRounds;
+  return operations / fastest(multiply_and_add) * 1e-9 * usable_cpus();
+}
+
 }  // namespace
 
 std::string hardware_name() {
@@ -64,22 +120,23 @@ int32_t numa_node() {
   return is_one_number && leading_number(online, node) ? node : -1;
 }
 
-bool memory_usage(MemoryUsage& usage) {
-  if (meminfo_bytes("MemAvailable", usage.free_bytes) &&
-      meminfo_bytes("MemTotal", usage.total_bytes)) {
-    return true;
-  }
+bool memory_usage(int64_t& free, int64_t& total) {
+  if (meminfo_bytes("MemAvailable", free) && meminfo_bytes("MemTotal", total)) return true;
   struct sysinfo facts {};
   if (sysinfo(&facts) != 0) return false;
-  usage.free_bytes = static_cast<int64_t>(facts.freeram) * facts.mem_unit;
-  usage.total_bytes = static_cast<int64_t>(facts.totalram) * facts.mem_unit;
+  free = static_cast<int64_t>(facts.freeram) * facts.mem_unit;
+  total = static_cast<int64_t>(facts.totalram) * facts.mem_unit;
   return true;
 }
 
-int usable_cpus() {
-  cpu_set_t cpus;
-  if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0) return 1;
-  return CPU_COUNT(&cpus);
+int64_t memory_bandwidth() {
+  static const int64_t bandwidth = measure_bandwidth();
+  return bandwidth;
+}
+
+double gflops() {
+  static const double speed = measure_gflops();
+  return speed;
 }
 
 }  // namespace host

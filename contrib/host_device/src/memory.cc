@@ -2,12 +2,13 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 namespace host {
-
 namespace {
+
+using device::kAlignment;
 
 // Fewer and bigger pages: writing to fresh memory is several times as fast.
 constexpr size_t kHugePage = size_t{2} << 20;
@@ -21,7 +22,29 @@ size_t rounded_up(uint64_t bytes) {
   return (static_cast<size_t>(bytes) + unit - 1) / unit * unit;
 }
 
+constexpr size_t kLargestSpare = size_t{256} << 20;
+
 }  // namespace
+
+void* SpareBlock::take(size_t bytes) {
+  if (memory_ == nullptr || bytes != bytes_) return nullptr;
+  return std::exchange(memory_, nullptr);
+}
+
+void* SpareBlock::keep(void* memory, size_t bytes) {
+  if (bytes > kLargestSpare) return memory;
+#ifdef MADV_FREE
+  madvise(memory, bytes, MADV_FREE);  // no harm if it is refused
+#endif
+  bytes_ = bytes;
+  return std::exchange(memory_, memory);
+}
+
+bool SpareBlock::drop() {
+  void* memory = std::exchange(memory_, nullptr);
+  std::free(memory);
+  return memory != nullptr;
+}
 
 void* allocate_aligned(uint64_t bytes) {
   if (bytes > SIZE_MAX - kHugePage) return nullptr;
@@ -33,13 +56,6 @@ void* allocate_aligned(uint64_t bytes) {
 }
 
 void free_aligned(void* memory) { std::free(memory); }
-
-void Memory::count(int64_t bytes) {
-  ++counts_.allocations;
-  counts_.bytes_in_use += bytes;
-  counts_.peak_bytes_in_use = std::max(counts_.peak_bytes_in_use, counts_.bytes_in_use);
-  counts_.largest_bytes = std::max(counts_.largest_bytes, bytes);
-}
 
 void* Memory::take_spare(uint64_t bytes) {
   if (!is_huge(bytes) || bytes > SIZE_MAX - kHugePage) return nullptr;
@@ -64,7 +80,7 @@ void* Memory::allocate(uint64_t bytes) {
     free_aligned(memory);
     return nullptr;
   }
-  count(static_cast<int64_t>(bytes));
+  counts_.add(static_cast<int64_t>(bytes));
   return memory;
 }
 
@@ -81,7 +97,7 @@ void Memory::deallocate(void* memory) {
   free_aligned(memory);
 }
 
-MemoryCounts Memory::counts() const {
+device::MemoryCounts Memory::counts() const {
   const std::lock_guard lock(mutex_);
   return counts_;
 }

@@ -6,23 +6,39 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "spare_block.h"
+#include "device/plugin.h"
 
 namespace host {
 
-// What TensorFlow's newer hosts and DLPack ask for; more than the 64 that vector code needs.
-constexpr size_t kAlignment = 256;
+// One large block that was freed, kept for the next allocation of its size. Fresh memory costs as much
+// to write for the first time as to copy into: arrays of one size, sent one after the other, pay that
+// once. The pages of a kept block are the system's to take back when it needs them. [one thread at a
+// time]
+class SpareBlock {
+ public:
+  SpareBlock() = default;
+  SpareBlock(const SpareBlock&) = delete;
+  SpareBlock& operator=(const SpareBlock&) = delete;
+  ~SpareBlock() { drop(); }
+
+  // Returns the kept block if it has this size, else NULL; it is the caller's then.
+  void* take(size_t bytes);
+
+  // Keeps a block of whole pages instead of the one that it has kept so far. Returns what is to be
+  // freed: that one, or the new one if it is too large to keep; NULL for nothing.
+  void* keep(void* memory, size_t bytes);
+
+  // Frees the kept block; false if there is none.
+  bool drop();
+
+ private:
+  void* memory_ = nullptr;
+  size_t bytes_ = 0;
+};
 
 // Not counted. NULL when there is none left. 0 bytes give an address too.
 void* allocate_aligned(uint64_t bytes);
 void free_aligned(void* memory);
-
-struct MemoryCounts {
-  int64_t allocations = 0;  // ever made
-  int64_t bytes_in_use = 0;
-  int64_t peak_bytes_in_use = 0;
-  int64_t largest_bytes = 0;
-};
 
 // [any thread]
 class Memory {
@@ -34,17 +50,16 @@ class Memory {
   // memory is left alone.
   void deallocate(void* memory);
 
-  MemoryCounts counts() const;
+  device::MemoryCounts counts() const;
 
  private:
   void* take_spare(uint64_t bytes);
   bool drop_spare();
-  void count(int64_t bytes);
 
   mutable std::mutex mutex_;
   std::unordered_map<void*, int64_t> sizes_;
   SpareBlock spare_;
-  MemoryCounts counts_;
+  device::MemoryCounts counts_;
 };
 
 }  // namespace host

@@ -1,19 +1,56 @@
 #include "stream.h"
 
+#include <chrono>
 #include <condition_variable>
-#include <utility>
+#include <cstring>
 #include <vector>
 
 namespace host {
+namespace {
 
-void FirstFailure::set(TF_Code code, const char* message) {
-  const std::lock_guard lock(mutex_);
-  if (failure_.code == TF_OK) failure_ = {code, message};
+void wait_for_stream(SP_Stream stream, TF_Status* status) {
+  device::reported(status, [&] { reinterpret_cast<Stream*>(stream)->mark().wait(); });
 }
 
-Failure FirstFailure::get() const {
-  const std::lock_guard lock(mutex_);
-  return failure_;
+}  // namespace
+
+struct Mark::State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_passed = false;
+  std::chrono::steady_clock::time_point time;
+};
+
+Mark Mark::make() {
+  Mark made;
+  made.state_ = std::make_shared<State>();
+  return made;
+}
+
+void Mark::pass() const {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->is_passed = true;
+    state_->time = std::chrono::steady_clock::now();
+  }
+  state_->changed.notify_all();
+}
+
+bool Mark::is_passed() const {
+  if (state_ == nullptr) return true;
+  const std::lock_guard lock(state_->mutex);
+  return state_->is_passed;
+}
+
+void Mark::wait() const {
+  if (state_ == nullptr) return;
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [this] { return state_->is_passed; });
+}
+
+uint64_t Mark::passed_at() const {
+  const std::lock_guard lock(state_->mutex);
+  return static_cast<uint64_t>(std::chrono::nanoseconds(state_->time.time_since_epoch()).count());
 }
 
 struct Stream::Queue {
@@ -47,7 +84,9 @@ void Stream::work(const std::shared_ptr<Queue>& queue) {
 }
 
 Stream::Stream()
-    : queue_(std::make_shared<Queue>()), worker_([queue = queue_] { work(queue); }) {}
+    : HostDeviceStream{HOST_DEVICE_STREAM_TAG, wait_for_stream},
+      queue_(std::make_shared<Queue>()),
+      worker_([queue = queue_] { work(queue); }) {}
 
 Stream::~Stream() {
   {
@@ -76,16 +115,47 @@ std::unique_lock<std::mutex> Stream::lock_if_idle() {
   return lock;
 }
 
-MarkPointer Stream::mark() {
-  if (lock_if_idle().owns_lock()) return passed_;
-  auto mark = std::make_shared<Mark>();
-  enqueue([mark] { mark->pass(); });
+Mark Stream::mark() {
+  if (lock_if_idle().owns_lock()) return {};
+  const Mark mark = Mark::make();
+  enqueue([mark] { mark.pass(); });
   return mark;
 }
 
-void Stream::wait_for(MarkPointer mark) {
-  if (mark == nullptr || mark->passed()) return;
-  enqueue([mark = std::move(mark)] { mark->wait(); });
+Mark Stream::timed_mark() {
+  const Mark mark = Mark::make();
+  enqueue_short([mark] { mark.pass(); });
+  return mark;
+}
+
+void Stream::wait_for(const Mark& mark) {
+  if (mark.is_passed()) return;
+  enqueue([mark] { mark.wait(); });
+}
+
+// Copies within one allocation may overlap.
+void Stream::copy(void* target, const void* source, uint64_t size) {
+  write(size, [=] { std::memmove(target, source, size); });
+}
+
+void Stream::fill(void* target, uint8_t pattern, uint64_t size) {
+  write(size, [=] { std::memset(target, pattern, size); });
+}
+
+// The address need not be a multiple of four.
+void Stream::fill(void* target, uint32_t pattern, uint64_t size) {
+  if (size % sizeof(pattern) != 0) {
+    throw device::Failed(TF_INVALID_ARGUMENT, "memset32: size is no multiple of 4");
+  }
+  write(size, [=] {
+    for (uint64_t at = 0; at < size; at += sizeof(pattern)) {
+      std::memcpy(static_cast<char*>(target) + at, &pattern, sizeof(pattern));
+    }
+  });
+}
+
+void Stream::call(SE_StatusCallbackFn function, void* argument) {
+  enqueue([failure = failure_, function, argument] { failure->run(function, argument); });
 }
 
 }  // namespace host

@@ -2,42 +2,63 @@
 // than a small copy, so what is short is done by whoever brings it to a stream without work.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <utility>
 
-#include "event.h"
+#include "device/plugin.h"
 #include "host_device/stream.h"
-#include "modular_tf/status.h"
 
 namespace host {
 
-struct Failure {
-  TF_Code code = TF_OK;
-  std::string message;
-};
-
-// The first thing that went wrong on a stream. [any thread]
-class FirstFailure {
+// One place in one stream, passed once. Copies are the same place; an empty one is passed. [any thread]
+class Mark {
  public:
-  void set(TF_Code code, const char* message);
-  Failure get() const;
+  static Mark make();
+  explicit operator bool() const { return state_ != nullptr; }
+
+  void pass() const;
+  bool is_passed() const;
+  void wait() const;
+  void check() const {}  // what tasks do cannot fail
+  SE_EventStatus status() const { return is_passed() ? SE_EVENT_COMPLETE : SE_EVENT_PENDING; }
+  uint64_t passed_at() const;  // in nanoseconds; of one that is passed
 
  private:
-  mutable std::mutex mutex_;
-  Failure failure_;
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
-// [any thread]; tasks must not throw.
-class Stream {
+// Tasks must not throw. What other libraries know comes first: they have the address alone. [any thread]
+class Stream : public HostDeviceStream {
  public:
   Stream();   // throws std::system_error when no thread can be had
   ~Stream();  // runs what is queued first
+  Stream(const Stream&) = delete;
 
   void enqueue(std::function<void()> task);
+
+  // Passed when everything enqueued so far is done; empty when that is so already.
+  Mark mark();
+  // Never empty: it has a time.
+  Mark timed_mark();
+  // Later tasks wait for `mark`.
+  void wait_for(const Mark& mark);
+
+  void copy(void* target, const void* source, uint64_t size);
+  void fill(void* target, uint8_t pattern, uint64_t size);
+  void fill(void* target, uint32_t pattern, uint64_t size);
+
+  // Runs a function of the host when all before is done. A failure stays until the stream ends; later
+  // tasks run all the same.
+  void call(SE_StatusCallbackFn function, void* argument);
+  void check() const { failure_->check(); }
+
+ private:
+  struct Queue;
 
   // For a task that takes microseconds and waits for nothing: done on return if the stream is idle.
   // Nothing else starts on the stream meanwhile.
@@ -47,37 +68,18 @@ class Stream {
     if (!idle.owns_lock()) return enqueue(std::move(task));
     task();
   }
-
-  // Passed when everything enqueued so far is done.
-  MarkPointer mark();
-
-  // Later tasks wait for `mark`; NULL is no mark to wait for.
-  void wait_for(MarkPointer mark);
-
-  // A failure stays until the stream ends; later tasks run all the same. Shared, since a callback
-  // may destroy the very stream that it runs on and report a failure after that.
-  std::shared_ptr<FirstFailure> failure() const { return failure_; }
-
- private:
-  struct Queue;
+  // `size`: of what the task writes.
+  template <class Task>
+  void write(uint64_t size, Task task) {
+    constexpr uint64_t kShortBytes = uint64_t{64} << 10;  // takes less than waking a thread
+    size > kShortBytes ? enqueue(std::move(task)) : enqueue_short(std::move(task));
+  }
   std::unique_lock<std::mutex> lock_if_idle();
   static void work(const std::shared_ptr<Queue>& queue);
 
-  const std::shared_ptr<FirstFailure> failure_ = std::make_shared<FirstFailure>();
-  const MarkPointer passed_ = passed_mark();
-  const std::shared_ptr<Queue> queue_;  // the thread's too, for the same reason
+  const std::shared_ptr<device::FirstFailure> failure_ = std::make_shared<device::FirstFailure>();
+  const std::shared_ptr<Queue> queue_;  // the thread's too: a task may destroy the stream
   std::thread worker_;
 };
 
 }  // namespace host
-
-// For kernels in other libraries: SP_Stream_st::stream's waiting.
-namespace host {
-void wait_for_stream(SP_Stream stream, TF_Status* status);
-}
-
-// What other libraries know comes first: they have the address alone.
-struct SP_Stream_st : HostDeviceStream {
-  SP_Stream_st() : HostDeviceStream{HOST_DEVICE_STREAM_TAG, host::wait_for_stream} {}
-  host::Stream stream;
-};

@@ -6,7 +6,6 @@
 #include "kernel/matrix_product.h"
 #include "kernel/registration.h"
 #include "kernels.h"
-#include "ready.h"
 
 namespace host_kernels {
 namespace {

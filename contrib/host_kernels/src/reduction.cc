@@ -8,8 +8,6 @@
 #include "kernel/element_types.h"
 #include "kernel/registration.h"
 #include "kernels.h"
-#include "ready.h"
-#include "strides.h"
 
 namespace host_kernels {
 namespace {

@@ -4,8 +4,6 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "cl_error.h"
-
 namespace opencl {
 namespace {
 
@@ -64,7 +62,7 @@ Found wished_platform(const std::vector<cl_platform_id>& platforms, const std::s
     if (name == wish) return devices_of(platform);
     names += (names.empty() ? "'" : ", '") + name + "'";
   }
-  throw Failed(TF_NOT_FOUND, std::string(kWishedPlatform) + " names '" + wish +
+  throw device::Failed(TF_NOT_FOUND, std::string(kWishedPlatform) + " names '" + wish +
                                  "'; the OpenCL platforms here are: " +
                                  (names.empty() ? "none" : names));
 }
@@ -76,11 +74,11 @@ Found first_platform(const std::vector<cl_platform_id>& platforms) {
     try {
       Found found = devices_of(platform);
       if (!found.devices.empty()) return found;
-    } catch (const Failed& failed) {
+    } catch (const device::Failed& failed) {
       failures += std::string(failures.empty() ? "" : "; ") + failed.what();
     }
   }
-  if (!failures.empty()) throw Failed(TF_UNAVAILABLE, "no OpenCL driver works: " + failures);
+  if (!failures.empty()) throw device::Failed(TF_UNAVAILABLE, "no OpenCL driver works: " + failures);
   return {};
 }
 

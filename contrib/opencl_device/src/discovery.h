@@ -20,7 +20,7 @@ struct Found {
 // The platform named by MTF_OPENCL_PLATFORM, else the first one that has a device with shared
 // virtual memory and profiling. Looked up once per process.
 //
-// Throws Failed when the named platform does not exist, or when drivers failed and none fits.
+// Throws device::Failed when the named platform does not exist, or when drivers failed and none fits.
 const Found& found_devices();
 
 // The context of all devices found; lives as long as anybody holds it. [any thread]

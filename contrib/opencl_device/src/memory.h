@@ -1,4 +1,6 @@
-// Memory that the device and the host know under one address: OpenCL's shared virtual memory.
+// Memory that the device and the host know under one address, OpenCL's shared virtual memory; and host
+// memory that the driver allocates. OpenCL promises an alignment of no more than 128, so each block has
+// kAlignment bytes to spare.
 #pragma once
 
 #include <cstddef>
@@ -7,22 +9,10 @@
 #include <memory>
 #include <mutex>
 
+#include "device/plugin.h"
 #include "opencl.h"
 
 namespace opencl {
-
-// What TensorFlow's newer hosts and DLPack ask for; OpenCL itself promises no more than 128.
-constexpr size_t kAlignment = 256;
-
-// The first aligned address of a block that has kAlignment bytes to spare.
-void* aligned_in(void* block);
-
-struct MemoryCounts {
-  int64_t allocations = 0;  // ever made
-  int64_t bytes_in_use = 0;
-  int64_t peak_bytes_in_use = 0;
-  int64_t largest_bytes = 0;
-};
 
 // [any thread]
 class SharedMemory {
@@ -39,7 +29,7 @@ class SharedMemory {
   // memory is left alone.
   void deallocate(void* memory);
 
-  MemoryCounts counts() const;
+  device::MemoryCounts counts() const;
   uint64_t limit() const { return limit_; }
 
  private:
@@ -47,14 +37,42 @@ class SharedMemory {
     void* start;  // as clSVMAlloc gave it
     int64_t bytes;
   };
-  void count(int64_t bytes);
 
   const std::shared_ptr<const Context> context_;
   const cl_svm_mem_flags flags_;
   const uint64_t limit_;
   mutable std::mutex mutex_;
   std::map<void*, Block> blocks_;
-  MemoryCounts counts_;
+  device::MemoryCounts counts_;
+};
+
+// Host memory that the driver can copy from and to without a detour.
+// Buffers of kind CL_MEM_ALLOC_HOST_PTR that stay mapped as long as they live. [any thread]
+class PinnedMemory {
+ public:
+  // Throws Failed.
+  PinnedMemory(std::shared_ptr<const Context> context, cl_device_id device);
+  PinnedMemory(const PinnedMemory&) = delete;
+  ~PinnedMemory();  // frees what is left
+
+  // Aligned as device memory is. 0 bytes give an address too. Throws Failed.
+  void* allocate(uint64_t bytes);
+
+  // An address that is not of this memory is left alone.
+  void deallocate(void* memory);
+
+ private:
+  struct Mapped {
+    Buffer buffer;
+    void* start;  // as OpenCL mapped it
+  };
+  Mapped map(size_t bytes) const;
+  void unmap(const Mapped& mapped) const;
+
+  const std::shared_ptr<const Context> context_;
+  const Queue queue_;  // maps and unmaps
+  std::mutex mutex_;
+  std::map<void*, Mapped> mapped_;
 };
 
 }  // namespace opencl

@@ -1,11 +1,14 @@
-// OpenCL's C interface, with handles that count their references.
+// OpenCL's C interface, with handles that count their references, and error numbers as exceptions.
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 200
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 
+#include <string>
 #include <utility>
+
+#include "device/plugin.h"
 
 namespace opencl {
 
@@ -38,5 +41,17 @@ class Handle {
 using Context = Handle<cl_context, clRetainContext, clReleaseContext>;
 using Queue = Handle<cl_command_queue, clRetainCommandQueue, clReleaseCommandQueue>;
 using Buffer = Handle<cl_mem, clRetainMemObject, clReleaseMemObject>;
+
+// "CL_INVALID_VALUE (-30)"; a number that OpenCL does not define has no name.
+std::string error_text(cl_int error);
+
+// Never TF_OK.
+TF_Code status_code(cl_int error);
+
+// Throws device::Failed, with the name of the OpenCL function, unless `error` is CL_SUCCESS.
+void check(cl_int error, const char* function);
+
+// An in-order queue that takes the time of its commands. Throws Failed.
+Queue make_queue(const Context& context, cl_device_id device);
 
 }  // namespace opencl

@@ -1,13 +1,22 @@
-// One launch of a function on the stream of an execution.
+// Functions in OpenCL C, compiled when they are first used, and their launch on the stream of an execution.
 #pragma once
 
 #include <array>
 #include <string>
 
 #include "kernel/execution.h"
-#include "program.h"
+#include "opencl.h"
+#include "opencl_device/stream.h"
 
 namespace opencl_kernels {
+
+using Function = opencl::Handle<cl_kernel, clRetainKernel, clReleaseKernel>;
+
+// The function `run` of a source, for the device of a stream. `source` lives as long as
+// the process. Programs are compiled once and kept; a function is the caller's alone, since its
+// arguments are state. Throws kernel::Failed, with the compiler's messages. [any thread]
+Function function_of(const OpenCLDeviceStream& stream, const char* source,
+                     const std::string& options);
 
 // The stream that the work goes to. Throws kernel::Failed where the device is not opencl_device.
 const OpenCLDeviceStream& stream_of(const kernel::Execution& execution);

@@ -1,4 +1,4 @@
-#include "cl_error.h"
+#include "opencl.h"
 
 namespace opencl {
 namespace {
@@ -72,7 +72,15 @@ TF_Code status_code(cl_int error) {
 
 void check(cl_int error, const char* function) {
   if (error == CL_SUCCESS) return;
-  throw Failed(status_code(error), std::string(function) + ": " + error_text(error));
+  throw device::Failed(status_code(error), std::string(function) + ": " + error_text(error));
+}
+
+Queue make_queue(const Context& context, cl_device_id device) {
+  const cl_queue_properties properties[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0};
+  cl_int error = CL_SUCCESS;
+  Queue queue(clCreateCommandQueueWithProperties(context.get(), device, properties, &error));
+  check(error, "clCreateCommandQueueWithProperties");
+  return queue;
 }
 
 }  // namespace opencl
