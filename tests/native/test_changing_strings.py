@@ -63,7 +63,7 @@ def program():
     sources = [Path(__file__).with_name("changing_strings.cc")]
     sources += [folders[0] / f"{name}.cc" for name in _CORE]
     sources += [*sorted(folders[1].glob("*.c")), *sorted(folders[1].glob("*.cc"))]
-    sources += [_LOCAL_FILES / "names.c", _LOCAL_FILES / "tree_removal.c"]
+    sources += [_LOCAL_FILES / "tree_removal.c"]
     objects = [
         compile_object(
             source,

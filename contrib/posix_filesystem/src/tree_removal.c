@@ -1,12 +1,9 @@
-/* From the leaves up, relative to open directories, so that nothing outside is touched even if
- * somebody swaps a directory for a link meanwhile. The directories from the top to where the walk
- * is are a list on the heap; below the first few only the last one is open, and ".." of what is in
- * it leads back, where its inode shows that nobody has moved it. */
 #include "tree_removal.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +11,57 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "names.h"
+void posix_drop_names(Names* names) {
+  for (int i = 0; i < names->count; ++i) free(names->items[i]);
+  free(names->items);
+}
+
+/* 0 or an errno. */
+static int make_room_for_name(Names* names) {
+  if (names->count < names->room) return 0;
+  if (names->room > INT_MAX / 2) return EOVERFLOW; /* the contract counts in int */
+  const int room = names->room == 0 ? 32 : names->room * 2;
+  char** items = realloc(names->items, (size_t)room * sizeof(char*));
+  if (items == NULL) return ENOMEM;
+  names->items = items;
+  names->room = room;
+  return 0;
+}
+
+int posix_take_name(Names* names, char* name) {
+  const int error = make_room_for_name(names);
+  if (error == 0) names->items[names->count++] = name;
+  return error;
+}
+
+static int add_name(Names* names, const char* name) {
+  char* copy = strdup(name);
+  if (copy == NULL) return ENOMEM;
+  const int error = posix_take_name(names, copy);
+  if (error != 0) free(copy);
+  return error;
+}
+
+static bool is_self_or_parent(const char* name) {
+  return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
+}
+
+/* readdir tells its end from an error by errno alone. */
+int posix_read_names(DIR* directory, Names* names) {
+  for (;;) {
+    errno = 0;
+    const struct dirent* entry = readdir(directory);
+    if (entry == NULL) return errno;
+    if (is_self_or_parent(entry->d_name)) continue;
+    const int error = add_name(names, entry->d_name);
+    if (error != 0) return error;
+  }
+}
+
+/* -- deletion: from the leaves up, relative to open directories, so that nothing outside is touched even if
+ * somebody swaps a directory for a link meanwhile. The directories from the top to where the walk
+ * is are a list on the heap; below the first few only the last one is open, and ".." of what is in
+ * it leads back, where its inode shows that nobody has moved it -- */
 
 enum { kHeldLevels = 16, kNoDescriptor = -1 };
 

@@ -10,7 +10,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "failure.h"
 #include "operations.h"
 
 /* Measured: appends of 100 bytes gain nothing beyond it, and bigger ones bypass it. */

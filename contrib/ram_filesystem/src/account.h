@@ -1,12 +1,52 @@
-// What one filesystem was told by its options, and how many bytes its files hold.
+// Why an operation did not work, and what one filesystem was told by its options.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <mutex>
+#include <new>
 #include <string>
 
+#include "modular_tf/status.h"
+
 namespace ram {
+
+// Inside the plugin faults travel as values; TF_Status is for the outside.
+enum class Fault {
+  kNone,
+  kMissing,
+  kParentIsFile,
+  kIsDirectory,
+  kNotDirectory,
+  kExists,
+  kNotEmpty,
+  kIsRoot,
+  kEmptyFile,
+  kEndOfFile,
+  kClosed,
+  kNoSpace,
+  kNoMemory,
+  kUnknownOption,
+  kWrongType,
+  kBadValue,
+  kInternal,
+};
+
+TF_Code code_of(Fault fault);
+const char* text_of(Fault fault);
+
+// Runs `body`, which returns a Fault; no exception leaves it, since the caller is C.
+template <class Body>
+Fault caught(Body&& body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return Fault::kNoMemory;
+  } catch (const std::exception&) {
+    return Fault::kInternal;
+  }
+}
 
 // Shared by a filesystem and everything that was opened from it. [any thread]
 class Account {
@@ -27,5 +67,8 @@ class Account {
   mutable std::mutex label_mutex_;
   std::string label_;
 };
+
+// The message is "[label] subject; text of the fault", without the brackets when there is no label.
+void report(Fault fault, const Account& account, const char* subject, TF_Status* status);
 
 }  // namespace ram

@@ -12,7 +12,6 @@
 #include <mutex>
 
 #include "account.h"
-#include "fault.h"
 
 namespace ram {
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "fork_gate.h"
-#include "report.h"
 #include "slots.h"
 
 namespace ram {

@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "fork_gate.h"
-#include "path.h"
-#include "report.h"
 #include "slots.h"
 
 namespace ram {

@@ -23,7 +23,7 @@ inline Instance& instance_of(const TF_Filesystem* filesystem) {
 
 void fill_file_slots(TF_FilesystemOps& ops);        // file_slots.cc: the four ways to open
 void fill_filesystem_slots(TF_FilesystemOps& ops);  // filesystem_slots.cc
-void fill_option_slots(TF_FilesystemOps& ops);      // option_slots.cc
+void fill_option_slots(TF_FilesystemOps& ops);      // options.cc
 
 TF_RandomAccessFileOps random_access_file_slots();
 TF_WritableFileOps writable_file_slots();

@@ -14,9 +14,16 @@
 
 #include "account.h"
 #include "content.h"
-#include "fault.h"
 
 namespace ram {
+
+// The names in `path`: "." and empty ones dropped, ".." resolved and never above the root.
+// They point into `path`.
+std::vector<std::string_view> components(std::string_view path);
+
+// The canonical path of a URI: "ram://a//b/../c", "ram:///a/c" and "/a/c" all become "/a/c". What
+// stands in the host's place is the first name, so that ram://a and ram://b differ.
+std::string canonical_path(std::string_view uri);
 
 struct Directory;
 using FilePointer = std::shared_ptr<Content>;
@@ -37,7 +44,7 @@ struct Facts {
   bool is_directory = false;
 };
 
-// Paths are as path.h takes them. [any thread]
+// Paths are as components takes them. [any thread]
 class Tree {
  public:
   explicit Tree(std::shared_ptr<Account> account);
