@@ -6,6 +6,7 @@ the error class of their code; an address that is not code is an `InternalError`
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.native.ffi import ffi, lib
@@ -25,138 +26,65 @@ def announce_calls(announce: Callable[[str], None]) -> None:
     _announce = announce
 
 
-def _called(plugin: str, operation: str) -> tuple[Any, bytes]:
-    return named(plugin), encode(operation)
+def _call(
+    function: Any, *addresses: int, plugin: str, operation: str, results: tuple[Any, ...]
+) -> None:
+    """Call a function of the core on the address of a slot and those that the slot takes."""
+    _announce(operation)
+    pointers = (ffi.cast("void *", address) for address in addresses)
+    error = function(named(plugin), encode(operation), *pointers, *results)
+    check(error, plugin=plugin, operation=operation)
 
 
-def _pointer(address: int) -> Any:
-    return ffi.cast("void *", address)
+def _change(
+    function: Any, *addresses: int, plugin: str, operation: str, exists: Any = ffi.NULL
+) -> None:
+    """Call a slot that creates or destroys something.
+
+    `exists` is an `int32_t *`. It becomes 1 when a call that creates has succeeded, also where an
+    interrupt keeps the caller from knowing. It becomes 0 when a function that destroys is called;
+    where it is 0 already, the function is not called again.
+    """
+    _call(function, *addresses, plugin=plugin, operation=operation, results=(exists,))
+
+
+create = partial(_change, lib.mtf_se_create)
+"""Call a `create_*` slot of SP_PlatformFns: on the platform and its params struct."""
+destroy = partial(_change, lib.mtf_se_destroy)
+"""Call a `destroy_*` slot of SP_PlatformFns: on the platform and the struct."""
+destroy_allocator = partial(_change, lib.mtf_se_destroy_allocator)
+"""Call `destroy_allocator` or `destroy_custom_allocator` of the RFC: platform, allocator, fns."""
+destroy_registered = partial(_change, lib.mtf_se_destroy_registered)
+"""Call `destroy_platform` or `destroy_platform_fns` of the registration: on the struct."""
 
 
 def init_plugin(entry: int, params: int, *, plugin: str) -> None:
     """Call `SE_InitPlugin` on an SE_PlatformRegistrationParams."""
-    _announce("SE_InitPlugin")
-    error = lib.mtf_se_init_plugin(
-        *_called(plugin, "SE_InitPlugin"), _pointer(entry), _pointer(params)
-    )
-    check(error, plugin=plugin, operation="SE_InitPlugin")
+    function = lib.mtf_se_init_plugin
+    _call(function, entry, params, plugin=plugin, operation="SE_InitPlugin", results=())
 
 
-def get_device_count(slot: int, platform: int, *, plugin: str) -> int:
-    """Return the number of devices; 0 when the plugin leaves the count untouched."""
-    count = ffi.new("int32_t *", 0)
-    _announce("get_device_count")
-    error = lib.mtf_se_get_device_count(
-        *_called(plugin, "get_device_count"), _pointer(slot), _pointer(platform), count
-    )
-    check(error, plugin=plugin, operation="get_device_count")
-    return int(count[0])
+def _answer(
+    function: Any, operation: str, kind: str, unknown: float, *addresses: int, plugin: str
+) -> Any:
+    answer = ffi.new(kind, unknown)
+    _call(function, *addresses, plugin=plugin, operation=operation, results=(answer,))
+    return answer[0]
 
 
-def create(
-    slot: int,
-    platform: int,
-    params: int,
-    *,
-    plugin: str,
-    operation: str,
-    exists: Any = ffi.NULL,
-) -> None:
-    """Call one of the `create_*` slots of SP_PlatformFns on its params struct.
-
-    `exists` is an `int32_t *` that becomes 1 when the call has succeeded, also where an interrupt
-    keeps the caller from knowing.
-    """
-    _announce(operation)
-    error = lib.mtf_se_create(
-        *_called(plugin, operation), _pointer(slot), _pointer(platform), _pointer(params), exists
-    )
-    check(error, plugin=plugin, operation=operation)
-
-
-def destroy(
-    slot: int,
-    platform: int,
-    object_: int,
-    *,
-    plugin: str,
-    operation: str,
-    exists: Any = ffi.NULL,
-) -> None:
-    """Call one of the `destroy_*` slots of SP_PlatformFns.
-
-    `exists` is an `int32_t *` that becomes 0 when the function is called; where it is 0 already,
-    the function is not called again.
-    """
-    _announce(operation)
-    error = lib.mtf_se_destroy(
-        *_called(plugin, operation), _pointer(slot), _pointer(platform), _pointer(object_), exists
-    )
-    check(error, plugin=plugin, operation=operation)
-
-
-def destroy_allocator(
-    slot: int,
-    platform: int,
-    allocator: int,
-    fns: int,
-    *,
-    plugin: str,
-    operation: str,
-    exists: Any = ffi.NULL,
-) -> None:
-    """Call `destroy_allocator` or `destroy_custom_allocator` of the RFC; see `destroy`."""
-    _announce(operation)
-    error = lib.mtf_se_destroy_allocator(
-        *_called(plugin, operation),
-        _pointer(slot),
-        _pointer(platform),
-        _pointer(allocator),
-        _pointer(fns),
-        exists,
-    )
-    check(error, plugin=plugin, operation=operation)
-
-
-def destroy_registered(
-    slot: int, object_: int, *, plugin: str, operation: str, exists: Any = ffi.NULL
-) -> None:
-    """Call `destroy_platform` or `destroy_platform_fns` of the registration; see `destroy`."""
-    _announce(operation)
-    error = lib.mtf_se_destroy_registered(
-        *_called(plugin, operation), _pointer(slot), _pointer(object_), exists
-    )
-    check(error, plugin=plugin, operation=operation)
-
-
-def get_numa_node(slot: int, device: int, *, plugin: str) -> int:
-    """Return the NUMA node next to the device; negative when not known."""
-    node = ffi.new("int32_t *", -1)
-    _announce("get_numa_node")
-    error = lib.mtf_se_get_numa_node(
-        *_called(plugin, "get_numa_node"), _pointer(slot), _pointer(device), node
-    )
-    check(error, plugin=plugin, operation="get_numa_node")
-    return int(node[0])
-
-
-def get_memory_bandwidth(slot: int, device: int, *, plugin: str) -> int:
-    """Return bytes/s of the device's own memory; negative when not known."""
-    bandwidth = ffi.new("int64_t *", -1)
-    _announce("get_memory_bandwidth")
-    error = lib.mtf_se_get_memory_bandwidth(
-        *_called(plugin, "get_memory_bandwidth"), _pointer(slot), _pointer(device), bandwidth
-    )
-    check(error, plugin=plugin, operation="get_memory_bandwidth")
-    return int(bandwidth[0])
-
-
-def get_gflops(slot: int, device: int, *, plugin: str) -> float:
-    """Return 1e9 floating point operations per second; negative when not known."""
-    gflops = ffi.new("double *", -1.0)
-    _announce("get_gflops")
-    error = lib.mtf_se_get_gflops(
-        *_called(plugin, "get_gflops"), _pointer(slot), _pointer(device), gflops
-    )
-    check(error, plugin=plugin, operation="get_gflops")
-    return float(gflops[0])
+get_device_count: Callable[..., int] = partial(
+    _answer, lib.mtf_se_get_device_count, "get_device_count", "int32_t *", 0
+)
+"""Return the number of devices; 0 when the plugin leaves the count untouched."""
+get_numa_node: Callable[..., int] = partial(
+    _answer, lib.mtf_se_get_numa_node, "get_numa_node", "int32_t *", -1
+)
+"""Return the NUMA node next to the device; negative when not known."""
+get_memory_bandwidth: Callable[..., int] = partial(
+    _answer, lib.mtf_se_get_memory_bandwidth, "get_memory_bandwidth", "int64_t *", -1
+)
+"""Return bytes/s of the device's own memory; negative when not known."""
+get_gflops: Callable[..., float] = partial(
+    _answer, lib.mtf_se_get_gflops, "get_gflops", "double *", -1.0
+)
+"""Return 1e9 floating point operations per second; negative when not known."""
