@@ -14,7 +14,6 @@ _SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined",
 # The host's side of the protocol, and what it stands on.
 _SOURCES = (
     "call_counts",
-    "call_measure",
     "call_trace",
     "call_under_way",
     "error",
@@ -26,15 +25,12 @@ _SOURCES = (
     "filesystem_state",
     "fork_lock",
     "huge_pages",
-    "kept_error",
     "lent_options",
     "library",
     "plugin_strings",
-    "redacted_text",
     "shared_init",
     "shared_memory",
     "stream_guard",
-    "trace_event",
     "uri",
     "worker_call",
     "worker_channels",
@@ -49,7 +45,6 @@ _SOURCES = (
 _LIMITS = "detect_leaks=1:max_allocation_size_mb=256:hard_rss_limit_mb=3000"
 _TIMEOUT_S = 3600
 
-
 def build() -> Path:
     """Return the program."""
     folders = [_CORE, _NATIVE / "host_runtime"]
@@ -58,7 +53,6 @@ def build() -> Path:
     options = (*_SANITIZED, "-D_GNU_SOURCE")  # for the one that is C
     objects = [compile_object(path, (), folders, options) for path in sources]
     return link_program("protocol_fuzzer", objects, [*_SANITIZED, "-ldl", "-lpthread"])
-
 
 def run(program: Path, messages: int, seed: int) -> subprocess.CompletedProcess[str]:
     """Have so many messages sent, and return the program that has ended."""

@@ -187,7 +187,7 @@ def test_any_bytes_of_a_path_are_text(raw, shown, service, tmp_path):
 
 
 def test_statuses_have_the_names_of_codes():
-    text = (_CORE / "trace_event.cc").read_text()
+    text = (_CORE / "call_trace.cc").read_text()
     listed = re.search(r"kStatuses\[\] = \{(.*?)\}", text, re.DOTALL)
 
     assert listed

@@ -16,7 +16,7 @@ from tests.fixtures.compiler import compile_object, link_program
 
 _NATIVE = Path(__file__).parents[2] / "modular_tf" / "native"
 _CORE = _NATIVE / "core"
-_OWN = {"mtf_error_free", "mtf_errors_alive"}
+_OWN = {"mtf_error_free", "mtf_errors_alive", "mtf_take_error"}
 """What the barrier is made of, and never throws."""
 _MINUS_ONE = {
     "mtf_event_poll",

@@ -16,7 +16,6 @@ _NATIVE = _CHECKOUT / "modular_tf" / "native"
 _LOCAL_FILES = _CHECKOUT / "contrib" / "posix_filesystem" / "src"
 _CORE = (
     "call_counts",
-    "call_measure",
     "call_trace",
     "error",
     "filesystem",
@@ -24,8 +23,6 @@ _CORE = (
     "filesystem_operations",
     "filesystem_settings",
     "float_state",
-    "redacted_text",
-    "trace_event",
 )
 _CORE += (
     "filesystem_state",
@@ -55,7 +52,6 @@ _CASES = (
 )
 pytestmark = pytest.mark.xdist_group("changing strings")
 
-
 @pytest.fixture(scope="module")
 def program():
     """The core and the host runtime as one program, in which measuring a string changes it."""
@@ -81,7 +77,6 @@ def program():
     ]
     wrapped = [f"-Wl,--wrap={name}" for name in _WRAPPED]
     return link_program("changing_strings", objects, [_SANITIZER, "-lpthread", "-ldl", *wrapped])
-
 
 @pytest.mark.parametrize("case", _CASES)
 def test_a_string_is_measured_once(case, program):

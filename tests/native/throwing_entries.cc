@@ -16,7 +16,6 @@
 namespace {
 
 enum class Thrown { kNoMemory, kStandard, kOther, kThreadExit } thrown;
-mtf_error* kept = nullptr;
 
 [[noreturn]] void throw_it() {
   switch (thrown) {
@@ -28,16 +27,6 @@ mtf_error* kept = nullptr;
 }
 
 }  // namespace
-
-namespace mtf {
-
-std::nullptr_t fail_with(mtf_error* error) {
-  mtf_error_free(kept);
-  kept = error;
-  return nullptr;
-}
-
-}  // namespace mtf
 
 #include "throwing_stubs.h"
 
@@ -57,25 +46,19 @@ void show(const char* name, long long result, mtf_error* error) {
   mtf_error_free(error);
 }
 
-mtf_error* take_kept() {
-  mtf_error* error = kept;
-  kept = nullptr;
-  return error;
-}
-
 template <class Result, class... Arguments>
 void call(const char* name, Result (*entry)(Arguments...)) {
   if constexpr (std::is_same_v<Result, mtf_error*>) {
     show(name, 0, entry(Arguments{}...));
   } else if constexpr (std::is_void_v<Result>) {
     entry(Arguments{}...);
-    show(name, 0, take_kept());
+    show(name, 0, mtf_take_error());
   } else if constexpr (std::is_pointer_v<Result>) {
     const bool is_null = entry(Arguments{}...) == nullptr;
-    show(name, is_null ? 0 : 1, take_kept());
+    show(name, is_null ? 0 : 1, mtf_take_error());
   } else {
     const auto result = static_cast<long long>(entry(Arguments{}...));
-    show(name, result, take_kept());
+    show(name, result, mtf_take_error());
   }
 }
 
@@ -92,7 +75,7 @@ void call_each_on_a_thread() {
   {                                                                          \
     pthread_t thread;                                                        \
     void* result = &thrown;                                                  \
-    const auto run = [](void*) -> void* { return call(#name, name), &kept; }; \
+    const auto run = [](void*) -> void* { return call(#name, name), &thrown; }; \
     if (pthread_create(&thread, nullptr, run, nullptr) != 0) std::abort();   \
     pthread_join(thread, &result);                                           \
     if (result != nullptr) std::abort();                                     \

@@ -1,8 +1,10 @@
 #include "call_counts.h"
 
 #include <pthread.h>
+#include <time.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -78,6 +80,12 @@ const int watching_forks = pthread_atfork(nullptr, nullptr, [] {
   }
 });
 
+uint64_t now_ns() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
 void copy(const CallCounts& counts, mtf_call_counts* copied) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   *copied = {};
@@ -119,6 +127,27 @@ void count_end(CallCounts& counts, uint64_t duration_ns, uint64_t bytes, int cod
   add(counts.time_ns, duration_ns);
   if (bytes != 0) add(counts.bytes, bytes);
   if (code != 0) add(counts.failures[code > 0 && code < codes ? code : int{TF_UNKNOWN}], 1);
+}
+
+// -- the measure of one call --
+
+CallMeasure::CallMeasure(const CallUnderWay& call) noexcept : call_(call) {
+  if (call_.plugin == nullptr || call_.operation == kPluginMemoryFree) return;
+  const unsigned wanted = measured.load(std::memory_order_relaxed);
+  process_ = fork_generation();
+  is_traced_ = (wanted & kMeasureTrace) != 0;
+  if ((wanted & kMeasureCounts) != 0) counts_ = counts_of(call_.plugin, call_.operation);
+  if (counts_ != nullptr) count_begin(*counts_);
+  begin_ns_ = now_ns();
+}
+
+CallMeasure::~CallMeasure() {
+  if (begin_ns_ == 0 || process_ != fork_generation()) return;  // else it goes on in the parent
+  const int left_by_plugin = errno;
+  const uint64_t end_ns = now_ns();
+  if (counts_ != nullptr) count_end(*counts_, end_ns - begin_ns_, call_.bytes(), code_);
+  if (is_traced_) trace_call(call_, begin_ns_, end_ns, code_);
+  errno = left_by_plugin;
 }
 
 }  // namespace mtf

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "copied_text.h"
 #include "owned_error.h"
@@ -15,6 +16,8 @@ char no_memory_text[] = "out of memory";
 mtf_error no_memory = {TF_RESOURCE_EXHAUSTED, 0, 0, no_memory_text, 0};
 
 std::atomic<int64_t> alive{0};
+
+thread_local mtf_error* kept_error = nullptr;  // of a function that returns none
 
 // All fields are set here: an error is never changed later, since it may be the shared one.
 Error make(mtf_error fields, const char* message) {
@@ -57,6 +60,11 @@ Error take_status(TF_Status* status) {
   return error;
 }
 
+std::nullptr_t fail_with(mtf_error* error) {
+  mtf_error_free(std::exchange(kept_error, error));
+  return nullptr;
+}
+
 Error error_of_exception(Thrower thrower) {
   const int thrown = thrower == Thrower::kPlugin ? 1 : 0;
   try {
@@ -81,3 +89,5 @@ extern "C" void mtf_error_free(mtf_error* error) {
 }
 
 extern "C" int64_t mtf_errors_alive(void) { return mtf::alive.load(); }
+
+extern "C" mtf_error* mtf_take_error(void) { return std::exchange(mtf::kept_error, nullptr); }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -9,13 +11,70 @@
 #include <utility>
 #include <vector>
 
+#include "executor_arena.h"
 #include "executor_call.h"
 #include "fork_lock.h"
-#include "kernel_host.h"
-#include "kernel_site.h"
+#include "kernels/host_table.h"
 
-using mtf::error_of;
-using mtf::kernel_host;
+using mtf::Error;
+using mtf::guarded;
+
+namespace {
+
+std::atomic<const mtf_kernel_host*> attached{nullptr};
+
+const void* plugin_of_this_thread() {
+  const mtf::CallUnderWay* const call = mtf::CallUnderWay::of_this_thread();
+  return call == nullptr ? nullptr : call->plugin;
+}
+
+void run_as_call(const void* plugin, const char* operation, void (*body)(void*), void* argument) {
+  const mtf::CallUnderWay under_way(static_cast<const mtf_plugin*>(plugin), operation);
+  body(argument);
+}
+
+constexpr mtf_plugin_calls kPluginCalls = {plugin_of_this_thread, run_as_call};
+
+constexpr int32_t kFirstKernelRule = 1000;  // of mtf_error.rule, for KN-nnn
+
+// The attached table of the host runtime, which has the functions that kernels call; there is one before
+// all other use.
+const mtf_kernel_host& kernel_host() { return *attached.load(std::memory_order_acquire); }
+
+// The error that the host runtime reports, whose message is freed here; none where it reports none.
+mtf::Error error_of(mtf_kernel_failure* failure) {
+  if (failure->code == TF_OK) return nullptr;
+  const int32_t rule = failure->rule == 0 ? 0 : kFirstKernelRule + failure->rule;
+  mtf::Error error = mtf::make_error_of(failure->code, rule, failure->message);
+  std::free(failure->message);
+  return error;
+}
+
+}  // namespace
+
+// Where kernels work, and when the memory that they give back is freed.
+struct mtf_kernel_site {
+  mtf_kernel_place place = {};  // first: the host runtime knows no more
+  mtf_executor* executor = nullptr;
+  mtf_arena* arena = nullptr;
+  std::string device_name;
+  std::atomic<int> references{1};
+  mtf::Lock lock;  // of what follows
+  mtf_memory* deferred = nullptr;  // given back by threads of plugins, as asynchronous kernels have
+
+  ~mtf_kernel_site() {
+    while (deferred != nullptr) mtf_memory_free(std::exchange(deferred, deferred->next_deferred));
+    if (arena != nullptr) mtf_arena_release(arena);
+    if (executor != nullptr) executor->release();
+  }
+  mtf_kernel_site* retain() {
+    references.fetch_add(1);
+    return this;
+  }
+  void release() {
+    if (references.fetch_sub(1) == 1) delete this;
+  }
+};
 
 // Held by its owner and by executions. One that is freed before it is over holds it for ever: the plugin
 // may be using the object, the node and the site.
@@ -52,6 +111,81 @@ struct mtf_kernel {
 };
 
 namespace {
+
+// -- memory for kernels --
+
+// What this thread's kernels gave back while they queued work. A list through the memory itself: there
+// may be no memory for another one.
+struct Deferred {
+  bool is_queueing;
+  mtf_memory* first;
+};
+thread_local Deferred deferred = {false, nullptr};
+
+// For as long as this thread may queue work of a kernel on a stream.
+class Queueing {
+ public:
+  explicit Queueing(bool has_stream) : outer_(std::exchange(deferred.is_queueing, has_stream)) {}
+  ~Queueing() { deferred.is_queueing = outer_; }
+  Queueing(const Queueing&) = delete;
+  Queueing& operator=(const Queueing&) = delete;
+
+ private:
+  const bool outer_;
+};
+
+// Frees memory; while this thread queues work, which may use it, it is kept for mtf_kernel_take_deferred.
+void free_after_queueing(mtf_memory* memory) {
+  if (!deferred.is_queueing) return mtf_memory_free(memory);
+  memory->next_deferred = std::exchange(deferred.first, memory);
+}
+
+mtf_kernel_site* site_of(const mtf_kernel_place* place) {
+  return const_cast<mtf_kernel_site*>(reinterpret_cast<const mtf_kernel_site*>(place));
+}
+
+int allocate(const mtf_kernel_place* place, uint64_t size, void** address, void** owner,
+             char* message, size_t message_size) {
+  mtf_kernel_site* site = site_of(place);
+  const mtf::PartOfCall of_execution(site->executor);
+  mtf_memory* memory = site->arena == nullptr
+                           ? mtf_memory_new(site->executor, MTF_DEVICE_MEMORY, size)
+                           : mtf_arena_memory_new(site->executor, site->arena, MTF_DEVICE_MEMORY, size);
+  if (memory == nullptr) {
+    const mtf::Error error(mtf_take_error());
+    std::snprintf(message, message_size, "%s", error.message());
+    return 0;
+  }
+  site->retain();
+  *address = reinterpret_cast<void*>(mtf_memory_address(memory));
+  *owner = memory;
+  return 1;
+}
+
+void free_memory(const mtf_kernel_place* place, void* owner, void* stream) {
+  mtf_kernel_site* site = site_of(place);
+  auto* memory = static_cast<mtf_memory*>(owner);
+  if (deferred.is_queueing || stream == nullptr) {
+    free_after_queueing(memory);
+  } else {
+    const mtf::LockGuard guard(site->lock);
+    memory->deferred_stream = stream;
+    memory->next_deferred = std::exchange(site->deferred, memory);
+  }
+  site->release();
+}
+
+// Takes one of those from the site that the stream's queued work may use; NULL for no more.
+mtf_memory* take_deferred_of(mtf_kernel_site* site, const void* stream) {
+  const mtf::LockGuard guard(site->lock);
+  for (mtf_memory** link = &site->deferred; *link != nullptr; link = &(*link)->next_deferred) {
+    if ((*link)->deferred_stream != stream) continue;
+    return std::exchange(*link, (*link)->next_deferred);
+  }
+  return nullptr;
+}
+
+// -- kernel objects and executions --
 
 // Runs code of a plugin that has no status.
 template <class Call>
@@ -121,7 +255,7 @@ struct mtf_kernel_result {
   }
   ~mtf_kernel_result() {
     for (mtf_kernel_output& output : outputs) {
-      if (output.owner != nullptr) mtf::free_after_queueing(static_cast<mtf_memory*>(output.owner));
+      if (output.owner != nullptr) free_after_queueing(static_cast<mtf_memory*>(output.owner));
       if (output.buffer != nullptr) kernel_host().drop_buffer(output.buffer);
     }
     if (call != nullptr) kernel_host().free_call(call);
@@ -234,6 +368,112 @@ int64_t mtf::end_abandoned_executions(const mtf_executor* executor) {
 
 extern "C" {
 
+// -- the host runtime's part --
+
+void mtf_kernels_attach(const void* table) {
+  static_cast<const mtf_kernel_host*>(table)->attach_calls(&kPluginCalls);
+  attached.store(static_cast<const mtf_kernel_host*>(table), std::memory_order_release);
+}
+
+mtf_error* mtf_init_kernels(void* entry, const mtf_plugin* plugin) {
+  const auto init = reinterpret_cast<void (*)()>(entry);
+  mtf_kernel_failure misuse = {};
+  Error error = guarded({plugin, "TF_InitKernel"}, [&](TF_Status*) {
+    kernel_host().init_kernels(init, &misuse);
+  });
+  Error misused = error_of(&misuse);
+  return (error ? std::move(error) : std::move(misused)).release();
+}
+
+int64_t mtf_kernel_count(void) { return kernel_host().count_kernels(); }
+
+const mtf_kernel_definition* mtf_kernel_at(int64_t index, mtf_kernel_facts* facts) {
+  return kernel_host().kernel_at(index, facts);
+}
+
+const char* mtf_kernel_constraint_at(const mtf_kernel_definition* kernel, int32_t index,
+                                     int32_t* type) {
+  return kernel_host().constraint_at(kernel, index, type);
+}
+
+const char* mtf_kernel_host_arg_at(const mtf_kernel_definition* kernel, int32_t index) {
+  return kernel_host().host_arg_at(kernel, index);
+}
+
+void* mtf_absent_function(const char* name, const char* library) {
+  return kernel_host().make_absent_function(name, library);
+}
+
+int32_t mtf_op_definition_count(void) { return kernel_host().count_op_definitions(); }
+
+const char* mtf_op_definition_at(int32_t index) { return kernel_host().op_definition_line(index); }
+
+int64_t mtf_kernel_tensor_handles(void) {
+  return attached.load() == nullptr ? 0 : kernel_host().count_handles(1);
+}
+
+mtf_kernel_node* mtf_kernel_node_new(const char* name, const char* op) {
+  return kernel_host().new_node(name, op);
+}
+
+void mtf_kernel_node_free(mtf_kernel_node* node) { kernel_host().free_node(node); }
+
+mtf_error* mtf_kernel_node_set_attr(mtf_kernel_node* node, const char* name, int32_t kind,
+                                    int32_t is_list, const void* data, const int64_t* sizes,
+                                    int64_t count) {
+  kernel_host().set_attr(node, name, kind, is_list, data, sizes, count);
+  return nullptr;
+}
+
+mtf_error* mtf_kernel_node_add_tensor_attr(mtf_kernel_node* node, const char* name, int32_t is_list,
+                                           int32_t type, const int64_t* dims, int32_t rank,
+                                           const void* data, uint64_t size) {
+  kernel_host().add_tensor_attr(node, name, is_list, type, dims, rank, data, size);
+  return nullptr;
+}
+
+mtf_error* mtf_kernel_node_add_input(mtf_kernel_node* node, const char* name, const int32_t* types,
+                                     int32_t count, int32_t is_on_host) {
+  kernel_host().add_input(node, name, types, count, is_on_host);
+  return nullptr;
+}
+
+mtf_error* mtf_kernel_node_add_output(mtf_kernel_node* node, const char* name, const int32_t* types,
+                                      int32_t count, int32_t is_on_host) {
+  kernel_host().add_output(node, name, types, count, is_on_host);
+  return nullptr;
+}
+
+// -- sites --
+
+mtf_kernel_site* mtf_kernel_site_new(mtf_executor* executor, mtf_arena* arena,
+                                     const char* device_name, int32_t ordinal, int32_t is_host) {
+  auto site = std::make_unique<mtf_kernel_site>();
+  site->device_name = device_name;
+  executor->retain();
+  site->executor = executor;
+  if (arena != nullptr) mtf_arena_retain(arena);
+  site->arena = arena;
+  site->place = {allocate, free_memory, site->device_name.c_str(), ordinal, is_host};
+  return site.release();
+}
+
+void mtf_kernel_site_free(mtf_kernel_site* site) {
+  if (site == nullptr) return;
+  // Ends the temporary variables that kernels have left there.
+  if (attached.load() != nullptr) kernel_host().drop_temporaries(&site->place);
+  site->release();
+}
+
+mtf_memory* mtf_kernel_take_deferred(mtf_kernel_site* site, const mtf_stream* stream) {
+  mtf_memory* memory = deferred.first;
+  if (memory == nullptr) return take_deferred_of(site, stream->handle);
+  deferred.first = std::exchange(memory->next_deferred, nullptr);
+  return memory;
+}
+
+// -- kernel objects and executions --
+
 mtf_kernel* mtf_kernel_new(const mtf_kernel_definition* definition, mtf_kernel_node* node,
                            mtf_kernel_site* site, const mtf_plugin* plugin, const char* subject) {
   struct FreeNode {
@@ -257,7 +497,7 @@ void mtf_kernel_free(mtf_kernel* kernel) {
 
 mtf_kernel_result* mtf_kernel_run(mtf_kernel* kernel, mtf_stream* stream, mtf_kernel_input* inputs,
                                   int32_t n_inputs) {
-  const mtf::Queueing queueing(stream != nullptr);
+  const Queueing queueing(stream != nullptr);
   auto result = std::make_unique<mtf_kernel_result>(kernel, inputs, n_inputs);
   if (!*result->use) {
     return mtf::fail_with(mtf::closed_executor_error(kernel->site->executor).release());
