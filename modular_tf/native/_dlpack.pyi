@@ -268,7 +268,7 @@ def support_calls(
     """Give `call_prepared` what it needs, before its first use; for good.
 
     Args:
-        functions: Addresses of functions of the core (kernel_calls/core_functions.h).
+        functions: Addresses of functions of the core (kernel_calls/prepared_call.c).
         array_type: What outputs are: a type with attributes `_device`, `_executor` and
             `_kept_memory`, which is None until somebody needs more than the memory's owner.
         retained: Gets what keeps an input that a kernel has retained, by the number of its keeper.

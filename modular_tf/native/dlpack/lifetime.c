@@ -1,5 +1,8 @@
 #include "lifetime.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /* How many tensors a thread destroys one inside of the other, where one keeps the next. */
@@ -73,4 +76,61 @@ void mtf_tensor_deallocate(PyObject* object) {
   destroy(self);
   while (here->depth == 1 && (self = take_postponed(here)) != NULL) destroy(self);
   --here->depth;
+}
+
+/* -- the interpreter's end -- */
+
+static atomic_bool is_noted;
+static pthread_t finalising; /* written before is_noted */
+
+/* Python counts as not initialised while its modules are cleared, which destroys most objects. Its
+ * thread states go last. */
+bool mtf_can_take_gil(void) {
+  if (Py_IsInitialized()) return true;
+  return atomic_load(&is_noted) && pthread_equal(pthread_self(), finalising) &&
+         PyGILState_GetThisThreadState() != NULL;
+}
+
+PyObject* mtf_note_interpreter_ends(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  finalising = pthread_self();
+  atomic_store(&is_noted, true);
+  Py_RETURN_NONE;
+}
+
+/* -- owners of C memory -- */
+
+static const char kName[] = "modular_tf.owned_pointer";
+
+static void free_pointer(PyObject* capsule) {
+  void (*const free_it)(void*) = (void (*)(void*))(uintptr_t)PyCapsule_GetContext(capsule);
+  void* const pointer = PyCapsule_GetPointer(capsule, kName);
+  Py_BEGIN_ALLOW_THREADS
+  free_it(pointer);
+  Py_END_ALLOW_THREADS
+}
+
+PyObject* mtf_own(void* pointer, void (*free_it)(void*)) {
+  /* The destructor comes last: it must not run without the function. */
+  PyObject* capsule = PyCapsule_New(pointer, kName, NULL);
+  if (capsule == NULL) return NULL;
+  if (PyCapsule_SetContext(capsule, (void*)(uintptr_t)free_it) < 0 ||
+      PyCapsule_SetDestructor(capsule, free_pointer) < 0) {
+    Py_DECREF(capsule);
+    return NULL;
+  }
+  return capsule;
+}
+
+PyObject* mtf_owned_pointer(PyObject* module, PyObject* const* arguments, Py_ssize_t count) {
+  (void)module;
+  if (count != 2) {
+    PyErr_Format(PyExc_TypeError, "owned_pointer() takes 2 arguments, found %zd", count);
+    return NULL;
+  }
+  void* const pointer = PyLong_AsVoidPtr(arguments[0]);
+  void* const free_it = PyErr_Occurred() ? NULL : PyLong_AsVoidPtr(arguments[1]);
+  if (PyErr_Occurred()) return NULL;
+  return mtf_own(pointer, (void (*)(void*))(uintptr_t)free_it);
 }

@@ -49,3 +49,27 @@ PyObject* mtf_end_memory(PyObject* self, PyObject* unused);
 
 /* tp_dealloc. */
 void mtf_tensor_deallocate(PyObject* self);
+
+/* -- whether what may be called on any thread and at any time, as a deleter, can still reach Python -- */
+
+/* Whether PyGILState_Ensure returns on this thread. While Python finalises it does on the thread that
+ * finalises, and ends or blocks every other one; afterwards there is nothing to take.
+ *
+ * A thread that asks while the interpreter runs, and is overtaken by its end before it has the GIL, is
+ * ended or blocked by Python: the stable ABI has no means against that. */
+bool mtf_can_take_gil(void);
+
+/* note_interpreter_ends(): for atexit, which calls it on the thread that finalises. */
+PyObject* mtf_note_interpreter_ends(PyObject* module, PyObject* unused);
+
+/* -- the owner of C memory: a capsule, which the collector neither finalizes nor clears.
+ *
+ * Finalizers of a cycle run in any order. A stream's may write what it has buffered after that of a
+ * cffi pointer (`ffi.gc`) has freed the file. A capsule is freed when all finalizers have run -- */
+
+/* A capsule whose end calls the function, without the GIL. NULL with an exception, and then nothing is
+ * taken over. */
+PyObject* mtf_own(void* pointer, void (*free_it)(void*));
+
+/* owned_pointer(address, free_address): such a capsule. */
+PyObject* mtf_owned_pointer(PyObject* module, PyObject* const* arguments, Py_ssize_t count);

@@ -1,13 +1,10 @@
 /* modular_tf.native._dlpack: tensors that other libraries take without a copy, and theirs. */
 #include "../file_calls/stat_call.h"
-#include "../kernel_calls/core_functions.h"
 #include "../kernel_calls/prepared_call.h"
-#include "exchange_table.h"
 #include "export.h"
 #include "host_copy.h"
 #include "import.h"
-#include "interpreter_end.h"
-#include "owned_pointer.h"
+#include "lifetime.h"
 #include "tensor.h"
 
 static PyMethodDef functions[] = {

@@ -11,3 +11,6 @@ PyObject* mtf_prepared_call_type_new(void);
 
 /* call_prepared(calls, inputs): what comes out; NotImplemented where none of them fits. */
 PyObject* mtf_call_prepared(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+
+/* support_calls(addresses, array_type, retained, drop_released): what calls need; before all other use. */
+PyObject* mtf_support_calls(PyObject* module, PyObject* arguments);
