@@ -285,7 +285,7 @@ def paths(call: Invocation) -> Exit:
         ignored_variables,
         state_directory,
     )
-    from modular_tf.rules.kept_state import STORAGE_TRUSTED  # noqa: PLC0415
+    from modular_tf.rules.trust import STORAGE_TRUSTED  # noqa: PLC0415
     from modular_tf.service.configuration import config_path  # noqa: PLC0415
     from modular_tf.service.kept.private_directory import why_untrusted  # noqa: PLC0415
 

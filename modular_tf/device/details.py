@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import InternalError
-from modular_tf.rules.device_listing import PYTHON_FACTORY_RETURNS
+from modular_tf.rules.device import PYTHON_FACTORY_RETURNS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from modular_tf.errors import InternalError
-from modular_tf.rules.device_listing import DEVICE_COUNT_BOUNDED
+from modular_tf.rules.device import DEVICE_COUNT_BOUNDED
 
 if TYPE_CHECKING:
     from modular_tf.device.details import DeviceDetails

@@ -20,7 +20,7 @@ from modular_tf.loading.device_loader import (
 )
 from modular_tf.loading.plugin_allocator import create_allocator
 from modular_tf.native import device_calls
-from modular_tf.rules.device_listing import DEVICE_COUNT_SUCCEEDS
+from modular_tf.rules.device import DEVICE_COUNT_SUCCEEDS
 
 if TYPE_CHECKING:
     from modular_tf.device.details import DeviceDetails

@@ -15,7 +15,7 @@ from modular_tf.native import device_calls
 from modular_tf.native.ffi import ffi
 from modular_tf.native.host_struct import HostStruct
 from modular_tf.rules import Violation
-from modular_tf.rules import device_listing as rules
+from modular_tf.rules import device as rules
 from modular_tf.rules.device import DESTROY_RETURNS
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from modular_tf.device.details import DeviceDetails
 from modular_tf.device.factory import PLUGIN_PRIORITY, checked_count
 from modular_tf.errors import InternalError, InvalidArgumentError, ModularTFError, NotFoundError
 from modular_tf.rules import Rule, Violation
-from modular_tf.rules.device_listing import PYTHON_FACTORY_COMPLETE, PYTHON_FACTORY_RETURNS
+from modular_tf.rules.device import PYTHON_FACTORY_COMPLETE, PYTHON_FACTORY_RETURNS
 
 
 class PythonDeviceFactory:

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.rules import Violation
-from modular_tf.rules.device_listing import DEVICE_TYPE_ENABLED, HIGHEST_PRIORITY, PRIORITIES_DIFFER
+from modular_tf.rules.device import DEVICE_TYPE_ENABLED, HIGHEST_PRIORITY, PRIORITIES_DIFFER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,7 +13,7 @@ from modular_tf.device.visible import CPU, VisibleDevices
 from modular_tf.errors import AlreadyExistsError, ClosedError, ModularTFError, NotFoundError
 from modular_tf.events import EventLog
 from modular_tf.rules import Violation
-from modular_tf.rules.device_listing import PLATFORM_NAME_FREE
+from modular_tf.rules.device import PLATFORM_NAME_FREE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -34,7 +34,7 @@ from modular_tf.discovery.sources.search_paths import (
 from modular_tf.discovery.user_directories import ignored_variables
 from modular_tf.rules import Violation
 from modular_tf.rules.shortage import raise_shortage
-from modular_tf.rules.user_places import ABSOLUTE_VARIABLE
+from modular_tf.rules.trust import ABSOLUTE_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

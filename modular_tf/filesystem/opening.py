@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.rules import Violation
-from modular_tf.rules.mapping import ENVIRONMENT_FITS, SETTINGS_READ
+from modular_tf.rules.loading import ENVIRONMENT_FITS, SETTINGS_READ
 
 if TYPE_CHECKING:
     from modular_tf.loading.filesystem_tables import FilesystemTables

@@ -26,7 +26,7 @@ from modular_tf.processes.descendants import children
 from modular_tf.processes.memory_use import memory_use
 from modular_tf.processes.plain_text import MOST_OF_A_MESSAGE, plain
 from modular_tf.redaction import redacted
-from modular_tf.rules.worker import WORKER_STARTS
+from modular_tf.rules.first_contact import WORKER_STARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

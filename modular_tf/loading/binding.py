@@ -35,7 +35,7 @@ from modular_tf.native.runtime_library import (
 )
 from modular_tf.native.sanitizers import sanitizer_of_process
 from modular_tf.rules import Violation
-from modular_tf.rules.mapping import MAPPABLE, PROC_MOUNTED
+from modular_tf.rules.loading import MAPPABLE, PROC_MOUNTED
 from modular_tf.rules.shortage import SHORTAGE, ShortageError, names_shortage
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from modular_tf.native.library import is_executable
 from modular_tf.native.strings import read_string
 from modular_tf.rules import Rule, Violation
 from modular_tf.rules import device as rules
-from modular_tf.rules.device_listing import DEVICE_SIZE_SET
+from modular_tf.rules.device import DEVICE_SIZE_SET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

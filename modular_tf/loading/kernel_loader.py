@@ -20,7 +20,7 @@ from modular_tf.rules.kernel import (
     KERNEL_INIT_RETURNS,
     KERNELS_REGISTERED,
 )
-from modular_tf.rules.mapping import INIT_SYMBOL_IS_CODE
+from modular_tf.rules.loading import INIT_SYMBOL_IS_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

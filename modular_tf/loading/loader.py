@@ -22,7 +22,7 @@ from modular_tf.native.readonly_memory import try_read
 from modular_tf.native.status import drop, take_error
 from modular_tf.rules import Violation
 from modular_tf.rules import filesystem as rules
-from modular_tf.rules.mapping import INIT_RETURNS, INIT_SYMBOL_IS_CODE, MAPPABLE
+from modular_tf.rules.loading import INIT_RETURNS, INIT_SYMBOL_IS_CODE, MAPPABLE
 from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:

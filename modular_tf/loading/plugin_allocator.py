@@ -12,8 +12,12 @@ from modular_tf.native import device_calls
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.host_struct import HostStruct
 from modular_tf.rules import Violation
-from modular_tf.rules.device import DESTROY_RETURNS, null_field
-from modular_tf.rules.device_listing import ALLOCATOR_SLOTS_SET, CREATE_ALLOCATOR_SUCCEEDS
+from modular_tf.rules.device import (
+    ALLOCATOR_SLOTS_SET,
+    CREATE_ALLOCATOR_SUCCEEDS,
+    DESTROY_RETURNS,
+    null_field,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

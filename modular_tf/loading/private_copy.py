@@ -27,7 +27,7 @@ from modular_tf.errors import PluginError
 from modular_tf.loading.opened_file import OpenDescriptor, require_same
 from modular_tf.native.runtime_library import SONAME
 from modular_tf.rules import Violation
-from modular_tf.rules.mapping import MAPPABLE, SEARCH_PATH_CHANGEABLE
+from modular_tf.rules.loading import MAPPABLE, SEARCH_PATH_CHANGEABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

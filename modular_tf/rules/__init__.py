@@ -12,17 +12,12 @@ from typing import TYPE_CHECKING
 
 from modular_tf.rules import (
     device,
-    device_listing,
     filesystem,
     first_contact,
-    kept_state,
     kernel,
     loading,
-    mapping,
     shortage,
     trust,
-    user_places,
-    worker,
 )
 from modular_tf.rules.violation import (
     Problem,
@@ -52,16 +47,11 @@ __all__ = [
 
 HOST_MODULES = (
     loading,
-    mapping,
     first_contact,
-    kept_state,
     trust,
     shortage,
-    user_places,
-    worker,
     filesystem,
     device,
-    device_listing,
     kernel,
 )
 """The modules that have the rules which the loader judges by."""

@@ -1,4 +1,4 @@
-"""Rules of first contact: what a plugin's code does to a process of its own."""
+"""Rules of a process of its own: what code of a plugin does to it, in a trial and in a worker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROCESS_SURVIVES = Rule(
     "the application. TensorFlow's process ends.",
     "Update the plugin, or tell its author which call ended the process, and how; the message "
     "names both.",
-    "design, states; the usage example of the RFC of 2020-09-08 dereferences NULL",
+    "the usage example of the RFC of 2020-09-08 dereferences NULL",
 )
 CALLS_RETURN = Rule(
     "LD-061",
@@ -28,7 +28,7 @@ CALLS_RETURN = Rule(
     "The plugin is quarantined: the application would wait for ever.",
     "If the plugin needs longer, raise `first_contact_timeout_s` in the configuration and "
     "`modular-tf quarantine retry` it; else tell its author which call hangs.",
-    "design, states",
+    "host rule",
 )
 DESCRIPTORS_KEPT = Rule(
     "LD-062",
@@ -140,5 +140,43 @@ PROCESS_USABLE = Rule(
     "in that process, and could not do so in the application.",
     "Tell the plugin's author which step failed; the message names it. "
     "`modular-tf quarantine retry` tries the plugin again.",
-    "design, states",
+    "host rule",
+)
+
+WORKER_RUNS = Rule(
+    "LD-140",
+    "The worker process of a plugin runs as long as it is used.",
+    "The calls under way fail; files that were open there are lost. Other plugins go on, and the "
+    "next call starts a new process.",
+    "Read how it ended in the message, and report that to the plugin's author.",
+    "host rule",
+)
+WORKER_ANSWERS = Rule(
+    "LD-141",
+    "A call in the worker process of a plugin returns within `call_timeout_s`.",
+    "The process is ended, with all calls that are under way in it.",
+    "Raise `call_timeout_s` where calls may take that long.",
+    "host rule",
+)
+WORKER_REPLIES_FIT = Rule(
+    "LD-142",
+    "The worker process of a plugin answers in the form that the host expects.",
+    "The reply is not believed: the call fails, and its channel is closed.",
+    "Report it: the plugin has damaged its own process.",
+    "host rule",
+)
+WORKER_HAS_FILE = Rule(
+    "LD-143",
+    "The worker process that opened a file or started a transaction still runs when that is used.",
+    "It cannot be used any more. What was written to the file and not stored is lost; what was "
+    "done in the transaction may be.",
+    "Open the file again, or start another transaction.",
+    "host rule",
+)
+WORKER_STARTS = Rule(
+    "LD-144",
+    "A worker process can be started for a plugin.",
+    "The plugin is not loaded.",
+    'The message says why; `isolation = "none"` loads the plugin in this process.',
+    "host rule",
 )

@@ -1,6 +1,6 @@
-"""Rules of discovery, probe and loading (`LD-nnn`).
+"""Rules of discovery, probe and loading (`LD-nnn`), in the order in which they are checked.
 
-They are checked by reading files, before any library is loaded. LD-050 to LD-057 follow then.
+The first ones are checked by reading files; from LD-050 on the library is mapped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ PATH_EXISTS = Rule(
     requirement="A path that the user names exists.",
     consequence="Nothing is searched there. TensorFlow raises from `import tensorflow`.",
     remedy="Correct the path, or remove it from the place that names it.",
-    source="design §3; tensorflow/__init__.py, TF_PLUGGABLE_DEVICE_LIBRARY_PATH",
+    source="tensorflow/__init__.py, TF_PLUGGABLE_DEVICE_LIBRARY_PATH",
 )
 REGULAR_FILE = Rule(
     id="LD-002",
@@ -46,14 +46,14 @@ WHOLE_ELF = Rule(
 )
 WORD_SIZE = Rule(
     id="LD-006",
-    requirement="A plugin has the word size (32 or 64 bits) of this process.",
+    requirement="A plugin has a word size of 64 bits.",
     consequence="The candidate is rejected; dlopen would report 'wrong ELF class'.",
-    remedy="Install the build of the plugin for this interpreter's word size.",
+    remedy="Install the build of the plugin for 64 bits.",
     source="ELF gABI, EI_CLASS",
 )
 BYTE_ORDER = Rule(
     id="LD-007",
-    requirement="A plugin has the byte order of this process.",
+    requirement="A plugin has its numbers in little-endian order.",
     consequence="The candidate is rejected; dlopen would refuse its data encoding.",
     remedy="Install the build of the plugin for this machine.",
     source="ELF gABI, EI_DATA",
@@ -93,7 +93,7 @@ KIND_SERVED = Rule(
     consequence="The candidate is listed with its kinds and not loaded.",
     remedy="Use this plugin with TensorFlow itself; this host runs no graph "
     "optimizers, profilers or PJRT devices.",
-    source="design §1 and §3",
+    source="host rule",
 )
 LIBRARIES_FOUND = Rule(
     id="LD-013",
@@ -133,7 +133,7 @@ KERNEL_FUNCTIONS_OFFERED = Rule(
     consequence="Its devices and kernels are served. A call of a missing function fails, and names "
     "the function (KN-100).",
     remedy="Nothing, for devices and kernels; use the plugin with TensorFlow to optimize graphs.",
-    source="plugins-in-the-wild: published device plugins bring their kernels along",
+    source="published device plugins bring their kernels along",
     severity=Severity.WARNING,
 )
 ENTRY_POINT_RESOLVES = Rule(
@@ -142,7 +142,7 @@ ENTRY_POINT_RESOLVES = Rule(
     "'package:relative/path' and names a file or a folder that exists.",
     consequence="The entry point is skipped; all others count.",
     remedy="Reinstall the distribution, or tell its author.",
-    source="design §3, source 5",
+    source="host rule",
 )
 ENTRY_POINT_STAYS_INSIDE = Rule(
     id="LD-021",
@@ -150,14 +150,14 @@ ENTRY_POINT_STAYS_INSIDE = Rule(
     consequence="The entry point is skipped; all others count.",
     remedy="Tell the distribution's author to name a relative path without '..', and to put the "
     "library itself there.",
-    source="design §3, source 5",
+    source="host rule",
 )
 DIRECTORY_LISTABLE = Rule(
     id="LD-022",
     requirement="A directory of plugins can be listed by the user of this process.",
     consequence="Nothing in the directory is found.",
     remedy="Give this user read and search permission on the directory.",
-    source="design §3",
+    source="host rule",
 )
 RECORD_READABLE = Rule(
     id="LD-023",
@@ -197,4 +197,90 @@ SIZE_BOUNDED = Rule(
     remedy="Take debug information out of the library (`strip --strip-debug`), or keep it in a "
     "file of its own (`objcopy --only-keep-debug`); remove what was appended to the library.",
     source="host limit; the longest published library of a plugin has 2.2 GiB",
+)
+
+MAPPABLE = Rule(
+    "LD-050",
+    "The dynamic linker maps the library.",
+    "Nothing of the plugin can be used.",
+    "The message is the dynamic linker's own; install or rebuild what it names.",
+    "dlopen(3)",
+)
+INIT_SYMBOL_IS_CODE = Rule(
+    "LD-051",
+    "An init symbol is the address of executable code.",
+    "Calling it would crash the process.",
+    "Export the init function itself, not data of that name.",
+    "host check",
+)
+INIT_RETURNS = Rule(
+    "LD-052",
+    "An init function returns.",
+    "It threw a C++ exception, which C callers cannot take; TensorFlow's process would end.",
+    "Catch every exception in the init function.",
+    "C calling convention",
+)
+PLUGIN_ENABLED = Rule(
+    "LD-054",
+    "The plugin is enabled by the configuration.",
+    "It is listed as disabled and not opened.",
+    "Change `enable` or `disable` in the configuration file.",
+    "host rule",
+)
+NOT_VETOED = Rule(
+    "LD-055",
+    "No installed hook vetoes the plugin.",
+    "It is listed as disabled and not opened.",
+    "The reason is the hook's own; uninstall or configure the package that it comes from.",
+    "host rule",
+)
+ENVIRONMENT_FITS = Rule(
+    "LD-056",
+    "The plugin finds the environment it was written for.",
+    "The host changed a variable that makes this plugin crash.",
+    "Unset the variable, or set it to a value that the plugin survives.",
+    "known defects",
+    Severity.WARNING,
+)
+SETTINGS_READ = Rule(
+    "LD-057",
+    "What the user has set for the plugin's store is read by the plugin.",
+    "Other programs find the setting in a file that is ignored: the plugin works on another store.",
+    "Set the variable that the message names.",
+    "known defects",
+    Severity.WARNING,
+)
+SEARCH_PATH_CHANGEABLE = Rule(
+    "LD-097",
+    "A search path that leads to the current directory can be changed.",
+    "The plugin is not mapped: the dynamic linker would load any file of that name from the "
+    "current directory.",
+    "Take empty and relative directories out of the search path (patchelf --set-rpath).",
+    "ld.so(8), DT_RPATH and DT_RUNPATH",
+)
+OFFER_UNCHANGED = Rule(
+    "LD-095",
+    "A plugin registers what it registered when it was tried.",
+    "What it offers now serves; what it offered then and does not now is gone.",
+    "If the plugin's offer depends on its surroundings, such as variables or hardware, set "
+    'load = "eager" in the configuration.',
+    "host rule",
+    Severity.WARNING,
+)
+PROC_MOUNTED = Rule(
+    "LD-114",
+    "The process finds its open files in /proc/self/fd.",
+    "No plugin is loaded: each is mapped by the descriptor of the file that was checked.",
+    "Mount /proc here (`mount -t proc proc /proc`), or let the container or chroot have it.",
+    "proc(5)",
+)
+REPLACEMENT_ACCEPTED = Rule(
+    "LD-085",
+    "A file that replaces a serving plugin's is accepted as the old one was.",
+    "The old generation goes on serving, from the bytes that it was loaded from; a process "
+    "that starts now finds the new file and refuses it.",
+    "Put the old file back, or one that loads; `modular-tf why` with the file's path shows "
+    "what is wrong with this one.",
+    "live drop-in: a replacement that fails must not take down what works",
+    Severity.WARNING,
 )

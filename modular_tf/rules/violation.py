@@ -36,7 +36,7 @@ class Rule(str):
         requirement: What must hold, in one sentence.
         consequence: What breaking it does, here and in TensorFlow.
         remedy: What the plugin's author or user should do.
-        source: The C header, TensorFlow behaviour or design section it comes from.
+        source: The C header, TensorFlow behaviour or standard that it comes from.
         severity: Whether it refuses or warns.
     """
 

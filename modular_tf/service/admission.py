@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.first_contact.limits import Limits
-from modular_tf.rules.kept_state import CALLS_SURVIVED, LOADING_SURVIVED
+from modular_tf.rules.trust import CALLS_SURVIVED, LOADING_SURVIVED
 from modular_tf.service.configuration import trust_of
 from modular_tf.service.kept.notes import Notes
 from modular_tf.service.kept.quarantine import QuarantineStore

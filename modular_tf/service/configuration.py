@@ -40,7 +40,7 @@ from modular_tf.rules.keys import (
     whole,
 )
 from modular_tf.rules.shortage import raise_shortage
-from modular_tf.rules.user_places import CONFIGURATION_OWNER
+from modular_tf.rules.trust import CONFIGURATION_OWNER
 from modular_tf.service.configured_filesystems import EXPECTED, parse_filesystems
 from modular_tf.tables import parse_table
 

@@ -12,7 +12,7 @@ from modular_tf.device.deferred import DeferredFactory
 from modular_tf.errors import ModularTFError
 from modular_tf.filesystem.registry import DeferredFilesystem
 from modular_tf.rules import Violation
-from modular_tf.rules.mapping import OFFER_UNCHANGED
+from modular_tf.rules.loading import OFFER_UNCHANGED
 from modular_tf.service.lifetime import entry_point
 from modular_tf.service.log_output.listener import name_library
 from modular_tf.service.outcome import Outcome

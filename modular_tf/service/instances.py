@@ -29,7 +29,7 @@ from modular_tf.errors import (
     collected,
 )
 from modular_tf.redaction import hide, names_secret, show_again
-from modular_tf.rules.worker import WORKER_STARTS
+from modular_tf.rules.first_contact import WORKER_STARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

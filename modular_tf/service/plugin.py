@@ -17,7 +17,7 @@ from modular_tf.events import EventLog
 from modular_tf.loading.bound_files import is_bound
 from modular_tf.loading.task import Task
 from modular_tf.rules import Violation
-from modular_tf.rules.mapping import NOT_VETOED, PLUGIN_ENABLED
+from modular_tf.rules.loading import NOT_VETOED, PLUGIN_ENABLED
 from modular_tf.service.outcome import state_of
 from modular_tf.service.report import Decision, PluginRecord, State
 

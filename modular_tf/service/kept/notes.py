@@ -25,8 +25,8 @@ from modular_tf.first_contact.finding import Incident
 from modular_tf.loading.task import WITNESSED
 from modular_tf.processes.signal_names import signal_name
 from modular_tf.rules import Violation
-from modular_tf.rules.kept_state import CALLS_SURVIVED, LOADING_SURVIVED
 from modular_tf.rules.shortage import raise_shortage
+from modular_tf.rules.trust import CALLS_SURVIVED, LOADING_SURVIVED
 from modular_tf.service.kept.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:

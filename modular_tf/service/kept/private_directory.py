@@ -22,8 +22,8 @@ from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.discovery.trust.rights import Rights
 from modular_tf.discovery.trust.writers import TrustedWriters, trusted_writers
 from modular_tf.events import EventLog
-from modular_tf.rules.kept_state import STORAGE_TRUSTED
 from modular_tf.rules.shortage import ShortageError, raise_shortage
+from modular_tf.rules.trust import STORAGE_TRUSTED
 
 if TYPE_CHECKING:
     import select

@@ -19,8 +19,8 @@ from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import state_directory
 from modular_tf.events import EventLog
 from modular_tf.first_contact.finding import Incident  # noqa: TC001  (for the codec)
-from modular_tf.rules.kept_state import CALLS_SURVIVED, LOADING_SURVIVED
 from modular_tf.rules.shortage import ShortageError
+from modular_tf.rules.trust import CALLS_SURVIVED, LOADING_SURVIVED
 from modular_tf.service.kept.private_directory import PrivateDirectory
 from modular_tf.service.kept.records import Records
 

@@ -21,7 +21,7 @@ from modular_tf.discovery.sources.installed import unpacked_folder
 from modular_tf.errors import ModularTFError
 from modular_tf.events import EventLog
 from modular_tf.rules import Violation
-from modular_tf.rules.mapping import REPLACEMENT_ACCEPTED
+from modular_tf.rules.loading import REPLACEMENT_ACCEPTED
 from modular_tf.service.plugin import Plugin
 from modular_tf.service.plugin_entry import PluginEntry, log_step
 from modular_tf.service.registrations import Registrations, close_served
