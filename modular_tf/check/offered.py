@@ -10,7 +10,7 @@ from modular_tf.first_contact.trials import try_plugins
 from modular_tf.loading.task import Task
 
 if TYPE_CHECKING:
-    from modular_tf.discovery.load_facts import LoadFacts
+    from modular_tf.discovery.candidate import LoadFacts
     from modular_tf.discovery.probe import Probe
     from modular_tf.first_contact.finding import Incident
     from modular_tf.rules import Violation

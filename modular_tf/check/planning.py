@@ -11,8 +11,7 @@ from modular_tf.check.sanitizer_runtime import lacking_runtime
 from modular_tf.check.selection import OF_ANY_KIND, selected
 from modular_tf.check.settings import repeated_by
 from modular_tf.check.target import Target
-from modular_tf.discovery.kinds import Kind
-from modular_tf.discovery.load_facts import LoadFacts
+from modular_tf.discovery.candidate import Kind, LoadFacts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

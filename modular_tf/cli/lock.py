@@ -13,10 +13,10 @@ from modular_tf.cli.frame import command
 from modular_tf.cli.output import counted, report_error
 from modular_tf.cli.words import FILE
 from modular_tf.discovery.file_identity import sha256_of_seen
-from modular_tf.discovery.linking.environment_libraries import environment_libraries
+from modular_tf.discovery.linking.system_libraries import environment_libraries
 from modular_tf.discovery.privileges import is_privileged
-from modular_tf.discovery.trust.lock_file import LockedFile, LockedHook, LockedPlugin, LockFile
-from modular_tf.discovery.user_directories import NO_HOME
+from modular_tf.discovery.sources.search_paths import NO_HOME
+from modular_tf.discovery.trust.lock import LockedFile, LockedHook, LockedPlugin, LockFile
 from modular_tf.rules.shortage import raise_shortage
 from modular_tf.service.output_file import (
     STANDARD_OUTPUT,

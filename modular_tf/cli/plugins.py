@@ -279,12 +279,12 @@ def paths(call: Invocation) -> Exit:
     and the functions that installed packages have for hooks, in the order in which they are called.
     """
     from modular_tf.discovery.privileges import is_privileged  # noqa: PLC0415  (not for help)
-    from modular_tf.discovery.trust.policy import default_lock_path  # noqa: PLC0415
-    from modular_tf.discovery.user_directories import (  # noqa: PLC0415
+    from modular_tf.discovery.sources.search_paths import (  # noqa: PLC0415
         cache_directory,
         ignored_variables,
         state_directory,
     )
+    from modular_tf.discovery.trust.policy import default_lock_path  # noqa: PLC0415
     from modular_tf.rules.trust import STORAGE_TRUSTED  # noqa: PLC0415
     from modular_tf.service.configuration import config_path  # noqa: PLC0415
     from modular_tf.service.kept.private_directory import why_untrusted  # noqa: PLC0415

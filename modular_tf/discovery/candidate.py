@@ -3,11 +3,33 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from modular_tf.codec import row
 from modular_tf.discovery.sources.installed import unpacked_wheel
+from modular_tf.rules import Violation  # noqa: TC001
 
-__all__ = ["Candidate", "Source", "Twin"]
+if TYPE_CHECKING:
+    from modular_tf.discovery.probe import Probe
+
+__all__ = ["SERVED_KINDS", "Candidate", "Kind", "LoadFacts", "Source", "Twin"]
+
+
+class Kind(Enum):
+    """What a plugin registers."""
+
+    FILESYSTEM = "filesystem"
+    DEVICE = "device"
+    KERNEL = "kernel"
+    GRAPH = "graph"
+    PROFILER = "profiler"
+    NEXT_DEVICE = "next_device"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+SERVED_KINDS = frozenset((Kind.FILESYSTEM, Kind.DEVICE, Kind.KERNEL))
 
 
 class Source(Enum):
@@ -69,3 +91,32 @@ class Candidate(NamedTuple):
                 return label
         wheel = unpacked_wheel(self.path)
         return self.distribution if wheel is None else wheel.label
+
+
+@row
+class LoadFacts(NamedTuple):
+    """The part of a probe that decides whether and how a plugin is mapped."""
+
+    kinds: frozenset[Kind]
+    problems: tuple[Violation, ...] = ()  # broken rules, the most significant first
+    companions: tuple[str, ...] = ()  # libraries that it brings along, in the order of their needs
+    absent: tuple[str, ...] = ()  # functions that it needs and that nobody defines (LD-017), sorted
+    # files, of the plugin and of those loaded with it, that ask for an executable stack
+    executable_stacks: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, probe: Probe) -> LoadFacts:
+        """Return the facts in a probe."""
+        found = reversed(probe.libraries)
+        return cls(
+            kinds=probe.kinds,
+            problems=probe.problems,
+            companions=tuple(library.path for library in found if library.is_companion),
+            absent=tuple(sorted({symbol.name for symbol in probe.missing_symbols})),
+            executable_stacks=probe.executable_stacks,
+        )
+
+    @property
+    def loadable(self) -> bool:
+        """Whether it can be loaded here."""
+        return not (self.problems and any(problem.is_error for problem in self.problems))

@@ -11,23 +11,26 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from functools import cache
 from time import time_ns
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from modular_tf.codec import between, digest, row
 from modular_tf.concurrency.owned_file import open_owned
-from modular_tf.discovery.boot_id import boot_id
-from modular_tf.discovery.library_bounds import ELF_MAGIC, MOST_BYTES
 from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "ELF_MAGIC",
+    "MOST_BYTES",
     "SETTLED_AFTER_NS",
     "FileIdentity",
     "SeenFile",
+    "boot_id",
     "boot_of",
+    "kind_in_words",
     "of_same_file",
     "real_path",
     "see",
@@ -36,6 +39,45 @@ __all__ = [
     "sha256_of",
     "sha256_of_seen",
 ]
+
+_WORDS = (
+    (stat.S_ISREG, "a regular file"),
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a character device"),
+    (stat.S_ISBLK, "a block device"),
+)
+
+
+def kind_in_words(mode: int) -> str:
+    """Return the kind of file of an `st_mode`, such as "a directory"."""
+    return next((words for test, words in _WORDS if test(mode)), "something special")
+
+
+@cache
+def boot_id() -> str:
+    """Return a text that identifies this start of this machine. [any thread]
+
+    Empty where the system has none. Raises `ShortageError`.
+    """
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as stream:
+            return stream.read(64).decode("ascii", "replace").strip()
+    except OSError as error:
+        raise_shortage(error)
+        return ""
+
+
+ELF_MAGIC = b"\x7fELF"
+"""How every library begins."""
+
+MOST_BYTES = 4 << 30
+"""How long a library may be (LD-111).
+
+Published plugins bring libraries of more than 2 GiB; a hash of so many bytes takes half a minute.
+"""
 
 SETTLED_AFTER_NS = 2_000_000_000
 """How old a change must be when a file is looked at, for the next one to have another time.

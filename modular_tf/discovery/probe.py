@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.elf.machine import machine_name
-from modular_tf.discovery.elf_facts import ElfFacts, read_facts
-from modular_tf.discovery.init_symbols import init_symbols_of
-from modular_tf.discovery.kinds import SERVED_KINDS, Kind
+from modular_tf.discovery.candidate import SERVED_KINDS, Kind, Source
+from modular_tf.discovery.elf import ElfFile, SymbolName, UndefinedSymbol, VersionNeed, glibc_floor
+from modular_tf.discovery.elf.image import machine_name
 from modular_tf.discovery.linking.dynamic_linker import running_program
 from modular_tf.discovery.linking.link_check import (
     LinkCheck,
@@ -33,7 +30,7 @@ from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from types import TracebackType
 
     from typing_extensions import Self
@@ -42,7 +39,84 @@ if TYPE_CHECKING:
     from modular_tf.discovery.elf import Symbol
     from modular_tf.discovery.linking.host_exports import HostExports
 
-__all__ = ["Probe", "Prober", "probe"]
+__all__ = ["ElfFacts", "Probe", "Prober", "init_symbols_of", "kinds_of", "probe", "read_facts"]
+
+
+@dataclass(frozen=True, slots=True)
+class ElfFacts:
+    """The facts of one library."""
+
+    machine: str  # that it is built for, such as "x86-64"
+    bits: int  # word size; only libraries of 64 bits are read
+    byte_order: str  # only those in "little" are read
+    size: int  # of the file, in bytes
+    soname: str | None  # the name by which others need it
+    needed: tuple[str, ...]  # names of the libraries that it needs
+    rpath: tuple[str, ...]  # directories of DT_RPATH, unexpanded
+    runpath: tuple[str, ...]  # directories of DT_RUNPATH, unexpanded
+    init_symbols: tuple[str, ...]  # that it exports
+    undefined: tuple[UndefinedSymbol, ...]  # symbols that others have to define
+    version_needs: tuple[VersionNeed, ...]
+    glibc_floor: str | None  # the oldest glibc that it runs with, such as "GLIBC_2.34"
+    binds_now: bool  # it asks for all symbols on loading
+    runs_code_on_load: bool  # dlopen already runs code of it
+
+
+def read_facts(elf: ElfFile, init_symbols: Iterable[str]) -> ElfFacts:
+    """Return the facts about an open library; raises `ElfError` if its tables are damaged."""
+    dynamic, needs = elf.dynamic, elf.version_needs()
+    return ElfFacts(
+        machine=elf.image.machine,
+        bits=64,
+        byte_order="little",
+        size=elf.size,
+        soname=dynamic.soname,
+        needed=dynamic.needed,
+        rpath=dynamic.rpath,
+        runpath=dynamic.runpath,
+        init_symbols=tuple(init_symbols),
+        undefined=elf.undefined(),
+        version_needs=needs,
+        glibc_floor=glibc_floor(needs),
+        binds_now=dynamic.binds_now,
+        runs_code_on_load=dynamic.runs_code_on_load,
+    )
+
+
+_INIT_SYMBOLS = tuple(
+    (SymbolName(name), kind)
+    for name, kind in (
+        ("TF_InitPlugin", Kind.FILESYSTEM),
+        ("SE_InitPlugin", Kind.DEVICE),
+        ("TF_InitKernel", Kind.KERNEL),
+        ("TF_InitGraph", Kind.GRAPH),
+        ("TF_InitProfiler", Kind.PROFILER),
+        ("TFNPD_InitPlugin", Kind.NEXT_DEVICE),
+        ("GetPjrtApi", Kind.NEXT_DEVICE),
+    )
+)
+# That of the first draft of kernels. Any library may use that name, so it must register some.
+_EARLY_KERNEL_INIT = SymbolName("InitPlugin")
+_REGISTERS_KERNELS = "TF_RegisterKernelBuilder"
+
+
+def init_symbols_of(elf: ElfFile) -> dict[str, tuple[Kind, Symbol]]:
+    """Return the exported init symbols with their kinds; raises `ElfError` for damaged tables."""
+    names = ((name, kind, elf.find(name)) for name, kind in _INIT_SYMBOLS)
+    found = {name.text: (kind, symbol) for name, kind, symbol in names if symbol is not None}
+    if not any(kind is Kind.KERNEL for kind, _ in found.values()):
+        early = elf.find(_EARLY_KERNEL_INIT)
+        if early is not None and any(it.name == _REGISTERS_KERNELS for it in elf.undefined()):
+            found[_EARLY_KERNEL_INIT.text] = Kind.KERNEL, early
+    return found
+
+
+def kinds_of(elf: ElfFile) -> frozenset[Kind]:
+    """Return the kinds of plugin that a library is, none if it is no plugin.
+
+    Raises `ElfError` if its tables are damaged.
+    """
+    return frozenset(kind for kind, _ in init_symbols_of(elf).values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections import Counter
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.candidate import Candidate, Source, Twin
 from modular_tf.discovery.file_identity import real_path
-from modular_tf.discovery.naming import plugin_names
 from modular_tf.discovery.sources.distributions import (
     read_distribution,
     search_distributions,
@@ -22,26 +22,28 @@ from modular_tf.discovery.sources.installed import (
     ExcessiveMetadataError,
     Installation,
     installed_distributions,
+    unpacked_folder,
     unpacked_wheel,
 )
 from modular_tf.discovery.sources.search_log import SearchedPlace, SearchLog, Sighting
 from modular_tf.discovery.sources.search_paths import (
     SearchPaths,
+    ignored_variables,
     installation_prefixes,
     package_directories,
     python_path,
 )
-from modular_tf.discovery.user_directories import ignored_variables
 from modular_tf.rules import Violation
 from modular_tf.rules.shortage import raise_shortage
 from modular_tf.rules.trust import ABSOLUTE_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
-    from modular_tf.discovery.record_rows import RecordRow
     from modular_tf.discovery.sources.distributions import Recall
     from modular_tf.discovery.sources.installed import InstalledDistribution
+    from modular_tf.discovery.sources.search_log import Sighting
+    from modular_tf.discovery.trust.record import RecordRow
 
 __all__ = [
     "PLUGIN_PATH_VARIABLE",
@@ -50,8 +52,53 @@ __all__ = [
     "FoundCandidates",
     "discover",
     "discover_named",
+    "file_stem",
     "installed_among",
+    "plugin_names",
+    "unused_name",
 ]
+
+
+def plugin_names(sightings: Sequence[Sighting]) -> list[str]:
+    """Return a name for each sighting, in the same order, no two alike.
+
+    A plugin that is the only one of its distribution has the distribution's name; all others have
+    that of their file. Of equal names the first is kept, the next get "#2", "#3" and so on.
+    """
+    shared = Counter(map(_installation_of, sightings))
+    names: dict[str, None] = {}
+    for seen in sightings:
+        names[unused_name(_plain_name(seen, shared), names)] = None
+    return [*names]
+
+
+def unused_name(name: str, *taken: Container[str]) -> str:
+    """Return a name that is in none of several collections: this one, or one with a number."""
+    number, unused = 1, name
+    while any(unused in names for names in taken):
+        number += 1
+        unused = f"{name}#{number}"
+    return unused
+
+
+def file_stem(path: str) -> str:
+    """Return the name of a library's file without "lib" and from ".so" on."""
+    base = path.rpartition("/")[2]  # as `os.path.basename`, in a fraction of the time
+    at = base.rfind(".so")
+    stem = base[:at] if at > 0 else base
+    return stem.removeprefix("lib") or base
+
+
+def _installation_of(seen: Sighting) -> tuple[str | None, str | None]:
+    """Return the distribution of a file, and the folder of its unpacked wheel."""
+    return seen.distribution, seen.distribution and unpacked_folder(seen.path)
+
+
+def _plain_name(seen: Sighting, shared: Counter[tuple[str | None, str | None]]) -> str:
+    if seen.distribution is not None and shared[_installation_of(seen)] == 1:
+        return seen.distribution
+    return file_stem(seen.path)
+
 
 PLUGIN_PATH_VARIABLE = "MODULAR_TF_PLUGIN_PATH"
 TF_LIBRARY_PATH_VARIABLE = "TF_PLUGGABLE_DEVICE_LIBRARY_PATH"
@@ -267,7 +314,7 @@ def _owner_of(folder: str) -> int:
 
 
 def _row_of(path: str, distribution: InstalledDistribution) -> RecordRow | None:
-    from modular_tf.discovery.record_rows import rows_that_name  # noqa: PLC0415  (hardly ever)
+    from modular_tf.discovery.trust.record import rows_that_name  # noqa: PLC0415  (hardly ever)
 
     try:
         rows = rows_that_name(distribution.read("RECORD"), os.fsencode(path))

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from modular_tf.abi.registered_names import DEVICE_NAME, SCHEME
 from modular_tf.codec import at_most, between, like, shown
-from modular_tf.discovery.file_identity import SeenFile  # noqa: TC001  (for the codec)
-from modular_tf.discovery.library_bounds import MOST_BYTES
+from modular_tf.discovery.file_identity import (
+    MOST_BYTES,
+    SeenFile,
+)
 from modular_tf.processes.backtrace import MOST_FRAMES
 from modular_tf.processes.plain_text import (
     MOST_OF_A_CALL,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.linking.host_exports import HOST_RUNTIME, REPLACED_SONAMES
-from modular_tf.discovery.linking.opened_by_name import file_mentions
+from modular_tf.discovery.linking.link_scope import file_mentions
 from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.errors import ElfError
 from modular_tf.loading.bound_files import bound_files

@@ -18,13 +18,13 @@ from modular_tf.device.memory.memory_settings import (
 )
 from modular_tf.device.names import LOCAL_PREFIX, is_name_prefix
 from modular_tf.discovery.privileges import is_privileged
+from modular_tf.discovery.sources.search_paths import NO_HOME, config_directory, expand_home
 from modular_tf.discovery.trust.policy import (
     TrustPolicy,
     default_lock_path,
     frozen_by,
     parse_policy,
 )
-from modular_tf.discovery.user_directories import NO_HOME, config_directory, expand_home
 from modular_tf.errors import ConfigError
 from modular_tf.first_contact.limits import ACCEPTABLE
 from modular_tf.rules.keys import (
@@ -438,9 +438,11 @@ def _opened_at_once(path: str, flags: int) -> int:
 
 def _require_trusted(path: str) -> None:
     """Refuse the user's file if others can have written it who may not write plugins either."""
-    from modular_tf.discovery.trust.paths import PathJudge  # noqa: PLC0415  (where there is a file)
-    from modular_tf.discovery.trust.rights import Rights  # noqa: PLC0415
-    from modular_tf.discovery.trust.writers import trusted_writers  # noqa: PLC0415
+    from modular_tf.discovery.trust.paths import (  # noqa: PLC0415  (where there is a file)
+        PathJudge,
+        Rights,
+        trusted_writers,
+    )
 
     offence = PathJudge(Rights(trusted_writers(TrustPolicy()))).judge(path).offence
     if offence is not None:

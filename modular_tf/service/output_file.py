@@ -13,7 +13,7 @@ import sys
 from contextlib import suppress
 from functools import partial
 
-from modular_tf.discovery.file_kind import kind_in_words
+from modular_tf.discovery.file_identity import kind_in_words
 
 __all__ = ["STANDARD_OUTPUT", "make_directories", "refuse_special", "write_output"]
 

@@ -11,8 +11,7 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.kinds import Kind
+from modular_tf.discovery.candidate import Kind, Source
 from modular_tf.events import EventLog
 from modular_tf.loading.bound_files import is_bound
 from modular_tf.loading.task import Task
@@ -24,11 +23,10 @@ from modular_tf.service.report import Decision, PluginRecord, State
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from modular_tf.discovery.candidate import Candidate
+    from modular_tf.discovery.candidate import Candidate, LoadFacts
     from modular_tf.discovery.file_identity import FileIdentity, SeenFile
-    from modular_tf.discovery.load_facts import LoadFacts
     from modular_tf.discovery.probe import Probe
-    from modular_tf.discovery.trust.verdict import TrustVerdict
+    from modular_tf.discovery.trust.policy import TrustVerdict
     from modular_tf.first_contact.finding import Finding, Incident
     from modular_tf.service.configuration import Config
     from modular_tf.service.kept.scan_cache import CacheEntry

@@ -8,8 +8,13 @@ from time import time_ns
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.file_identity import FileIdentity, see_library
-from modular_tf.discovery.naming import unused_name
-from modular_tf.discovery.search import FoundCandidates, discover, discover_named, installed_among
+from modular_tf.discovery.search import (
+    FoundCandidates,
+    discover,
+    discover_named,
+    installed_among,
+    unused_name,
+)
 from modular_tf.discovery.sources.installed import Installation
 from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.discovery.sources.search_paths import SearchPaths, python_path
@@ -25,11 +30,10 @@ from modular_tf.service.plugin_entry import PluginEntry, log_step
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from modular_tf.discovery.candidate import Candidate
+    from modular_tf.discovery.candidate import Candidate, LoadFacts
     from modular_tf.discovery.file_identity import SeenFile
-    from modular_tf.discovery.load_facts import LoadFacts
     from modular_tf.discovery.probe import Prober
-    from modular_tf.discovery.trust.verdict import TrustVerdict
+    from modular_tf.discovery.trust.policy import TrustVerdict
     from modular_tf.filesystem.registry import FilesystemRegistry
     from modular_tf.service.configuration import Config
     from modular_tf.service.hooks import Hooks
@@ -100,7 +104,7 @@ class PluginScan:
     def _probed(
         self, candidate: Candidate, judge: TrustJudge, prober: Prober, began_ns: int
     ) -> Plugin:
-        from modular_tf.discovery.load_facts import LoadFacts  # noqa: PLC0415  (as in `probe`)
+        from modular_tf.discovery.candidate import LoadFacts  # noqa: PLC0415  (as in `probe`)
 
         identity = FileIdentity.at(candidate.path)  # before anything is read
         refusal = judge.refusal_by_rights(candidate)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.concurrency.fork_lock import holds_lock
 from modular_tf.concurrency.threads import Work, is_main_thread
-from modular_tf.discovery.kinds import Kind
+from modular_tf.discovery.candidate import Kind
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.sources.search_paths import python_path
 from modular_tf.errors import (

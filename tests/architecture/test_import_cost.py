@@ -14,8 +14,7 @@ HEAVY = {
 # What a start needs for what is new to it, or for an application that listens.
 FOR_WHAT_IS_NEW = {
     "hashlib", "logging", "modular_tf.discovery.probe",
-    "modular_tf.discovery.record_rows", "modular_tf.discovery.trust.record",
-    "modular_tf.first_contact.trials",
+    "modular_tf.discovery.trust.record", "modular_tf.first_contact.trials",
     "modular_tf.service.library_loading",
 }  # fmt: skip
 
@@ -67,6 +66,6 @@ def test_a_list_imports_nothing_for_what_is_known(run_python, tmp_path):
     first = set(run_python(listed, env=own).stderr.splitlines())
     again = set(run_python(listed, env=own).stderr.splitlines())
 
-    assert "modular_tf.discovery.record_rows" in first
+    assert "modular_tf.discovery.trust.record" in first
     assert "modular_tf.service.service" in again
     assert FOR_WHAT_IS_NEW & again == set()

@@ -25,7 +25,7 @@ VENDOR_WORDS = {
 # Names that others gave to things which are no plugin's, by the module that must know them.
 NOT_OF_PLUGINS = {
     "modular_tf.abi.dlpack_devices": {"cuda", "metal", "rocm"},  # DLPack's list of device types
-    "modular_tf.discovery.elf.machine": {"cuda"},  # a processor in the ELF standard's list
+    "modular_tf.discovery.elf.image": {"cuda"},  # a processor in the ELF standard's list
     "modular_tf.discovery.host_fingerprint": {"nvidia"},  # the kernel's device files and modules
     "modular_tf.discovery.linking.symbol_families": {"google"},  # the C++ namespace of protobuf
     "modular_tf.filesystem.pyarrow_ops": {"gcs", "hdfs"},  # pyarrow's names for its classes

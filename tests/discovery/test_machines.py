@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from elftools.elf.enums import ENUM_E_MACHINE
 
-from modular_tf.discovery.elf.machine import machine_name
+from modular_tf.discovery.elf.image import machine_name
 
 _NAMES = {
     "EM_SPARC": "sparc",

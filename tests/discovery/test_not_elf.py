@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.elf.machine import machine_name
+from modular_tf.discovery.elf.image import machine_name
 from modular_tf.errors import ElfError
 from tests.discovery.elf_builder import ElfBuilder
 

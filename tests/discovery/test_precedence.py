@@ -6,8 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source, Twin
-from modular_tf.discovery.naming import file_stem, plugin_names
-from modular_tf.discovery.search import discover
+from modular_tf.discovery.search import discover, file_stem, plugin_names
 from modular_tf.discovery.sources.search_log import Sighting
 from modular_tf.discovery.sources.search_paths import SearchPaths
 from tests.discovery.elf_builder import ElfBuilder

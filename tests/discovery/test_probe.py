@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.discovery.kinds import Kind
+from modular_tf.discovery.candidate import Kind
 from modular_tf.discovery.linking.dynamic_linker import running_program
 from modular_tf.discovery.linking.host_exports import HostExports, host_exports
 from modular_tf.discovery.linking.link_check import running_glibc

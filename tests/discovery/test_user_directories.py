@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.discovery.user_directories import (
+from modular_tf.discovery.sources.search_paths import (
     cache_directory,
     config_directory,
     data_directory,

@@ -9,9 +9,8 @@ import _cffi_backend
 import pytest
 
 from modular_tf.discovery.elf import dynamic
-from modular_tf.discovery.elf.dynamic import StringTable
+from modular_tf.discovery.elf.dynamic import StringTable, parse_glibc
 from modular_tf.discovery.elf.file import ElfFile
-from modular_tf.discovery.elf.versions import parse_glibc
 from tests.discovery.elf_builder import ElfBuilder
 
 _GNU_HASH, _UNKNOWN_TAG = 0x6FFFFEF5, 0x6FFFFE00

@@ -7,8 +7,8 @@ import os
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.record_rows import rows_that_name
 from modular_tf.discovery.sources.distributions import libraries_in_record
+from modular_tf.discovery.trust.record import rows_that_name
 
 if TYPE_CHECKING:
     import random

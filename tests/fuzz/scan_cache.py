@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.codec import decode, encode
 from modular_tf.discovery import file_identity
+from modular_tf.discovery.candidate import Kind, LoadFacts
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile
 from modular_tf.discovery.host_fingerprint import HostFingerprint
-from modular_tf.discovery.kinds import Kind
-from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer, noted
 from modular_tf.rules import Violation
 from modular_tf.rules.loading import INIT_SYMBOL, KERNEL_FUNCTIONS_OFFERED

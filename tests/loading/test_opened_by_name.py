@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.discovery.candidate import Candidate, Source
+from modular_tf.discovery.candidate import Candidate, LoadFacts, Source
 from modular_tf.discovery.linking.host_exports import (
     HOST_RUNTIME,
     REPLACED_SONAMES,
     host_exports,
 )
-from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.probe import probe
 from modular_tf.loading.bound_files import bound_files
 from modular_tf.loading.loader import init_filesystems, map_file

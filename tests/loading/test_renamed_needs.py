@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.discovery.candidate import Candidate, Source
+from modular_tf.discovery.candidate import Candidate, LoadFacts, Source
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.linking.host_exports import HOST_RUNTIME, REPLACED_SONAMES, host_exports
-from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.probe import probe
 from modular_tf.loading.loader import map_file
 from modular_tf.loading.opened_file import OpenedFile

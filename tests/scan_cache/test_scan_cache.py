@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.codec import encode
+from modular_tf.discovery.candidate import Kind
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.host_fingerprint import (
     HostFingerprint,
     host_fingerprint,
     linking_parts,
 )
-from modular_tf.discovery.kinds import Kind
 from modular_tf.service.kept import scan_cache as cache_module
 from modular_tf.service.kept.private_directory import PrivateDirectory
 from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache

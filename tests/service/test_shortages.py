@@ -86,7 +86,7 @@ USED_WITHOUT_DESCRIPTORS = f"""{EXHAUSTING}
 
 LISTS_OF_USERS_WITHOUT_DESCRIPTORS = f"""{EXHAUSTING}
     import grp, pwd
-    from modular_tf.discovery.trust import writers
+    from modular_tf.discovery.trust import paths as writers
 
     asked = (writers._group, writers._user_name, writers._primary_members)
     taken = exhaust(0)

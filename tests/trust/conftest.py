@@ -12,13 +12,13 @@ import pytest
 
 from modular_tf.discovery.candidate import Candidate, Source
 from modular_tf.discovery.trust.judge import TrustJudge
+from modular_tf.discovery.trust.paths import trusted_writers
 from modular_tf.discovery.trust.policy import TrustPolicy
-from modular_tf.discovery.trust.writers import trusted_writers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from modular_tf.discovery.trust.verdict import TrustVerdict
+    from modular_tf.discovery.trust.policy import TrustVerdict
 
 STRANGER = 54321  # a user and a group that no system has
 

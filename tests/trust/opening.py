@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.discovery.trust.lock_file import LockedFile, LockedPlugin, LockFile
+from modular_tf.discovery.trust.lock import LockedFile, LockedPlugin, LockFile
 from tests.fixtures.compiler import compile_object, link_library
 from tests.plugins.build import build_plugin
 from tests.plugins.matrix import variants

@@ -134,7 +134,7 @@ def test_a_blank_separates_no_libraries_of_ld_audit(tmp_path, run_python):
     """The linker separates those of LD_PRELOAD by blanks and colons, and these by colons alone."""
     tool = opened_library(tmp_path / "with blank" / "libtool.so", "tool")
     code = """
-        from modular_tf.discovery.linking.environment_libraries import environment_libraries
+        from modular_tf.discovery.linking.system_libraries import environment_libraries
         print(environment_libraries())
     """
 
@@ -165,7 +165,7 @@ def test_variables_that_a_program_sets_for_others_do_not_matter(tool, run_python
         import os, sys
         os.environ.update(LD_PRELOAD=sys.argv[1], LD_LIBRARY_PATH=os.path.dirname(sys.argv[1]))
         os.environ.update(LD_AUDIT=sys.argv[1])
-        from modular_tf.discovery.linking.environment_libraries import environment_libraries
+        from modular_tf.discovery.linking.system_libraries import environment_libraries
         print(environment_libraries())
     """
     assert run_python(code, tool).stdout == "()\n"
@@ -175,7 +175,7 @@ def test_one_that_was_replaced_since_is_not_what_has_its_place(tool, run_python)
     code = """
         import os, sys
         os.replace(sys.argv[1] + ".good", sys.argv[1])
-        from modular_tf.discovery.linking.environment_libraries import environment_libraries
+        from modular_tf.discovery.linking.system_libraries import environment_libraries
         print(environment_libraries())
     """
     opened_library(tool.with_name("libtool.so.good"), "good")
@@ -188,7 +188,7 @@ def test_one_that_was_removed_since_is_refused(way, tool, run_python):
     code = """
         import os, sys
         os.unlink(sys.argv[1])
-        from modular_tf.discovery.linking.environment_libraries import environment_libraries
+        from modular_tf.discovery.linking.system_libraries import environment_libraries
         print(environment_libraries())
     """
     environment = way(tool)
@@ -201,7 +201,7 @@ def test_a_shortage_hides_nothing_and_refuses_nothing(tool, plugin, run_python):
     code = """
         import os, sys
         from modular_tf.service.configuration import Config
-        from modular_tf.discovery.linking import environment_libraries as asked
+        from modular_tf.discovery.linking import system_libraries as asked
         from modular_tf.errors import ResourceExhaustedError
         from modular_tf.service.service import PluginService
 
@@ -258,7 +258,7 @@ def test_what_an_auditor_brings_is_refused_too(tmp_path, load, locked):
 def test_what_cannot_be_found_out_is_not_taken_for_nothing(tool, plugin, run_python):
     code = """
         import sys
-        from modular_tf.discovery.linking import environment_libraries
+        from modular_tf.discovery.linking import system_libraries as environment_libraries
         from modular_tf.service.service import PluginService
 
         maps, environment_libraries._MAPS = environment_libraries._MAPS, "/nowhere"

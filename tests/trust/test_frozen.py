@@ -11,7 +11,7 @@ import pytest
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.trust.judge import TrustJudge
-from modular_tf.discovery.trust.lock_file import LockedFile, LockedHook, LockedPlugin, LockFile
+from modular_tf.discovery.trust.lock import LockedFile, LockedHook, LockedPlugin, LockFile
 from modular_tf.discovery.trust.policy import TrustPolicy
 from tests.trust.conftest import STRANGER, candidate, judge
 

@@ -6,10 +6,8 @@ import os
 
 import pytest
 
-from modular_tf.discovery.trust.paths import PathJudge
+from modular_tf.discovery.trust.paths import PathJudge, Rights, trusted_writers
 from modular_tf.discovery.trust.policy import TrustPolicy
-from modular_tf.discovery.trust.rights import Rights
-from modular_tf.discovery.trust.writers import trusted_writers
 from tests.trust.conftest import STRANGER, judge
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.file_identity import FileIdentity
-from modular_tf.discovery.trust import writers as trust_writers
+from modular_tf.discovery.trust import paths as trust_writers
 from modular_tf.discovery.trust.judge import TrustJudge
+from modular_tf.discovery.trust.paths import TrustedWriters, trusted_writers
 from modular_tf.discovery.trust.policy import TrustPolicy
-from modular_tf.discovery.trust.writers import TrustedWriters, trusted_writers
 from tests.trust.conftest import STRANGER, candidate, judge
 
 

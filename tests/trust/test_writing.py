@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from modular_tf.discovery.trust import writers as trust_writers
+from modular_tf.discovery.trust import paths as trust_writers
+from modular_tf.discovery.trust.paths import TrustedWriters
 from modular_tf.discovery.trust.policy import TrustPolicy
-from modular_tf.discovery.trust.writers import TrustedWriters
 from tests.trust.conftest import STRANGER, judge
 
 USER, OWNER_GROUP, GROUP, MASK, OTHER = 0x02, 0x04, 0x08, 0x10, 0x20

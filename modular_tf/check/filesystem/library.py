@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from modular_tf.check.filesystem.library_stage import LibraryGround
-    from modular_tf.discovery.elf_facts import ElfFacts
+    from modular_tf.discovery.probe import ElfFacts
 
 CHECKS = CheckList("library", "library")
 

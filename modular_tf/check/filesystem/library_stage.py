@@ -14,9 +14,8 @@ from modular_tf.check.filesystem.load_trial import try_loading
 from modular_tf.check.filesystem.registration_memory import RegistrationMemory
 from modular_tf.check.offered import offered_by
 from modular_tf.concurrency.computed_once import computed_once
-from modular_tf.discovery.candidate import Candidate, Source
+from modular_tf.discovery.candidate import Candidate, LoadFacts, Source
 from modular_tf.discovery.linking.host_exports import host_exports
-from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.probe import probe
 from modular_tf.first_contact.limits import Limits
 from modular_tf.loading.filesystem_tables import FilesystemTables

@@ -11,7 +11,7 @@ from modular_tf.check.sequences.performers import performer_of
 from modular_tf.check.sequences.worker import performed
 from modular_tf.check.staging import stage_of
 from modular_tf.check.target import Target
-from modular_tf.discovery.load_facts import LoadFacts
+from modular_tf.discovery.candidate import LoadFacts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,17 +5,17 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.elf.dynamic import DynamicSection
-from modular_tf.discovery.elf.image import ET_DYN, Image
-from modular_tf.discovery.elf.source import ByteSource
-from modular_tf.discovery.elf.symbols import Symbol, SymbolName, SymbolTable, UndefinedSymbol
-from modular_tf.discovery.elf.versions import (
+from modular_tf.discovery.elf.dynamic import (
+    DynamicSection,
     VersionNeed,
     VersionRecord,
     version_definitions,
     version_needs,
     version_records,
 )
+from modular_tf.discovery.elf.image import ET_DYN, Image
+from modular_tf.discovery.elf.source import ByteSource
+from modular_tf.discovery.elf.symbols import Symbol, SymbolName, SymbolTable, UndefinedSymbol
 from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:

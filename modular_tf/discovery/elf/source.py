@@ -10,7 +10,7 @@ import os
 import stat
 
 from modular_tf.concurrency.owned_file import open_owned
-from modular_tf.discovery.file_kind import kind_in_words
+from modular_tf.discovery.file_identity import kind_in_words
 from modular_tf.errors import ElfError
 from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import raise_shortage

@@ -10,14 +10,14 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import parse_glibc
-from modular_tf.discovery.library_bounds import MOST_BYTES
+from modular_tf.discovery.file_identity import MOST_BYTES
 from modular_tf.discovery.linking.link_scope import (
     LinkedLibrary,
     LinkScope,
     MissingLibrary,
     ProcessScope,
+    libraries_opened_by_name,
 )
-from modular_tf.discovery.linking.opened_by_name import libraries_opened_by_name
 from modular_tf.discovery.linking.symbol_families import (
     SymbolFamily,
     family_of,

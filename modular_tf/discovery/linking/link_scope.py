@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import closing, suppress
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile, SymbolName
@@ -14,14 +16,26 @@ from modular_tf.discovery.linking.dynamic_linker import (
     require_readable,
     running_program,
 )
+from modular_tf.discovery.linking.host_exports import HOST_RUNTIME
 from modular_tf.discovery.linking.system_libraries import expand, is_of_system
+from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.errors import ElfError
 from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["MAX_LIBRARIES", "LinkScope", "LinkedLibrary", "MissingLibrary", "ProcessScope"]
+    from modular_tf.discovery.linking.host_exports import HostExports
+
+__all__ = [
+    "MAX_LIBRARIES",
+    "LinkScope",
+    "LinkedLibrary",
+    "MissingLibrary",
+    "ProcessScope",
+    "file_mentions",
+    "libraries_opened_by_name",
+]
 
 _ABSENT = (errno.ENOENT, errno.EACCES, errno.ENAMETOOLONG)
 MAX_LIBRARIES = 1024
@@ -307,3 +321,88 @@ def _highest_absent(path: str) -> str:
     while folder and not os.path.isdir(folder):
         path, folder = folder, os.path.dirname(folder)
     return path
+
+
+_BLOCK_BYTES = 1 << 20
+
+
+def libraries_opened_by_name(
+    own: Sequence[LinkedLibrary], scope: LinkScope, process: ProcessScope, host: HostExports
+) -> Iterator[LinkScope]:
+    """Yield a scope for each library that code may open by name and that needs TensorFlow.
+
+    Each scope begins with that library, and has what comes with it beside what is mapped before. It
+    is closed when the next one is asked for.
+
+    `own` are the plugin and the libraries that it brings along; `scope` is the plugin's.
+    """
+    needed = {library.elf.identity for library in scope.libraries}
+    replaced = host.sonames - {HOST_RUNTIME}
+    for path in _neighbours(own):
+        elf = _open(path)
+        if elf is None:
+            continue
+        with elf:
+            if elf.identity in needed or replaced.isdisjoint(elf.dynamic.needed):
+                continue
+            name = os.path.basename(path)
+            if any(file_mentions(library.elf.path, name) for library in own):
+                root = LinkedLibrary(name, elf, is_companion=True)
+                with (
+                    suppress(ElfError),
+                    closing(LinkScope(root, process, offered=host.sonames, before=scope)) as found,
+                ):
+                    yield found
+
+
+def _neighbours(own: Sequence[LinkedLibrary]) -> Iterator[str]:
+    """Yield libraries in the folders that are searched from the folders of these libraries."""
+    folders: dict[str, str] = {}
+    for library in own:
+        for folder in _folders(library):
+            folders.setdefault(os.path.realpath(folder), folder)
+    for folder in folders.values():
+        yield from islice(_libraries_in(folder), MAX_LIBRARIES)
+
+
+def _folders(library: LinkedLibrary) -> Iterator[str]:
+    dynamic, origin = library.elf.dynamic, os.path.dirname(library.elf.path)
+    for template in dynamic.search_path:
+        if "$ORIGIN" in template or "${ORIGIN}" in template:
+            yield from expand(template, origin)
+    if dynamic.strings.mentions(b"dladdr"):
+        yield origin
+
+
+def _libraries_in(folder: str) -> list[str]:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    found = (os.path.join(folder, name) for name in sorted(names) if is_plugin_file_name(name))
+    return [path for path in found if not is_of_system(path)]
+
+
+def _open(path: str) -> ElfFile | None:
+    try:
+        elf = ElfFile(path)
+    except ElfError:
+        return None
+    if elf.image.machine_number == running_program().machine and elf.is_shared_object:
+        return elf
+    elf.close()
+    return None
+
+
+def file_mentions(path: str, name: str) -> bool:
+    """Return whether the bytes of a file contain a name; False if it cannot be read."""
+    wanted, end = os.fsencode(name), b""
+    try:
+        with open(path, "rb") as stream:
+            while block := stream.read(_BLOCK_BYTES):
+                if wanted in end + block:
+                    return True
+                end = block[-len(wanted) :]
+    except OSError:
+        return False
+    return False

@@ -93,7 +93,7 @@ def search_unpacked_wheels(log: SearchLog, recall: Recall) -> None:
 def libraries_in_record(record: bytes) -> Iterator[str]:
     """Yield the paths in a RECORD that may be plugins, in its order, unchanged."""
     # Imported where a RECORD is new: most starts know all of them.
-    from modular_tf.discovery.record_rows import rows_that_name  # noqa: PLC0415
+    from modular_tf.discovery.trust.record import rows_that_name  # noqa: PLC0415
 
     for row in rows_that_name(record, b".so"):
         if is_plugin_file_name(row.path) and not any(tag in row.path for tag in _MODULE_TAGS):
@@ -158,7 +158,7 @@ def exports_init_symbol(path: str) -> bool:
     """
     # Imported where some distribution brings a library that may be one.
     from modular_tf.discovery.elf import ElfFile  # noqa: PLC0415
-    from modular_tf.discovery.init_symbols import kinds_of  # noqa: PLC0415
+    from modular_tf.discovery.probe import kinds_of  # noqa: PLC0415
 
     with ElfFile(path) as elf:
         return bool(kinds_of(elf))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.sources.installed import UNPACKED_SUFFIX, unpacked_wheel
-from modular_tf.discovery.user_directories import NO_HOME, expand_home
+from modular_tf.discovery.sources.search_paths import NO_HOME, expand_home
 from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import raise_shortage

@@ -20,12 +20,13 @@ from modular_tf.discovery.file_identity import (
     of_same_file,
     sha256_of,
 )
-from modular_tf.discovery.linking.environment_libraries import VARIABLES, environment_libraries
-from modular_tf.discovery.linking.system_libraries import is_of_system
-from modular_tf.discovery.trust.paths import PathJudge
-from modular_tf.discovery.trust.rights import Rights
-from modular_tf.discovery.trust.verdict import TrustVerdict
-from modular_tf.discovery.trust.writers import trusted_writers
+from modular_tf.discovery.linking.system_libraries import (
+    VARIABLES,
+    environment_libraries,
+    is_of_system,
+)
+from modular_tf.discovery.trust.paths import PathJudge, Rights, trusted_writers
+from modular_tf.discovery.trust.policy import TrustVerdict
 from modular_tf.errors import ElfError
 from modular_tf.rules import Violation
 from modular_tf.rules import trust as rules
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.discovery.trust.lock import Lock
+    from modular_tf.discovery.trust.paths import TrustedWriters
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.discovery.trust.record import Records
-    from modular_tf.discovery.trust.writers import TrustedWriters
 
 __all__ = ["JudgedFile", "TrustJudge"]
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.discovery.user_directories import NO_HOME, expand_home
+from modular_tf.discovery.sources.search_paths import NO_HOME, expand_home
 from modular_tf.rules.keys import Key, flag, keys_of, list_of, setting, unknown_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from modular_tf.discovery.file_identity import SeenFile
+    from modular_tf.rules import Violation
+
 __all__ = [
     "FROZEN_VARIABLE",
     "LOCK_FILE_NAME",
     "TrustPolicy",
+    "TrustVerdict",
     "default_lock_path",
     "frozen_by",
     "parse_policy",
@@ -107,3 +111,47 @@ def frozen_by(environment: Mapping[str, str]) -> bool | None:
     if (said := _WORDS.get(word.lower())) is None:
         raise ValueError(f"{FROZEN_VARIABLE}: expected one of {list(_WORDS)}, found {word!r}")
     return said
+
+
+class TrustVerdict(NamedTuple):
+    """Whether a plugin may be opened, and by which rule that was decided.
+
+    The files that were judged are `checked`, as they were then: what is mapped has to be the same.
+    There is none if the plugin is refused, or if there is no file, which the probe reports.
+    """
+
+    rule: str
+    message: str  # one sentence without a full stop
+    refused: Violation | None = None  # None if the plugin may be opened
+    checked: tuple[SeenFile, ...] = ()
+    remarks: tuple[str, ...] = ()  # what could not be compared; `message` ends with it
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the plugin may be opened."""
+        return self.refused is None
+
+    @classmethod
+    def of_problem(cls, problem: Violation) -> TrustVerdict:
+        """Return the refusal for a broken rule."""
+        return cls(problem.rule_id, problem.message, problem)
+
+    def on(self, checked: tuple[SeenFile, ...]) -> TrustVerdict:
+        """Return the same verdict with these files as `checked`."""
+        return TrustVerdict(self.rule, self.message, self.refused, checked, self.remarks)
+
+    def remark(self, *remarks: str) -> TrustVerdict:
+        """Return the same verdict with other remarks, if there are any."""
+        if not remarks:
+            return self
+        message = "; ".join((self.message, *remarks))
+        return self._replace(message=message, remarks=(*self.remarks, *remarks))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON knows the reason of a refused plugin, accepts as well."""
+        return {
+            "stage": "trust",
+            "rule": self.rule,
+            "message": self.message,
+            "remedy": self.refused.remedy if self.refused else None,
+        }

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from modular_tf.codec import between, decode, encode
 from modular_tf.concurrency.threads import is_main_thread
-from modular_tf.discovery.boot_id import boot_id
+from modular_tf.discovery.file_identity import boot_id
 from modular_tf.discovery.host_fingerprint import host_fingerprint
 from modular_tf.discovery.privileges import is_privileged
-from modular_tf.discovery.user_directories import state_directory
+from modular_tf.discovery.sources.search_paths import state_directory
 from modular_tf.events.delivery import deliver
 from modular_tf.first_contact.finding import Incident
 from modular_tf.loading.task import WITNESSED

@@ -17,10 +17,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.owned_file import open_owned, open_owned_directory
-from modular_tf.discovery.trust.paths import PathJudge
+from modular_tf.discovery.trust.paths import PathJudge, Rights, TrustedWriters, trusted_writers
 from modular_tf.discovery.trust.policy import TrustPolicy
-from modular_tf.discovery.trust.rights import Rights
-from modular_tf.discovery.trust.writers import TrustedWriters, trusted_writers
 from modular_tf.events import EventLog
 from modular_tf.rules.shortage import ShortageError, raise_shortage
 from modular_tf.rules.trust import STORAGE_TRUSTED

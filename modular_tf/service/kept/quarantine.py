@@ -16,7 +16,7 @@ from zlib import crc32
 from modular_tf.codec import at_most, between, decode, encode
 from modular_tf.discovery.host_fingerprint import host_fingerprint
 from modular_tf.discovery.privileges import is_privileged
-from modular_tf.discovery.user_directories import state_directory
+from modular_tf.discovery.sources.search_paths import state_directory
 from modular_tf.events import EventLog
 from modular_tf.first_contact.finding import Incident  # noqa: TC001  (for the codec)
 from modular_tf.rules.shortage import ShortageError

@@ -11,12 +11,12 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.codec import decode, encode, row
+from modular_tf.discovery.candidate import LoadFacts
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile, see, see_again
 from modular_tf.discovery.host_fingerprint import host_fingerprint, linking_parts
 from modular_tf.discovery.linking.system_libraries import LINKER_CACHE
-from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.privileges import is_privileged
-from modular_tf.discovery.user_directories import cache_directory
+from modular_tf.discovery.sources.search_paths import cache_directory
 from modular_tf.first_contact.finding import Finding  # noqa: TC001  (for the codec)
 from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import ShortageError

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.concurrency.threads import start_thread
-from modular_tf.discovery.naming import file_stem
+from modular_tf.discovery.search import file_stem
 from modular_tf.errors import ResourceExhaustedError
 from modular_tf.events import EventLog
 from modular_tf.events.event_log import CRITICAL, DEBUG, ERROR, INFO, WARNING

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.concurrency.threads import start_thread
 from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.file_identity import FileIdentity
-from modular_tf.discovery.library_bounds import ELF_MAGIC
+from modular_tf.discovery.file_identity import ELF_MAGIC, FileIdentity
 from modular_tf.discovery.sources.installed import UNPACKED_SUFFIX
 from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.errors import ClosedError, ElfError, ResourceExhaustedError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.file_identity import real_path
 from modular_tf.discovery.sources.search_log import is_plugin_file_name
-from modular_tf.discovery.user_directories import expand_home
+from modular_tf.discovery.sources.search_paths import expand_home
 from modular_tf.errors import ModularTFError
 from modular_tf.filesystem.uri import scheme_of
 from modular_tf.service.why.absence import about_absence

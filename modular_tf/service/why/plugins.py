@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.device.ranking import FactoryState
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.naming import file_stem
-from modular_tf.discovery.search import PLUGIN_PATH_VARIABLE
+from modular_tf.discovery.search import PLUGIN_PATH_VARIABLE, file_stem
 from modular_tf.discovery.sources.distributions import OWN_DISTRIBUTION
 from modular_tf.discovery.sources.installed import installed_distributions, unpacked_wheel
 from modular_tf.errors import ModularTFError
