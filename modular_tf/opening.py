@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from modular_tf.device.factory import PLUGIN_PRIORITY
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.filesystem.opening import open_filesystem
-from modular_tf.loading.filesystem_tables import RefusedTables
-from modular_tf.loading.loader import FILESYSTEM_INIT, init_filesystems, map_file
+from modular_tf.loading.binding import map_file
+from modular_tf.loading.filesystem_tables import FILESYSTEM_INIT, RefusedTables, init_filesystems
 from modular_tf.rules import Violation
 from modular_tf.rules.filesystem import SCHEME_INIT_SUCCEEDS
 from modular_tf.rules.shortage import ShortageError

@@ -14,7 +14,7 @@ from modular_tf.cli.output import report_error
 from modular_tf.cli.plugins import plugin_object, show_plugins
 from modular_tf.cli.process import terminate_as_interrupt
 from modular_tf.cli.words import DIR, FILE
-from modular_tf.loading.known_plugins import known_packages
+from modular_tf.loading.published import known_packages
 from modular_tf.service.report import State
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.device.details import DeviceDetails, known_or_none
 from modular_tf.errors import FailedPreconditionError, ModularTFError, error_from_code
 from modular_tf.loading.device_dialect import HOSTED
-from modular_tf.loading.device_table import LentStruct
-from modular_tf.loading.device_tables import check_device, read_name
+from modular_tf.loading.device_tables import LentStruct, check_device, read_name
 from modular_tf.native import device_calls
 from modular_tf.native.ffi import ffi
 from modular_tf.native.host_struct import HostStruct
@@ -21,8 +20,7 @@ from modular_tf.rules.device import DESTROY_RETURNS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from modular_tf.loading.device_table import DeviceTable
-    from modular_tf.loading.device_tables import DeviceTables
+    from modular_tf.loading.device_tables import DeviceTable, DeviceTables
 
 _PARAMS = layout("SE_CreateDeviceParams")
 _ROOM = 128

@@ -22,8 +22,7 @@ from modular_tf.first_contact.process_state import (
 )
 from modular_tf.first_contact.relocations import stray_relocation
 from modular_tf.loading.bound_files import bound_files
-from modular_tf.loading.late_libraries import opened_since
-from modular_tf.loading.opened_by_name import unlinkable_neighbours
+from modular_tf.loading.opened_libraries import opened_since, unlinkable_neighbours
 from modular_tf.native.crash_report import expect_exit, report_crashes
 from modular_tf.native.device_calls import announce_calls
 from modular_tf.native.ffi import ffi, lib

@@ -15,7 +15,7 @@ from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.process_state import ProcessState, changes, process_limits
 from modular_tf.first_contact.trial import Trial
 from modular_tf.first_contact.verdict import cannot_try
-from modular_tf.loading.known_plugins import stores_of
+from modular_tf.loading.published import stores_of
 from modular_tf.loading.task import Task
 from modular_tf.processes.child_pipes import AbandonedError
 from modular_tf.processes.report import Report

@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.loading.known_plugins import storage_options_of
+from modular_tf.loading.published import storage_options_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.loading.known_plugins import StorageOptions
+    from modular_tf.loading.published import StorageOptions
 
 _OF_FSSPEC = frozenset(("asynchronous", "loop"))  # it passes them to filesystems by itself
 _SECRET = re.compile(r"SECRET|TOKEN|PASSW|SAS|KEY$")

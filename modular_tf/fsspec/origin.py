@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import ClosedError, NotFoundError, UnimplementedError
-from modular_tf.loading.known_plugins import known_packages
+from modular_tf.loading.published import known_packages
 from modular_tf.service.report import CONFIGURATION_SOURCE
 
 if TYPE_CHECKING:

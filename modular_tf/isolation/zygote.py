@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from modular_tf.filesystem.workarounds import import_stores
 from modular_tf.isolation.rights import rights_here
 from modular_tf.isolation.watcher import watch_over_worker
-from modular_tf.loading.known_plugins import stores_of
+from modular_tf.loading.published import stores_of
 from modular_tf.processes.zygote import serve_zygote
 from modular_tf.rules import loader_rules
 

@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING, NamedTuple
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.elf.stub_library import stub_library
+from modular_tf.discovery.linking.host_exports import REPLACED_SONAMES
 from modular_tf.discovery.linking.system_libraries import expand, is_relative
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.loading.bound_files import Bound, bound_files, file_key
-from modular_tf.loading.known_plugins import stores_of
-from modular_tf.loading.opened_by_name import is_needed, opened_by_name
-from modular_tf.loading.opened_file import DESCRIPTORS, OpenedFile, changed_since
+from modular_tf.loading.opened_libraries import is_needed, opened_by_name
 from modular_tf.loading.origin_folder import origin_levels
-from modular_tf.loading.private_copy import copy_for_host, in_memory
+from modular_tf.loading.private_copy import (
+    DESCRIPTORS,
+    OpenedFile,
+    changed_since,
+    copy_for_host,
+    in_memory,
+)
+from modular_tf.loading.published import stores_of
 from modular_tf.native.library import (
     RTLD_DEEPBIND,
     RTLD_NOW_LOCAL,
@@ -36,14 +42,14 @@ from modular_tf.native.runtime_library import (
 from modular_tf.native.sanitizers import sanitizer_of_process
 from modular_tf.rules import Violation
 from modular_tf.rules.loading import MAPPABLE, PROC_MOUNTED
-from modular_tf.rules.shortage import SHORTAGE, ShortageError, names_shortage
+from modular_tf.rules.shortage import SHORTAGE, ShortageError, names_shortage, raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from modular_tf.discovery.file_identity import SeenFile
-    from modular_tf.loading.opened_by_name import OpenedByName
-    from modular_tf.loading.opened_file import OpenDescriptor
+    from modular_tf.loading.opened_libraries import OpenedByName
+    from modular_tf.loading.private_copy import OpenDescriptor
 
 _STUB = "libmodular_tf_stub.so"
 _stub_numbers = itertools.count(1)
@@ -83,6 +89,31 @@ class Target(NamedTuple):
     mapped_as: str
     is_copy: bool
     names: LinkNames
+
+
+def map_file(
+    path: str,
+    companions: Sequence[str],
+    absent: Sequence[str] = (),
+    *,
+    checked: Sequence[SeenFile] | None = None,
+    sealed: bool = False,
+) -> Library:
+    """Return the mapped library of a plugin that the probe found loadable; constructors run.
+
+    The arguments are those of `bind`, from `LoadFacts` and `TrustVerdict`.
+
+    Raises:
+        PluginError: The dynamic linker refuses it (LD-050), or its search path cannot be led away
+            from the current directory (LD-097); or a file is not the one that was checked (LD-082).
+        ShortageError: It cannot be mapped now, as this process has too little of something.
+    """
+    try:
+        return bind(path, companions, REPLACED_SONAMES, absent, checked=checked, sealed=sealed)
+    except OSError as error:  # gone or changed since the probe, ...
+        raise_shortage(error)
+        message = f"{path}: cannot be mapped: {error}"
+        raise Violation(MAPPABLE, message, path=path).error(PluginError) from error
 
 
 def bind(

@@ -10,7 +10,7 @@ from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.loading.origin_folder import Mirrors
 
 if TYPE_CHECKING:
-    from modular_tf.loading.opened_by_name import OpenedByName
+    from modular_tf.loading.opened_libraries import OpenedByName
     from modular_tf.native.library import Library, MappedObject
 
 

@@ -21,8 +21,7 @@ from modular_tf.loading.device_dialect import (
     refine_by_executor,
     sizes_tell,
 )
-from modular_tf.loading.device_table import DeviceTable, LentStruct
-from modular_tf.loading.device_tables import DeviceTables
+from modular_tf.loading.device_tables import DeviceTable, DeviceTables, LentStruct
 from modular_tf.native import device_calls
 from modular_tf.native.ffi import ffi
 from modular_tf.native.host_struct import HostStruct

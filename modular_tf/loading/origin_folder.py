@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from io import FileIO
 
     from modular_tf.discovery.elf import ElfFile
-    from modular_tf.loading.opened_file import OpenDescriptor
+    from modular_tf.loading.private_copy import OpenDescriptor
 
 _PREFIX = "modular_tf-origin-"
 _LOCK_NAME = "lock"

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.layouts import Dialect, layout
 from modular_tf.errors import FailedPreconditionError, ModularTFError, error_from_code
-from modular_tf.loading.device_table import LentStruct
-from modular_tf.loading.device_tables import allocator_of, check_code
+from modular_tf.loading.device_tables import LentStruct, allocator_of, check_code
 from modular_tf.native import device_calls
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.host_struct import HostStruct
@@ -22,8 +21,7 @@ from modular_tf.rules.device import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.loading.device_table import DeviceTable
-    from modular_tf.loading.device_tables import DeviceTables
+    from modular_tf.loading.device_tables import DeviceTable, DeviceTables
 
 _RFC = Dialect.DEVICE_RFC
 _ROOM = 128

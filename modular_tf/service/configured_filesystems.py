@@ -23,7 +23,7 @@ from modular_tf.errors import FailedPreconditionError, ModularTFError
 from modular_tf.events import EventLog
 from modular_tf.filesystem.registry import MadeOnce
 from modular_tf.filesystem.uri import scheme_of
-from modular_tf.loading.known_plugins import known_packages, package_for
+from modular_tf.loading.published import known_packages, package_for
 from modular_tf.redaction import HIDDEN, hide, names_secret, redacted, without_secrets
 from modular_tf.tables import read_table
 

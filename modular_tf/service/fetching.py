@@ -46,7 +46,7 @@ from modular_tf.errors import (
     UnavailableError,
     UnknownError,
 )
-from modular_tf.loading.known_plugins import known_packages
+from modular_tf.loading.published import known_packages
 from modular_tf.rules import loading as rules
 from modular_tf.service.output_file import make_directories
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from typing import IO
 
     from modular_tf.discovery.sources.installed import InstalledDistribution
-    from modular_tf.loading.known_plugins import KnownPackage
+    from modular_tf.loading.published import KnownPackage
 
 __all__ = ["FetchedWheel", "fetch", "known_package"]
 

@@ -9,6 +9,7 @@ from modular_tf.device.factory import HOST_CPU_PRIORITY, PLUGIN_PRIORITY
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.first_contact.finding import Finding, Offer, noted
 from modular_tf.loading.bound_files import bound_files
+from modular_tf.loading.opened_libraries import unlocked_library
 from modular_tf.native.library import mapped_objects
 from modular_tf.opening import DeviceSettings, OpenedPlugin
 from modular_tf.processes.child import output_to_standard_error
@@ -88,8 +89,6 @@ def _is_refused(
     before_init: Sequence[MappedObject] | None = None,
 ) -> bool:
     """Close a plugin if a library was opened with it that is not locked; return whether one was."""
-    from modular_tf.loading.late_libraries import unlocked_library  # noqa: PLC0415  (few are frozen)
-
     refusal = unlocked_library(library, plugin.checked, trust, before_init)
     if refusal is not None:
         opened.close()

@@ -21,7 +21,7 @@ from modular_tf.errors import (
 )
 from modular_tf.filesystem.registry import DeferredFilesystem
 from modular_tf.filesystem.uri import is_of_this_machine, scheme_of
-from modular_tf.loading.known_plugins import package_for
+from modular_tf.loading.published import package_for
 from modular_tf.service.configuration import Config, load_config, trust_of
 from modular_tf.service.configured_filesystems import commands_for, foreseen_problem
 from modular_tf.service.hooks import Hooks

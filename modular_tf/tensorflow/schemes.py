@@ -16,7 +16,7 @@ from modular_tf.errors import UnavailableError
 from modular_tf.filesystem.workarounds import store_class
 from modular_tf.filesystem.workarounds.endpoints import Endpoints
 from modular_tf.filesystem.workarounds.store import Store
-from modular_tf.loading.known_plugins import storage_options, storage_options_of
+from modular_tf.loading.published import storage_options, storage_options_of
 from modular_tf.service.configured_filesystems import missed_schemes
 
 if TYPE_CHECKING:

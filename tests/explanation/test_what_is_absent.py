@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from modular_tf.loading.known_plugins import canonical_scheme, known_packages
+from modular_tf.loading.published import canonical_scheme, known_packages
 from modular_tf.service.configuration import Config
 
 

@@ -10,7 +10,7 @@ import pytest
 from modular_tf.fsspec import IgnoredOptionWarning
 from modular_tf.fsspec import options as storage
 from modular_tf.fsspec.options import Options, environment_of, public_part
-from modular_tf.loading.known_plugins import storage_options, storage_options_of
+from modular_tf.loading.published import storage_options, storage_options_of
 
 IO = "/somewhere/libtensorflow_io_plugins.so"
 GCS = "/somewhere/libtensorflow_io_gcs_filesystem.so"

@@ -429,7 +429,7 @@ def test_the_zygote_reads_the_table_of_defects_for_all(run_python: PythonRunner)
     run_python(
         """
         from modular_tf.isolation.zygote import _warm_up
-        from modular_tf.loading.known_plugins import known_stores
+        from modular_tf.loading.published import known_stores
         _warm_up()
         assert known_stores.cache_info().currsize == 1
         """

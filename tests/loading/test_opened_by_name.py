@@ -16,8 +16,9 @@ from modular_tf.discovery.linking.host_exports import (
     host_exports,
 )
 from modular_tf.discovery.probe import probe
+from modular_tf.loading.binding import map_file
 from modular_tf.loading.bound_files import bound_files
-from modular_tf.loading.loader import init_filesystems, map_file
+from modular_tf.loading.filesystem_tables import init_filesystems
 from modular_tf.native.library import Library
 from modular_tf.service.service import PluginService
 from tests.fixtures.compiler import compile_object, link_library

@@ -11,8 +11,8 @@ import pytest
 
 from modular_tf.discovery.file_identity import SETTLED_AFTER_NS, see
 from modular_tf.loading import origin_folder
+from modular_tf.loading.binding import map_file
 from modular_tf.loading.bound_files import bound_files
-from modular_tf.loading.loader import map_file
 from tests.fixtures.compiler import compile_object, link_library
 
 SOURCE = Path(__file__).with_name("neighbour_plugin.c")
@@ -172,7 +172,7 @@ def test_a_privileged_process_makes_no_folders(folder, put, monkeypatch, tempora
 
 _LOAD = """
     import os, sys
-    from modular_tf.loading.loader import map_file
+    from modular_tf.loading.binding import map_file
     map_file(sys.argv[1], [])
     (own,) = os.listdir(os.environ["XDG_RUNTIME_DIR"])
 """

@@ -9,7 +9,7 @@ import pytest
 
 from modular_tf.discovery.linking.host_exports import REPLACED_SONAMES
 from modular_tf.loading.binding import bind
-from modular_tf.loading.loader import init_filesystems
+from modular_tf.loading.filesystem_tables import init_filesystems
 from modular_tf.native.library import address_owner
 
 

@@ -15,9 +15,8 @@ from modular_tf.discovery.candidate import Candidate, LoadFacts, Source
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.linking.host_exports import HOST_RUNTIME, REPLACED_SONAMES, host_exports
 from modular_tf.discovery.probe import probe
-from modular_tf.loading.loader import map_file
-from modular_tf.loading.opened_file import OpenedFile
-from modular_tf.loading.private_copy import copy_for_host
+from modular_tf.loading.binding import map_file
+from modular_tf.loading.private_copy import OpenedFile, copy_for_host
 from modular_tf.native.library import Library
 from tests.fixtures.compiler import compile_object, link_library
 from tests.plugins.build import framework_stub

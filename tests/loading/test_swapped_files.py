@@ -16,8 +16,8 @@ import pytest
 from modular_tf.discovery.file_identity import SETTLED_AFTER_NS, see
 from modular_tf.discovery.linking.host_exports import REPLACED_SONAMES
 from modular_tf.errors import PluginError
-from modular_tf.loading import binding, opened_file, private_copy
-from modular_tf.loading.loader import map_file
+from modular_tf.loading import binding, private_copy
+from modular_tf.loading.binding import map_file
 from tests.fixtures.compiler import compile_object, link_library
 
 pytestmark = pytest.mark.usefixtures("traces")
@@ -139,7 +139,7 @@ def test_a_rewrite_that_leaves_all_times_is_told_by_the_bytes(build, place, trac
     seen = see(str(place))
     by_rewriting(place, build("evil"))
     assert place.stat().st_size == seen.identity.size
-    monkeypatch.setattr(opened_file.FileIdentity, "of", lambda status: seen.identity)
+    monkeypatch.setattr(private_copy.FileIdentity, "of", lambda status: seen.identity)
 
     with pytest.raises(PluginError) as caught:
         load(place, seen)
@@ -303,7 +303,7 @@ def test_sealed_bytes_stay_when_the_file_is_overwritten(build, place):
 def test_nobody_can_write_to_a_copy(build, place):
     shutil.copy(build("good"), place)
     with (
-        closing(opened_file.OpenedFile(str(place))) as file,
+        closing(private_copy.OpenedFile(str(place))) as file,
         closing(private_copy.copy_for_host(file, REPLACED_SONAMES)) as copy,
     ):
         with pytest.raises(PermissionError):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.errors import PluginError
-from modular_tf.loading.loader import init_filesystems
+from modular_tf.loading.filesystem_tables import init_filesystems
 from modular_tf.native.library import Library
 from tests.fixtures.compiler import compile_object, link_library
 

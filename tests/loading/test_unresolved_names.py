@@ -16,7 +16,7 @@ import pytest
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.file_identity import SETTLED_AFTER_NS, see
 from modular_tf.loading import binding
-from modular_tf.loading.loader import map_file
+from modular_tf.loading.binding import map_file
 from tests.fixtures.compiler import compile_object, link_library
 from tests.plugins.build import framework_stub
 
@@ -185,7 +185,7 @@ def test_a_companion_may_need_another_by_its_file_name(folder, traces, monkeypat
 _IN_CHILD = """
     import ctypes, os, sys
     from modular_tf.discovery.file_identity import see
-    from modular_tf.loading.loader import map_file
+    from modular_tf.loading.binding import map_file
 
     plugin, evil, age = sys.argv[1:]
     seen = see(plugin)
@@ -285,7 +285,7 @@ def test_a_copy_without_a_name_of_its_own_is_not_mapped_again_from_its_file(
     child = run_python(
         """
         import ctypes, sys
-        from modular_tf.loading.loader import map_file
+        from modular_tf.loading.binding import map_file
 
         library = map_file(sys.argv[1], sys.argv[2:])
         print(ctypes.CFUNCTYPE(ctypes.c_int)(library.symbol("ask"))())

@@ -33,7 +33,7 @@ def test_an_interrupt_at_any_step_leaves_nothing_open(run_python, tmp_path, work
         import os, sys, warnings
         from functools import partial
         from modular_tf.discovery.file_identity import of_same_file, see, sha256_of
-        from modular_tf.loading.opened_file import OpenedFile
+        from modular_tf.loading.private_copy import OpenedFile
         from modular_tf.loading.private_copy import in_memory
         from modular_tf.concurrency.owned_file import open_owned, owned, owned_pipe
         from modular_tf.service.output_file import write_output

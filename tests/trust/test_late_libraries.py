@@ -14,8 +14,8 @@ import pytest
 
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.trust.policy import TrustPolicy
-from modular_tf.loading.late_libraries import unlocked_library
-from modular_tf.loading.loader import map_file
+from modular_tf.loading.binding import map_file
+from modular_tf.loading.opened_libraries import unlocked_library
 from tests.trust.opening import opened_library, opening_plugin, write_lock
 
 _LOAD = """

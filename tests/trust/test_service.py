@@ -12,7 +12,7 @@ import pytest
 from modular_tf.discovery.linking import link_scope
 from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.errors import ModularTFError
-from modular_tf.loading import loader
+from modular_tf.loading import binding
 from modular_tf.service import plugins as known_plugins
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
@@ -161,13 +161,13 @@ def test_a_file_that_is_swapped_between_search_and_load_is_not_loaded(how, good,
 def test_a_file_that_is_swapped_between_first_contact_and_load_is_not_loaded(
     how, good, evil, monkeypatch
 ):
-    bind = loader.bind
+    bind = binding.bind
 
     def swap_first(*arguments, **options):
         getattr(evil, how)(good)
         return bind(*arguments, **options)
 
-    monkeypatch.setattr(loader, "bind", swap_first)
+    monkeypatch.setattr(binding, "bind", swap_first)
     config = Config(first_contact="always", load="eager")
 
     with service(good, config=config) as plugins:

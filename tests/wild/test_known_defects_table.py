@@ -12,7 +12,7 @@ from modular_tf.filesystem.workarounds import store_class
 from modular_tf.filesystem.workarounds.gcs import Gcs
 from modular_tf.filesystem.workarounds.s3 import S3
 from modular_tf.filesystem.workarounds.store import Store
-from modular_tf.loading.known_plugins import known_stores, stores_of
+from modular_tf.loading.published import known_stores, stores_of
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -13,8 +13,8 @@ from modular_tf.check.device.raw_platform import RawPlatform, read_tables
 from modular_tf.check.expectation import Blocked, Unsupported
 from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.errors import ModularTFError
+from modular_tf.loading.binding import map_file
 from modular_tf.loading.device_loader import ENTRY_POINT, RefusedDeviceTables
-from modular_tf.loading.loader import map_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,8 +16,7 @@ from modular_tf.native.device_calls import announce_calls
 if TYPE_CHECKING:
     from modular_tf.check.call_journal import CallJournal
     from modular_tf.loading.device_loader import ExportingLibrary
-    from modular_tf.loading.device_table import DeviceTable
-    from modular_tf.loading.device_tables import DeviceTables
+    from modular_tf.loading.device_tables import DeviceTable, DeviceTables
 
 _NAME = "plugin"
 

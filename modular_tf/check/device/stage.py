@@ -102,7 +102,7 @@ def _raw_device(target: Target, journal: CallJournal) -> tuple[DeviceSubject, Ca
         accepted_tables,
     )
     from modular_tf.check.device.raw_subject import created_device  # noqa: PLC0415  (likewise)
-    from modular_tf.loading.loader import map_file  # noqa: PLC0415  (likewise)
+    from modular_tf.loading.binding import map_file  # noqa: PLC0415  (likewise)
 
     try:
         library = map_file(target.path, target.companions, target.absent)

@@ -12,7 +12,7 @@ from modular_tf.check.filesystem.ground import FilesystemGround
 from modular_tf.check.filesystem.registration_memory import RegistrationMemory
 from modular_tf.check.filesystem.stage_root import StageRoot
 from modular_tf.errors import PluginError
-from modular_tf.loading.loader import map_file
+from modular_tf.loading.binding import map_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,8 +18,8 @@ from modular_tf.discovery.candidate import Candidate, LoadFacts, Source
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import probe
 from modular_tf.first_contact.limits import Limits
+from modular_tf.loading.binding import map_file
 from modular_tf.loading.filesystem_tables import FilesystemTables
-from modular_tf.loading.loader import map_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from modular_tf.check.offered import Offered
     from modular_tf.check.target import Target
     from modular_tf.discovery.probe import Probe
-    from modular_tf.loading.filesystem_tables import RefusedTables
-    from modular_tf.loading.loader import FilesystemOffer
+    from modular_tf.loading.filesystem_tables import FilesystemOffer, RefusedTables
     from modular_tf.native.library import Library
     from modular_tf.rules import Violation
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.layouts import PLUGIN_INFO, PLUGIN_OPS
 from modular_tf.check.native.guarded_memory import GuardedMemory
-from modular_tf.loading.filesystem_tables import MAX_SCHEMES
-from modular_tf.loading.loader import call_init_plugin, take_offer
+from modular_tf.loading.filesystem_tables import MAX_SCHEMES, call_init_plugin, take_offer
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import address_owner, is_executable
 from modular_tf.native.readonly_memory import try_read
@@ -17,7 +16,7 @@ from modular_tf.native.strings import encode, read_string
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.loading.loader import FilesystemOffer
+    from modular_tf.loading.filesystem_tables import FilesystemOffer
     from modular_tf.native.library import Library
 
 TABLES = (

@@ -18,8 +18,13 @@ from modular_tf.check.filesystem.stage_root import StageRoot
 from modular_tf.check.outcome import Pass
 from modular_tf.check.temporary_state import temporary_state
 from modular_tf.discovery.trust.policy import TrustPolicy
-from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
-from modular_tf.loading.loader import FILESYSTEM_INIT, init_filesystems, map_file
+from modular_tf.loading.binding import map_file
+from modular_tf.loading.filesystem_tables import (
+    FILESYSTEM_INIT,
+    FilesystemTables,
+    RefusedTables,
+    init_filesystems,
+)
 from modular_tf.service.configuration import ISOLATION_VARIABLE, Config, values_of
 from modular_tf.service.service import PluginService
 

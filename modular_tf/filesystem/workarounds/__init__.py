@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from modular_tf.loading.known_plugins import known_stores, stores_of
+from modular_tf.loading.published import known_stores, stores_of
 
 if TYPE_CHECKING:
     from modular_tf.filesystem.workarounds.store import Store

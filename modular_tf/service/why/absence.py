@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from modular_tf.loading.known_plugins import canonical_scheme, known_packages, package_for
+from modular_tf.loading.published import canonical_scheme, known_packages, package_for
 from modular_tf.service.why.answer import ABSENT, Fact
 from modular_tf.service.why.names import may_be_op
 from modular_tf.service.why.plugins import outcome, plugins_of_distribution, serves
@@ -13,7 +13,7 @@ from modular_tf.service.why.plugins import outcome, plugins_of_distribution, ser
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from modular_tf.loading.known_plugins import KnownPackage
+    from modular_tf.loading.published import KnownPackage
     from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
 

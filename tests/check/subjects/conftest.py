@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from modular_tf.check.filesystem.raw_subject import RawFilesystem, open_raw
-from modular_tf.loading.loader import init_filesystems, map_file
+from modular_tf.loading.binding import map_file
+from modular_tf.loading.filesystem_tables import init_filesystems
 from tests.fixtures.compiler import compile_object, link_library
 
 _FOLDER = Path(__file__).parent

@@ -121,7 +121,8 @@ def test_all_that_the_plugin_gave_is_given_back(run_python, fixture_plugin, plug
         """
         import sys
         from modular_tf.check.filesystem.raw_subject import open_raw
-        from modular_tf.loading.loader import init_filesystems, map_file
+        from modular_tf.loading.binding import map_file
+        from modular_tf.loading.filesystem_tables import init_filesystems
         offer = init_filesystems(map_file(sys.argv[1], ()), plugin="fixture")
         filesystem = open_raw(offer.entries[0])
         filesystem.new_writable_file("fixture://h/file").value.cleanup()

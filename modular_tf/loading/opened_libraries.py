@@ -1,0 +1,272 @@
+"""Libraries that a plugin's code opens by itself, beside those that are mapped with it.
+
+Those that it may open by name, and that need a library of TensorFlow, are led to the host runtime:
+mirrors of folders show a copy instead of the file, which needs a library of the host by another
+name. Any other library that needs one of TensorFlow's cannot be opened, such as one that needs more
+than TensorFlow's C API; a plugin that goes on without it offers less than it could, and a trial
+warns.
+
+A constructor or an init function may open any library. A trial lists what was opened, and that is
+judged before the plugin runs in an application. Where plugins are frozen, the application also
+compares with the lock file what came with the plugin here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections import deque
+from contextlib import closing, suppress
+from time import time_ns
+from typing import TYPE_CHECKING, NamedTuple
+
+from modular_tf.concurrency.owned_file import open_owned
+from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.file_identity import FileIdentity, SeenFile, see
+from modular_tf.discovery.linking.host_exports import HOST_RUNTIME, REPLACED_SONAMES
+from modular_tf.discovery.linking.link_scope import file_mentions
+from modular_tf.discovery.linking.system_libraries import is_of_system
+from modular_tf.discovery.sources.search_log import is_plugin_file_name
+from modular_tf.errors import ElfError
+from modular_tf.loading.bound_files import bound_files
+from modular_tf.loading.origin_folder import ShownLibrary
+from modular_tf.loading.private_copy import OpenDescriptor, copy_for_host
+from modular_tf.native.library import Library, mapped_objects
+from modular_tf.native.sanitizers import sanitizer_of_process
+from modular_tf.rules import Violation
+from modular_tf.rules import trust as rules
+from modular_tf.rules.first_contact import NEIGHBOURS_LINKABLE
+from modular_tf.rules.shortage import raise_shortage
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from contextlib import ExitStack
+
+    from modular_tf.discovery.trust.policy import TrustPolicy
+    from modular_tf.loading.binding import LinkNames
+    from modular_tf.loading.private_copy import OpenedFile
+    from modular_tf.native.library import MappedObject
+
+_OF_TENSORFLOW = REPLACED_SONAMES - {HOST_RUNTIME}
+# Short, so that it fits in the place of every name of a library of TensorFlow.
+_HOST_NAME = "libmtf.so"
+_numbers = itertools.count(1)
+
+
+class OpenedByName(NamedTuple):
+    """The libraries that one plugin's code may open by name."""
+
+    host_name: str  # what they need instead of TensorFlow's libraries; this plugin's alone
+    shown: tuple[ShownLibrary, ...]  # their copies
+    levels: dict[str, int]  # how many parent folders of its own each one searches, by its file
+
+    def mirrored_path(self, file: str, source: OpenDescriptor, levels: int) -> str | None:
+        """Return a path to an open file in a mirror of its folder that shows the libraries."""
+        if not self.shown:
+            return bound_files.mirrors.path_in(file, source, levels)
+        folder = os.path.realpath(os.path.dirname(file))
+        levels = max(levels, *(_levels_from(folder, *searched) for searched in self.levels.items()))
+        return bound_files.mirrors.path_in(
+            file, source, levels, self.shown, shown_for=self.host_name
+        )
+
+    def close_unopened(self) -> None:
+        """Close the copies that nobody has opened; a second call does nothing."""
+        for library in self.shown:
+            is_unopened = library.source.is_open and Library.find(library.source.mapped_as) is None
+            if is_unopened and bound_files.mirrors.show_no_longer(library):
+                library.source.close()
+
+
+NOTHING_BY_NAME = OpenedByName("", (), {})
+
+
+def opened_by_name(
+    files: Sequence[tuple[OpenedFile, LinkNames]],
+    replaced_sonames: frozenset[str],
+    copies: ExitStack,
+) -> OpenedByName:
+    """Return copies of libraries, led to a library that does not exist yet; `copies` closes them.
+
+    Raises `PluginError` as `copy_for_host`.
+    """
+    if not files:
+        return NOTHING_BY_NAME
+    host_name = f"{_HOST_NAME}.{next(_numbers)}"
+    shown = []
+    for file, _ in files:
+        source = copy_for_host(file, replaced_sonames, host_name)
+        copies.callback(source.close)
+        if sanitizer_of_process() is not None:
+            source.keep()  # see `binding`
+        shown.append(ShownLibrary(file.path, source))
+    levels = {file.path: names.levels or 0 for file, names in files}
+    return OpenedByName(host_name, tuple(shown), levels)
+
+
+def is_needed(
+    files: Sequence[tuple[OpenedFile, LinkNames]], replaced_sonames: frozenset[str]
+) -> list[bool]:
+    """Return for each library whether it is mapped at once; others are opened by name.
+
+    Opened by name are libraries that need one of TensorFlow's, that no other library here needs,
+    and whose file name is in the bytes of one. One that is not named at all is mapped at once: a
+    library of the system may need it. The plugin is the last of the files.
+    """
+    *others, plugin = files
+    waiting = [found for found in others if not replaced_sonames.isdisjoint(found[1].needed)]
+    reached = [plugin, *(found for found in others if found not in waiting)]
+    for needing in reached:
+        linked = set(map(os.path.basename, needing[1].linked))
+        reached += [
+            (file, names)
+            for file, names in waiting
+            if os.path.basename(file.path) in linked or names.soname in linked
+        ]
+        waiting = [found for found in waiting if found not in reached]
+    by_name = [
+        (file, names)
+        for file, names in waiting
+        if any(file_mentions(it.mapped_as, os.path.basename(file.path)) for it, _ in reached)
+    ]
+    return [found not in by_name for found in files]
+
+
+def _levels_from(folder: str, file: str, levels: int) -> int:
+    """Return how many parents of a folder are needed for a file that searches `levels` of its."""
+    way = os.path.relpath(os.path.realpath(os.path.dirname(file)), folder).split("/")
+    ups = way.count("..")
+    return ups - (len(way) - ups - way.count(".")) + levels
+
+
+def unlinkable_neighbours(path: str, companions: Sequence[str]) -> Iterator[Violation]:
+    """Yield a warning for each library beside a plugin that it names and that needs TensorFlow."""
+    files = [os.path.realpath(file) for file in (path, *companions)]
+    mapped = {*files, *(os.path.realpath(found.path) for found in mapped_objects())}
+    for folder in dict.fromkeys(map(os.path.dirname, files)):
+        names: list[str] = []
+        with suppress(OSError):
+            names = sorted(filter(is_plugin_file_name, os.listdir(folder)))
+        for neighbour in (os.path.join(folder, name) for name in names):
+            missing: list[str] = []
+            if neighbour not in mapped:
+                with suppress(ElfError), ElfFile(neighbour) as elf:
+                    missing = sorted(_OF_TENSORFLOW.intersection(elf.dynamic.needed))
+            if missing and any(file_mentions(file, os.path.basename(neighbour)) for file in files):
+                yield Violation(
+                    NEIGHBOURS_LINKABLE,
+                    f"{neighbour}, which the plugin may open by itself, needs "
+                    f"{' and '.join(missing)} of TensorFlow, so it cannot be opened here",
+                )
+
+
+_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+
+def opened_since(library: Library) -> tuple[list[SeenFile], bool]:
+    """Return the files that code has opened since a plugin was mapped, beside its companions.
+
+    System libraries are left out if the plugin needs them or root owns them: they change with the
+    system, and would be read again at each start where all files have the same date.
+
+    Returned with the files is whether they are complete: a library may not be the file that is at
+    its path now.
+    """
+    bound = bound_files.of(library)
+    since = bound_files.arrived_since(bound.stub)
+    if not since:  # as mostly
+        return [], True
+    imported, needed = _imported(since), _needed(bound.wanted, since)
+    opened, is_complete = [], True
+    for mapped in since:
+        path = bound_files.mirrors.unmirrored_path(mapped.path)
+        if mapped in imported or (is_of_system(path) and mapped in needed):
+            continue
+        with suppress(OSError):
+            if is_of_system(path) and os.stat(path).st_uid == 0:
+                continue
+        seen = see(path, read=False) or SeenFile(path, FileIdentity.at(path), None, time_ns())
+        is_complete = is_complete and os.path.isabs(path) and _is_mapped_from(path, mapped)
+        opened.append(seen)
+    return opened, is_complete
+
+
+def unlocked_library(
+    library: Library,
+    checked: Sequence[SeenFile],
+    policy: TrustPolicy,
+    before_init: Collection[MappedObject] | None = None,
+) -> Violation | None:
+    """Return what refuses a frozen plugin for a library that was mapped with it (LD-098), or None.
+
+    Its code has run already, but nothing that it offers was used. What another thread opens
+    meanwhile counts as the plugin's, unless Python imports it.
+
+    `library` comes from `binding`; `checked` are the files that were checked before loading, the
+    plugin's first; `before_init` is what was mapped right before its init functions ran, None where
+    they did not run yet.
+    """
+    bound = bound_files.of(library)
+    if before_init is None:
+        late = bound_files.late.setdefault(bound.stub, set(bound_files.arrived_since(bound.stub)))
+    else:
+        late = bound_files.late[bound.stub]
+        late |= set(bound_files.arrived_since(bound.stub)).difference(before_init)
+    from modular_tf.discovery.trust.judge import TrustJudge  # noqa: PLC0415  (few are frozen)
+
+    judge, of = TrustJudge(policy), checked[0].sha256 or ""
+    for mapped in sorted(late.difference(_imported(late)).intersection(mapped_objects())):
+        path = bound_files.mirrors.unmirrored_path(mapped.path)
+        problem = judge.judge_mapped(path, of=of).refused
+        if problem is None and not is_of_system(path) and not _is_mapped_from(path, mapped):
+            problem = Violation(rules.UNCHANGED, f"{path} is not the file that was mapped")
+        if problem is not None:
+            message = (
+                f"{library.path}: {path}, opened by its code, or by another thread, was mapped with"
+                f" it; it is none of the libraries that were judged: {problem.message}"
+            )
+            return Violation(rules.MAPPED_AS_JUDGED, message, path=path)
+    return None
+
+
+def _is_mapped_from(path: str, mapped: MappedObject) -> bool:
+    try:
+        with closing(OpenDescriptor(open_owned(path, _OPEN_FLAGS))) as file:
+            return Library.address_of(file.mapped_as) == mapped.address
+    except OSError as error:
+        raise_shortage(error)
+        return False
+
+
+def _imported(objects: Collection[MappedObject]) -> Collection[MappedObject]:
+    """Return the modules that Python imported, and the libraries that they need."""
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    modules = {mapped: mapped.path for mapped in objects if mapped.path in files}
+    return modules | _needed({path: _names_of(path)[1] for path in modules.values()}, objects)
+
+
+def _needed(
+    wanted: Mapping[str, Collection[str]], objects: Collection[MappedObject]
+) -> dict[MappedObject, str]:
+    """Return which file needs each library, by the names that files want; others code opened."""
+    read = {mapped: _names_of(mapped.path) for mapped in objects}
+    found: dict[MappedObject, str] = {}
+    waiting = deque(wanted.items())
+    while waiting:
+        file, names = waiting.popleft()
+        for mapped, (own_names, needs) in read.items():
+            if mapped not in found and not own_names.isdisjoint(map(os.path.basename, names)):
+                found[mapped] = file
+                waiting.append((mapped.path, needs))
+    return found
+
+
+def _names_of(path: str) -> tuple[set[str], tuple[str, ...]]:
+    """Return the names that a library is known by, and the names that it needs."""
+    try:
+        with ElfFile(path) as elf:
+            own = {os.path.basename(name) for name in (path, elf.dynamic.soname) if name}
+            return own, tuple(linked.name for linked in elf.dynamic.linked)
+    except ElfError:
+        return {os.path.basename(path)}, ()
