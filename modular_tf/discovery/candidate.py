@@ -12,8 +12,6 @@ from modular_tf.rules import Violation  # noqa: TC001
 if TYPE_CHECKING:
     from modular_tf.discovery.probe import Probe
 
-__all__ = ["SERVED_KINDS", "Candidate", "Kind", "LoadFacts", "Source", "Twin"]
-
 
 class Kind(Enum):
     """What a plugin registers."""

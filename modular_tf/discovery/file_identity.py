@@ -22,24 +22,6 @@ from modular_tf.rules.shortage import raise_shortage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "ELF_MAGIC",
-    "MOST_BYTES",
-    "SETTLED_AFTER_NS",
-    "FileIdentity",
-    "SeenFile",
-    "boot_id",
-    "boot_of",
-    "kind_in_words",
-    "of_same_file",
-    "real_path",
-    "see",
-    "see_again",
-    "see_library",
-    "sha256_of",
-    "sha256_of_seen",
-]
-
 _WORDS = (
     (stat.S_ISREG, "a regular file"),
     (stat.S_ISLNK, "a symbolic link"),

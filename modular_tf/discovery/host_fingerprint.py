@@ -16,8 +16,6 @@ from modular_tf.rules.shortage import raise_shortage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["HostFingerprint", "host_fingerprint", "linking_parts"]
-
 _LINKER_VARIABLES = (
     *("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"),
     *("GLIBC_TUNABLES", "LD_HWCAP_MASK", "LD_ASSUME_KERNEL"),

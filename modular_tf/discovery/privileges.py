@@ -17,8 +17,6 @@ from modular_tf.rules.shortage import raise_shortage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["is_privileged", "linker_variable", "variables_of_start"]
-
 _AUXILIARY_VECTOR = "/proc/self/auxv"
 _STATUS = "/proc/self/status"
 _ENTRY = Struct("@LL")  # type and value

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from modular_tf.discovery.elf import Symbol
     from modular_tf.discovery.linking.host_exports import HostExports
 
-__all__ = ["ElfFacts", "Probe", "Prober", "init_symbols_of", "kinds_of", "probe", "read_facts"]
-
 
 @dataclass(frozen=True, slots=True)
 class ElfFacts:

@@ -45,19 +45,6 @@ if TYPE_CHECKING:
     from modular_tf.discovery.sources.search_log import Sighting
     from modular_tf.discovery.trust.record import RecordRow
 
-__all__ = [
-    "PLUGIN_PATH_VARIABLE",
-    "TENSORFLOW_DIRECTORY",
-    "TF_LIBRARY_PATH_VARIABLE",
-    "FoundCandidates",
-    "discover",
-    "discover_named",
-    "file_stem",
-    "installed_among",
-    "plugin_names",
-    "unused_name",
-]
-
 
 def plugin_names(sightings: Sequence[Sighting]) -> list[str]:
     """Return a name for each sighting, in the same order, no two alike.

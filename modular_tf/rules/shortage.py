@@ -13,15 +13,6 @@ import os
 from modular_tf.errors import ResourceExhaustedError
 from modular_tf.rules.violation import Rule
 
-__all__ = [
-    "SHORTAGE",
-    "ShortageError",
-    "names_shortage",
-    "raise_shortage",
-    "require_descriptor",
-    "shortage_of",
-]
-
 SHORTAGE = Rule(
     id="LD-113",
     requirement="This process has file descriptors and memory left to examine plugins and to load "

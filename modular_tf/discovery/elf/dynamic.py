@@ -11,20 +11,6 @@ if TYPE_CHECKING:
     from modular_tf.discovery.elf.image import Image
 
 
-__all__ = [
-    "ENTRY",
-    "DynamicSection",
-    "LinkedName",
-    "StringTable",
-    "VersionNeed",
-    "VersionRecord",
-    "glibc_floor",
-    "parse_glibc",
-    "version_definitions",
-    "version_needs",
-    "version_records",
-]
-
 ENTRY = Struct("<qQ")
 """One entry of the section: tag and value."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-__all__ = ["ElfFile", "wants_executable_stack"]
-
 
 class ElfFile:
     """An ELF library; none of its code is executed. [any thread, one at a time]

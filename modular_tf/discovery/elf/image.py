@@ -14,8 +14,6 @@ from modular_tf.rules import loading as rules
 if TYPE_CHECKING:
     from modular_tf.discovery.elf.source import ByteSource
 
-__all__ = ["ET_DYN", "OWN_MACHINE", "Image", "content_description", "machine_name"]
-
 OWN_MACHINE = {"x86_64": 62, "aarch64": 183}.get(os.uname().machine, 0)
 """The number of the machine that this process runs on; 0 for one that is not supported."""
 

@@ -15,8 +15,6 @@ from modular_tf.errors import ElfError
 from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import raise_shortage
 
-__all__ = ["ByteSource"]
-
 # Linkers put the tables that a probe wants first; most small libraries fit as a whole.
 _HEAD_BYTES = 64 * 1024
 # No table of a real library comes near; a sparse file could claim one of terabytes.

@@ -11,17 +11,6 @@ if TYPE_CHECKING:
     from modular_tf.discovery.elf.dynamic import DynamicSection
     from modular_tf.discovery.elf.image import Image
 
-__all__ = [
-    "GnuHashTable",
-    "Symbol",
-    "SymbolName",
-    "SymbolTable",
-    "SysvHashTable",
-    "UndefinedSymbol",
-    "gnu_hash",
-    "sysv_hash",
-]
-
 _SYMBOL = Struct("<IBBHQQ")  # name, info, other, section, value, size
 _WORD, _HALF, _BLOOM_WORD = Struct("<I"), Struct("<H"), Struct("<Q")
 _BLOOM_BITS = 64

@@ -28,8 +28,6 @@ from modular_tf.rules.shortage import names_shortage, raise_shortage, require_de
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Program", "Trace", "absolute", "ask_linker", "require_readable", "running_program"]
-
 _TIMEOUT_S = 10.0
 _MOST_CPU_S = 10
 _MOST_ADDRESSES = 1 << 38  # of a process that maps libraries of several GiB, and touches little

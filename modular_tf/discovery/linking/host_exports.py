@@ -10,8 +10,6 @@ from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.sources.search_paths import package_directories
 from modular_tf.errors import NotFoundError
 
-__all__ = ["HOST_RUNTIME", "REPLACED_SONAMES", "HostExports", "host_exports"]
-
 HOST_RUNTIME = "libmodular_tf_framework.so.2"
 
 # The libraries of TensorFlow that plugins need and that the host runtime replaces.

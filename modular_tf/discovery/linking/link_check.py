@@ -35,15 +35,6 @@ if TYPE_CHECKING:
     from modular_tf.discovery.elf import ElfFile, VersionNeed
     from modular_tf.discovery.linking.host_exports import HostExports
 
-__all__ = [
-    "LinkCheck",
-    "MissingSymbol",
-    "ResolvedLibrary",
-    "check_link",
-    "running_glibc",
-    "size_problems",
-]
-
 _ABSOLUTE_SYMBOLS_SINCE = (2, 28)
 _MAX_LOOK_UPS = 2_000_000  # 20 000 symbols in each of a hundred libraries
 _KERNEL_API = frozenset((SymbolFamily.KERNEL_API,))

@@ -27,16 +27,6 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.linking.host_exports import HostExports
 
-__all__ = [
-    "MAX_LIBRARIES",
-    "LinkScope",
-    "LinkedLibrary",
-    "MissingLibrary",
-    "ProcessScope",
-    "file_mentions",
-    "libraries_opened_by_name",
-]
-
 _ABSENT = (errno.ENOENT, errno.EACCES, errno.ENAMETOOLONG)
 MAX_LIBRARIES = 1024
 """How many libraries one may need, directly or not; TensorFlow needs about sixty."""

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from modular_tf.discovery.elf import UndefinedSymbol
 
-__all__ = ["SymbolFamily", "family_of", "origin_of", "readable_name"]
-
 
 class SymbolFamily(Enum):
     """A kind of library that could define a symbol.

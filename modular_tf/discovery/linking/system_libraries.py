@@ -17,15 +17,6 @@ from modular_tf.rules.shortage import raise_shortage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "LINKER_CACHE",
-    "VARIABLES",
-    "environment_libraries",
-    "expand",
-    "is_of_system",
-    "is_relative",
-]
-
 LINKER_CACHE = "/etc/ld.so.cache"
 _MAGIC = b"glibc-ld.so.cache1.1"  # in an old cache, of which old programs use the first part, later
 _HEADER = Struct("=20sI24x")

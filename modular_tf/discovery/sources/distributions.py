@@ -42,16 +42,6 @@ if TYPE_CHECKING:
         [str, Callable[[], Iterable[str]], Callable[[str], "bool | None"]], Iterable[str]
     ]
 
-__all__ = [
-    "OWN_DISTRIBUTION",
-    "exports_init_symbol",
-    "libraries_in_record",
-    "read_distribution",
-    "search_distributions",
-    "search_entry_points",
-    "search_unpacked_wheels",
-]
-
 OWN_DISTRIBUTION = "modular-tf"  # its plugins are source 9
 # Names by which Python finds extension modules. One could export an init symbol as well, but
 # none is known to, and asking them all would triple the time: their authors have entry points.

@@ -19,18 +19,6 @@ from modular_tf.rules.shortage import raise_shortage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = [
-    "UNPACKED_SUFFIX",
-    "ExcessiveMetadataError",
-    "Installation",
-    "InstalledDistribution",
-    "entries_of_group",
-    "installed_distributions",
-    "required_tensorflow",
-    "unpacked_folder",
-    "unpacked_wheel",
-]
-
 UNPACKED_SUFFIX = ".wheel"
 """How the name of a folder ends that has the plugins of one wheel, as an installer places them."""
 

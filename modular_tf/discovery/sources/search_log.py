@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from modular_tf.discovery.candidate import Source
     from modular_tf.rules import Rule
 
-__all__ = ["MOST_LIBRARIES", "SearchLog", "SearchedPlace", "Sighting", "is_plugin_file_name"]
-
-
 MOST_LIBRARIES = 10_000
 """How many libraries of a folder, or of a distribution, are candidates (LD-145)."""
 

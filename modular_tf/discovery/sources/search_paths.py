@@ -13,22 +13,6 @@ from modular_tf.discovery.privileges import is_privileged
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = [
-    "NO_HOME",
-    "IgnoredVariable",
-    "SearchPaths",
-    "cache_directory",
-    "config_directory",
-    "data_directory",
-    "expand_home",
-    "home_directory",
-    "ignored_variables",
-    "installation_prefixes",
-    "package_directories",
-    "python_path",
-    "state_directory",
-]
-
 NO_HOME = "there is no home directory: HOME names none, nor does the system's list of users"
 _HOME = "HOME"
 _BELOW_HOME = {

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.discovery.trust.record import Records
 
-__all__ = ["JudgedFile", "TrustJudge"]
-
 KnownHash = Callable[[str, FileIdentity], "str | None"]
 """Returns the SHA-256 of a file by path and identity, None where it is not known."""
 _AT_ONCE = 1 << 20

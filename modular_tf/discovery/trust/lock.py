@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from modular_tf.discovery.trust.judge import JudgedFile
     from modular_tf.discovery.trust.paths import PathJudge
 
-__all__ = ["Lock", "LockFile", "LockedFile", "LockedHook", "LockedPlugin", "code_of_hook"]
-
 _FORMAT = "modular_tf_lock"
 _VERSION = 1
 _Locked = TypeVar("_Locked")

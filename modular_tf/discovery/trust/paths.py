@@ -25,16 +25,6 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.trust.policy import TrustPolicy
 
-__all__ = [
-    "JudgedPath",
-    "PathJudge",
-    "Rights",
-    "TrustedWriters",
-    "group_text",
-    "trusted_writers",
-    "user_text",
-]
-
 # Numbers that Debian and the LSB leave to the system. `staff` (50) is one, which owns /usr/local
 # there; `users` (100), to which people belong, is not.
 _SYSTEM_GROUPS = range(100)

@@ -15,16 +15,6 @@ if TYPE_CHECKING:
     from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.rules import Violation
 
-__all__ = [
-    "FROZEN_VARIABLE",
-    "LOCK_FILE_NAME",
-    "TrustPolicy",
-    "TrustVerdict",
-    "default_lock_path",
-    "frozen_by",
-    "parse_policy",
-]
-
 FROZEN_VARIABLE = "MODULAR_TF_FROZEN"
 LOCK_FILE_NAME = "modular-tf.lock"
 _WORDS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from modular_tf.discovery.trust.judge import JudgedFile
     from modular_tf.discovery.trust.paths import PathJudge
 
-__all__ = ["RecordRow", "Records", "read_hash", "rows_that_name"]
-
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # A field with the comma, the end of the row or the end of the file behind it. In quotes there may
 # be commas and line ends, and a quote is doubled; what follows the closing quote belongs to it.
