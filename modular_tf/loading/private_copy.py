@@ -21,8 +21,7 @@ from time import time_ns
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.owned_file import open_owned, owned
-from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.elf.dynamic import ENTRY
+from modular_tf.discovery.elf import ElfFile, dynamic
 from modular_tf.discovery.file_identity import FileIdentity, sha256_of
 from modular_tf.discovery.linking.system_libraries import is_relative
 from modular_tf.errors import PluginError
@@ -158,8 +157,6 @@ def _unique_path(fd: int) -> str:
     return f"{DESCRIPTORS}/{spelling}{fd}"
 
 
-_DT_NEEDED, _DT_STRTAB, _DT_RPATH, _DT_RUNPATH = 1, 5, 15, 29
-_DT_VERSYM, _DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFF0, 0x6FFFFFFE, 0x6FFFFFFF
 # The dynamic linker passes over entries of the operating system that it does not know.
 _DT_UNUSED = 0x6FFF0000
 _HALF, _WORD = struct.Struct("<H"), struct.Struct("<I")
@@ -223,7 +220,7 @@ def _patches(
     elf: ElfFile, replaced_sonames: frozenset[str], path: str, host_name: str
 ) -> list[tuple[int, bytes]]:
     """Return file offsets and the bytes to write there."""
-    table = next(value for _, tag, value in elf.dynamic.entries if tag == _DT_STRTAB)
+    table = next(value for _, tag, value in elf.dynamic.entries if tag == dynamic.DT_STRTAB)
     return [
         *_need_patches(elf, replaced_sonames, host_name, table),
         *_version_patches(elf, replaced_sonames),
@@ -235,14 +232,14 @@ def _need_patches(
     elf: ElfFile, replaced_sonames: frozenset[str], host_name: str, table: int
 ) -> Iterator[tuple[int, bytes]]:
     for at, tag, value in elf.dynamic.entries:
-        name = elf.dynamic.strings.text(value) if tag == _DT_NEEDED else ""
+        name = elf.dynamic.strings.text(value) if tag == dynamic.DT_NEEDED else ""
         if name not in replaced_sonames:
             continue
         if len(name) >= len(host_name):
             offset = elf.image.offset_of(table + value, len(name), "a name")
             yield offset, host_name.encode().ljust(len(name), b"\0")
         else:  # the stub brings the host runtime
-            yield at, ENTRY.pack(_DT_UNUSED, 0)
+            yield at, dynamic.ENTRY.pack(_DT_UNUSED, 0)
 
 
 def _version_patches(elf: ElfFile, replaced_sonames: frozenset[str]) -> Iterator[tuple[int, bytes]]:
@@ -255,18 +252,18 @@ def _version_patches(elf: ElfFile, replaced_sonames: frozenset[str]) -> Iterator
         need.number for record in kept for need in record.needs
     }
     if kept:
-        instead = {_DT_VERNEED: kept[0].address, _DT_VERNEEDNUM: len(kept)}
+        instead = {dynamic.DT_VERNEED: kept[0].address, dynamic.DT_VERNEEDNUM: len(kept)}
         unused: set[int] = set()
     else:
-        instead, unused = {}, {_DT_VERNEED, _DT_VERNEEDNUM}
+        instead, unused = {}, {dynamic.DT_VERNEED, dynamic.DT_VERNEEDNUM}
         if not elf.dynamic.version_definitions_address:
             # The dynamic linker reads the indices without checking whether it made the versions.
-            unused.add(_DT_VERSYM)
+            unused.add(dynamic.DT_VERSYM)
     for at, tag, _ in elf.dynamic.entries:
         if tag in unused:
-            yield at, ENTRY.pack(_DT_UNUSED, 0)
+            yield at, dynamic.ENTRY.pack(_DT_UNUSED, 0)
         elif tag in instead:
-            yield at, ENTRY.pack(tag, instead[tag])
+            yield at, dynamic.ENTRY.pack(tag, instead[tag])
     for record, following in zip(kept, [*kept, None][1:], strict=True):
         distance = following.address - record.address if following else 0
         if distance > _MOST_TO_NEXT:
@@ -282,7 +279,7 @@ def _version_patches(elf: ElfFile, replaced_sonames: frozenset[str]) -> Iterator
 
 def _search_path_patches(elf: ElfFile, path: str, table: int) -> Iterator[tuple[int, bytes]]:
     for _, tag, value in elf.dynamic.entries:
-        if tag not in (_DT_RPATH, _DT_RUNPATH):
+        if tag not in (dynamic.DT_RPATH, dynamic.DT_RUNPATH):
             continue
         found = elf.dynamic.strings.text(value).encode("utf-8", "surrogateescape")
         changed = without_relative(found) if found else found

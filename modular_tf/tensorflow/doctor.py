@@ -26,7 +26,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.elf import ElfFile, SymbolName
+from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.search import TENSORFLOW_DIRECTORY, TF_LIBRARY_PATH_VARIABLE, discover
 from modular_tf.discovery.sources.search_paths import SearchPaths
 from modular_tf.errors import ElfError, UnavailableError
@@ -525,7 +525,7 @@ class _ImportTrial:
         names = (*_FUNCTIONS, _FILESYSTEMS)
         defined = set[str]()
         with suppress(ElfError), ElfFile(file.path) as elf:  # it may be gone by now
-            defined = {name for name in names if elf.find(SymbolName(name)) is not None}
+            defined = {name for name in names if elf.find(name) is not None}
         if not defined.isdisjoint(_FUNCTIONS):
             return Outcome.LOADS, ""
         if defined:

@@ -8,8 +8,8 @@ from pathlib import Path
 import _cffi_backend
 import pytest
 
-from modular_tf.discovery.elf import dynamic
-from modular_tf.discovery.elf.dynamic import StringTable, parse_glibc
+from modular_tf.discovery.elf import dynamic, parse_glibc
+from modular_tf.discovery.elf.dynamic import StringTable
 from modular_tf.discovery.elf.file import ElfFile
 from tests.discovery.elf_builder import ElfBuilder
 

@@ -6,16 +6,7 @@ chains and the total length of names are limited, and offsets are checked.
 
 from __future__ import annotations
 
-from modular_tf.discovery.elf.dynamic import VersionNeed, glibc_floor, parse_glibc
-from modular_tf.discovery.elf.file import ElfFile
-from modular_tf.discovery.elf.symbols import Symbol, SymbolName, UndefinedSymbol
+from modular_tf.discovery.elf.file import ElfFile, VersionNeed, glibc_floor, parse_glibc
+from modular_tf.discovery.elf.symbols import Symbol, UndefinedSymbol
 
-__all__ = [
-    "ElfFile",
-    "Symbol",
-    "SymbolName",
-    "UndefinedSymbol",
-    "VersionNeed",
-    "glibc_floor",
-    "parse_glibc",
-]
+__all__ = ["ElfFile", "Symbol", "UndefinedSymbol", "VersionNeed", "glibc_floor", "parse_glibc"]

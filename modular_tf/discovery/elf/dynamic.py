@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 ENTRY = Struct("<qQ")
 """One entry of the section: tag and value."""
 
-_NULL, _NEEDED, _HASH, _STRTAB, _SYMTAB, _STRSZ = 0, 1, 4, 5, 6, 10
-_INIT, _SONAME, _RPATH, _BIND_NOW, _INIT_ARRAY = 12, 14, 15, 24, 25
-_RUNPATH, _FLAGS, _PREINIT_ARRAY = 29, 30, 32
-_GNU_HASH, _VERSYM, _FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFB
-_VERDEF, _VERNEED = 0x6FFFFFFC, 0x6FFFFFFE
+DT_NULL, DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SYMENT = 0, 1, 4, 5, 6, 10, 11
+_INIT, DT_SONAME, DT_RPATH, _BIND_NOW, _INIT_ARRAY = 12, 14, 15, 24, 25
+DT_RUNPATH, _FLAGS, _PREINIT_ARRAY = 29, 30, 32
+_GNU_HASH, DT_VERSYM, _FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFB
+_VERDEF, DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFE, 0x6FFFFFFF
 _AUXILIARY, _FILTER = 0x7FFFFFFD, 0x7FFFFFFF
-_LINKING = (_NEEDED, _AUXILIARY, _FILTER)
+_LINKING = (DT_NEEDED, _AUXILIARY, _FILTER)
 _DF_BIND_NOW = 0x8
 _DF_1_NOW, _DF_1_NOOPEN, _DF_1_NODEFLIB, _DF_1_PIE = 0x1, 0x40, 0x800, 0x08000000
 # A library has about 30 entries of 16 bytes; each library that it needs adds one.
@@ -34,8 +34,6 @@ _MAX_TOTAL = 256 * 1024 * 1024
 
 class StringTable:
     """NUL-terminated strings by offset."""
-
-    __slots__ = ("_budget", "_image", "_offset", "_size", "_whole")
 
     def __init__(self, image: Image, address: int, size: int) -> None:
         self._image = image
@@ -107,19 +105,6 @@ class DynamicSection:
     An address is 0 where the section names no such table; `hash_address` is that of the SysV table.
     """
 
-    __slots__ = (
-        "_linking",
-        "_tags",
-        "entries",
-        "gnu_hash_address",
-        "hash_address",
-        "strings",
-        "symbols_address",
-        "version_definitions_address",
-        "version_indices_address",
-        "version_needs_address",
-    )
-
     def __init__(self, image: Image) -> None:
         """Read the section; a file without one has no tags at all."""
         # offset in the file, tag and value of each, up to DT_NULL, which ends them
@@ -128,41 +113,41 @@ class DynamicSection:
         self._tags: dict[int, list[int]] = {}
         for _, tag, value in self.entries:
             self._tags.setdefault(tag, []).append(value)
-        self.strings = StringTable(image, self._one(_STRTAB), self._one(_STRSZ))
-        self.hash_address = self._one(_HASH)
+        self.strings = StringTable(image, self._one(DT_STRTAB), self._one(DT_STRSZ))
+        self.hash_address = self._one(DT_HASH)
         self.gnu_hash_address = self._one(_GNU_HASH)
-        self.symbols_address = self._one(_SYMTAB)
-        self.version_indices_address = self._one(_VERSYM)
-        self.version_needs_address = self._one(_VERNEED)
+        self.symbols_address = self._one(DT_SYMTAB)
+        self.version_indices_address = self._one(DT_VERSYM)
+        self.version_needs_address = self._one(DT_VERNEED)
         self.version_definitions_address = self._one(_VERDEF)
 
     @property
     def soname(self) -> str | None:
         """The name by which other libraries need this one."""
-        return self.strings.text(self._tags[_SONAME][-1]) if _SONAME in self._tags else None
+        return self.strings.text(self._tags[DT_SONAME][-1]) if DT_SONAME in self._tags else None
 
     @property
     def needed(self) -> tuple[str, ...]:
         """The names of the libraries that this one needs, in order."""
-        return tuple(self.strings.text(at) for at in self._tags.get(_NEEDED, ()))
+        return tuple(self.strings.text(at) for at in self._tags.get(DT_NEEDED, ()))
 
     @property
     def linked(self) -> tuple[LinkedName, ...]:
         """The libraries that the linker maps with this one, in order: needed ones and filters."""
         return tuple(
-            LinkedName(self.strings.text(at), tag != _NEEDED, tag == _AUXILIARY)
+            LinkedName(self.strings.text(at), tag != DT_NEEDED, tag == _AUXILIARY)
             for tag, at in self._linking
         )
 
     @property
     def rpath(self) -> tuple[str, ...]:
         """Directories of DT_RPATH, unexpanded; an empty one is the current directory."""
-        return self._paths(_RPATH)
+        return self._paths(DT_RPATH)
 
     @property
     def runpath(self) -> tuple[str, ...]:
         """Directories of DT_RUNPATH, unexpanded; an empty one is the current directory."""
-        return self._paths(_RUNPATH)
+        return self._paths(DT_RUNPATH)
 
     @property
     def search_path(self) -> tuple[str, ...]:
@@ -172,7 +157,7 @@ class DynamicSection:
     @property
     def has_runpath(self) -> bool:
         """Whether there is a DT_RUNPATH, even an empty one: DT_RPATH is ignored then."""
-        return _RUNPATH in self._tags
+        return DT_RUNPATH in self._tags
 
     @property
     def binds_now(self) -> bool:
@@ -222,102 +207,10 @@ def _entries(image: Image) -> Iterator[tuple[int, int, int]]:
     while offset < end:
         data = image.source.read(offset, min(_STEP, end - offset), "the dynamic section")
         for at, (tag, value) in enumerate(ENTRY.iter_unpack(data)):
-            if tag == _NULL:
+            if tag == DT_NULL:
                 return
             yield offset + at * ENTRY.size, tag, value
         offset += len(data)
     if room > _MAX_BYTES:
         raise image.source.damaged(f"the dynamic section has more than {_MAX_BYTES} bytes")
     raise image.source.damaged("the dynamic section does not end in its segment")
-
-
-_WEAK = 2
-_HIDDEN = 0x8000  # a mark on the number, no part of it
-# A library needs some ten versions; glibc itself defines about fifty.
-_MAX_RECORDS = 16_384
-
-
-class VersionNeed(NamedTuple):
-    """One version that a library needs."""
-
-    library: str  # SONAME of the library that must define it
-    version: str  # such as "GLIBC_2.34"
-    weak: bool  # the library may go without
-    number: int  # by which symbols refer to it
-
-
-class VersionRecord(NamedTuple):
-    """What a library needs of one other library."""
-
-    address: int  # its last four bytes are the distance to the next record, 0 in the last one
-    library: str  # SONAME of the other library
-    needs: tuple[VersionNeed, ...]
-
-
-def version_needs(image: Image, dynamic: DynamicSection) -> tuple[VersionNeed, ...]:
-    """Return the versions that a library needs, in the order of its table."""
-    return tuple(need for record in version_records(image, dynamic) for need in record.needs)
-
-
-def version_records(image: Image, dynamic: DynamicSection) -> tuple[VersionRecord, ...]:
-    """Return the records of the libraries of which a library needs versions, in their order."""
-    address = dynamic.version_needs_address
-    if not address:
-        return ()
-    records = []
-    n_needs = 0
-    for at, (_, _, file, aux, _) in _linked(image, address, Struct("<HHIII")):
-        library = dynamic.strings.text(file)
-        needs = []
-        for _, need in _linked(image, at + aux, Struct("<IHHII")):
-            _, flags, number, name, _ = need
-            version = dynamic.strings.text(name)
-            needs.append(VersionNeed(library, version, bool(flags & _WEAK), number & ~_HIDDEN))
-            n_needs += 1
-            if n_needs > _MAX_RECORDS:
-                raise image.source.damaged(f"it needs more than {_MAX_RECORDS} symbol versions")
-        records.append(VersionRecord(at, library, tuple(needs)))
-    return tuple(records)
-
-
-def version_definitions(image: Image, dynamic: DynamicSection) -> frozenset[str]:
-    """Return the names of the versions that a library defines; empty if it is unversioned."""
-    address = dynamic.version_definitions_address
-    if not address:
-        return frozenset()
-    names = set()
-    for at, fields in _linked(image, address, Struct("<HHHHIII")):
-        # The first of the linked names is the version's own, the rest are its parents.
-        data = image.read_at(at + fields[5], 8, "a version definition")
-        names.add(dynamic.strings.text(Struct("<II").unpack(data)[0]))
-    return frozenset(names)
-
-
-def parse_glibc(version: str) -> tuple[int, ...] | None:
-    """Return the numbers of "GLIBC_2.34"; None for any other version name."""
-    prefix, _, numbers = version.partition("_")
-    parts = numbers.split(".")
-    if prefix != "GLIBC" or not all(p.isascii() and p.isdigit() and len(p) < 6 for p in parts):  # noqa: PLR2004
-        return None
-    return tuple(int(part) for part in parts)
-
-
-def glibc_floor(needs: tuple[VersionNeed, ...]) -> str | None:
-    """Return the newest glibc version among `needs` that is not weak, such as "GLIBC_2.34"."""
-    known = [(parse_glibc(need.version), need.version) for need in needs if not need.weak]
-    found = [(numbers, name) for numbers, name in known if numbers is not None]
-    return max(found)[1] if found else None
-
-
-def _linked(image: Image, address: int, record: Struct) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield address and fields of records that each end in the distance to the next.
-
-    The dynamic linker reads no count of them, so none is trusted here.
-    """
-    for _ in range(_MAX_RECORDS):
-        fields = record.unpack(image.read_at(address, record.size, "a symbol version"))
-        yield address, fields
-        if fields[-1] == 0:
-            return
-        address += fields[-1]
-    raise image.source.damaged(f"it has more than {_MAX_RECORDS} records of symbol versions")

@@ -103,14 +103,14 @@ ET_DYN = 3
 PT_LOAD = 1
 PT_DYNAMIC = 2
 PT_INTERP = 3
-_PT_GNU_STACK = 0x6474E551
+PT_GNU_STACK = 0x6474E551
 _PF_X = 1
 _STACKS_ARE_DATA_BY_DEFAULT = frozenset({183, 243, 258})  # AArch64, RISC-V, LoongArch
 _SHT_DYNSYM = 11
 _IDENT_BYTES = 16
 _BYTES_TO_MACHINE = 20  # e_ident, e_type and e_machine
-_HEADER = Struct("<HHIQQQIHHHHHH")  # what follows e_ident
-_PROGRAM_HEADER = Struct("<IIQQQQQQ")
+HEADER = Struct("<HHIQQQIHHHHHH")  # what follows e_ident
+PROGRAM_HEADER = Struct("<IIQQQQQQ")
 _SECTION = Struct("<IIQQQQIIQQ")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")  # of the linker of this process
 # A library has about ten segments and fifty sections; each look-up takes time for all of them.
@@ -133,38 +133,16 @@ class _MappedSegment(NamedTuple):
 
 
 class Image:
-    """The header and segments of an open ELF file, which map its bytes to addresses.
-
-    Attributes:
-        type: `e_type`, 3 for shared objects.
-        machine_number: `e_machine`; `machine` is its name.
-        loads: For each segment with bytes its address, the end of its bytes, its file offset.
-        extent: The addresses at which the memory of all segments begins and ends; 0 and 0 for none.
-        dynamic: File offset of the dynamic section, and the bytes from there to the end of its
-            segment: the linker reads no size of it. None if there is no such section.
-        wants_executable_stack: Whether the linker lets code be run from the stacks of a process
-            that loads it: by its PT_GNU_STACK, or because it has none.
-    """
-
-    __slots__ = (
-        "_interpreter",
-        "_sections",
-        "_starts",
-        "dynamic",
-        "extent",
-        "loads",
-        "machine",
-        "machine_number",
-        "source",
-        "type",
-        "wants_executable_stack",
-    )
+    """The header and segments of an open ELF file, which map its bytes to addresses."""
 
     def __init__(self, source: ByteSource) -> None:
-        """Read header and segments."""
         self.source = source
         self._identify()
-        self._read_header()
+        fields = HEADER.unpack(source.read(_IDENT_BYTES, HEADER.size, "the ELF header"))
+        self.type, self.machine_number = fields[0], fields[1]  # 3 for a shared object; e_machine
+        self.machine = machine_name(self.machine_number, 64, "<")
+        self._sections = (fields[5], fields[10], fields[11])
+        self._read_segments(offset=fields[4], entry_size=fields[8], count=fields[9])
 
     def offset_of(self, address: int, n_bytes: int, what: str) -> int:
         """Return the offset in the file of the memory `address` .. `address + n_bytes`."""
@@ -234,31 +212,28 @@ class Image:
                 rules.BYTE_ORDER, f"{built}, big endian, this process is little endian"
             )
 
-    def _read_header(self) -> None:
-        fields = _HEADER.unpack(self.source.read(_IDENT_BYTES, _HEADER.size, "the ELF header"))
-        self.type, self.machine_number = fields[0], fields[1]
-        self.machine = machine_name(self.machine_number, 64, "<")
-        self._sections = (fields[5], fields[10], fields[11])
-        self._read_segments(offset=fields[4], entry_size=fields[8], count=fields[9])
-
     def _read_segments(self, *, offset: int, entry_size: int, count: int) -> None:
+        # for each segment with bytes its address, the end of its bytes, its file offset
         self.loads: list[tuple[int, int, int]] = []
-        self.extent = (0, 0)
+        self.extent = (0, 0)  # the addresses at which the memory of all segments begins and ends
+        # File offset of the dynamic section, and the bytes from there to the end of its segment:
+        # the linker reads no size of it.
         self.dynamic: tuple[int, int] | None = None
         self._interpreter: tuple[int, int] | None = None
         self._starts: list[int] = []
+        # the linker lets code be run from the stacks of a process that loads it
         self.wants_executable_stack = self.machine_number not in _STACKS_ARE_DATA_BY_DEFAULT
         if not count:
             return
-        if entry_size < _PROGRAM_HEADER.size or count > _MAX_SEGMENTS:
+        if entry_size < PROGRAM_HEADER.size or count > _MAX_SEGMENTS:
             raise self.source.damaged(f"it has {count} segments described in {entry_size} bytes")
         data = self.source.read(offset, entry_size * count, "the segment table")
         mapped: list[_MappedSegment] = []
         dynamic: list[tuple[int, int]] = []
         for at in range(0, entry_size * count, entry_size):
-            fields = _PROGRAM_HEADER.unpack_from(data, at)
+            fields = PROGRAM_HEADER.unpack_from(data, at)
             type_, flags, start, address, _, size, n_bytes, _ = fields
-            if type_ == _PT_GNU_STACK:
+            if type_ == PT_GNU_STACK:
                 self.wants_executable_stack = bool(flags & _PF_X)
             elif type_ == PT_INTERP:
                 self._interpreter = (start, size)

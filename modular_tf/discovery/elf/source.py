@@ -26,8 +26,6 @@ _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 class ByteSource:
     """A regular file, open for reading; close it after use. [any thread, one at a time]"""
 
-    __slots__ = ("_file", "_head", "identity", "name", "path", "size")
-
     def __init__(self, path: str) -> None:
         """Open a regular file for reading.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.elf.dynamic import DynamicSection
     from modular_tf.discovery.elf.image import Image
 
-_SYMBOL = Struct("<IBBHQQ")  # name, info, other, section, value, size
+SYMBOL = Struct("<IBBHQQ")  # name, info, other, section, value, size
 _WORD, _HALF, _BLOOM_WORD = Struct("<I"), Struct("<H"), Struct("<Q")
 _BLOOM_BITS = 64
 _UNDEFINED_SECTION = 0
@@ -27,6 +28,7 @@ _MAX_HASH_WORDS = 16 * 1024 * 1024
 _CHAIN_STEP = 16
 
 
+@lru_cache(maxsize=4096)  # one name is looked up in many libraries
 def gnu_hash(name: bytes) -> int:
     """Return the hash of a symbol name in 32 bits."""
     value = 5381
@@ -35,6 +37,7 @@ def gnu_hash(name: bytes) -> int:
     return value
 
 
+@lru_cache(maxsize=4096)
 def sysv_hash(name: bytes) -> int:
     """Return the hash of a symbol name in 28 bits."""
     value = 0
@@ -42,25 +45,6 @@ def sysv_hash(name: bytes) -> int:
         value = (value << 4) + byte
         value = (value ^ (value >> 24 & 0xF0)) & 0x0FFFFFFF
     return value
-
-
-class SymbolName:
-    """A symbol's name with both of its hashes, for look-ups in many libraries."""
-
-    __slots__ = ("_sysv", "gnu", "raw", "text")
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.raw = text.encode("utf-8", "surrogateescape")
-        self.gnu = gnu_hash(self.raw)
-        self._sysv: int | None = None
-
-    @property
-    def sysv(self) -> int:
-        """The SysV hash; rarely needed, so computed on demand."""
-        if self._sysv is None:
-            self._sysv = sysv_hash(self.raw)
-        return self._sysv
 
 
 class Symbol(NamedTuple):
@@ -83,26 +67,20 @@ class UndefinedSymbol(NamedTuple):
 class GnuHashTable:
     """A hash table of exported symbols: filter, buckets, and chains of hashes."""
 
-    __slots__ = (
-        "_bloom_at",
-        "_bloom_shift",
-        "_bloom_words",
-        "_buckets",
-        "_buckets_at",
-        "_chains_at",
-        "_chains_end",
-        "_first",
-        "_source",
-    )
-
     def __init__(self, image: Image, address: int) -> None:
-        """Read the head of the table at `address`."""
+        """Read the head of the table at `address`; symbols before `first` are never found."""
         self._source = image.source
         head = image.read_at(address, 16, "the GNU hash table")
         numbers: tuple[int, int, int, int] = Struct("<4I").unpack(head)
-        self._buckets, self._first, self._bloom_words, self._bloom_shift = numbers
-        self._check_head()
-        bloom_bytes = self._bloom_words * _BLOOM_WORD.size
+        self._buckets, self.first, words, self._bloom_shift = numbers
+        if not 0 < self._buckets <= _MAX_HASH_WORDS or not 0 < words <= _MAX_HASH_WORDS:
+            raise self._source.damaged(
+                f"its GNU hash table claims {self._buckets} buckets and {words} filter words"
+            )
+        if words & (words - 1) or self._bloom_shift >= _BLOOM_BITS:
+            raise self._source.damaged("the filter of its GNU hash table is malformed")
+        self._bloom_words = words
+        bloom_bytes = words * _BLOOM_WORD.size
         n_bytes = 16 + bloom_bytes + 4 * self._buckets
         start = image.offset_of(address, n_bytes, "the GNU hash table")
         self._bloom_at = start + 16
@@ -112,11 +90,14 @@ class GnuHashTable:
 
     def candidates(self, hash_: int) -> Iterator[int]:
         """Yield the indices of the symbols that have this hash, but for the lowest bit."""
-        if not self._may_hold(hash_):
+        at = self._bloom_at + (hash_ // _BLOOM_BITS & (self._bloom_words - 1)) * _BLOOM_WORD.size
+        data = self._source.read(at, _BLOOM_WORD.size, "the hash filter")
+        word = _BLOOM_WORD.unpack(data)[0]
+        if not word >> hash_ % _BLOOM_BITS & word >> (hash_ >> self._bloom_shift) % _BLOOM_BITS & 1:
             return
         at = self._buckets_at + 4 * (hash_ % self._buckets)
-        index = self._word(at, "a bucket")
-        if index >= self._first:
+        index: int = _WORD.unpack(self._source.read(at, 4, "a bucket"))[0]
+        if index >= self.first:
             for found, value in self._chain(index):
                 if (value | 1) == (hash_ | 1):
                     yield found
@@ -128,37 +109,13 @@ class GnuHashTable:
         """
         data = self._source.read(self._buckets_at, 4 * self._buckets, "the buckets")
         start: int = max(index for (index,) in _WORD.iter_unpack(data))
-        if start < self._first:
+        if start < self.first:
             return 0
         return 1 + max(index for index, _ in self._chain(start))
 
-    @property
-    def first(self) -> int:
-        """Index of the first symbol in the table; those before it are never found."""
-        return self._first
-
-    def _check_head(self) -> None:
-        words = self._bloom_words
-        if not 0 < self._buckets <= _MAX_HASH_WORDS or not 0 < words <= _MAX_HASH_WORDS:
-            raise self._source.damaged(
-                f"its GNU hash table claims {self._buckets} buckets and {words} filter words"
-            )
-        if words & (words - 1) or self._bloom_shift >= _BLOOM_BITS:
-            raise self._source.damaged("the filter of its GNU hash table is malformed")
-
-    def _may_hold(self, hash_: int) -> bool:
-        bits = _BLOOM_BITS
-        at = self._bloom_at + (hash_ // bits & (self._bloom_words - 1)) * _BLOOM_WORD.size
-        word = _BLOOM_WORD.unpack(self._source.read(at, _BLOOM_WORD.size, "the hash filter"))[0]
-        return bool(word >> hash_ % bits & word >> (hash_ >> self._bloom_shift) % bits & 1)
-
-    def _word(self, at: int, what: str) -> int:
-        value: int = _WORD.unpack(self._source.read(at, 4, what))[0]
-        return value
-
     def _chain(self, index: int) -> Iterator[tuple[int, int]]:
         """Yield index and hash of each symbol of one chain."""
-        at = self._chains_at + 4 * (index - self._first)
+        at = self._chains_at + 4 * (index - self.first)
         last = index + _MAX_CHAIN
         while index < last:
             length = min(4 * _CHAIN_STEP, (self._chains_end - at) & ~3)
@@ -174,8 +131,6 @@ class GnuHashTable:
 
 class SysvHashTable:
     """A hash table of all dynamic symbols: buckets and linked chains of indices."""
-
-    __slots__ = ("_at", "_buckets", "_chains", "_source")
 
     def __init__(self, image: Image, address: int) -> None:
         """Read the head of the table at `address`."""
@@ -214,8 +169,6 @@ class SysvHashTable:
 class SymbolTable:
     """The dynamic symbol table of one library."""
 
-    __slots__ = ("_dynamic", "_gnu", "_image", "_offset", "_room", "_sysv")
-
     def __init__(self, image: Image, dynamic: DynamicSection) -> None:
         self._image = image
         self._dynamic = dynamic
@@ -227,26 +180,31 @@ class SymbolTable:
         self._gnu = GnuHashTable(image, gnu) if gnu and address else None
         self._sysv = SysvHashTable(image, sysv) if sysv and address and not gnu else None
 
-    def find(self, name: SymbolName) -> Symbol | None:
+    def find(self, name: str) -> Symbol | None:
         """Return the exported symbol of this name, as dlsym would; cheap in any library."""
-        for index in self._candidates(name):
-            symbol = self._exported_if_named(index, name)
-            if symbol is not None:
-                return symbol
+        raw = name.encode("utf-8", "surrogateescape")
+        candidates: Iterator[int] = iter(())  # without a hash table the linker finds nothing either
+        if self._gnu is not None:
+            candidates = self._gnu.candidates(gnu_hash(raw))
+        elif self._sysv is not None:
+            candidates = self._sysv.candidates(sysv_hash(raw))
+        for index in candidates:
+            at = self._offset + index * SYMBOL.size
+            data = self._image.source.read(at, SYMBOL.size, f"symbol {index}")
+            string, info, other, section, value, size = SYMBOL.unpack(data)
+            if _is_exported(info, other, section) and self._dynamic.strings.equals(string, raw):
+                return Symbol(name, value, size, info & 15 in _CALLABLE_TYPES)
         return None
 
     def exports(self) -> frozenset[str]:
         """Return the names of all symbols that the library offers; takes time for each."""
         self._dynamic.strings.load()
         text = self._dynamic.strings.text
+        records = self._records(self._gnu.first if self._gnu else 1)
         return frozenset(
             text(name)
-            for name, info, other, section, _, _ in self._records(
-                self._gnu.first if self._gnu else 1
-            )
-            if section != _UNDEFINED_SECTION
-            and info >> 4 in _LINKABLE_BINDINGS
-            and other & 3 in _VISIBLE
+            for name, info, other, section, _, _ in records
+            if _is_exported(info, other, section)
         )
 
     def undefined(self, versions: Mapping[int, str]) -> tuple[UndefinedSymbol, ...]:
@@ -270,47 +228,21 @@ class SymbolTable:
 
     def count(self) -> int:
         """Return the number of symbols, the empty first one included."""
-        count = self._claimed_count()
-        if count > _MAX_SYMBOLS or count * _SYMBOL.size > self._room:
+        table, count = self._gnu or self._sysv, 0
+        if table is not None and self._room:
+            count = table.symbol_count()
+        if not count and self._room:
+            section = self._image.dynamic_symbol_section()
+            if section is not None and section[0] == self._offset:
+                count = section[1] // SYMBOL.size
+        if count > _MAX_SYMBOLS or count * SYMBOL.size > self._room:
             raise self._image.source.damaged(f"it claims {count} symbols")
         return count
 
-    def _claimed_count(self) -> int:
-        if not self._room:
-            return 0
-        table = self._gnu or self._sysv
-        counted = table.symbol_count() if table is not None else 0
-        if counted:
-            return counted
-        section = self._image.dynamic_symbol_section()
-        if section is None or section[0] != self._offset:
-            return 0
-        return section[1] // _SYMBOL.size
-
-    def _candidates(self, name: SymbolName) -> Iterator[int]:
-        if self._gnu is not None:
-            return self._gnu.candidates(name.gnu)
-        if self._sysv is not None:
-            return self._sysv.candidates(name.sysv)
-        return iter(())  # without a hash table the run-time linker finds nothing either
-
-    def _exported_if_named(self, index: int, name: SymbolName) -> Symbol | None:
-        at = self._offset + index * _SYMBOL.size
-        data = self._image.source.read(at, _SYMBOL.size, f"symbol {index}")
-        string, info, other, section, value, size = _SYMBOL.unpack(data)
-        if (
-            section == _UNDEFINED_SECTION
-            or info >> 4 not in _LINKABLE_BINDINGS
-            or other & 3 not in _VISIBLE
-            or not self._dynamic.strings.equals(string, name.raw)
-        ):
-            return None
-        return Symbol(name.text, value, size, info & 15 in _CALLABLE_TYPES)
-
     def _records(self, first: int) -> Iterator[tuple[int, ...]]:
-        n_bytes = max(self.count() - first, 0) * _SYMBOL.size
-        at = self._offset + first * _SYMBOL.size
-        return _SYMBOL.iter_unpack(self._image.source.read(at, n_bytes, "the symbol table"))
+        n_bytes = max(self.count() - first, 0) * SYMBOL.size
+        at = self._offset + first * SYMBOL.size
+        return SYMBOL.iter_unpack(self._image.source.read(at, n_bytes, "the symbol table"))
 
     def version_indices(self, count: int) -> tuple[int, ...]:
         """Return the version index of each of the first `count` symbols; 0 and 1 mean none."""
@@ -319,3 +251,8 @@ class SymbolTable:
             return (0,) * count
         data = self._image.read_at(address, 2 * count, "the version indices")
         return tuple(index & ~_HIDDEN_VERSION for (index,) in _HALF.iter_unpack(data))
+
+
+def _is_exported(info: int, other: int, section: int) -> bool:
+    is_defined = section != _UNDEFINED_SECTION
+    return is_defined and info >> 4 in _LINKABLE_BINDINGS and other & 3 in _VISIBLE
