@@ -11,13 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import SERVED_KINDS, Kind, Source
-from modular_tf.discovery.elf import ElfFile, SymbolName, UndefinedSymbol, VersionNeed, glibc_floor
+from modular_tf.discovery.elf import ElfFile, UndefinedSymbol, VersionNeed, glibc_floor
 from modular_tf.discovery.elf.image import machine_name
 from modular_tf.discovery.linking.dynamic_linker import running_program
 from modular_tf.discovery.linking.link_check import (
     LinkCheck,
-    MissingSymbol,
-    ResolvedLibrary,
     check_link,
     size_problems,
 )
@@ -31,7 +29,6 @@ from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from types import TracebackType
 
     from typing_extensions import Self
 
@@ -45,8 +42,6 @@ class ElfFacts:
     """The facts of one library."""
 
     machine: str  # that it is built for, such as "x86-64"
-    bits: int  # word size; only libraries of 64 bits are read
-    byte_order: str  # only those in "little" are read
     size: int  # of the file, in bytes
     soname: str | None  # the name by which others need it
     needed: tuple[str, ...]  # names of the libraries that it needs
@@ -58,95 +53,60 @@ class ElfFacts:
     glibc_floor: str | None  # the oldest glibc that it runs with, such as "GLIBC_2.34"
     binds_now: bool  # it asks for all symbols on loading
     runs_code_on_load: bool  # dlopen already runs code of it
+    bits: int = 64  # only libraries of this word size are read
+    byte_order: str = "little"  # nor others than these
+
+    @classmethod
+    def of(cls, elf: ElfFile, init_symbols: Iterable[str]) -> ElfFacts:
+        """Return the facts about an open library; raises `ElfError` for damaged tables."""
+        dynamic, needs = elf.dynamic, elf.version_needs()
+        return cls(
+            machine=elf.image.machine,
+            size=elf.size,
+            soname=dynamic.soname,
+            needed=dynamic.needed,
+            rpath=dynamic.rpath,
+            runpath=dynamic.runpath,
+            init_symbols=tuple(init_symbols),
+            undefined=elf.undefined(),
+            version_needs=needs,
+            glibc_floor=glibc_floor(needs),
+            binds_now=dynamic.binds_now,
+            runs_code_on_load=dynamic.runs_code_on_load,
+        )
 
 
-def read_facts(elf: ElfFile, init_symbols: Iterable[str]) -> ElfFacts:
-    """Return the facts about an open library; raises `ElfError` if its tables are damaged."""
-    dynamic, needs = elf.dynamic, elf.version_needs()
-    return ElfFacts(
-        machine=elf.image.machine,
-        bits=64,
-        byte_order="little",
-        size=elf.size,
-        soname=dynamic.soname,
-        needed=dynamic.needed,
-        rpath=dynamic.rpath,
-        runpath=dynamic.runpath,
-        init_symbols=tuple(init_symbols),
-        undefined=elf.undefined(),
-        version_needs=needs,
-        glibc_floor=glibc_floor(needs),
-        binds_now=dynamic.binds_now,
-        runs_code_on_load=dynamic.runs_code_on_load,
-    )
-
-
-_INIT_SYMBOLS = tuple(
-    (SymbolName(name), kind)
-    for name, kind in (
-        ("TF_InitPlugin", Kind.FILESYSTEM),
-        ("SE_InitPlugin", Kind.DEVICE),
-        ("TF_InitKernel", Kind.KERNEL),
-        ("TF_InitGraph", Kind.GRAPH),
-        ("TF_InitProfiler", Kind.PROFILER),
-        ("TFNPD_InitPlugin", Kind.NEXT_DEVICE),
-        ("GetPjrtApi", Kind.NEXT_DEVICE),
-    )
-)
+_INIT_SYMBOLS = {
+    "TF_InitPlugin": Kind.FILESYSTEM,
+    "SE_InitPlugin": Kind.DEVICE,
+    "TF_InitKernel": Kind.KERNEL,
+    "TF_InitGraph": Kind.GRAPH,
+    "TF_InitProfiler": Kind.PROFILER,
+    "TFNPD_InitPlugin": Kind.NEXT_DEVICE,
+    "GetPjrtApi": Kind.NEXT_DEVICE,
+}
 # That of the first draft of kernels. Any library may use that name, so it must register some.
-_EARLY_KERNEL_INIT = SymbolName("InitPlugin")
-_REGISTERS_KERNELS = "TF_RegisterKernelBuilder"
+_EARLY_KERNEL_INIT, _REGISTERS_KERNELS = "InitPlugin", "TF_RegisterKernelBuilder"
 
 
 def init_symbols_of(elf: ElfFile) -> dict[str, tuple[Kind, Symbol]]:
     """Return the exported init symbols with their kinds; raises `ElfError` for damaged tables."""
-    names = ((name, kind, elf.find(name)) for name, kind in _INIT_SYMBOLS)
-    found = {name.text: (kind, symbol) for name, kind, symbol in names if symbol is not None}
+    names = ((name, kind, elf.find(name)) for name, kind in _INIT_SYMBOLS.items())
+    found = {name: (kind, symbol) for name, kind, symbol in names if symbol is not None}
     if not any(kind is Kind.KERNEL for kind, _ in found.values()):
         early = elf.find(_EARLY_KERNEL_INIT)
         if early is not None and any(it.name == _REGISTERS_KERNELS for it in elf.undefined()):
-            found[_EARLY_KERNEL_INIT.text] = Kind.KERNEL, early
+            found[_EARLY_KERNEL_INIT] = Kind.KERNEL, early
     return found
 
 
-def kinds_of(elf: ElfFile) -> frozenset[Kind]:
-    """Return the kinds of plugin that a library is, none if it is no plugin.
-
-    Raises `ElfError` if its tables are damaged.
-    """
-    return frozenset(kind for kind, _ in init_symbols_of(elf).values())
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """The result of probing one candidate.
-
-    Attributes:
-        candidate: The candidate.
-        kinds: The kinds of plugin that it is; empty if it is none or unreadable.
-        elf: Facts of the library; None if it could not be read.
-        problems: The rules that it breaks, the most significant first.
-        libraries: The libraries that will be loaded with it, and those that its code may open by
-            name and that need TensorFlow.
-        missing_symbols: The symbols that it needs and that are not defined anywhere.
-        passed_over: Paths at which other libraries would have been found instead.
-        executable_stacks: Files, of the candidate and of those loaded with it, that ask for an
-            executable stack.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Probe(LinkCheck):
+    """The result of probing one candidate: what linking it would do, and what it is."""
 
     candidate: Candidate
-    kinds: frozenset[Kind]
-    elf: ElfFacts | None
-    problems: tuple[Violation, ...]
-    libraries: tuple[ResolvedLibrary, ...] = ()
-    missing_symbols: tuple[MissingSymbol, ...] = ()
-    passed_over: tuple[str, ...] = ()
-    executable_stacks: tuple[str, ...] = ()
-
-    @property
-    def loadable(self) -> bool:
-        """Whether it can be loaded here."""
-        return not any(problem.is_error for problem in self.problems)
+    kinds: frozenset[Kind]  # of plugin that it is; empty if it is none or unreadable
+    elf: ElfFacts | None  # facts of the library; None if it could not be read
 
 
 class Prober:
@@ -177,12 +137,18 @@ class Prober:
         facts, linked = None, LinkCheck()
         try:
             with ElfFile(candidate.path) as elf:
-                problems += (*size_problems([elf]), *_machine_problems(elf))
+                name, machine = os.path.basename(elf.path), running_program().machine
+                problems += size_problems([elf])
+                if elf.image.machine_number != machine:
+                    own = machine_name(machine, 64, "<")
+                    built = f"{name} is built for {elf.image.machine}"
+                    message = f"{built}, this process runs on {own}"
+                    problems.append(Violation(rules.MACHINE, message))
                 init_symbols = init_symbols_of(elf)
                 kinds = frozenset(kind for kind, _ in init_symbols.values())
-                facts = read_facts(elf, init_symbols)
+                facts = ElfFacts.of(elf, init_symbols)
                 elf.require_shared_object()
-                problems += _init_symbol_problems(elf, init_symbols)
+                problems += _init_symbol_problems(name, init_symbols)
                 if link and not problems:
                     release = partial(required_tensorflow, candidate.distribution, python_path())
                     linked = check_link(
@@ -195,16 +161,8 @@ class Prober:
                     problems += linked.problems
         except ElfError as error:
             problems.append(Violation.of_error(error))
-        return Probe(
-            candidate=candidate,
-            kinds=kinds,
-            elf=facts,
-            problems=tuple(problems),
-            libraries=linked.libraries,
-            missing_symbols=linked.missing_symbols,
-            passed_over=linked.passed_over,
-            executable_stacks=linked.executable_stacks,
-        )
+        found = {**vars(linked), "problems": tuple(problems)}
+        return Probe(candidate=candidate, kinds=kinds, elf=facts, **found)
 
     def close(self) -> None:
         """Close all files; a second call does nothing."""
@@ -215,12 +173,7 @@ class Prober:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _scope(self) -> ProcessScope:
@@ -237,19 +190,9 @@ def probe(
         return prober.probe(candidate)
 
 
-def _machine_problems(elf: ElfFile) -> list[Violation]:
-    own = running_program().machine
-    if elf.image.machine_number == own:
-        return []
-    built = f"{os.path.basename(elf.path)} is built for {elf.image.machine}"
-    message = f"{built}, this process runs on {machine_name(own, 64, '<')}"
-    return [Violation(rules.MACHINE, message)]
-
-
 def _init_symbol_problems(
-    elf: ElfFile, init_symbols: Mapping[str, tuple[Kind, Symbol]]
+    name: str, init_symbols: Mapping[str, tuple[Kind, Symbol]]
 ) -> list[Violation]:
-    name = os.path.basename(elf.path)
     if not init_symbols:
         message = f"{name} exports neither TF_InitPlugin nor SE_InitPlugin nor another init symbol"
         return [Violation(rules.INIT_SYMBOL, message)]

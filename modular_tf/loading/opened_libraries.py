@@ -25,9 +25,8 @@ from modular_tf.concurrency.owned_file import open_owned
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile, see
 from modular_tf.discovery.linking.host_exports import HOST_RUNTIME, REPLACED_SONAMES
-from modular_tf.discovery.linking.link_scope import file_mentions
+from modular_tf.discovery.linking.link_scope import file_mentions, neighbours_that_need
 from modular_tf.discovery.linking.system_libraries import is_of_system
-from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.errors import ElfError
 from modular_tf.loading.bound_files import bound_files
 from modular_tf.loading.origin_folder import ShownLibrary
@@ -144,21 +143,15 @@ def unlinkable_neighbours(path: str, companions: Sequence[str]) -> Iterator[Viol
     """Yield a warning for each library beside a plugin that it names and that needs TensorFlow."""
     files = [os.path.realpath(file) for file in (path, *companions)]
     mapped = {*files, *(os.path.realpath(found.path) for found in mapped_objects())}
-    for folder in dict.fromkeys(map(os.path.dirname, files)):
-        names: list[str] = []
-        with suppress(OSError):
-            names = sorted(filter(is_plugin_file_name, os.listdir(folder)))
-        for neighbour in (os.path.join(folder, name) for name in names):
-            missing: list[str] = []
-            if neighbour not in mapped:
-                with suppress(ElfError), ElfFile(neighbour) as elf:
-                    missing = sorted(_OF_TENSORFLOW.intersection(elf.dynamic.needed))
-            if missing and any(file_mentions(file, os.path.basename(neighbour)) for file in files):
-                yield Violation(
-                    NEIGHBOURS_LINKABLE,
-                    f"{neighbour}, which the plugin may open by itself, needs "
-                    f"{' and '.join(missing)} of TensorFlow, so it cannot be opened here",
-                )
+    folders = dict.fromkeys(map(os.path.dirname, files))
+    for elf in neighbours_that_need(_OF_TENSORFLOW, folders):
+        name, missing = os.path.basename(elf.path), _OF_TENSORFLOW.intersection(elf.dynamic.needed)
+        if elf.path not in mapped and any(file_mentions(file, name) for file in files):
+            yield Violation(
+                NEIGHBOURS_LINKABLE,
+                f"{elf.path}, which the plugin may open by itself, needs "
+                f"{' and '.join(sorted(missing))} of TensorFlow, so it cannot be opened here",
+            )
 
 
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY

@@ -155,9 +155,11 @@ class DynamicSection:
         return (*self.rpath, *self.runpath)
 
     @property
-    def has_runpath(self) -> bool:
-        """Whether there is a DT_RUNPATH, even an empty one: DT_RPATH is ignored then."""
-        return DT_RUNPATH in self._tags
+    def link_settings(self) -> tuple[object, ...]:
+        """All in the section that decides which libraries the linker maps with this one."""
+        # DT_RPATH is ignored beside a DT_RUNPATH, even an empty one.
+        paths = self.rpath, self.runpath, DT_RUNPATH in self._tags
+        return self.soname, self.linked, paths, self._one(_FLAGS_1) & _DF_1_NODEFLIB
 
     @property
     def binds_now(self) -> bool:
@@ -177,11 +179,6 @@ class DynamicSection:
     def refuses_dlopen(self) -> bool:
         """Whether it was linked with `-z nodlopen`."""
         return bool(self._one(_FLAGS_1) & _DF_1_NOOPEN)
-
-    @property
-    def searches_system(self) -> bool:
-        """Whether default directories are searched for needed libraries (no `-z nodefaultlib`)."""
-        return not self._one(_FLAGS_1) & _DF_1_NODEFLIB
 
     @property
     def is_program(self) -> bool:

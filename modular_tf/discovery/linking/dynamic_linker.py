@@ -87,13 +87,13 @@ def ask_linker(
     *,
     library_path: str = "",
     preload: str = "",
-    stand_ins: Iterable[str] = (),
+    already_provided: Iterable[str] = (),
 ) -> Trace:
     """Return what would be mapped if this program also needed some libraries. [any thread]
 
     `needed` are names or absolute paths, in order. `library_path` and `preload` are the values of
-    LD_LIBRARY_PATH and LD_PRELOAD when this process started. Libraries named in `stand_ins` are
-    provided already and not looked for.
+    LD_LIBRARY_PATH and LD_PRELOAD when this process started. Names that are
+    `already_provided` are not looked for.
 
     Raises:
         ElfError: The linker refuses one of them (LD-002 to LD-005), or it takes too long (LD-096).
@@ -103,7 +103,7 @@ def ask_linker(
     subject = needed[-1] if needed else program.path
     for text in (program.path, library_path, *needed):
         require_readable(text, subject)
-    stubs = [stub_library(name, (), program.machine) for name in stand_ins]
+    stubs = [stub_library(name, (), program.machine) for name in already_provided]
     if needed:
         stubs.append(stub_library("libmodular_tf_asks.so", needed, program.machine))
     with ExitStack() as opened:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from contextlib import closing
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,7 +33,7 @@ from modular_tf.tables import read_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from modular_tf.discovery.elf import ElfFile, VersionNeed
+    from modular_tf.discovery.elf import ElfFile
     from modular_tf.discovery.linking.host_exports import HostExports
 
 _ABSOLUTE_SYMBOLS_SINCE = (2, 28)
@@ -63,19 +64,24 @@ class ResolvedLibrary(NamedTuple):
     is_opened: bool = False  # it is not needed: code may open it by its name
 
 
-class LinkCheck(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class LinkCheck:
     """The result of a link check."""
 
+    problems: tuple[Violation, ...] = ()  # the rules that it breaks, the most significant first
     # What will be loaded with the library, as far as it is not loaded already; then what its code
     # may open by name and needs TensorFlow.
     libraries: tuple[ResolvedLibrary, ...] = ()
-    missing_libraries: tuple[MissingLibrary, ...] = ()
-    missing_symbols: tuple[MissingSymbol, ...] = ()
-    problems: tuple[Violation, ...] = ()
+    missing_symbols: tuple[MissingSymbol, ...] = ()  # that are not defined anywhere
     # paths at which other libraries would have been found instead
     passed_over: tuple[str, ...] = ()
     # files, of the library and of those loaded with it, that ask for an executable stack
     executable_stacks: tuple[str, ...] = ()
+
+    @property
+    def loadable(self) -> bool:
+        """Whether it can be loaded here."""
+        return not any(problem.is_error for problem in self.problems)
 
 
 def check_link(
@@ -113,63 +119,44 @@ def check_link(
             if left < 0:
                 message = f"linking {name} takes more than {_MAX_LOOK_UPS} look-ups of symbols"
                 return LinkCheck(problems=(Violation(rules.LINKING_BOUNDED, message),))
-        symbols = tuple(_missing_symbols(own, scope, host))
-        found = LinkCheck(
-            libraries=tuple(
-                ResolvedLibrary(library.name, library.elf.path, _is_companion(library, host))
-                for library in scope.others
-            ),
-            missing_libraries=tuple(scope.missing),
-            missing_symbols=symbols,
-            problems=(
-                *_library_problems(scope.missing),
-                *size_problems(library.elf for library in scope.others),
-                *_version_problems(own, scope, host),
-                *_symbol_problems(
-                    symbols, _KERNEL_API if takes_stand_ins else frozenset(), required_tensorflow
-                ),
-            ),
-            passed_over=scope.passed_over,
-            executable_stacks=_executable_stacks(scope),
-        )
-        if not _can_define_stand_ins():
-            return found
-        return _with_opened_by_name(found, own, scope, process, host, required_tensorflow)
-
-
-def _with_opened_by_name(
-    found: LinkCheck,
-    own: Sequence[LinkedLibrary],
-    scope: LinkScope,
-    process: ProcessScope,
-    host: HostExports,
-    required_tensorflow: Callable[[], str | None],
-) -> LinkCheck:
-    """Add the libraries that code may open by name; those that cannot be linked are left out."""
-    symbols: dict[MissingSymbol, None] = {}
-    for opened in libraries_opened_by_name(own, scope, process, host):
-        found = found._replace(passed_over=(*found.passed_over, *opened.passed_over))
-        ours = [library for library in opened.libraries if library.is_companion]
-        missing = _missing_of_opened(ours, opened, host)
-        if missing is None:
-            continue
-        symbols.update(dict.fromkeys(missing))
-        known = {library.path for library in found.libraries if library.is_opened}
-        led = [
-            ResolvedLibrary(library.name, library.elf.path, is_companion=True, is_opened=True)
-            for library in ours
-            if not host.sonames.isdisjoint(library.elf.dynamic.needed)
-            and library.elf.path not in known
+        symbols = [*_missing_symbols(own, scope, host)]
+        libraries = [
+            ResolvedLibrary(it.name, it.elf.path, it.is_companion or _needs_host(it, host))
+            for it in scope.others
         ]
-        found = found._replace(
-            libraries=(*found.libraries, *led),
-            executable_stacks=(*found.executable_stacks, *_executable_stacks(opened)),
+        replaced = _KERNEL_API if takes_stand_ins else frozenset()
+        problems = [
+            *_library_problems(scope.missing),
+            *size_problems(library.elf for library in scope.others),
+            *_version_problems(own, scope, host),
+            *_symbol_problems(symbols, replaced, required_tensorflow),
+        ]
+        passed_over = [*scope.passed_over]
+        linked = [*scope.libraries]
+        of_opened: dict[MissingSymbol, None] = {}
+        for opened in (
+            libraries_opened_by_name(own, scope, process, host) if _can_define_stand_ins() else ()
+        ):
+            passed_over += opened.passed_over
+            ours = [library for library in opened.libraries if library.is_companion]
+            if (missing := _missing_of_opened(ours, opened, host)) is not None:
+                of_opened.update(dict.fromkeys(missing))
+                linked += opened.libraries
+                known = {library.path for library in libraries if library.is_opened}
+                libraries += [
+                    ResolvedLibrary(it.name, it.elf.path, is_companion=True, is_opened=True)
+                    for it in ours
+                    if _needs_host(it, host) and it.elf.path not in known
+                ]
+        problems += _symbol_problems([*of_opened], _C_API, required_tensorflow)
+        stacks = (it.elf.path for it in linked if it.elf.image.wants_executable_stack)
+        return LinkCheck(
+            problems=tuple(problems),
+            libraries=tuple(libraries),
+            missing_symbols=(*symbols, *of_opened),
+            passed_over=tuple(passed_over),
+            executable_stacks=tuple(dict.fromkeys(stacks)),
         )
-    return found._replace(
-        missing_symbols=(*found.missing_symbols, *symbols),
-        problems=(*found.problems, *_symbol_problems([*symbols], _C_API, required_tensorflow)),
-        executable_stacks=tuple(dict.fromkeys(found.executable_stacks)),
-    )
 
 
 def _missing_of_opened(
@@ -190,13 +177,8 @@ def _missing_of_opened(
     return tuple(lost for lost in missing if lost.family in _C_API)
 
 
-def _executable_stacks(scope: LinkScope) -> tuple[str, ...]:
-    found = (it.elf for it in scope.libraries if it.elf.image.wants_executable_stack)
-    return tuple(elf.path for elf in found)
-
-
-def _is_companion(library: LinkedLibrary, host: HostExports) -> bool:
-    return library.is_companion or not host.sonames.isdisjoint(library.elf.dynamic.needed)
+def _needs_host(library: LinkedLibrary, host: HostExports) -> bool:
+    return not host.sonames.isdisjoint(library.elf.dynamic.needed)
 
 
 def running_glibc() -> str | None:
@@ -213,25 +195,22 @@ def _library_problems(missing: Iterable[MissingLibrary]) -> Iterator[Violation]:
     for library in missing:
         if library.error is not None:
             yield Violation.of_error(library.error)
-            continue
-        groups[library.needed_by].append(library.name)
+        else:
+            groups[library.needed_by].append(library.name)
     for needed_by, names in groups.items():
-        message = f"{needed_by} needs {_missing_libraries_in_words(names)}"
-        yield Violation(rules.LIBRARIES_FOUND, message)
-
-
-def _missing_libraries_in_words(names: Sequence[str]) -> str:
-    """Return how many are missing, of which products, and the first names."""
-    counts = Counter(_product_of(name) for name in names)
-    known = [(product, count) for product, count in counts.most_common() if product is not None]
-    if len(names) == 1:
-        return f"{names[0]}{f' of {known[0][0]}' if known else ''}, which is not found"
-    if len(known) == 1 and known[0][1] == len(names):
-        of = f" of {known[0][0]}, which are not found"
-    else:
-        shares = ", ".join(f"{count} of {product}" for product, count in known)
-        of = f" that are not found{f' ({shares})' if shares else ''}"
-    return f"{len(names)} libraries{of}: {_listed(names)}"
+        counts = Counter(map(_product_of, names))
+        known = [(product, n) for product, n in counts.most_common() if product is not None]
+        if len(names) == 1:
+            of = f" of {known[0][0]}" if known else ""
+            what = f"{names[0]}{of}, which is not found"
+        elif len(known) == 1 and known[0][1] == len(names):
+            of = f" of {known[0][0]}, which are not found"
+            what = f"{len(names)} libraries{of}: {_listed(names)}"
+        else:
+            shares = ", ".join(f"{n} of {product}" for product, n in known)
+            of = f" that are not found{f' ({shares})' if shares else ''}"
+            what = f"{len(names)} libraries{of}: {_listed(names)}"
+        yield Violation(rules.LIBRARIES_FOUND, f"{needed_by} needs {what}")
 
 
 @cache
@@ -262,57 +241,39 @@ def _version_problems(
     own: Iterable[LinkedLibrary], scope: LinkScope, host: HostExports
 ) -> Iterator[Violation]:
     running = running_glibc()
+    here = parse_glibc(f"GLIBC_{running}")
     for library in own:
         needs = [need for need in library.elf.version_needs() if not need.weak]
-        too_new = [need for need in needs if _is_newer(need, running)]
-        if too_new:
-            worst = max(too_new, key=lambda need: parse_glibc(need.version) or ())
-            message = f"{library.name} needs {worst.version}, this process runs glibc {running}"
+        numbers = {need.version: parse_glibc(need.version) or () for need in needs}
+        newest = max(numbers, key=lambda version: numbers[version], default="")
+        if here is not None and newest and numbers[newest] > here:
+            message = f"{library.name} needs {newest}, this process runs glibc {running}"
             yield Violation(rules.GLIBC_NEW_ENOUGH, message)
         for need in needs:
-            if parse_glibc(need.version) is None and not _is_version_offered(need, scope, host):
+            provider = scope.library(need.library)
+            # The replacement of a library needs no version; a missing one is reported already.
+            if numbers[need.version] or need.library in host.sonames or provider is None:
+                continue
+            defined = provider.elf.version_definitions()
+            if defined and need.version not in defined:  # an unversioned library defines all
                 message = f"{library.name} needs version {need.version} of {need.library}"
-                yield Violation(
-                    rules.SYMBOL_VERSIONS_OFFERED, f"{message}, which does not define it"
-                )
-
-
-def _is_newer(need: VersionNeed, running: str | None) -> bool:
-    numbers = parse_glibc(need.version)
-    here = parse_glibc(f"GLIBC_{running}")
-    return numbers is not None and here is not None and numbers > here
-
-
-def _is_version_offered(need: VersionNeed, scope: LinkScope, host: HostExports) -> bool:
-    """Return whether the named library defines the version; an unversioned one defines all."""
-    if need.library in host.sonames:
-        return True  # its replacement needs no version
-    provider = scope.library(need.library)
-    if provider is None:
-        return True  # the missing library is reported already
-    defined = provider.elf.version_definitions()
-    return not defined or need.version in defined
+                message = f"{message}, which does not define it"
+                yield Violation(rules.SYMBOL_VERSIONS_OFFERED, message)
 
 
 def _missing_symbols(
     own: Iterable[LinkedLibrary], scope: LinkScope, host: HostExports
 ) -> Iterator[MissingSymbol]:
+    # Python may be embedded, its library opened later than the program. With a library missing,
+    # symbols of unknown origin are most likely its own.
+    excused = {SymbolFamily.PYTHON, *([SymbolFamily.OTHER] if scope.missing else [])}
     for library in own:
         for symbol in library.elf.undefined():
             if symbol.weak or symbol.name in host.symbols or scope.offers(symbol.name):
                 continue
-            family = family_of(symbol)
-            if not _is_excused(family, scope):
+            if (family := family_of(symbol)) not in excused:
                 readable = readable_name(symbol.name)
                 yield MissingSymbol(symbol.name, readable, symbol.version, family, library.name)
-
-
-def _is_excused(family: SymbolFamily, scope: LinkScope) -> bool:
-    """Return whether a symbol may be defined though no library that was read defines it."""
-    if family is SymbolFamily.PYTHON:
-        return True  # Python may be embedded, its library opened later than the program
-    # With a library missing, symbols of unknown origin are most likely its own.
-    return family is SymbolFamily.OTHER and bool(scope.missing)
 
 
 def _symbol_problems(

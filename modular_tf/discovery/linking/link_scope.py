@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf.discovery.elf import ElfFile, SymbolName
+from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.linking.dynamic_linker import (
     Trace,
     absolute,
@@ -23,10 +23,11 @@ from modular_tf.errors import ElfError
 from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from modular_tf.discovery.linking.host_exports import HostExports
 
+_AT_ONCE = 1 << 20
 _ABSENT = (errno.ENOENT, errno.EACCES, errno.ENAMETOOLONG)
 MAX_LIBRARIES = 1024
 """How many libraries one may need, directly or not; TensorFlow needs about sixty."""
@@ -71,8 +72,7 @@ class _Scope:
 
     def offers(self, name: str) -> bool:
         """Return whether any of the libraries defines a symbol."""
-        wanted = SymbolName(name)
-        return any(library.elf.find(wanted) for library in self.libraries)
+        return any(library.elf.find(name) for library in self.libraries)
 
     def _add(self, library: LinkedLibrary) -> None:
         self.libraries.append(library)
@@ -138,41 +138,34 @@ class ProcessScope(_Scope):
         """Return what would be mapped with a library, but for itself and what is mapped already.
 
         Libraries of one folder that need the same share one answer of the linker, unless companions
-        are mapped: a companion may need the library that was asked for first, which is not in its
-        own answer.
+        are mapped: a companion may need the library that was asked for, which its own answer lacks.
 
         `offered` are names that the host replaces; the scope `before` is loaded already. Raises
         `ElfError` if the linker refuses a file (LD-002 to LD-005) or takes too long (LD-096), and
         `ShortageError` if it cannot be asked now.
         """
-        found, path = elf.dynamic, absolute(elf.path)
-        if before is None and all(
+        found, path, mapped = elf.dynamic, absolute(elf.path), self._mapped
+        if before is not None:
+            mapped = (*mapped, absolute(before.root.elf.path), *before.paths)
+        elif all(
             not it.is_filter and (it.name in offered or it.name in self._by_name)
             for it in found.linked
         ):
             return Trace((), ())
-        known = self._mapped
-        if before is not None:
-            known = (*known, absolute(before.root.elf.path), *before.paths)
-        key = (
-            known, frozenset(offered), found.linked, found.soname, found.rpath, found.runpath,
-            found.has_runpath, found.searches_system, os.path.dirname(path), absolute(""),
-        )  # fmt: skip
-        for known_by in (key, (*key, path)):
-            if known_by in self._traces:
-                return self._traces[known_by]
+        key = mapped, frozenset(offered), found.link_settings, os.path.dirname(path), absolute("")
+        if key in self._traces:
+            return self._traces[key]
         _require_readable_names(elf)
-        whole = self._ask([*known, path], offered)
-        if (path, None) in whole.listed:
+        asked = self._ask([*mapped, path], offered)
+        if (path, None) in asked.listed:
             raise ElfError(f"{path} cannot be read", path=path, rule=rules.READABLE)
-        taken = {at for _, at in whole.listed}
-        old = {path, *self.paths, *known}
+        old, taken = {path, *self.paths, *mapped}, {at for _, at in asked.listed}
         trace = Trace(
-            tuple((name, at) for name, at in whole.listed if at not in old),
-            tuple(at for at in whole.tried if at not in taken),
+            tuple((name, at) for name, at in asked.listed if at not in old),
+            tuple(at for at in asked.tried if at not in taken),
         )
-        has_companions = not all(at is None or is_of_system(at) for _, at in trace.listed)
-        self._traces[(*key, path) if has_companions else key] = trace
+        if all(at is None or is_of_system(at) for _, at in trace.listed):
+            self._traces[key] = trace
         return trace
 
     def close(self) -> None:
@@ -183,7 +176,7 @@ class ProcessScope(_Scope):
     def _ask(self, needed: Iterable[str], offered: Collection[str]) -> Trace:
         library_path, preload = self._variables
         return ask_linker(
-            [*needed], library_path=library_path, preload=preload, stand_ins=sorted(offered)
+            [*needed], library_path=library_path, preload=preload, already_provided=sorted(offered)
         )
 
 
@@ -200,8 +193,8 @@ class LinkScope(_Scope):
     ) -> None:
         """Find what `root` needs; the scope does not close `root`.
 
-        `offered` are names that the host replaces where they are needed; one that turns out to be
-        the name of a filter is searched for by asking the linker again. `before` is loaded already.
+        `offered` are names that the host replaces where they are needed, but not where they are
+        filters'. `before` is loaded already.
         """
         super().__init__(root)
         self.root = root
@@ -212,8 +205,11 @@ class LinkScope(_Scope):
         self._process, self._before = process, before
         self._require_few(len(root.elf.dynamic.linked))
         try:
-            while filtered := self._collect(offered):
-                offered = frozenset(offered) - filtered
+            self._collect(offered)
+            # Which names are filters' is known once all is open: those are asked for again.
+            while filters := self._filters().intersection(offered):
+                offered = frozenset(offered) - filters
+                self._collect(offered)
         except BaseException:
             self.close()
             raise
@@ -234,11 +230,14 @@ class LinkScope(_Scope):
         outer = self._before or self._process
         return outer.offers(name) or super().offers(name)
 
-    def _collect(self, offered: Collection[str]) -> set[str]:
-        """Open what is mapped; return the replaced names that turned out to be filters'."""
+    def _filters(self) -> set[str]:
+        linked = (linked for library in self.libraries for linked in library.elf.dynamic.linked)
+        return {it.name for it in linked if it.is_filter}
+
+    def _collect(self, offered: Collection[str]) -> None:
+        """Ask the linker what is mapped, and open it."""
         self.close()
-        self.libraries = []
-        self._by_name = {}
+        self.libraries, self._by_name = [], {}
         self._add(self.root)
         trace = self._process.trace(self.root.elf, offered, self._before)
         self._require_few(len({name for name, _ in trace.listed}))
@@ -253,29 +252,25 @@ class LinkScope(_Scope):
                 self._add(LinkedLibrary(name, elf, is_companion))
             except ElfError as error:
                 failures[name] = error
-        self.missing = [*self._missing(failures)]
+        needed_by: dict[
+            str, str
+        ] = {}  # by names as the linker reports them, with `$ORIGIN` filled in
+        for library in self.libraries if failures else ():
+            origin = os.path.dirname(library.elf.path)
+            for it in library.elf.dynamic.linked:
+                for name in () if it.is_optional else expand(it.name, origin):
+                    needed_by.setdefault(name, library.name)
+        self.missing = [
+            MissingLibrary(name, needed_by.get(name, self.root.name), failure)
+            for name, failure in failures.items()
+            if name in needed_by or failure is not None
+        ]
         self.passed_over = tuple(dict.fromkeys(map(_highest_absent, trace.tried)))
-        linked = (linked for library in self.libraries for linked in library.elf.dynamic.linked)
-        return {it.name for it in linked if it.is_filter}.intersection(offered)
 
     def _require_few(self, libraries: int) -> None:
         if libraries > MAX_LIBRARIES:
             message = f"linking {self.root.name} takes more than {MAX_LIBRARIES} libraries"
             raise ElfError(message, path=self.root.elf.path, rule=rules.LINKING_BOUNDED)
-
-    def _missing(self, failures: Mapping[str, ElfError | None]) -> Iterator[MissingLibrary]:
-        for name, error in failures.items():
-            needed_by = next(
-                (
-                    library.name
-                    for library in self.libraries
-                    for linked in library.elf.dynamic.linked
-                    if not linked.is_optional and _stands_for(linked.name, name, library.elf.path)
-                ),
-                None if error is None else self.root.name,
-            )
-            if needed_by is not None:
-                yield MissingLibrary(name, needed_by, error)
 
 
 def _why_no_file(name: str, tried: Sequence[str]) -> ElfError | None:
@@ -288,8 +283,7 @@ def _why_no_file(name: str, tried: Sequence[str]) -> ElfError | None:
             try:
                 ElfFile(path).close()
             except ElfError as error:
-                cause = error.__cause__
-                is_absent = isinstance(cause, OSError) and cause.errno in _ABSENT
+                is_absent = getattr(error.__cause__, "errno", None) in _ABSENT
                 if error.rule in (rules.REGULAR_FILE, rules.READABLE) and not is_absent:
                     return error
     return None
@@ -300,11 +294,6 @@ def _require_readable_names(elf: ElfFile) -> None:
         require_readable(text, elf.path)
 
 
-def _stands_for(template: str, name: str, path: str) -> bool:
-    """Return whether a name in a library is the one that the linker looked for."""
-    return template == name or ("$" in template and name in expand(template, os.path.dirname(path)))
-
-
 def _highest_absent(path: str) -> str:
     """Return the highest folder on the way to a path that does not exist, else the path."""
     folder = os.path.dirname(path)
@@ -313,7 +302,7 @@ def _highest_absent(path: str) -> str:
     return path
 
 
-_BLOCK_BYTES = 1 << 20
+# -- libraries that code opens by name -------------------------------------------------------------
 
 
 def libraries_opened_by_name(
@@ -321,67 +310,47 @@ def libraries_opened_by_name(
 ) -> Iterator[LinkScope]:
     """Yield a scope for each library that code may open by name and that needs TensorFlow.
 
+    A plugin may choose a library for this processor in a constructor and open it with dlopen. Where
+    that library needs one of TensorFlow's, only a copy of it can be led to the host. It is looked
+    for in the folders where the linker, or the plugin's code, looks from the plugin's own folder.
+
     Each scope begins with that library, and has what comes with it beside what is mapped before. It
     is closed when the next one is asked for.
 
     `own` are the plugin and the libraries that it brings along; `scope` is the plugin's.
     """
-    needed = {library.elf.identity for library in scope.libraries}
-    replaced = host.sonames - {HOST_RUNTIME}
-    for path in _neighbours(own):
-        elf = _open(path)
-        if elf is None:
-            continue
-        with elf:
-            if elf.identity in needed or replaced.isdisjoint(elf.dynamic.needed):
-                continue
-            name = os.path.basename(path)
-            if any(file_mentions(library.elf.path, name) for library in own):
-                root = LinkedLibrary(name, elf, is_companion=True)
-                with (
-                    suppress(ElfError),
-                    closing(LinkScope(root, process, offered=host.sonames, before=scope)) as found,
-                ):
-                    yield found
-
-
-def _neighbours(own: Sequence[LinkedLibrary]) -> Iterator[str]:
-    """Yield libraries in the folders that are searched from the folders of these libraries."""
     folders: dict[str, str] = {}
     for library in own:
-        for folder in _folders(library):
+        dynamic, origin = library.elf.dynamic, os.path.dirname(library.elf.path)
+        searched = [it for it in dynamic.search_path if "$ORIGIN" in it or "${ORIGIN}" in it]
+        found = [folder for template in searched for folder in expand(template, origin)]
+        for folder in (*found, *([origin] if dynamic.strings.mentions(b"dladdr") else ())):
             folders.setdefault(os.path.realpath(folder), folder)
-    for folder in folders.values():
-        yield from islice(_libraries_in(folder), MAX_LIBRARIES)
+    needed = {library.elf.identity for library in scope.libraries}
+    for elf in neighbours_that_need(host.sonames - {HOST_RUNTIME}, folders.values()):
+        name = os.path.basename(elf.path)
+        if elf.identity not in needed and any(file_mentions(it.elf.path, name) for it in own):
+            root = LinkedLibrary(name, elf, is_companion=True)
+            with (
+                suppress(ElfError),
+                closing(LinkScope(root, process, offered=host.sonames, before=scope)) as opened,
+            ):
+                yield opened
 
 
-def _folders(library: LinkedLibrary) -> Iterator[str]:
-    dynamic, origin = library.elf.dynamic, os.path.dirname(library.elf.path)
-    for template in dynamic.search_path:
-        if "$ORIGIN" in template or "${ORIGIN}" in template:
-            yield from expand(template, origin)
-    if dynamic.strings.mentions(b"dladdr"):
-        yield origin
-
-
-def _libraries_in(folder: str) -> list[str]:
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
-    found = (os.path.join(folder, name) for name in sorted(names) if is_plugin_file_name(name))
-    return [path for path in found if not is_of_system(path)]
-
-
-def _open(path: str) -> ElfFile | None:
-    try:
-        elf = ElfFile(path)
-    except ElfError:
-        return None
-    if elf.image.machine_number == running_program().machine and elf.is_shared_object:
-        return elf
-    elf.close()
-    return None
+def neighbours_that_need(sonames: frozenset[str], folders: Iterable[str]) -> Iterator[ElfFile]:
+    """Yield the libraries in some folders that need one of these, open until the next is asked."""
+    for folder in folders:
+        try:
+            names = sorted(filter(is_plugin_file_name, os.listdir(folder)))
+        except OSError:
+            continue
+        paths = (os.path.join(folder, name) for name in names)
+        for path in islice((path for path in paths if not is_of_system(path)), MAX_LIBRARIES):
+            with suppress(ElfError), ElfFile(path) as elf:
+                fits = elf.image.machine_number == running_program().machine
+                if fits and elf.is_shared_object and not sonames.isdisjoint(elf.dynamic.needed):
+                    yield elf
 
 
 def file_mentions(path: str, name: str) -> bool:
@@ -389,7 +358,7 @@ def file_mentions(path: str, name: str) -> bool:
     wanted, end = os.fsencode(name), b""
     try:
         with open(path, "rb") as stream:
-            while block := stream.read(_BLOCK_BYTES):
+            while block := stream.read(_AT_ONCE):
                 if wanted in end + block:
                     return True
                 end = block[-len(wanted) :]

@@ -148,10 +148,10 @@ def exports_init_symbol(path: str) -> bool:
     """
     # Imported where some distribution brings a library that may be one.
     from modular_tf.discovery.elf import ElfFile  # noqa: PLC0415
-    from modular_tf.discovery.probe import kinds_of  # noqa: PLC0415
+    from modular_tf.discovery.probe import init_symbols_of  # noqa: PLC0415
 
     with ElfFile(path) as elf:
-        return bool(kinds_of(elf))
+        return bool(init_symbols_of(elf))
 
 
 # -- entry points ---------------------------------------------------------------------------------
