@@ -38,10 +38,9 @@ from modular_tf.rules.shortage import raise_shortage
 from modular_tf.rules.trust import ABSOLUTE_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from modular_tf.discovery.sources.distributions import Recall
-    from modular_tf.discovery.sources.installed import InstalledDistribution
     from modular_tf.discovery.sources.search_log import Sighting
     from modular_tf.discovery.trust.record import RecordRow
 
@@ -55,7 +54,10 @@ def plugin_names(sightings: Sequence[Sighting]) -> list[str]:
     shared = Counter(map(_installation_of, sightings))
     names: dict[str, None] = {}
     for seen in sightings:
-        names[unused_name(_plain_name(seen, shared), names)] = None
+        name = seen.distribution
+        if name is None or shared[_installation_of(seen)] != 1:
+            name = file_stem(seen.path)
+        names[unused_name(name, names)] = None
     return [*names]
 
 
@@ -81,17 +83,12 @@ def _installation_of(seen: Sighting) -> tuple[str | None, str | None]:
     return seen.distribution, seen.distribution and unpacked_folder(seen.path)
 
 
-def _plain_name(seen: Sighting, shared: Counter[tuple[str | None, str | None]]) -> str:
-    if seen.distribution is not None and shared[_installation_of(seen)] == 1:
-        return seen.distribution
-    return file_stem(seen.path)
-
-
 PLUGIN_PATH_VARIABLE = "MODULAR_TF_PLUGIN_PATH"
 TF_LIBRARY_PATH_VARIABLE = "TF_PLUGGABLE_DEVICE_LIBRARY_PATH"
 TENSORFLOW_DIRECTORY = "tensorflow-plugins"
 """The directory in site-packages where TensorFlow looks for device plugins."""
 
+_BY_USER = (Source.ENVIRONMENT, Source.TF_ENVIRONMENT, Source.CONFIG)
 _AS_PRIVILEGED = "the process has rights that its user lacks (setuid or setgid)"
 _USUAL_DIRECTORY = "~/.local/share/modular_tf/plugins"
 _CHECKOUT_DIRECTORY = "plugin_dirs"
@@ -126,91 +123,61 @@ def discover(
     log = SearchLog()
     if installation is None or installation.python_path != paths.python_path:
         installation = Installation(paths.python_path)
-    installed = installation
-    searches: dict[Source, Callable[[], None]] = {
-        Source.ARGUMENT: lambda: _search_arguments(paths, log),
-        Source.ENVIRONMENT: lambda: _search_environment(paths, log),
-        Source.TF_ENVIRONMENT: lambda: _search_tf_environment(paths, log),
-        Source.CONFIG: lambda: _search_config(paths, log),
-        Source.ENTRY_POINT: lambda: search_entry_points(installed, log),
-        Source.TENSORFLOW_PLUGINS: lambda: _search_tensorflow_plugins(paths, log),
-        Source.DISTRIBUTION: lambda: search_distributions(installed, log, recall),
-        Source.USER_DIRECTORY: lambda: _search_user_directories(paths, log),
-        Source.BUNDLED: lambda: _search_bundled(paths, log),
+    variables = paths.environment
+    in_variable = variables.get(PLUGIN_PATH_VARIABLE, "").split(os.pathsep)
+    of_tensorflow = [os.path.join(site, TENSORFLOW_DIRECTORY) for site in paths.site_directories]
+    # paths by their sources, each with what names it
+    named: dict[Source, list[tuple[str, str]]] = {
+        Source.ARGUMENT: [(path, "argument") for path in paths.arguments],
+        Source.ENVIRONMENT: [(path, PLUGIN_PATH_VARIABLE) for path in in_variable],
+        # one file or directory, as for TensorFlow
+        Source.TF_ENVIRONMENT: [
+            (variables.get(TF_LIBRARY_PATH_VARIABLE, ""), TF_LIBRARY_PATH_VARIABLE)
+        ],
+        Source.CONFIG: [(path, paths.config_origin) for path in paths.config_directories],
+        # by TensorFlow's rules, but in a defined order, and a broken file does not end it
+        Source.TENSORFLOW_PLUGINS: [(path, path) for path in of_tensorflow],
+        Source.BUNDLED: [
+            (os.path.join(package, "plugins"), "modular_tf")
+            for package in paths.package_directories
+        ],
     }
-    for source, search in searches.items():
-        if source in paths.sources:
-            search()
-            search_unpacked_wheels(log, recall)
-    candidates = _candidates(log.sightings, _same_by_record(log.sightings, installed))
+    for source in Source:
+        if source not in paths.sources:
+            continue
+        for path, origin in named.get(source, ()):
+            if path and paths.privileged and source in _BY_USER:
+                log.note_place(path, source, origin, exists=False, hits=0, ignored=_AS_PRIVILEGED)
+            elif path:
+                required = source is Source.ARGUMENT or source in _BY_USER
+                log.look_at(path, source, origin, required=required)
+        if source is Source.ENTRY_POINT:
+            search_entry_points(installation, log)
+        elif source is Source.DISTRIBUTION:
+            search_distributions(installation, log, recall)
+        elif source is Source.USER_DIRECTORY:
+            _search_user_directories(paths, log)
+        search_unpacked_wheels(log, recall)
+    candidates = _candidates(log.sightings, _same_by_record(log.sightings, installation))
     return FoundCandidates(candidates, tuple(log.problems), tuple(log.places))
 
 
-# -- places of files ------------------------------------------------------------------------------
-
-
-def _search_arguments(paths: SearchPaths, log: SearchLog) -> None:
-    for path in paths.arguments:
-        log.look_at(path, Source.ARGUMENT, "argument", required=True)
-
-
-def _search_environment(paths: SearchPaths, log: SearchLog) -> None:
-    value = paths.environment.get(PLUGIN_PATH_VARIABLE, "")
-    for path in filter(None, value.split(os.pathsep)):
-        _look_unless_privileged(path, Source.ENVIRONMENT, PLUGIN_PATH_VARIABLE, paths, log)
-
-
-def _search_tf_environment(paths: SearchPaths, log: SearchLog) -> None:
-    """Search one file or directory, as TensorFlow does."""
-    path, origin = paths.environment.get(TF_LIBRARY_PATH_VARIABLE), TF_LIBRARY_PATH_VARIABLE
-    if path:
-        _look_unless_privileged(path, Source.TF_ENVIRONMENT, origin, paths, log)
-
-
-def _search_config(paths: SearchPaths, log: SearchLog) -> None:
-    for path in paths.config_directories:
-        _look_unless_privileged(path, Source.CONFIG, paths.config_origin, paths, log)
-
-
-def _look_unless_privileged(
-    path: str, source: Source, origin: str, paths: SearchPaths, log: SearchLog
-) -> None:
-    if paths.privileged:
-        log.note_place(path, source, origin, exists=False, hits=0, ignored=_AS_PRIVILEGED)
-    else:
-        log.look_at(path, source, origin, required=True)
-
-
-def _search_tensorflow_plugins(paths: SearchPaths, log: SearchLog) -> None:
-    """Search by TensorFlow's rules, but in a defined order; a broken file does not end it."""
-    for site in paths.site_directories:
-        path = os.path.join(site, TENSORFLOW_DIRECTORY)
-        log.look_at(path, Source.TENSORFLOW_PLUGINS, path)
-
-
 def _search_user_directories(paths: SearchPaths, log: SearchLog) -> None:
-    """Search the user's drop-in directory and, in a source checkout, `plugin_dirs`."""
+    """Search the user's drop-in directory and, in a source checkout, `plugin_dirs`.
+
+    A checkout that this package is run from is recognised by the project's name in the build file:
+    the package may also lie in the checkout of another project, or beside a build file that
+    somebody has left in site-packages.
+    """
     source, path = Source.USER_DIRECTORY, paths.user_directory or _USUAL_DIRECTORY
     why_not = _AS_PRIVILEGED if paths.privileged else paths.why_no_user_directory
     if paths.user_directory is not None and not paths.privileged:
         log.look_at(path, source, path)
     elif paths.user_directory is not None or paths.why_no_user_directory is not None:
         log.note_place(path, source, path, exists=False, hits=0, ignored=why_not)
-    if not paths.privileged:
-        for variable in ignored_variables(paths.environment):
-            problem = Violation(ABSOLUTE_VARIABLE, str(variable), origin=variable.name)
-            log.problems.append(problem)
-    for root in _checkouts(paths):
-        for directory in _with_subdirectories(os.path.join(root, _CHECKOUT_DIRECTORY)):
-            log.look_at(directory, source, directory)
-
-
-def _checkouts(paths: SearchPaths) -> Iterator[str]:
-    """Yield source checkouts that this package is run from.
-
-    They are recognised by the project's name in the build file: the package may also lie in the
-    checkout of another project, or beside a build file that somebody has left in site-packages.
-    """
+    for variable in () if paths.privileged else ignored_variables(paths.environment):
+        problem = Violation(ABSOLUTE_VARIABLE, str(variable), origin=variable.name)
+        log.problems.append(problem)
     for package in paths.package_directories:
         root = os.path.dirname(package)
         try:
@@ -219,24 +186,11 @@ def _checkouts(paths: SearchPaths) -> Iterator[str]:
         except OSError as error:
             raise_shortage(error)
             continue
-        if _names_this_project(text):
-            yield root
-
-
-def _with_subdirectories(path: str) -> Iterator[str]:
-    """Yield a directory and those in it: a checkout keeps one folder for each plugin."""
-    if not os.path.isdir(path):
-        return
-    yield path
-    for name in sorted(os.listdir(path)):
-        below = os.path.join(path, name)
-        if os.path.isdir(below):
-            yield below
-
-
-def _search_bundled(paths: SearchPaths, log: SearchLog) -> None:
-    for package in paths.package_directories:
-        log.look_at(os.path.join(package, "plugins"), Source.BUNDLED, "modular_tf")
+        folder = os.path.join(root, _CHECKOUT_DIRECTORY)
+        if _names_this_project(text) and os.path.isdir(folder):  # with a folder for each plugin
+            below = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+            for directory in (folder, *filter(os.path.isdir, below)):
+                log.look_at(directory, source, directory)
 
 
 # -- candidates -----------------------------------------------------------------------------------
@@ -249,19 +203,14 @@ def discover_named(path: str) -> FoundCandidates:
 
 def installed_among(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Return the candidates that lie where installers put files: a distribution may bring them."""
-    places = _installed_places()
+    locations = [path for path in python_path() if any(installed_distributions((path,)))]
+    paths = [*locations, *package_directories(), *installation_prefixes()]
+    places = tuple({os.path.join(path, "") for path in (*paths, *map(real_path, paths))})
     return [
         found
         for found in candidates
         if found.path.startswith(places) or found.real_path.startswith(places)
     ]
-
-
-def _installed_places() -> tuple[str, ...]:
-    """Return the directories that installers put files into, each with a slash at the end."""
-    locations = [path for path in python_path() if any(installed_distributions((path,)))]
-    places = [*locations, *package_directories(), *installation_prefixes()]
-    return tuple({os.path.join(path, "") for path in (*places, *map(real_path, places))})
 
 
 def _same_by_record(sightings: Sequence[Sighting], installation: Installation) -> dict[str, str]:
@@ -275,40 +224,31 @@ def _same_by_record(sightings: Sequence[Sighting], installation: Installation) -
     wheels = set(filter(None, map(unpacked_wheel, paths)))
     if not wheels:
         return {}
+    from modular_tf.discovery.trust.record import rows_that_name  # noqa: PLC0415  (hardly ever)
+
     names = {wheel.name for wheel in wheels}
     known = [*wheels, *(found for found in installation.distributions if found.name in names)]
     firsts: dict[tuple[str, RecordRow], tuple[str, int]] = {}  # with the owner
     same = {}
     for seen in sightings:
         for found in known:
-            if found.name == seen.distribution and seen.path.startswith(f"{found.location}/"):
-                row = _row_of(os.path.relpath(seen.path, found.location), found)
-                if row is not None and row.hash.startswith(b"sha") and os.path.exists(seen.path):
-                    this = seen.path, _owner_of(found.location)
-                    first = firsts.setdefault((found.name, row), this)
-                    if first[1] not in {0, os.geteuid(), this[1]}:
-                        first = firsts[found.name, row] = this
-                    same[seen.path] = first[0]
+            if found.name != seen.distribution or not seen.path.startswith(f"{found.location}/"):
+                continue
+            path = os.path.relpath(seen.path, found.location)
+            try:
+                rows = rows_that_name(found.read("RECORD"), os.fsencode(path))
+                row = next((row for row in rows if row.path == path), None)
+                owner = os.lstat(found.location).st_uid  # who made the folder, or the link to it
+            except (OSError, ExcessiveMetadataError) as error:
+                raise_shortage(error)
+                continue
+            if row is not None and row.hash.startswith(b"sha") and os.path.exists(seen.path):
+                this = seen.path, owner
+                first = firsts.setdefault((found.name, row), this)
+                if first[1] not in {0, os.geteuid(), owner}:
+                    first = firsts[found.name, row] = this
+                same[seen.path] = first[0]
     return same
-
-
-def _owner_of(folder: str) -> int:
-    """Return the number of the user who made a folder, or the link to it; -1 where it is gone."""
-    try:
-        return os.lstat(folder).st_uid
-    except OSError:
-        return -1
-
-
-def _row_of(path: str, distribution: InstalledDistribution) -> RecordRow | None:
-    from modular_tf.discovery.trust.record import rows_that_name  # noqa: PLC0415  (hardly ever)
-
-    try:
-        rows = rows_that_name(distribution.read("RECORD"), os.fsencode(path))
-        return next((row for row in rows if row.path == path), None)
-    except (OSError, ExcessiveMetadataError) as error:
-        raise_shortage(error)
-        return None
 
 
 def _candidates(sightings: Iterable[Sighting], same: Mapping[str, str]) -> tuple[Candidate, ...]:
@@ -319,48 +259,29 @@ def _candidates(sightings: Iterable[Sighting], same: Mapping[str, str]) -> tuple
     groups: dict[tuple[int, int], list[Sighting]] = {}
     links: set[str] = set()
     for seen in sightings:
-        identity = _identity(same.get(seen.path, seen.path), links)
-        if identity is not None:
-            groups.setdefault(identity, []).append(seen)
+        path = same.get(seen.path, seen.path)
+        try:
+            status = os.lstat(path)
+        except (OSError, ValueError):
+            continue  # it is gone
+        if stat.S_ISLNK(status.st_mode):
+            links.add(path)
+            with suppress(OSError):  # a link that leads nowhere is a file of its own
+                status = os.stat(path)
+        groups.setdefault((status.st_dev, status.st_ino), []).append(seen)
     names = plugin_names([group[0] for group in groups.values()])
     real_folder = cache(real_path)  # many files lie in one folder
-    return tuple(
-        _candidate(identity, group, name, links, real_folder)
-        for (identity, group), name in zip(groups.items(), names, strict=True)
-    )
-
-
-def _candidate(
-    identity: tuple[int, int],
-    group: list[Sighting],
-    name: str,
-    links: set[str],
-    real_folder: Callable[[str], str],
-) -> Candidate:
-    path, source, origin, distribution = group[0]
-    folder, file = os.path.split(path)
-    if path in links or file in {"", ".", ".."}:
-        real = real_path(path)
-    else:
-        real = os.path.join(real_folder(folder), file)
-    twins: tuple[Twin, ...] = ()
-    if len(group) > 1:
-        distribution = next((seen.distribution for seen in group if seen.distribution), None)
-        twins = tuple([Twin(seen.path, seen.source, seen.origin) for seen in group[1:]])
-    return Candidate(path, real, source, origin, distribution, identity, name, twins)
-
-
-def _identity(path: str, links: set[str]) -> tuple[int, int] | None:
-    """Return device and inode of a file, or of a link that leads nowhere; None if it is gone.
-
-    `links` gets the path if it is a link.
-    """
-    try:
-        found = os.lstat(path)
-    except (OSError, ValueError):
-        return None
-    if stat.S_ISLNK(found.st_mode):
-        links.add(path)
-        with suppress(OSError):
-            found = os.stat(path)
-    return found.st_dev, found.st_ino
+    found = []
+    for (identity, group), name in zip(groups.items(), names, strict=True):
+        path, source, origin, distribution = group[0]
+        folder, file = os.path.split(path)
+        if path in links or file in {"", ".", ".."}:
+            real = real_path(path)
+        else:
+            real = os.path.join(real_folder(folder), file)
+        twins: tuple[Twin, ...] = ()
+        if len(group) > 1:
+            distribution = next((seen.distribution for seen in group if seen.distribution), None)
+            twins = tuple([Twin(seen.path, seen.source, seen.origin) for seen in group[1:]])
+        found.append(Candidate(path, real, source, origin, distribution, identity, name, twins))
+    return tuple(found)

@@ -119,13 +119,13 @@ def test_no_plugin_is_refused_where_descriptors_are_few(plugin_file, run_python,
 
 
 def test_the_next_load_searches_a_source_that_a_shortage_hid(plugin_file, monkeypatch):
-    def search_nothing(paths, log):
+    def search_nothing(*_, **__):
         raise_shortage(OSError(errno.EMFILE, "Too many open files"))
 
     service = PluginService(plugin_paths=[plugin_file("libgood.so")], bundled=False)
     with service:
         with monkeypatch.context() as patch:
-            patch.setattr(search, "_search_arguments", search_nothing)
+            patch.setattr(search.SearchLog, "look_at", search_nothing)
             with pytest.raises(ResourceExhaustedError, match="LD-113"):
                 service.load()
         assert service.plugins() == []

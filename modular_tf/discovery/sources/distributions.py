@@ -167,12 +167,11 @@ def search_entry_points(installation: Installation, log: SearchLog) -> None:
         try:
             content = installation.entry_points(distribution)
             entries = entries_of_group(content, _GROUP) if _GROUP.encode() in content else []
-        except ExcessiveMetadataError as error:
-            _report(distribution, "entry_points.txt", rules.SEARCH_BOUNDED, str(error), log)
-            continue
         except Exception as error:  # noqa: BLE001  (metadata of other packages: anything may come)
             raise_shortage(error)
-            _report(distribution, "entry_points.txt", rules.RECORD_READABLE, str(error), log)
+            is_long = isinstance(error, ExcessiveMetadataError)
+            broken = rules.SEARCH_BOUNDED if is_long else rules.RECORD_READABLE
+            _report(distribution, "entry_points.txt", broken, str(error), log)
             continue
         for name, value in entries:
             _look_at_entry(distribution, name, value, log)
@@ -191,8 +190,12 @@ def _look_at_entry(
         return
 
     def stays_inside(file: str) -> bool:
+        # Some installers replace all files of a distribution, also of its metadata, by links.
+        metadata = os.path.realpath(os.path.join(distribution.metadata_directory, "METADATA"))
+        location = os.path.dirname(os.path.dirname(metadata))
+        places = os.path.realpath(root), os.path.join(location, os.path.basename(root))
         target = real_path(file)
-        if any(target.startswith(f"{place}/") for place in _real_places(distribution, root)):
+        if any(target.startswith(f"{place}/") for place in places):
             return True
         message = f"a link leads out of the package, from {file} to {target}"
         _report(distribution, what, rules.ENTRY_POINT_STAYS_INSIDE, message, log)
@@ -210,25 +213,19 @@ def _report(
     )
 
 
-def _real_places(distribution: InstalledDistribution, root: str) -> tuple[str, str]:
-    """Return the real places of a package, links resolved.
-
-    Some installers replace all files of a distribution, also of its metadata, by links.
-    """
-    metadata = os.path.realpath(os.path.join(distribution.metadata_directory, "METADATA"))
-    location = os.path.dirname(os.path.dirname(metadata))
-    return os.path.realpath(root), os.path.join(location, os.path.basename(root))
-
-
 def _resolve(distribution: InstalledDistribution, value: str) -> tuple[str, str]:
     """Return the path that an entry point names, and the directory of its top-level package."""
     match = re.fullmatch(_VALUE, value.strip())
     if match is None:
-        raise _UnusableEntryPointError(
-            rules.ENTRY_POINT_RESOLVES, "it is not of the form 'package:relative/path'"
-        )
+        message = "it is not of the form 'package:relative/path'"
+        raise _UnusableEntryPointError(rules.ENTRY_POINT_RESOLVES, message)
     top, *parts = match["package"].split(".")
-    relative = _inside(match["path"] or "")
+    named = match["path"] or ""
+    relative = os.path.normpath(named) if named else ""
+    leaves = os.path.isabs(relative) or relative == ".." or relative.startswith("../")
+    if leaves or "\0" in relative:
+        message = f"{named!r} leads out of the package"
+        raise _UnusableEntryPointError(rules.ENTRY_POINT_STAYS_INSIDE, message)
     tried = []
     for root in _roots(distribution, top):
         path = os.path.normpath(os.path.join(root, *parts, relative))
@@ -239,34 +236,22 @@ def _resolve(distribution: InstalledDistribution, value: str) -> tuple[str, str]
     raise _UnusableEntryPointError(rules.ENTRY_POINT_RESOLVES, f"there is no {places}")
 
 
-def _inside(relative: str) -> str:
-    path = os.path.normpath(relative) if relative else ""
-    if os.path.isabs(path) or path == ".." or path.startswith("../") or "\0" in path:
-        raise _UnusableEntryPointError(
-            rules.ENTRY_POINT_STAYS_INSIDE, f"{relative!r} leads out of the package"
-        )
-    return path
-
-
 def _roots(distribution: InstalledDistribution, top: str) -> Iterator[str]:
-    """Yield the directories that package `top` may consist of, the distribution's own first."""
+    """Yield the directories that package `top` may consist of, the distribution's own first.
+
+    The others come from the import system; nothing is imported.
+    """
     own = os.path.join(distribution.location, top)
     if os.path.isdir(own):
         yield own
-    yield from (root for root in _located(top) if root != own)
-
-
-def _located(top: str) -> list[str]:
-    """Return the places of a top-level package, from the import system; nothing is imported."""
     from importlib.util import find_spec  # noqa: PLC0415
 
     try:
         spec = find_spec(top)
     except Exception as error:  # noqa: BLE001  (finders of editable installs may raise anything)
         raise_shortage(error)
-        return []
-    if spec is None:
-        return []
-    if spec.submodule_search_locations is not None:
-        return list(spec.submodule_search_locations)
-    return [os.path.dirname(spec.origin)] if spec.has_location and spec.origin else []
+        return
+    if spec is not None and spec.submodule_search_locations is not None:
+        yield from (root for root in spec.submodule_search_locations if root != own)
+    elif spec is not None and spec.has_location and spec.origin:
+        yield os.path.dirname(spec.origin)

@@ -90,13 +90,20 @@ def installed_distributions(python_path: Iterable[str]) -> Iterator[InstalledDis
     """Yield the distributions on `python_path`; of one name only the first, as import does."""
     seen = set()
     for location in python_path:
-        for entry in _listed(location):
+        try:
+            entries = sorted(os.listdir(location))
+        except OSError as error:  # archives and missing entries are common on the path
+            raise_shortage(error)
+            continue
+        for entry in entries:
             # An interrupted pip leaves directories behind that begin with a tilde.
             if entry.endswith(_SUFFIXES) and not entry.startswith("~"):
-                found = _parse(location, entry)
-                if found.name not in seen:
-                    seen.add(found.name)
-                    yield found
+                name, _, rest = entry.rpartition(".")[0].partition("-")
+                name = re.sub(r"[-_.]+", "-", name).lower()
+                if name not in seen:
+                    seen.add(name)
+                    directory = os.path.join(location, entry)
+                    yield InstalledDistribution(name, rest.partition("-")[0], location, directory)
 
 
 def entries_of_group(content: bytes, group: str) -> list[tuple[str, str]]:
@@ -142,40 +149,16 @@ def required_tensorflow(name: str | None, python_path: Iterable[str]) -> str | N
 
     None where its metadata name no version, or cannot be read.
     """
-    if name is None:
-        return None
-    for distribution in installed_distributions(python_path):
-        if distribution.name == name:
-            try:
-                metadata = distribution.read("METADATA")
-            except ExcessiveMetadataError:
-                return None
-            except OSError as error:
-                raise_shortage(error)
-                return None
-            header = metadata.decode("utf-8", "replace").partition("\n\n")[0]
-            # With many blanks together the pattern would take the square of their number.
-            lines = (" ".join(line.split()) for line in header.splitlines())
-            matches = (re.fullmatch(_REQUIRED_TENSORFLOW, line) for line in lines)
-            return next((found[1] + found[2] for found in matches if found is not None), None)
+    found = installed_distributions(python_path) if name is not None else ()
+    for distribution in (it for it in found if it.name == name):
+        try:
+            metadata = distribution.read("METADATA")
+        except (ExcessiveMetadataError, OSError) as error:
+            raise_shortage(error)
+            return None
+        header = metadata.decode("utf-8", "replace").partition("\n\n")[0]
+        # With many blanks together the pattern would take the square of their number.
+        lines = (" ".join(line.split()) for line in header.splitlines())
+        matches = (re.fullmatch(_REQUIRED_TENSORFLOW, line) for line in lines)
+        return next((found[1] + found[2] for found in matches if found is not None), None)
     return None
-
-
-def _listed(location: str) -> list[str]:
-    """Return the names in a directory; archives and missing entries are common on the path."""
-    try:
-        return sorted(os.listdir(location))
-    except OSError as error:
-        raise_shortage(error)
-        return []
-
-
-def _parse(location: str, entry: str) -> InstalledDistribution:
-    stem = entry.rpartition(".")[0]
-    name, _, rest = stem.partition("-")
-    return InstalledDistribution(
-        name=re.sub(r"[-_.]+", "-", name).lower(),
-        version=rest.partition("-")[0],
-        location=location,
-        metadata_directory=os.path.join(location, entry),
-    )
