@@ -22,7 +22,28 @@ from modular_tf.rules.shortage import raise_shortage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_WORDS = (
+ELF_MAGIC = b"\x7fELF"
+"""How every library begins."""
+
+MOST_BYTES = 4 << 30
+"""How long a library may be (LD-111).
+
+Published plugins bring libraries of more than 2 GiB; a hash of so many bytes takes half a minute.
+"""
+
+OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+"""How a file is opened that anybody may have put there: a FIFO must not block the open."""
+
+SETTLED_AFTER_NS = 2_000_000_000
+"""How old a change must be when a file is looked at, for the next one to have another time.
+
+Linux takes file times from a clock that ticks every 1 to 10 ms; file systems keep them to
+1 ns (ext4, XFS, btrfs), 100 ns (NTFS, SMB), 1 s (ext3) or 2 s (FAT).
+"""
+_SECOND_NS = 1_000_000_000
+_TICK_NS = 10_000_000
+_BLOCK_BYTES = 1024 * 1024
+_KINDS_OF_FILES = (
     (stat.S_ISREG, "a regular file"),
     (stat.S_ISLNK, "a symbolic link"),
     (stat.S_ISDIR, "a directory"),
@@ -31,11 +52,21 @@ _WORDS = (
     (stat.S_ISCHR, "a character device"),
     (stat.S_ISBLK, "a block device"),
 )
+_MOST_OF_A_BOOT_ID = 64
+
+
+def _boot_id(value: str) -> str:
+    if len(value) > _MOST_OF_A_BOOT_ID or value.strip("0123456789abcdef-"):
+        raise ValueError(f"expected the id of a boot, found {value!r:.200}")
+    return value
+
+
+_Number = Annotated[int, between(-(1 << 63), (1 << 64) - 1)]
 
 
 def kind_in_words(mode: int) -> str:
     """Return the kind of file of an `st_mode`, such as "a directory"."""
-    return next((words for test, words in _WORDS if test(mode)), "something special")
+    return next((words for test, words in _KINDS_OF_FILES if test(mode)), "something special")
 
 
 @cache
@@ -50,38 +81,6 @@ def boot_id() -> str:
     except OSError as error:
         raise_shortage(error)
         return ""
-
-
-ELF_MAGIC = b"\x7fELF"
-"""How every library begins."""
-
-MOST_BYTES = 4 << 30
-"""How long a library may be (LD-111).
-
-Published plugins bring libraries of more than 2 GiB; a hash of so many bytes takes half a minute.
-"""
-
-SETTLED_AFTER_NS = 2_000_000_000
-"""How old a change must be when a file is looked at, for the next one to have another time.
-
-Linux takes file times from a clock that ticks every 1 to 10 ms; file systems keep them to
-1 ns (ext4, XFS, btrfs), 100 ns (NTFS, SMB), 1 s (ext3) or 2 s (FAT).
-"""
-_SECOND_NS = 1_000_000_000
-_TICK_NS = 10_000_000
-_BLOCK_BYTES = 1024 * 1024
-_MOST_OF_A_BOOT_ID = 64
-
-
-def _boot_id(value: str) -> str:
-    if len(value) > _MOST_OF_A_BOOT_ID or value.strip("0123456789abcdef-"):
-        raise ValueError(f"expected the id of a boot, found {value!r:.200}")
-    return value
-
-
-_Number = Annotated[int, between(-(1 << 63), (1 << 64) - 1)]
-# O_NONBLOCK: a FIFO instead of the file must not block the open.
-_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 def real_path(path: str) -> str:
@@ -123,7 +122,7 @@ class FileIdentity(NamedTuple):
         return None
 
     @property
-    def is_dated(self) -> bool:
+    def may_be_of_image(self) -> bool:
         """Whether its times look like those of an image that has one date for all files.
 
         The image's next version may have the same date, size and number for another file.
@@ -159,7 +158,7 @@ class SeenFile(NamedTuple):
             return True
         if not self.identity.ctime_ns + SETTLED_AFTER_NS < self.seen_ns <= now_ns:
             return False
-        return not self.identity.is_dated or (self.boot != "" and self.boot == boot_id())
+        return not self.identity.may_be_of_image or (self.boot != "" and self.boot == boot_id())
 
 
 def see(path: str, *, read: bool = True) -> SeenFile | None:
@@ -176,7 +175,7 @@ def see(path: str, *, read: bool = True) -> SeenFile | None:
         if seen.is_settled(seen_ns):
             return seen
     try:
-        with open_owned(path, _OPEN_FLAGS) as file:
+        with open_owned(path, OPEN_FLAGS) as file:
             return _read(path, file.fileno(), seen_ns)
     except (OSError, ValueError) as error:
         raise_shortage(error)
@@ -190,7 +189,7 @@ def see_library(path: str) -> SeenFile | None:
     """
     seen_ns = time_ns()
     try:
-        with open_owned(path, _OPEN_FLAGS) as file:
+        with open_owned(path, OPEN_FLAGS) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 return None
@@ -212,7 +211,10 @@ def see_again(
     bytes cannot be shown to be the same. `known` has the identities of files that this pass has
     read, by path; it is added to. Raises `ShortageError`.
     """
-    identity = _identity_at(seen.path) if known is None else _known_identity_at(seen.path, known)
+    known = {} if known is None else known
+    if seen.path not in known:
+        known[seen.path] = _identity_at(seen.path)
+    identity = known[seen.path]
     if identity == seen.identity and seen.is_settled(time_ns()):
         return seen
     if seen.sha256 is None or identity is None or seen.identity is None:
@@ -230,11 +232,12 @@ def of_same_file(path: str, identity: FileIdentity, work_out: Callable[[int], st
     read, has another identity before or after (ESTALE), or is longer than any library (EFBIG).
     """
     _require_bounded(identity.size, path)
-    with open_owned(path, _OPEN_FLAGS) as file:
-        _require_same(file.fileno(), path, identity)
-        found = work_out(file.fileno())
-        _require_same(file.fileno(), path, identity)
-    return found
+    with open_owned(path, OPEN_FLAGS) as file:
+        if FileIdentity.of(os.fstat(file.fileno())) == identity:
+            found = work_out(file.fileno())
+            if FileIdentity.of(os.fstat(file.fileno())) == identity:
+                return found
+    raise OSError(errno.ESTALE, "it changed since it was looked at", path)
 
 
 def sha256_of_seen(seen: SeenFile) -> str:
@@ -250,24 +253,24 @@ def sha256_of_seen(seen: SeenFile) -> str:
 
 
 def sha256_of(fd: int) -> str:
-    """Return the SHA-256 of the bytes of an open file, in hexadecimal digits. [any thread]
+    """Return the SHA-256 of the bytes of an open file; see `digest_of`. [any thread]"""
+    return digest_of(fd, "sha256")
 
-    The descriptor's position is neither used nor moved. A file that grows meanwhile is read up to
-    the length that it had. Raises `OSError`.
+
+def digest_of(fd: int, algorithm: str) -> str:
+    """Return a hash of the bytes of an open file, in hexadecimal digits. [any thread]
+
+    `algorithm` is a name that hashlib knows. The descriptor's position is neither used nor moved. A
+    file that grows meanwhile is read up to the length that it had. Raises `OSError`.
     """
-    from hashlib import sha256  # noqa: PLC0415  (loads OpenSSL; mostly nothing is to be read)
+    import hashlib  # noqa: PLC0415  (loads OpenSSL; mostly nothing is to be read)
 
-    digest = sha256()
+    digest = hashlib.new(algorithm)
     at, end = 0, os.fstat(fd).st_size
     while at < end and (block := os.pread(fd, min(_BLOCK_BYTES, end - at), at)):
         digest.update(block)
         at += len(block)
     return digest.hexdigest()
-
-
-def _require_same(fd: int, path: str, identity: FileIdentity) -> None:
-    if FileIdentity.of(os.fstat(fd)) != identity:
-        raise OSError(errno.ESTALE, "it changed since it was looked at", path)
 
 
 def _require_bounded(size: int, path: str) -> None:
@@ -285,21 +288,16 @@ def _read(path: str, fd: int, seen_ns: int) -> SeenFile | None:
     digest = sha256_of(fd)
     if FileIdentity.of(os.fstat(fd)) != identity:
         return None
-    return SeenFile(path, identity, digest, seen_ns, boot_of(fd) if identity.is_dated else "")
+    return SeenFile(path, identity, digest, seen_ns, boot_of(fd, identity))
 
 
-def boot_of(file: int | str) -> str:
-    """Return the start of the machine during which an image cannot change (`SeenFile.boot`).
+def boot_of(file: int | str, identity: FileIdentity) -> str:
+    """Return the start of the machine during which a file of an image stays (`SeenFile.boot`).
 
     What is mounted to be read only, as squashfs always is, may be exchanged at any time.
     """
-    return "" if os.statvfs(file).f_flag & os.ST_RDONLY else boot_id()
-
-
-def _known_identity_at(path: str, known: dict[str, FileIdentity | None]) -> FileIdentity | None:
-    if path not in known:
-        known[path] = _identity_at(path)
-    return known[path]
+    is_fixed = identity.may_be_of_image and not os.statvfs(file).f_flag & os.ST_RDONLY
+    return boot_id() if is_fixed else ""
 
 
 def _identity_at(path: str) -> FileIdentity | None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.concurrency.owned_file import open_owned
 from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.file_identity import FileIdentity, SeenFile, see
+from modular_tf.discovery.file_identity import OPEN_FLAGS, FileIdentity, SeenFile, see
 from modular_tf.discovery.linking.host_exports import HOST_RUNTIME, REPLACED_SONAMES
 from modular_tf.discovery.linking.link_scope import file_mentions, neighbours_that_need
 from modular_tf.discovery.linking.system_libraries import is_of_system
@@ -154,9 +154,6 @@ def unlinkable_neighbours(path: str, companions: Sequence[str]) -> Iterator[Viol
             )
 
 
-_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-
-
 def opened_since(library: Library) -> tuple[list[SeenFile], bool]:
     """Return the files that code has opened since a plugin was mapped, beside its companions.
 
@@ -225,7 +222,7 @@ def unlocked_library(
 
 def _is_mapped_from(path: str, mapped: MappedObject) -> bool:
     try:
-        with closing(OpenDescriptor(open_owned(path, _OPEN_FLAGS))) as file:
+        with closing(OpenDescriptor(open_owned(path, OPEN_FLAGS))) as file:
             return Library.address_of(file.mapped_as) == mapped.address
     except OSError as error:
         raise_shortage(error)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.owned_file import open_owned, owned
 from modular_tf.discovery.elf import ElfFile, dynamic
-from modular_tf.discovery.file_identity import FileIdentity, sha256_of
+from modular_tf.discovery.file_identity import OPEN_FLAGS, FileIdentity, sha256_of
 from modular_tf.discovery.linking.system_libraries import is_relative
 from modular_tf.errors import PluginError
 from modular_tf.native.runtime_library import SONAME
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.file_identity import SeenFile
 
-# O_NONBLOCK: a FIFO that replaced the file since it was examined must not block the open.
-_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 DESCRIPTORS = "/proc/self/fd"
 _FIRST_FREE = 3  # after the standard streams, which the application may have closed
 
@@ -84,7 +82,7 @@ class OpenedFile(OpenDescriptor):
     """
 
     def __init__(self, path: str, seen: SeenFile | None = None) -> None:
-        super().__init__(open_owned(path, _OPEN_FLAGS))
+        super().__init__(open_owned(path, OPEN_FLAGS))
         self.path = path  # for people
         self.identity = FileIdentity.of(os.fstat(self.fd))
         self.known_sha256: str | None = None  # expected of its bytes; None if it is not needed yet

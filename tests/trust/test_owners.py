@@ -152,7 +152,7 @@ def test_files_of_an_image_are_not_read_each_time(library, monkeypatch):
     monkeypatch.setattr("modular_tf.discovery.trust.judge.sha256_of", None)
 
     (seen,) = judge(library).checked
-    assert seen.identity.is_dated
+    assert seen.identity.may_be_of_image
     assert seen.sha256 is None
     assert seen.is_settled(seen.seen_ns)
 

@@ -10,7 +10,7 @@ import os
 import stat
 
 from modular_tf.concurrency.owned_file import open_owned
-from modular_tf.discovery.file_identity import kind_in_words
+from modular_tf.discovery.file_identity import OPEN_FLAGS, kind_in_words
 from modular_tf.errors import ElfError
 from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import raise_shortage
@@ -19,8 +19,6 @@ from modular_tf.rules.shortage import raise_shortage
 _HEAD_BYTES = 64 * 1024
 # No table of a real library comes near; a sparse file could claim one of terabytes.
 _MAX_READ = 256 * 1024 * 1024
-# O_NONBLOCK: a FIFO that replaced the file since it was examined must not block the open.
-_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class ByteSource:
@@ -36,7 +34,7 @@ class ByteSource:
         self.name = os.path.basename(path) or path  # the subject of messages
         try:
             self._require_regular(os.stat(path).st_mode)
-            self._file = open_owned(path, _OPEN_FLAGS)
+            self._file = open_owned(path, OPEN_FLAGS)
         except (OSError, ValueError) as error:
             raise self._cannot_read(error) from error
         try:

@@ -17,6 +17,7 @@ from modular_tf.discovery.file_identity import (
     FileIdentity,
     SeenFile,
     boot_of,
+    digest_of,
     of_same_file,
     sha256_of,
 )
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 KnownHash = Callable[[str, FileIdentity], "str | None"]
 """Returns the SHA-256 of a file by path and identity, None where it is not known."""
-_AT_ONCE = 1 << 20
 
 
 class TrustJudge:
@@ -326,7 +326,7 @@ class JudgedFile:
 
         Raises `OSError` as `sha256`.
         """
-        boot = boot_of(self.real_path) if self.identity.is_dated else ""
+        boot = boot_of(self.real_path, self.identity)
         seen = SeenFile(self.path, self.identity, self._sha256, self._seen_ns, boot)
         if self._sha256 is None and not seen.is_settled(self._seen_ns):
             return seen._replace(sha256=self.sha256())
@@ -346,14 +346,5 @@ class JudgedFile:
         """Return a hash of the bytes; errors as in `sha256`."""
         if algorithm == "sha256":
             return bytes.fromhex(self.sha256())
-        work_out = partial(_digest, algorithm=algorithm)
+        work_out = partial(digest_of, algorithm=algorithm)
         return bytes.fromhex(of_same_file(self.real_path, self.identity, work_out))
-
-
-def _digest(fd: int, algorithm: str) -> str:
-    import hashlib  # noqa: PLC0415  (loads OpenSSL; hardly any installer writes another hash)
-
-    found = hashlib.new(algorithm)
-    while data := os.read(fd, _AT_ONCE):
-        found.update(data)
-    return found.hexdigest()
