@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
@@ -51,7 +52,7 @@ class HostFingerprint(NamedTuple):
     @property
     def key(self) -> str:
         """Eight hexadecimal digits that differ for most other hosts; short enough for a name."""
-        return f"{crc32(repr(self.parts).encode('utf-8', 'backslashreplace')):08x}"
+        return _checksum(self.parts)
 
     def changes_since(self, then: Mapping[str, str]) -> list[str]:
         """Return what differs from the parts of another time, in words: `kernel: 6.1 -> 6.2`."""
@@ -74,20 +75,37 @@ def host_fingerprint() -> HostFingerprint:
     """
     kernel = os.uname()
     implementation = sys.implementation
+    # An editable installation has a part of each room in two places.
+    rooms = [os.path.join(package, room) for package in package_directories() for room in _ROOMS]
+    files = sorted(file for room in rooms for file in _files_in(room))
+    c_library = ""
+    with suppress(ValueError, OSError):
+        c_library = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    processor: dict[str, str] = {}  # what the first one is and can do
+    for line in _text_of(_CPU_INFO).splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in _CPU_KEYS:
+            processor.setdefault(name.strip(), value.strip())
+    model = processor.get("model name") or processor.get("CPU part", "")
     return HostFingerprint(
         (
             ("modular_tf", __version__),
-            ("modular_tf's files", _files_of_package()),
+            ("modular_tf's files", _checksum(files)),
             ("Python", f"{implementation.cache_tag} {sys.version.split()[0]}{sys.abiflags}"),
             ("machine", kernel.machine),
             ("kernel", kernel.release),
-            ("C library", _c_library()),
+            ("C library", c_library),
             ("machine-id", _text_of(_MACHINE_ID)),
-            ("processor", _processor()),
+            ("processor", f"{model} {_checksum(processor)}"),
             ("devices", " ".join(sorted(_device_files()))),
             ("drivers", " ".join(filter(None, map(_text_of, _DRIVER_VERSIONS)))),
         )
     )
+
+
+def _checksum(value: object) -> str:
+    """Return eight hexadecimal digits that differ for most other values."""
+    return f"{crc32(repr(value).encode('utf-8', 'backslashreplace')):08x}"
 
 
 def linking_parts(environment: Mapping[str, str]) -> dict[str, str]:
@@ -95,25 +113,14 @@ def linking_parts(environment: Mapping[str, str]) -> dict[str, str]:
 
     That is the program, whose own libraries and symbols come first, and the linker's variables.
     """
-    variables = {name: linker_variable(name, environment) for name in _LINKER_VARIABLES}
-    return {"program": _program(), **variables}
-
-
-def _program() -> str:
+    program = ""
     try:
-        path = os.readlink(_PROGRAM)
         status = os.stat(_PROGRAM)
+        program = f"{os.readlink(_PROGRAM)} {status.st_size} {status.st_mtime_ns}"
     except OSError as error:
         raise_shortage(error)
-        return ""
-    return f"{path} {status.st_size} {status.st_mtime_ns}"
-
-
-def _files_of_package() -> str:
-    """Return a checksum over name, size and time of the files of this package."""
-    rooms = [os.path.join(package, room) for package in package_directories() for room in _ROOMS]
-    found = sorted(file for room in rooms for file in _files_in(room))
-    return f"{crc32(repr(found).encode('utf-8', 'backslashreplace')):08x}"
+    variables = {name: linker_variable(name, environment) for name in _LINKER_VARIABLES}
+    return {"program": program, **variables}
 
 
 def _files_in(folder: str) -> list[tuple[str, int, int]]:
@@ -128,24 +135,6 @@ def _files_in(folder: str) -> list[tuple[str, int, int]]:
     except OSError as error:
         raise_shortage(error)
     return found
-
-
-def _c_library() -> str:
-    try:
-        return os.confstr("CS_GNU_LIBC_VERSION") or ""
-    except (ValueError, OSError):
-        return ""
-
-
-def _processor() -> str:
-    """Return the model of the first processor, and a checksum over what it can do."""
-    facts: dict[str, str] = {}
-    for line in _text_of(_CPU_INFO).splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() in _CPU_KEYS:
-            facts.setdefault(name.strip(), value.strip())
-    model = facts.get("model name") or facts.get("CPU part", "")
-    return f"{model} {crc32(repr(facts).encode()):08x}"
 
 
 def _device_files() -> Iterator[str]:

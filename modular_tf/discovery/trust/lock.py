@@ -46,7 +46,7 @@ class LockedPlugin:
     library: LockedFile
     distribution: str | None = None  # name and version of the distribution that brought it
     schemes: tuple[str, ...] = ()  # that it served, if that was known; for people
-    device_types: tuple[str, ...] = ()  # likewise
+    device_types: tuple[str, ...] = ()  # as schemes
     companions: tuple[LockedFile, ...] = ()  # the libraries that it brings along
 
 
@@ -201,7 +201,7 @@ class Lock:
         try:
             offence = self._paths.judge(os.path.abspath(path)).offence
             if offence is not None:
-                what = f"the lock file {path} vouches for nothing: {offence.message}"
+                what = f"the lock file {path} is not used: {offence.message}"
                 return Violation(rules.LOCK_USABLE, what, remedy=offence.remedy, path=path)
             with open(path, "rb") as stream:
                 return LockFile.parse(stream.read())

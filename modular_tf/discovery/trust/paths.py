@@ -95,16 +95,13 @@ def _user_name(number: int) -> str | None:
 
 def _chain(path: str) -> Iterator[os.stat_result]:
     """Yield the status of a directory and of those above it; what cannot be seen is left out."""
-    at = os.path.realpath(path)
-    while True:
+    above, at = "", os.path.realpath(path)
+    while at != above:
         try:
             yield os.stat(at)
         except OSError as error:
             raise_shortage(error)
-        above = os.path.dirname(at)
-        if above == at:
-            return
-        at = above
+        above, at = at, os.path.dirname(at)
 
 
 def _roots() -> Iterable[int]:
@@ -127,10 +124,8 @@ def _roots() -> Iterable[int]:
 
 def _numbers(named: Iterable[str | int], number_of: Callable[[str], int | None]) -> Iterator[int]:
     """Yield numbers; names that this system does not know are left out."""
-    for entry in named:
-        number = number_of(entry) if isinstance(entry, str) else entry
-        if number is not None:
-            yield number
+    numbers = (number_of(entry) if isinstance(entry, str) else entry for entry in named)
+    yield from (number for number in numbers if number is not None)
 
 
 def _user_number(name: str) -> int | None:

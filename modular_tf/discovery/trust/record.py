@@ -1,4 +1,8 @@
-"""The hashes in the RECORDs of distributions, which installers have written."""
+"""The RECORDs of distributions: a row for each installed file, with the hash that it had.
+
+A RECORD is CSV and may have tens of thousands of rows, of which every start searches all that are
+new. So rows that do not match are skipped without parsing.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +100,7 @@ class Records:
         self._paths = paths
         self._required = required
         self._installed: dict[str, InstalledDistribution] | None = None
-        self._read: dict[str, bytes] = {}  # by the metadata directory
+        self._read: dict[str, bytes] = {}  # by its path; empty for one that is not used
 
     def verdict(
         self, file: JudgedFile, distribution: str | None, otherwise: TrustVerdict
@@ -113,10 +117,17 @@ class Records:
             if recorded.algorithm is None:
                 remarks.append(
                     f"the RECORD of {recorded.label} has {recorded.written!r} of {file.path}, which"
-                    f" vouches for nothing: it is none of {', '.join(_ALGORITHMS)}"
+                    f" is not used: it is none of {', '.join(_ALGORITHMS)}"
                 )
-            elif file.digest(recorded.algorithm) != recorded.digest:
-                return _mismatch(file, recorded, recorded.algorithm)
+            elif (found := file.digest(recorded.algorithm)) != recorded.digest:
+                message = (
+                    f"{file.path} is not what {recorded.label} installed: its"
+                    f" {recorded.algorithm} is {found.hex()}, {recorded.record} has"
+                    f" {recorded.digest.hex() or repr(recorded.written)}"
+                )
+                return TrustVerdict.of_problem(
+                    Violation(rules.RECORD_HASH, message, path=file.path)
+                )
             else:
                 compared = compared or recorded
         if compared is not None:
@@ -128,17 +139,31 @@ class Records:
         return TrustVerdict.of_problem(Violation(rules.RECORDED, message, path=file.path))
 
     def _hashes_of(self, file: JudgedFile, distribution: str | None) -> Iterator[_RecordedHash]:
-        """Yield the hashes of a file in the first distribution that lists it."""
-        unpacked = unpacked_wheel(file.path)
-        others = self._distributions(distribution)
-        for found in others if unpacked is None else (unpacked, *others):
+        """Yield the hashes of a file in the first distribution that lists it.
+
+        That is the one of its unpacked wheel, the named one, or any other if a RECORD is required.
+        """
+        if self._installed is None:
+            installed = installed_distributions(self._python_path)
+            self._installed = {found.name: found for found in installed}
+        named = [self._installed[distribution]] if distribution in self._installed else []
+        others = self._installed.values() if self._required else ()
+        # parts of the names that a RECORD may have for it, without quotes and the like
+        names = {os.path.basename(path) for path in (file.path, file.real_path)}
+        parts = {max(re.split(rb'[",\r\n]', os.fsencode(name)), key=len) for name in names}
+        for found in filter(None, (unpacked_wheel(file.path), *named, *others)):
             record = os.path.join(found.metadata_directory, "RECORD")
-            if self._required and not self._is_safe(record):
-                continue
+            if record not in self._read:
+                try:
+                    is_safe = not self._required or self._paths.judge(record).offence is None
+                    self._read[record] = found.read("RECORD") if is_safe else b""
+                except (OSError, ExcessiveMetadataError) as error:  # discovery reports it
+                    raise_shortage(error)
+                    self._read[record] = b""
             rows = dict.fromkeys(
                 found_hash.decode("ascii", "replace")
-                for part in _parts_of_names(file)
-                for row in rows_that_name(self._bytes_of(found), part)
+                for part in parts
+                for row in rows_that_name(self._read[record], part)
                 if (found_hash := row.hash.strip())
                 and _leads_to(file, os.path.join(found.location, row.path))
             )
@@ -146,37 +171,6 @@ class Records:
                 yield _RecordedHash(found.label, record, written, *read_hash(written))
             if rows:
                 return
-
-    def _distributions(self, name: str | None) -> list[InstalledDistribution]:
-        """Return the distribution of this name, and all others after it if a RECORD is required."""
-        if self._installed is None:
-            installed = installed_distributions(self._python_path)
-            self._installed = {found.name: found for found in installed}
-        first = [self._installed[name]] if name in self._installed else []
-        return [*first, *self._installed.values()] if self._required else first
-
-    def _is_safe(self, record: str) -> bool:
-        try:
-            return self._paths.judge(record).offence is None
-        except OSError as error:
-            raise_shortage(error)
-            return False
-
-    def _bytes_of(self, distribution: InstalledDistribution) -> bytes:
-        directory = distribution.metadata_directory
-        if directory not in self._read:
-            try:
-                self._read[directory] = distribution.read("RECORD")
-            except (OSError, ExcessiveMetadataError) as error:  # discovery reports it
-                raise_shortage(error)
-                self._read[directory] = b""
-        return self._read[directory]
-
-
-def _parts_of_names(file: JudgedFile) -> set[bytes]:
-    """Return a part of each name that a RECORD may have for a file, but for quotes and the like."""
-    names = {os.path.basename(path) for path in (file.path, file.real_path)}
-    return {max(re.split(rb'[",\r\n]', os.fsencode(name)), key=len) for name in names}
 
 
 def _leads_to(file: JudgedFile, path: str) -> bool:
@@ -198,12 +192,3 @@ def read_hash(written: str) -> tuple[str | None, bytes]:
         return algorithm, urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except (binascii.Error, ValueError):
         return algorithm, b""
-
-
-def _mismatch(file: JudgedFile, recorded: _RecordedHash, algorithm: str) -> TrustVerdict:
-    message = (
-        f"{file.path} is not what {recorded.label} installed: its {algorithm} is"
-        f" {file.digest(algorithm).hex()}, {recorded.record} has"
-        f" {recorded.digest.hex() or repr(recorded.written)}"
-    )
-    return TrustVerdict.of_problem(Violation(rules.RECORD_HASH, message, path=file.path))
