@@ -1,4 +1,4 @@
-"""Where the system keeps libraries: the linker's cache and its default directories."""
+"""Libraries that come with no plugin: those of the system, and what variables of the linker add."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from functools import cache
 from struct import Struct, error
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.linking.dynamic_linker import ask_linker
 from modular_tf.discovery.privileges import linker_variable, variables_of_start
 from modular_tf.discovery.sources.search_paths import package_directories
 from modular_tf.rules.shortage import raise_shortage
@@ -18,52 +17,45 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LINKER_CACHE = "/etc/ld.so.cache"
+VARIABLES = "LD_PRELOAD, LD_AUDIT or LD_LIBRARY_PATH"
+"""The variables that add libraries, as messages name them."""
 _MAGIC = b"glibc-ld.so.cache1.1"  # in an old cache, of which old programs use the first part, later
 _HEADER = Struct("=20sI24x")
 _ENTRY = Struct("=iIIIQ")
 # `$ORIGIN` or `${ORIGIN}`, but not `$ORIGINAL`.
 _TOKEN = re.compile(r"\$(?:(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_])|\{(ORIGIN|LIB|PLATFORM)\})")
+_MULTIARCH = getattr(sys.implementation, "_multiarch", "")
+# The names of library directories in distributions: Debian, Fedora, all others.
+_FOLDERS = (*((f"lib/{_MULTIARCH}",) if _MULTIARCH else ()), "lib64", "lib")
+_DEFAULT = frozenset(f"{top}/{name}" for top in ("", "/usr", "/usr/local") for name in _FOLDERS)
+_MAPS = "/proc/self/maps"
+_PATH_COLUMN = 5
 
 
 def is_of_system(path: str) -> bool:
     """Return whether a library lies where the system keeps libraries; links are not followed.
 
-    A path with `..` is none of the system's, whatever it begins with. Raises `ShortageError`.
+    That is in a default directory of the linker, or in its cache; a damaged cache has none, as for
+    the linker. A path with `..` is none of the system's, whatever it begins with. Raises
+    `ShortageError`.
     """
     if "/../" in path:
         return False
-    directory = os.path.dirname(path).partition("/glibc-hwcaps/")[0]
-    return directory in _default_directories() or _is_in_cache(os.fsencode(path) + b"\0")
-
-
-def _is_in_cache(path: bytes) -> bool:
-    """Return whether the linker's cache has a path; a damaged cache has none, as for the linker."""
+    if os.path.dirname(path).partition("/glibc-hwcaps/")[0] in _DEFAULT:
+        return True
+    wanted = os.fsencode(path) + b"\0"
     try:
         with open(LINKER_CACHE, "rb") as stream:
             data = stream.read()
-        if path not in data:
+        if wanted not in data:
             return False
         data = data[data.index(_MAGIC) :]
         _, count = _HEADER.unpack_from(data)
         entries = data[_HEADER.size :][: count * _ENTRY.size]
-        return any(data.startswith(path, at) for _, _, at, _, _ in _ENTRY.iter_unpack(entries))
+        return any(data.startswith(wanted, at) for _, _, at, _, _ in _ENTRY.iter_unpack(entries))
     except (OSError, error, ValueError) as failure:
         raise_shortage(failure)
         return False
-
-
-@cache
-def _default_directories() -> frozenset[str]:
-    return frozenset(
-        f"{root}/{folder}" for root in ("", "/usr", "/usr/local") for folder in _library_folders()
-    )
-
-
-@cache
-def _library_folders() -> tuple[str, ...]:
-    """Return the names of library directories in distributions: Debian, Fedora, all others."""
-    triplet = getattr(sys.implementation, "_multiarch", "")
-    return (*((f"lib/{triplet}",) if triplet else ()), "lib64", "lib")
 
 
 def expand(template: str, origin: str) -> Iterator[str]:
@@ -71,7 +63,7 @@ def expand(template: str, origin: str) -> Iterator[str]:
 
     The value of `$LIB` was fixed when the linker was built, so all usual values are tried.
     """
-    for lib in _library_folders() if "LIB" in template else ("",):
+    for lib in _FOLDERS if "LIB" in template else ("",):
         words = {"ORIGIN": origin, "LIB": lib, "PLATFORM": os.uname().machine}
         yield _TOKEN.sub(lambda found, w=words: w[found[1] or found[2]], template)  # type: ignore[misc]
 
@@ -82,16 +74,11 @@ def is_relative(directory: str) -> bool:
     return not directory.startswith("/") and (token is None or "ORIGIN" not in token[0])
 
 
-VARIABLES = "LD_PRELOAD, LD_AUDIT or LD_LIBRARY_PATH"
-"""The variables as messages name them."""
-_MAPS = "/proc/self/maps"
-_PATH_COLUMN = 5
-
-
 @cache
 def environment_libraries() -> tuple[str, ...]:
     """Return the files that this program is linked with because of the variables. [any thread]
 
+    Their code has run, and plugins use what they define. So they are checked with each plugin.
     Libraries of the system and of this package are left out. The path of a file that was removed
     since ends in ` (deleted)`, as in `/proc/self/maps`. What LD_AUDIT names counts though it is not
     mapped: the linker runs its constructors, and unmaps it where it has no `la_version`.
@@ -105,15 +92,17 @@ def environment_libraries() -> tuple[str, ...]:
     if not library_path and not preload and not audit:
         return ()
     present, skipped = _linked_files(library_path, preload, audit)
-    own = set().union(*_linked_files())
-    files = (present | skipped) - own
+    files = (present | skipped).difference(*_linked_files())
     ran: set[str] = set()
     if variables_of_start().get("LD_AUDIT"):
         ran = _linked_files(library_path, "", audit)[0] - _linked_files(library_path)[0]
-    mapped = _mapped_files()
-    ways = [(path, path) for path in files] + [(f"{path} (deleted)", path) for path in files]
-    found = [(shown, path) for shown, path in ways if shown in mapped or shown in ran]
-    return tuple(sorted(shown for shown, path in found if not _is_exempt(path)))
+    with open(_MAPS, "rb") as stream:
+        rows = [os.fsdecode(line.rstrip(b"\n")).split(None, _PATH_COLUMN) for line in stream]
+    counted = {row[_PATH_COLUMN] for row in rows if len(row) > _PATH_COLUMN} | ran
+    own = tuple(f"{os.path.realpath(folder)}/" for folder in package_directories())
+    others = [path for path in files if not is_of_system(path) and not path.startswith(own)]
+    shown = [form for path in others for form in (path, f"{path} (deleted)")]
+    return tuple(sorted(form for form in shown if form in counted))
 
 
 def _linked_files(
@@ -124,20 +113,12 @@ def _linked_files(
     The second set has the places that the linker skips now: what it found there may have been
     removed. Raises `ElfError` if they cannot be found out.
     """
+    # Imported where a variable is set: most starts read no library.
+    from modular_tf.discovery.linking.dynamic_linker import ask_linker  # noqa: PLC0415
+
     # Both are separated by colons, and LD_PRELOAD by blanks too.
     auditors = list(filter(None, audit.split(":")))
     trace = ask_linker(auditors, library_path=library_path, preload=preload)
     named = [name for name in (*preload.replace(":", " ").split(), *auditors) if "/" in name]
     present = {os.path.realpath(path) for _, path in trace.listed if path is not None}
     return present, {*map(os.path.realpath, (*trace.tried, *named))} - present
-
-
-def _mapped_files() -> set[str]:
-    with open(_MAPS, "rb") as stream:
-        rows = [os.fsdecode(line.rstrip(b"\n")).split(None, _PATH_COLUMN) for line in stream]
-    return {row[_PATH_COLUMN] for row in rows if len(row) > _PATH_COLUMN}
-
-
-def _is_exempt(path: str) -> bool:
-    own = (f"{os.path.realpath(folder)}/" for folder in package_directories())
-    return is_of_system(path) or path.startswith(tuple(own))
