@@ -15,7 +15,7 @@ from modular_tf.discovery.linking.system_libraries import expand, is_relative
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.loading.bound_files import Bound, bound_files, file_key
-from modular_tf.loading.opened_libraries import is_needed, opened_by_name
+from modular_tf.loading.opened_libraries import only_opened_by_name, opened_by_name
 from modular_tf.loading.origin_folder import origin_levels
 from modular_tf.loading.private_copy import (
     DESCRIPTORS,
@@ -71,9 +71,8 @@ class LinkNames(NamedTuple):
         with ElfFile(path) as elf:
             found = elf.dynamic
             levels = origin_levels(elf, file)
-            search_path = (*found.rpath, *found.runpath)
             linked = tuple(one.name for one in found.linked)
-            return cls(found.soname, found.needed, linked, search_path, levels)
+            return cls(found.soname, found.needed, linked, found.search_path, levels)
 
     def must_differ(self, replaced_sonames: frozenset[str]) -> bool:
         """Return whether names have to be changed in a copy (`private_copy`)."""
@@ -101,12 +100,8 @@ def map_file(
 ) -> Library:
     """Return the mapped library of a plugin that the probe found loadable; constructors run.
 
-    The arguments are those of `bind`, from `LoadFacts` and `TrustVerdict`.
-
-    Raises:
-        PluginError: The dynamic linker refuses it (LD-050), or its search path cannot be led away
-            from the current directory (LD-097); or a file is not the one that was checked (LD-082).
-        ShortageError: It cannot be mapped now, as this process has too little of something.
+    As `bind`, with arguments from `LoadFacts` and `TrustVerdict`. A file that cannot be opened is a
+    `PluginError` (LD-050), and what this process has too little of a `ShortageError`.
     """
     try:
         return bind(path, companions, REPLACED_SONAMES, absent, checked=checked, sealed=sealed)
@@ -150,18 +145,22 @@ def bind(
         raise Violation(PROC_MOUNTED, message, path=path).error(PluginError, plugin=path)
     seen = None if checked is None else {file.path: file for file in checked}
     with _lock, ExitStack() as opened, ExitStack() as copies:
-        files = [_open(file, seen, opened) for file in (*companions, path)]
+        files = []
+        for name in (*companions, path):
+            if seen is not None and name not in seen:  # it appeared after all files were judged
+                raise changed_since(name)
+            files.append(OpenedFile(name, seen[name] if seen is not None else None))
+            opened.callback(files[-1].close)
         identity = file_key(files[-1].identity)
         hashes = tuple(file.sha256() for file in files) if sealed else None
         key = hashes or identity
         known = bound_files.files.get(key)
         if known is None or not files[-1].may_be(known.sha256):
             read = [(file, LinkNames.of(file.mapped_as, file.path)) for file in files]
-            needed = is_needed(read, replaced_sonames)
-            others = [found for found, is_now in zip(read, needed, strict=True) if not is_now]
-            read = [found for found, is_now in zip(read, needed, strict=True) if is_now]
+            others = only_opened_by_name(read, replaced_sonames)
+            needed = [found for found in read if found not in others]
             by_name = opened_by_name(others, replaced_sonames, copies)
-            targets = _targets(read, replaced_sonames, by_name, opened, sealed=sealed)
+            targets = _targets(needed, replaced_sonames, by_name, opened, sealed=sealed)
             known = _map(targets, absent, by_name)
             bound_files.files[key] = bound_files.files[identity] = known
             copies.pop_all()
@@ -173,16 +172,8 @@ def bind(
         return Library(path, known.library.handle)
 
 
-def _open(path: str, seen: Mapping[str, SeenFile] | None, opened: ExitStack) -> OpenedFile:
-    if seen is not None and path not in seen:  # it appeared after all files were judged
-        raise changed_since(path)
-    file = OpenedFile(path, seen[path] if seen is not None else None)
-    opened.callback(file.close)
-    return file
-
-
 def _map(targets: Sequence[Target], absent: Sequence[str], by_name: OpenedByName) -> Bound:
-    """Map files, the plugin last, and record the paths that the dynamic linker knows them by."""
+    """Map all files by one stub, and record the paths that the dynamic linker knows them by."""
     plugin, mapped_as = targets[-1].file, targets[-1].mapped_as
     for target in targets:  # before its constructors run, which may log or crash
         show_as(target.mapped_as, target.file.path)
@@ -196,8 +187,8 @@ def _map(targets: Sequence[Target], absent: Sequence[str], by_name: OpenedByName
     wanted = {target.file.path: target.names.linked for target in targets}
     library = Library.find(mapped_as)
     if library is None:
-        path = plugin.path
-        raise Violation(MAPPABLE, f"{path}: mapped, but not found again").error(PluginError)
+        message = f"{plugin.path}: mapped, but not found again"
+        raise Violation(MAPPABLE, message).error(PluginError)
     library = Library(plugin.path, library.handle)
     return Bound(library, mapped_as, plugin.known_sha256, stub, wanted, by_name)
 
@@ -225,21 +216,13 @@ def _targets(
         if sealed or must_differ or file.must_be_copied:
             source = copy_for_host(file, replaced_sonames)
             opened.callback(source.close)
-        mapped_as = _place(file, source, levels.get(os.path.dirname(file.path)), by_name)
+        if sanitizer_of_process() is not None:
+            source.keep()  # it reads the file again by that path, to name functions in its report
+        mapped_as = source.mapped_as
+        if (searched := levels.get(os.path.dirname(file.path))) is not None:  # by a library there
+            mapped_as = by_name.mirrored_path(file.path, source, searched) or mapped_as
         targets.append(Target(file, mapped_as, source is not file, names))
     return targets
-
-
-def _place(
-    file: OpenedFile, source: OpenDescriptor, levels: int | None, by_name: OpenedByName
-) -> str:
-    """Return the path to map a file by: in a mirror of its folder if a library there needs one."""
-    if sanitizer_of_process() is not None:
-        source.keep()  # it reads the file again by that path, to name functions in its report
-    if levels is None:
-        return source.mapped_as
-    placed = by_name.mirrored_path(file.path, source, levels)
-    return placed or source.mapped_as
 
 
 def _map_stub(targets: Sequence[Target], absent: Sequence[str], by_name: OpenedByName) -> str:
@@ -272,7 +255,15 @@ def _map_stub(targets: Sequence[Target], absent: Sequence[str], by_name: OpenedB
         needed += [make(name, [path], {}) for name, path in _unresolved_names(targets).items()]
         soname = f"{_STUB}.{next(_stub_numbers)}"
         functions = {name: absent_function(name, plugin.path) for name in absent}
-        functions |= _guards(plugin.path, own_scope_first=bool(flags & RTLD_DEEPBIND))
+        # A plugin that relies on how one store answers may end the process where a store answers
+        # differently; the replacement of a C++ function that it calls prevents that
+        # (`stream_guard.cc`).
+        defects = {it for store in stores_of(plugin.path) for it in store.guarded_functions}
+        first = bool(flags & RTLD_DEEPBIND)
+        guards = {it: guarded_stream_function(it, own_scope_first=first) for it in defects}
+        functions |= {name: function for name, function in guards.items() if function is not None}
+        if guards and None not in guards.values():
+            bound_files.guarded.add(plugin.path)
         if by_name.shown:  # which are no part of what is mapped with the stub
             needed.append(make(by_name.host_name, [load_runtime().path], functions))
         stub = make(soname, needed, functions)
@@ -282,25 +273,16 @@ def _map_stub(targets: Sequence[Target], absent: Sequence[str], by_name: OpenedB
         try:
             Library.open(stub, flags)
         except ModularTFError as error:
-            raise _refused(targets, error.message) from error
+            reason = error.message
+            for target in targets:  # the dynamic linker should speak of files
+                reason = reason.replace(target.mapped_as, target.file.path)
+            path = plugin.path
+            if names_shortage(reason):
+                message = f"{path}: cannot be mapped now: {reason}"
+                raise ShortageError(message, path=path, rule=SHORTAGE) from error
+            message = f"{path}: the dynamic linker refuses it: {reason}"
+            raise Violation(MAPPABLE, message, path=path).error(PluginError, plugin=path) from error
     return stub
-
-
-def _guards(library: str, *, own_scope_first: bool) -> dict[str, int]:
-    """Return the functions that replace the C++ library's in a plugin with known defects.
-
-    A plugin that relies on how one store answers may end the process where a store answers
-    differently; the replacement of a function that it calls prevents that (`stream_guard.cc`).
-    """
-    wanted = {name for store in stores_of(library) for name in store.guarded_functions}
-    found: dict[str, int] = {}
-    for name in wanted:
-        function = guarded_stream_function(name, own_scope_first=own_scope_first)
-        if function is not None:
-            found[name] = function
-    if wanted and len(found) == len(wanted):
-        bound_files.guarded.add(library)
-    return found
 
 
 def _unresolved_names(targets: Sequence[Target]) -> dict[str, str]:
@@ -324,24 +306,11 @@ def _unresolved_names(targets: Sequence[Target]) -> dict[str, str]:
     }
     for target in targets:
         for name in target.names.linked:
+            named = expand(name, os.path.dirname(target.file.path))
+            ends = tuple(f"/{os.path.normpath(path)}" for path in named)
             for other in by_file_name.get(os.path.basename(name), ()):
-                if other.names.soname != name and _leads_to(name, target, other):
+                resolved = f"/{os.path.normpath(other.file.path)}".endswith(ends)
+                if other.names.soname != name and resolved:
                     for compared in expand(name, target.mapped_as.rpartition("/")[0]):
                         found.setdefault(compared, other.mapped_as)
     return found
-
-
-def _leads_to(name: str, target: Target, other: Target) -> bool:
-    """Return whether a needed name was resolved to the other library."""
-    paths = map(os.path.normpath, expand(name, os.path.dirname(target.file.path)))
-    return any(f"/{os.path.normpath(other.file.path)}".endswith(f"/{path}") for path in paths)
-
-
-def _refused(targets: Sequence[Target], reason: str) -> ModularTFError:
-    for target in targets:  # the dynamic linker should speak of files
-        reason = reason.replace(target.mapped_as, target.file.path)
-    path = targets[-1].file.path
-    if names_shortage(reason):
-        return ShortageError(f"{path}: cannot be mapped now: {reason}", path=path, rule=SHORTAGE)
-    message = f"{path}: the dynamic linker refuses it: {reason}"
-    return Violation(MAPPABLE, message, path=path).error(PluginError, plugin=path)

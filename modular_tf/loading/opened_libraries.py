@@ -65,7 +65,11 @@ class OpenedByName(NamedTuple):
         if not self.shown:
             return bound_files.mirrors.path_in(file, source, levels)
         folder = os.path.realpath(os.path.dirname(file))
-        levels = max(levels, *(_levels_from(folder, *searched) for searched in self.levels.items()))
+        for shown, searched in self.levels.items():
+            # how many parents of the folder are needed for a file that searches so many of its own
+            way = os.path.relpath(os.path.realpath(os.path.dirname(shown)), folder).split("/")
+            ups = way.count("..")
+            levels = max(levels, ups - (len(way) - ups - way.count(".")) + searched)
         return bound_files.mirrors.path_in(
             file, source, levels, self.shown, shown_for=self.host_name
         )
@@ -78,9 +82,6 @@ class OpenedByName(NamedTuple):
                 library.source.close()
 
 
-NOTHING_BY_NAME = OpenedByName("", (), {})
-
-
 def opened_by_name(
     files: Sequence[tuple[OpenedFile, LinkNames]],
     replaced_sonames: frozenset[str],
@@ -90,9 +91,7 @@ def opened_by_name(
 
     Raises `PluginError` as `copy_for_host`.
     """
-    if not files:
-        return NOTHING_BY_NAME
-    host_name = f"{_HOST_NAME}.{next(_numbers)}"
+    host_name = f"{_HOST_NAME}.{next(_numbers)}" if files else ""
     shown = []
     for file, _ in files:
         source = copy_for_host(file, replaced_sonames, host_name)
@@ -104,14 +103,14 @@ def opened_by_name(
     return OpenedByName(host_name, tuple(shown), levels)
 
 
-def is_needed(
+def only_opened_by_name(
     files: Sequence[tuple[OpenedFile, LinkNames]], replaced_sonames: frozenset[str]
-) -> list[bool]:
-    """Return for each library whether it is mapped at once; others are opened by name.
+) -> list[tuple[OpenedFile, LinkNames]]:
+    """Return the libraries that are not mapped at once, as only code opens them, by their names.
 
-    Opened by name are libraries that need one of TensorFlow's, that no other library here needs,
-    and whose file name is in the bytes of one. One that is not named at all is mapped at once: a
-    library of the system may need it. The plugin is the last of the files.
+    Those need one of TensorFlow's, no other library here needs them, and their file name is in the
+    bytes of one. One that is not named at all is mapped at once: a library of the system may need
+    it. The plugin is the last of the files.
     """
     *others, plugin = files
     waiting = [found for found in others if not replaced_sonames.isdisjoint(found[1].needed)]
@@ -124,19 +123,11 @@ def is_needed(
             if os.path.basename(file.path) in linked or names.soname in linked
         ]
         waiting = [found for found in waiting if found not in reached]
-    by_name = [
+    return [
         (file, names)
         for file, names in waiting
         if any(file_mentions(it.mapped_as, os.path.basename(file.path)) for it, _ in reached)
     ]
-    return [found not in by_name for found in files]
-
-
-def _levels_from(folder: str, file: str, levels: int) -> int:
-    """Return how many parents of a folder are needed for a file that searches `levels` of its."""
-    way = os.path.relpath(os.path.realpath(os.path.dirname(file)), folder).split("/")
-    ups = way.count("..")
-    return ups - (len(way) - ups - way.count(".")) + levels
 
 
 def unlinkable_neighbours(path: str, companions: Sequence[str]) -> Iterator[Violation]:

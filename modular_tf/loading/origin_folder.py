@@ -39,8 +39,7 @@ def origin_levels(elf: ElfFile, file: str) -> int | None:
 
     Folders that do not exist do not count: build systems leave many such in search paths.
     """
-    templates = (*elf.dynamic.rpath, *elf.dynamic.runpath)
-    plain = [part.replace("${ORIGIN}", "$ORIGIN") for part in templates]
+    plain = [part.replace("${ORIGIN}", "$ORIGIN") for part in elf.dynamic.search_path]
     asked = [part.partition("$ORIGIN")[2] for part in plain if "$ORIGIN" in part]
     found = [way for way in asked if os.path.isdir(os.path.dirname(file) + way)]
     if found:

@@ -50,7 +50,11 @@ class OpenDescriptor:
     """
 
     def __init__(self, file: FileIO) -> None:
-        self._file = _off_standard_streams(file)
+        self._file = file
+        if file.fileno() < _FIRST_FREE:
+            with file:
+                number = file.fileno()
+                self._file = owned(partial(fcntl.fcntl, number, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE))
         self.fd = self._number = self._file.fileno()
         self.mapped_as = _unique_path(self.fd)
 
@@ -85,27 +89,26 @@ class OpenedFile(OpenDescriptor):
         super().__init__(open_owned(path, OPEN_FLAGS))
         self.path = path  # for people
         self.identity = FileIdentity.of(os.fstat(self.fd))
-        self.known_sha256: str | None = None  # expected of its bytes; None if it is not needed yet
+        # expected of its bytes; None if it is not needed yet
+        self.known_sha256 = None if seen is None else seen.sha256
         # Whether only a copy can be sure to be what was checked: another file has its place, maybe
         # with the same bytes; or it had changed so shortly before the check that another change may
         # have left the same times.
         self.must_be_copied = False
-        if seen is not None:
-            try:
-                self._take_for(seen)
-            except BaseException:
-                self.close()
-                raise
-
-    def _take_for(self, seen: SeenFile) -> None:
+        if seen is None:
+            return
         is_same = seen.identity == self.identity
         if not is_same and seen.sha256 is None:
-            raise changed_since(self.path)
-        self.known_sha256 = seen.sha256
-        if seen.sha256 is not None and not (is_same and seen.is_settled(time_ns())):
-            self.must_be_copied = not os.fstatvfs(self.fd).f_flag & os.ST_RDONLY
-            if not self.must_be_copied:
-                self.sha256()
+            self.close()
+            raise changed_since(path)
+        try:
+            if seen.sha256 is not None and not (is_same and seen.is_settled(time_ns())):
+                self.must_be_copied = not os.fstatvfs(self.fd).f_flag & os.ST_RDONLY
+                if not self.must_be_copied:
+                    self.sha256()
+        except BaseException:
+            self.close()
+            raise
 
     def require_unwritten(self) -> None:
         """Raise LD-082 if the open file was written to; called right before it is mapped."""
@@ -134,14 +137,6 @@ def require_same(path: str, sha256: str, expected: str | None) -> None:
 def changed_since(path: str) -> PluginError:
     """Return the error for a file that is not the one that was checked."""
     return file_changed(path).error(PluginError, plugin=path)
-
-
-def _off_standard_streams(file: FileIO) -> FileIO:
-    """Return the same file with a descriptor above those of the standard streams."""
-    if file.fileno() >= _FIRST_FREE:
-        return file
-    with file:
-        return owned(partial(fcntl.fcntl, file.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE))
 
 
 def _unique_path(fd: int) -> str:
@@ -219,25 +214,33 @@ def _patches(
 ) -> list[tuple[int, bytes]]:
     """Return file offsets and the bytes to write there."""
     table = next(value for _, tag, value in elf.dynamic.entries if tag == dynamic.DT_STRTAB)
-    return [
-        *_need_patches(elf, replaced_sonames, host_name, table),
-        *_version_patches(elf, replaced_sonames),
-        *_search_path_patches(elf, path, table),
-    ]
-
-
-def _need_patches(
-    elf: ElfFile, replaced_sonames: frozenset[str], host_name: str, table: int
-) -> Iterator[tuple[int, bytes]]:
+    of_needs: list[tuple[int, bytes]] = []
+    of_paths: list[tuple[int, bytes]] = []
     for at, tag, value in elf.dynamic.entries:
-        name = elf.dynamic.strings.text(value) if tag == dynamic.DT_NEEDED else ""
-        if name not in replaced_sonames:
-            continue
-        if len(name) >= len(host_name):
-            offset = elf.image.offset_of(table + value, len(name), "a name")
-            yield offset, host_name.encode().ljust(len(name), b"\0")
-        else:  # the stub brings the host runtime
-            yield at, dynamic.ENTRY.pack(_DT_UNUSED, 0)
+        if tag == dynamic.DT_NEEDED:
+            name = elf.dynamic.strings.text(value)
+            if name not in replaced_sonames:
+                continue
+            if len(name) >= len(host_name):
+                offset = elf.image.offset_of(table + value, len(name), "a name")
+                of_needs.append((offset, host_name.encode().ljust(len(name), b"\0")))
+            else:  # the stub brings the host runtime
+                of_needs.append((at, dynamic.ENTRY.pack(_DT_UNUSED, 0)))
+        elif tag in (dynamic.DT_RPATH, dynamic.DT_RUNPATH):
+            searched = elf.dynamic.strings.text(value).encode("utf-8", "surrogateescape")
+            changed = without_relative(searched) if searched else searched
+            if changed == searched:
+                continue
+            if elf.image.read_at(table + value - 1, 1, "a string") != b"\0":
+                message = (
+                    f"{path}: its search path {os.fsdecode(searched)!r} leads to the current"
+                    " directory, and is the end of another string that cannot be changed"
+                )
+                refusal = Violation(SEARCH_PATH_CHANGEABLE, message, path=path)
+                raise refusal.error(PluginError, plugin=path)
+            offset = elf.image.offset_of(table + value, len(searched), "a search path")
+            of_paths.append((offset, changed))
+    return [*of_needs, *_version_patches(elf, replaced_sonames), *of_paths]
 
 
 def _version_patches(elf: ElfFile, replaced_sonames: frozenset[str]) -> Iterator[tuple[int, bytes]]:
@@ -275,23 +278,6 @@ def _version_patches(elf: ElfFile, replaced_sonames: frozenset[str]) -> Iterator
             yield offset, _HALF.pack(_ANY_VERSION)
 
 
-def _search_path_patches(elf: ElfFile, path: str, table: int) -> Iterator[tuple[int, bytes]]:
-    for _, tag, value in elf.dynamic.entries:
-        if tag not in (dynamic.DT_RPATH, dynamic.DT_RUNPATH):
-            continue
-        found = elf.dynamic.strings.text(value).encode("utf-8", "surrogateescape")
-        changed = without_relative(found) if found else found
-        if changed != found:
-            if elf.image.read_at(table + value - 1, 1, "a string") != b"\0":
-                message = (
-                    f"{path}: its search path {os.fsdecode(found)!r} leads to the current"
-                    " directory, and is the end of another string that cannot be changed"
-                )
-                refusal = Violation(SEARCH_PATH_CHANGEABLE, message, path=path)
-                raise refusal.error(PluginError, plugin=path)
-            yield elf.image.offset_of(table + value, len(found), "a search path"), changed
-
-
 def without_relative(search_path: bytes) -> bytes:
     """Return a search path of the same length without relative directories.
 
@@ -299,22 +285,15 @@ def without_relative(search_path: bytes) -> bytes:
     again. The length stays, since the string is changed in place: an empty directory is joined with
     the next or the last, and any other one is changed to begin at the root directory.
     """
-    found = list(search_path.decode("latin-1"))  # a character for each byte
+    text = search_path.decode("latin-1")  # a character for each byte
     start = 0
-    while start <= len(found):
-        end = _end_of_directory(found, start)
+    while start <= len(text):
+        end = f"{text}:".index(":", start)
         if start == end:
-            found[end if end < len(found) else end - 1] = "/"  # instead of a colon
-            end = _end_of_directory(found, start)
-        elif is_relative("".join(found[start:end])):
-            found[start] = "/"
+            colon = end if end < len(text) else end - 1
+            text = f"{text[:colon]}/{text[colon + 1 :]}"
+            end = f"{text}:".index(":", start)
+        elif is_relative(text[start:end]):
+            text = f"{text[:start]}/{text[start + 1 :]}"
         start = end + 1
-    return "".join(found).encode("latin-1")
-
-
-def _end_of_directory(search_path: list[str], start: int) -> int:
-    """Return the end of the directory that begins at `start`."""
-    try:
-        return search_path.index(":", start)
-    except ValueError:
-        return len(search_path)
+    return text.encode("latin-1")
