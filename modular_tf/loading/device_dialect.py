@@ -1,7 +1,7 @@
 """Which version (dialect) of the device interface a plugin was compiled with.
 
 Every header announces version 0.0.1, so only the sizes that a plugin writes into its structs, and
-the slots that it sets, say which one it was compiled with (device-abi §A6).
+the slots that it sets, say which one it was compiled with.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ def dialects_of_registration(
         return frozenset()  # the slots contradict the sizes
     if sizes_tell(platform_size, fns_size):
         return by_size
-    return by_size & _by_slots(code) or by_size & {HOSTED} or by_size
+    used = frozenset(word for word in code if word < _FNS_WORDS)
+    by_slots = _SLOT_PATTERNS.get(used, frozenset({HOSTED}))
+    return by_size & by_slots or by_size & {HOSTED} or by_size
 
 
 def sizes_tell(platform_size: int, fns_size: int) -> bool:
@@ -107,18 +109,23 @@ def refine_by_executor(
     dialects: frozenset[Dialect], executor_size: int, code: frozenset[int]
 ) -> frozenset[Dialect]:
     """Drop the dialects that a filled SP_StreamExecutor rules out; empty when its size does so."""
-    if dialects == _RFC and _is_device_fns(executor_size, code):
-        return frozenset()
-    if executor_size in {0, UNWRITTEN_EXECUTOR_SIZE}:
-        return dialects & _by_last_slots(code) or dialects
-    return dialects & (_with_size("SP_StreamExecutor", executor_size) or _ALL)
-
-
-def _is_device_fns(size: int, code: frozenset[int]) -> bool:
-    """Return whether what should fill an executor has filled SP_DeviceFns, as in TensorFlow 2.4."""
-    return bool(_with_size("SP_DeviceFns", size)) or (
-        not _with_size("SP_StreamExecutor", size) and 0 < max(code, default=0) < _END_OF_DEVICE_FNS
-    )
+    by_size = _with_size("SP_StreamExecutor", executor_size)
+    if dialects == _RFC:
+        # TensorFlow 2.4 fills SP_DeviceFns, which has few slots, where an executor is expected.
+        ends_early = not by_size and 0 < max(code, default=0) < _END_OF_DEVICE_FNS
+        if ends_early or _with_size("SP_DeviceFns", executor_size):
+            return frozenset()
+    if executor_size not in {0, UNWRITTEN_EXECUTOR_SIZE}:
+        return dialects & (by_size or _ALL)
+    # The words behind slot 30, the last slot of the oldest layout. In memory of the plugin's own,
+    # the two words behind an old executor can be the head of another struct, which is no code; what
+    # comes after them may be.
+    first, second, third, last = (_FIRST_FILL + index in code for index in range(4))
+    if first and not second and not third:
+        possible = _ALL - _WITH_FILLS
+    else:
+        possible = _WITH_FILLS if second or third or last else _ALL
+    return dialects & possible or dialects
 
 
 def _by_sizes(platform_size: int, fns_size: int) -> frozenset[Dialect]:
@@ -142,21 +149,3 @@ def _with_size(name: str, size: int) -> frozenset[Dialect]:
         for entry in DEVICE_LAYOUTS
         if entry.name == name and size in {entry.struct_size, entry.size}
     )
-
-
-def _by_slots(code: frozenset[int]) -> frozenset[Dialect]:
-    """Return the dialects by the slots that are set; the newest one for an unknown pattern."""
-    used = frozenset(word for word in code if word < _FNS_WORDS)
-    return _SLOT_PATTERNS.get(used, frozenset({HOSTED}))
-
-
-def _by_last_slots(code: frozenset[int]) -> frozenset[Dialect]:
-    """Return the dialects by the words behind slot 30, the last slot of the oldest layout.
-
-    In memory of the plugin's own, the two words behind an old executor can be the head of another
-    struct, which is no code; what comes after them may be.
-    """
-    first, second, third, last = (_FIRST_FILL + index in code for index in range(4))
-    if first and not second and not third:
-        return _ALL - _WITH_FILLS
-    return _WITH_FILLS if second or third or last else _ALL

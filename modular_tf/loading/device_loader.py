@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from modular_tf.abi.layouts import Dialect, layout
@@ -136,42 +137,47 @@ class _Reading:
 
     def check_registration(self) -> None:
         """Check the registration, step by step while the plugin's structs can be read."""
-        params = self.registration.params()
+        registration = self.registration
+        params = registration.params()
         self.found.extend(checks.check_params(params))
-        self.registration.own_structs(params)
-        platform, fns = self.registration.platform, self.registration.platform_fns
-        dialects = dialects_of_registration(platform.size_field, fns.size_field, fns.code_words)
-        if dialects:
-            self._check_platform(dialects)
-        else:
+        registration.own_structs(params)
+        lent, lent_fns = registration.platform, registration.platform_fns
+        dialects = dialects_of_registration(
+            lent.size_field, lent_fns.size_field, lent_fns.code_words
+        )
+        if not dialects:
             self._refuse_mixed(
-                f"SP_Platform.struct_size {platform.size_field} and SP_PlatformFns.struct_size"
-                f" {fns.size_field}, or the slots, belong to different layouts, or to that of"
+                f"SP_Platform.struct_size {lent.size_field} and SP_PlatformFns.struct_size"
+                f" {lent_fns.size_field}, or the slots, belong to different layouts, or to that of"
                 " TensorFlow 2.4"
             )
-
-    def _check_platform(self, dialects: frozenset[Dialect]) -> None:
-        """Check all tables; SP_PlatformFns has the same layout in all `dialects`."""
-        if newest(dialects) is Dialect.DEVICE_RFC:
+            return
+        dialect = newest(dialects)  # SP_PlatformFns has the same layout in all that are possible
+        if dialect is Dialect.DEVICE_RFC:
             self.found = [checks.in_words_of_rfc(violation) for violation in self.found]
-        platform = self._given("platform", "SP_Platform", newest(dialects))
-        given_fns = self._given("platform_fns", "SP_PlatformFns", newest(dialects))
+        platform = lent.table(layout("SP_Platform", dialect))
+        given_fns = lent_fns.table(layout("SP_PlatformFns", dialect))
         self.found.extend(checks.check_platform(platform, *_names(platform)))
         wrong_fns = tuple(checks.check_platform_fns(given_fns))
         self.found.extend(wrong_fns)
-        if not self._may_call(wrong_fns):
+        # Slots that may be other functions than those that are expected are not called.
+        if any(violation.rule == rules.ONE_ALLOCATOR for violation in wrong_fns):
+            return
+        is_certain = sizes_tell(lent.size_field, lent_fns.size_field)
+        if not is_certain and any(violation.is_error for violation in wrong_fns):
             return
         fns = given_fns.in_layout(layout("SP_PlatformFns", HOSTED))
-        device_fns = self._create_device_fns(platform, fns, newest(dialects))
+        device_fns = self._create_device_fns(platform, fns, dialect)
         dialects = self._create_executor(platform, fns, dialects)
         if device_fns is not None and dialects:
             self._accept(newest(dialects), device_fns)
 
     def _accept(self, dialect: Dialect, device_fns: DeviceTable) -> None:
         """Check the executor, whose layout is known now, and accept tables without errors."""
-        platform = self._given("platform", "SP_Platform", dialect)
-        fns = self._given("platform_fns", "SP_PlatformFns", dialect)
-        executor = self._given("executor", "SP_StreamExecutor", dialect)
+        registration = self.registration
+        platform = registration.platform.table(layout("SP_Platform", dialect))
+        fns = registration.platform_fns.table(layout("SP_PlatformFns", dialect))
+        executor = registration.executor.table(layout("SP_StreamExecutor", dialect))
         unified = platform.has("supports_unified_memory")
         own_allocator = checks.allocator_of(fns) is not None
         self.found.extend(
@@ -193,21 +199,8 @@ class _Reading:
             given_fns=fns,
             given_executor=executor,
             warnings=tuple(self.found),
-            registration=self.registration,
+            registration=registration,
         )
-
-    def _may_call(self, wrong_fns: tuple[Violation, ...]) -> bool:
-        """Whether the slots seem to be the expected functions, so that they can be called."""
-        platform, fns = self.registration.platform, self.registration.platform_fns
-        if any(violation.rule == rules.ONE_ALLOCATOR for violation in wrong_fns):
-            return False  # perhaps these are no allocators
-        return sizes_tell(platform.size_field, fns.size_field) or not any(
-            violation.is_error for violation in wrong_fns
-        )
-
-    def _given(self, part: str, struct: str, dialect: Dialect) -> DeviceTable:
-        lent: LentStruct = getattr(self.registration, part)
-        return lent.table(layout(struct, dialect))
 
     def _create_device_fns(
         self, platform: DeviceTable, fns: DeviceTable, dialect: Dialect
@@ -315,12 +308,10 @@ class DeviceRegistration:
 
     def own_structs(self, params: DeviceTable) -> None:
         """Let `tear_down` destroy the platform and its functions, as `params` says."""
-        for slot, struct in (
-            ("destroy_platform", self.platform),
-            ("destroy_platform_fns", self.platform_fns),
-        ):
-            destroyer = self._destroyers[slot] = _Destroyer(params.value(slot), struct)
-            destroyer.exists[0] = 1
+        for struct, lent in (("platform", self.platform), ("platform_fns", self.platform_fns)):
+            slot = f"destroy_{struct}"
+            self._destroyers[slot] = _Destroyer(params.value(slot), lent)
+            self._destroyers[slot].exists[0] = 1
 
     def create_device_fns(self, platform: DeviceTable, fns: DeviceTable) -> Iterator[Violation]:
         """Let the plugin fill SP_DeviceFns; its own status is raised."""
@@ -375,13 +366,11 @@ class DeviceRegistration:
         )
 
     def tear_down(self) -> list[Violation]:
-        """Call the destroy functions of all that exists, in TensorFlow's order.
+        """Call the destroy functions of all that exists, in TensorFlow's order; return failures.
 
-        Safe to call twice; after an interrupt, a second call does what is left.
-
-        Order: device functions, stream executor, timer functions, platform, platform functions. A
-        forked child calls none of them: what they would release belongs to the parent. After an
-        error, which is returned, the other functions are called nevertheless.
+        Safe to call twice; after an interrupt, a second call does what is left. A forked child
+        calls none of them: what they would release belongs to the parent. After an error the other
+        functions are called nevertheless.
         """
         if os.getpid() != self._process:
             return []
@@ -396,24 +385,11 @@ class DeviceRegistration:
         slot, struct, platform = destroyer.slot, destroyer.struct.filled_at, destroyer.platform
         if not is_executable(slot):
             return None  # broke a rule when the plugin was checked
+        call = partial(device_calls.destroy_registered, slot, struct)
+        if platform is not None:
+            call = partial(device_calls.destroy, slot, platform.address, struct)
         try:
-            if platform is None:
-                device_calls.destroy_registered(
-                    slot,
-                    struct,
-                    plugin=self.plugin,
-                    operation=operation,
-                    exists=destroyer.exists,
-                )
-            else:
-                device_calls.destroy(
-                    slot,
-                    platform.address,
-                    struct,
-                    plugin=self.plugin,
-                    operation=operation,
-                    exists=destroyer.exists,
-                )
+            call(plugin=self.plugin, operation=operation, exists=destroyer.exists)
         except ModularTFError as error:
             return Violation(rules.DESTROY_RETURNS, error.message)
         return None

@@ -1,7 +1,8 @@
-"""Checks of the structs of a device plugin: rules SE-005 to SE-036, applied to copies.
+"""The structs of a device plugin: lent to it, copied to protected pages, and checked there.
 
-Each check yields every broken rule, not only the first; nothing here touches plugin memory,
-except for names, which are read in a way that survives a bad pointer.
+Rules SE-005 to SE-036 are applied to the copies. Each check yields every broken rule, not only the
+first; nothing touches plugin memory, except for names, which are read in a way that survives a bad
+pointer.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from modular_tf.native.readonly_memory import ReadOnlyCopy, try_read
 from modular_tf.native.strings import read_string
 from modular_tf.rules import Rule, Violation
 from modular_tf.rules import device as rules
-from modular_tf.rules.device import DEVICE_SIZE_SET, LENT_STRUCTS_FILLED, STRUCTS_READABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from modular_tf.loading.device_loader import DeviceRegistration
 
 _CAPACITY = 512
-"""Bytes lent for each struct: far more than any dialect writes (device-abi §A6)."""
+"""Bytes lent for each struct: far more than any dialect writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class DeviceTable:
 
 
 def _cut(layout: Layout, raw: bytes, size: int) -> bytes:
-    """Return the bytes of a struct: the fields that `size` covers, zeros, a correct struct_size.
+    """Return the fields that `size` covers, zeros, and a correct struct_size.
 
     Fields are taken over one by one, so that padding never carries what was on a stack.
     """
@@ -163,7 +163,7 @@ class LentStruct:
     def code_words(self) -> frozenset[int]:
         """The numbers of the 8-byte words that point to code, counted from 0.
 
-        In a struct of the plugin's own, what lies behind its end is judged as well.
+        In a struct of the plugin's own, what lies past its end is judged as well.
         """
         words = struct.unpack_from(f"={_CAPACITY // 8}Q", self.raw)
         return frozenset(
@@ -185,31 +185,23 @@ class LentStruct:
         if pointer == self.address:
             return
         if not pointer:
-            yield Violation(LENT_STRUCTS_FILLED, f"{field} is NULL after the call")
+            yield Violation(rules.LENT_STRUCTS_FILLED, f"{field} is NULL after the call")
             return
-        yield Violation(LENT_STRUCTS_FILLED, f"{field} points to a struct of the plugin's own")
-        raw = _read_what_is_there(pointer)
-        if raw is None:
-            yield Violation(
-                STRUCTS_READABLE, f"{field} is {pointer:#x}, which is not readable memory"
-            )
-        else:
-            self.filled_at, self.raw = pointer, raw
+        yield Violation(
+            rules.LENT_STRUCTS_FILLED, f"{field} points to a struct of the plugin's own"
+        )
+        for size in range(_CAPACITY, 0, -8):  # the longest readable run of words
+            if (raw := try_read(pointer, size)) is not None:
+                self.filled_at, self.raw = pointer, raw.ljust(_CAPACITY, b"\0")
+                return
+        text = f"{field} is {pointer:#x}, which is not readable memory"
+        yield Violation(rules.STRUCTS_READABLE, text)
 
     def table(self, layout: Layout | None = None) -> DeviceTable:
         """Return the collected bytes as a write-protected table, in the plugin's own layout."""
         size = self.size_field
         announced = None if size == self._unwritten_size else size
         return DeviceTable(layout or self.memory.layout, self.raw, announced)
-
-
-def _read_what_is_there(address: int) -> bytes | None:
-    """Return the longest readable run of words, at most `_CAPACITY` bytes, padded to that."""
-    for size in range(_CAPACITY, 0, -8):
-        raw = try_read(address, size)
-        if raw is not None:
-            return raw.ljust(_CAPACITY, b"\0")
-    return None
 
 
 HOST_VERSION = (0, 0, 1)
@@ -239,7 +231,7 @@ _SIZE_RULES = {
     "SP_PlatformFns": rules.PLATFORM_FNS_SIZE_SET,
     "SP_DeviceFns": rules.DEVICE_FNS_SIZE_SET,
     "SP_StreamExecutor": rules.EXECUTOR_SIZE_SET,
-    "SP_Device": DEVICE_SIZE_SET,
+    "SP_Device": rules.DEVICE_SIZE_SET,
 }
 
 
@@ -377,21 +369,15 @@ def check_platform_fns(fns: DeviceTable) -> Iterator[Violation]:
     if "get_device_count" in missing:
         yield rules.null_field(rules.DEVICE_COUNT_SET, "SP_PlatformFns", "get_device_count")
     yield from _check_all_or_none(rules.TIMER_FNS_PAIRED, fns, _TIMER_FNS)
-    yield from _check_allocators(fns)
-    yield from check_code(fns)
-
-
-def _check_allocators(fns: DeviceTable) -> Iterator[Violation]:
-    """Check the RFC's two pairs of allocator functions; other dialects have none."""
+    # the RFC's two pairs; other dialects have none
     if all(fns.has(f"create_{name}") for name in _ALLOCATORS):
-        yield Violation(
-            rules.ONE_ALLOCATOR, "create_allocator and create_custom_allocator are both set"
-        )
+        text = "create_allocator and create_custom_allocator are both set"
+        yield Violation(rules.ONE_ALLOCATOR, text)
     for name in _ALLOCATORS:
         if fns.has(f"create_{name}") != fns.has(f"destroy_{name}"):
-            yield Violation(
-                rules.ALLOCATOR_PAIRED, f"SP_PlatformFns has one of create_{name}, destroy_{name}"
-            )
+            text = f"SP_PlatformFns has one of create_{name}, destroy_{name}"
+            yield Violation(rules.ALLOCATOR_PAIRED, text)
+    yield from check_code(fns)
 
 
 def check_device_fns(fns: DeviceTable) -> Iterator[Violation]:

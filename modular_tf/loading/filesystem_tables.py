@@ -172,7 +172,18 @@ def read_entry(
         table = entry.copy_table(kind, violations)
         if table is not None:
             tables[kind.layout.name] = table
-    violations.extend(_check_slots(tables))
+    for kind in _KINDS:
+        if (table := tables.get(kind.layout.name)) is None:
+            continue
+        is_first = kind.layout is FILESYSTEM_OPS
+        broken = rules.INIT_AND_CLEANUP_SET if is_first else rules.FILE_SLOTS_SET
+        missing = [slot for slot in kind.required if not table.has(slot)]
+        violations.extend(Violation(broken, _null_slot(table, slot)) for slot in missing)
+        violations.extend(
+            rules.not_code(f"{table.kind}.{slot}", function)
+            for slot, function in table.slots.items()
+            if function and not is_executable(function)
+        )
     violations.extend(entry.check_openers(tables))
     if any(violation.is_error for violation in violations):
         return RefusedTables(entry.scheme, tuple(violations))
@@ -282,25 +293,6 @@ class _Entry:
                     yield Violation(rules.FILES_USABLE, _null_slot(table, slot))
 
 
-def _check_slots(tables: dict[str, Table]) -> Iterator[Violation]:
-    """Yield the rules broken by required slots that are NULL and by slots that are not code."""
-    for kind in _KINDS:
-        table = tables.get(kind.layout.name)
-        if table is None:
-            continue
-        for slot in kind.required:
-            if not table.has(slot):
-                broken = (
-                    rules.INIT_AND_CLEANUP_SET
-                    if kind.layout is FILESYSTEM_OPS
-                    else rules.FILE_SLOTS_SET
-                )
-                yield Violation(broken, _null_slot(table, slot))
-        for slot, address in table.slots.items():
-            if address and not is_executable(address):
-                yield rules.not_code(f"{table.kind}.{slot}", address)
-
-
 def _null_slot(table: Table, slot: str) -> str:
     return f"{table.kind}.{slot}: expected a function, found NULL"
 
@@ -369,10 +361,17 @@ def take_offer(info: Any) -> FilesystemOffer:
     address, allocate, free = (
         int(ffi.cast("uintptr_t", value)) for value in (info.ops, info.allocate, info.free)
     )
-    entries = tuple(
-        read_entry(address, index, (allocate, free)) for index in range(info.num_schemes)
-    )
-    return FilesystemOffer(_without_repeats(entries), (*violations, *_free_all(info)))
+    entries: list[FilesystemTables | RefusedTables] = []
+    seen: set[str] = set()
+    for index in range(info.num_schemes):
+        entry = read_entry(address, index, (allocate, free))
+        if isinstance(entry, FilesystemTables) and entry.scheme in seen:
+            message = f"scheme {entry.scheme!r} stands twice in TF_FilesystemPluginInfo.ops"
+            entry = RefusedTables(entry.scheme, (Violation(rules.SCHEME_NAMED_ONCE, message),))
+        elif isinstance(entry, FilesystemTables):
+            seen.add(entry.scheme)
+        entries.append(entry)
+    return FilesystemOffer(tuple(entries), (*violations, *_free_all(info)))
 
 
 def _check_info(info: Any) -> list[Violation]:
@@ -405,39 +404,16 @@ def _free_all(info: Any) -> list[Violation]:
     found = []
     freed = set()
     for name, pointer in list(handed_over(int(ffi.cast("uintptr_t", info.ops)), info.num_schemes)):
-        why = _why_not_allocated(pointer) or ("the block of another" if pointer in freed else None)
+        why = "the block of another" if pointer in freed else None
+        if try_read(pointer, 1) is None:
+            why = f"{pointer:#x}, where no memory is mapped"
+        elif (owner := address_owner(pointer)) is not None:
+            why = f"memory of {owner.path} itself"
         if pointer and why is not None:
-            found.append(
-                Violation(
-                    rules.BLOCKS_ALLOCATED, f"{name}: expected a block of its own, found {why}"
-                )
-            )
+            message = f"{name}: expected a block of its own, found {why}"
+            found.append(Violation(rules.BLOCKS_ALLOCATED, message))
         else:
             freed.add(pointer)
             # An exception that the plugin's free throws is dropped.
             drop(lib.mtf_plugin_free(info.free, ffi.cast("void *", pointer)))
     return found
-
-
-def _why_not_allocated(address: int) -> str | None:
-    if try_read(address, 1) is None:
-        return f"{address:#x}, where no memory is mapped"
-    owner = address_owner(address)
-    return None if owner is None else f"memory of {owner.path} itself"
-
-
-def _without_repeats(
-    entries: tuple[FilesystemTables | RefusedTables, ...],
-) -> tuple[FilesystemTables | RefusedTables, ...]:
-    """Return the entries; one that repeats a scheme is replaced by a refusal."""
-    seen: set[str] = set()
-    kept: list[FilesystemTables | RefusedTables] = []
-    for entry in entries:
-        if isinstance(entry, FilesystemTables) and entry.scheme in seen:
-            message = f"scheme {entry.scheme!r} stands twice in TF_FilesystemPluginInfo.ops"
-            kept.append(RefusedTables(entry.scheme, (Violation(rules.SCHEME_NAMED_ONCE, message),)))
-        else:
-            kept.append(entry)
-        if isinstance(entry, FilesystemTables):
-            seen.add(entry.scheme)
-    return tuple(kept)
