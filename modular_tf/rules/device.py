@@ -62,7 +62,6 @@ STRUCTS_READABLE = Rule(
     "Structs that the plugin points to are readable memory.",
     "Reading them would crash the process; the plugin is refused.",
     "Write through the pointers that the host gave.",
-    "host check",
 )
 DESTROY_PLATFORM_SET = Rule(
     "SE-009",
@@ -219,7 +218,6 @@ DEVICE_SLOTS_ARE_CODE = Rule(
     "Every slot that is set points to executable code.",
     "Calling it would crash the process; the plugin is refused.",
     "Zero each struct before filling it, and give its true size.",
-    "host check",
 )
 STRUCT_COMPLETE = Rule(
     "SE-030",
@@ -242,7 +240,6 @@ DESTROY_RETURNS = Rule(
     "The destroy functions return normally.",
     "What the plugin held may leak.",
     "Catch every exception inside the plugin.",
-    "host check",
 )
 FILLS_SET = Rule(
     "SE-033",
@@ -298,7 +295,6 @@ DEVICE_COUNT_BOUNDED = Rule(
     "The device count is at most 4096.",
     "A larger number is an uninitialised variable; no device of the platform is listed.",
     "Set *device_count in every call of get_device_count.",
-    "host limit",
 )
 CREATE_DEVICE_SUCCEEDS = Rule(
     "SE-042",
@@ -320,16 +316,14 @@ DEVICE_STRINGS_READABLE = Rule(
     "The strings of SP_Device are readable.",
     "The detail counts as not known.",
     "Keep the strings alive until destroy_device.",
-    "host check",
-    Severity.WARNING,
+    severity=Severity.WARNING,
 )
 DEVICE_FNS_RETURN = Rule(
     "SE-045",
     "The functions of SP_DeviceFns return normally.",
     "The detail counts as not known.",
     "Catch every exception inside the plugin.",
-    "host check",
-    Severity.WARNING,
+    severity=Severity.WARNING,
 )
 CREATE_ALLOCATOR_SUCCEEDS = Rule(
     "SE-046",
@@ -380,12 +374,10 @@ PYTHON_FACTORY_COMPLETE = Rule(
     "A Python device factory has device_type, platform, priority and device_count.",
     "It is refused with the error that names what is missing or wrong.",
     "Follow modular_tf.device.factory.DeviceFactory.",
-    "host rule",
 )
 PYTHON_FACTORY_RETURNS = Rule(
     "SE-055",
     "The methods of a Python device factory return what they promise.",
     "The failure becomes an error of that call; nothing else is touched.",
     "See the cause of the error.",
-    "host rule",
 )

@@ -34,7 +34,6 @@ SCHEMES_BOUNDED = Rule(
     "num_schemes is at most 1024.",
     "A larger number is an uninitialised field; the plugin is refused.",
     "Set num_schemes to the number of schemes that the plugin serves.",
-    "host limit",
 )
 SCHEMES_OFFERED = Rule(
     "FS-005",
@@ -120,7 +119,6 @@ SLOTS_ARE_CODE = Rule(
     "Every slot points to executable code.",
     "Calling it would crash the process; the registration is refused.",
     "Zero each table before filling it, and give its true size.",
-    "host check",
 )
 SCHEME_NAMED_ONCE = Rule(
     "FS-017",

@@ -28,7 +28,6 @@ CALLS_RETURN = Rule(
     "The plugin is quarantined: the application would wait for ever.",
     "If the plugin needs longer, raise `first_contact_timeout_s` in the configuration and "
     "`modular-tf quarantine retry` it; else tell its author which call hangs.",
-    "host rule",
 )
 DESCRIPTORS_KEPT = Rule(
     "LD-062",
@@ -43,7 +42,6 @@ CHILD_STARTABLE = Rule(
     "The plugin is not loaded, since its effect on the application is unknown.",
     "Where this process is no Python command, name one with multiprocessing.set_executable(); "
     "or trust all plugins: MODULAR_TF_FIRST_CONTACT=never.",
-    "host limit",
 )
 MEMORY_BOUNDED = Rule(
     "LD-064",
@@ -52,7 +50,6 @@ MEMORY_BOUNDED = Rule(
     "memory.",
     "If the plugin needs that much, raise `first_contact_memory_mib` in the configuration and "
     "`modular-tf quarantine retry` it; or " + _accept("LD-064"),
-    "host limit",
 )
 OUTPUT_UNUSED = Rule(
     "LD-065",
@@ -61,8 +58,7 @@ OUTPUT_UNUSED = Rule(
     "the plugin's text for the application's: while its library is mapped and its init functions "
     "run, what it writes goes to standard error, in a process without other threads.",
     "Tell the plugin's author to use TF_Log, or standard error.",
-    "host limit",
-    Severity.WARNING,
+    severity=Severity.WARNING,
 )
 SIGNAL_HANDLERS_KEPT = Rule(
     "LD-066",
@@ -87,7 +83,6 @@ NO_PROCESSES_LEFT = Rule(
     "They were ended here.",
     "Tell the plugin's author to start processes when work is asked for, and to end them; "
     + _accept("LD-068"),
-    "host limit",
 )
 PROCESS_STATE_KEPT = Rule(
     "LD-069",
@@ -95,8 +90,7 @@ PROCESS_STATE_KEPT = Rule(
     "The plugin is loaded, and the change takes place in the application too, but that of "
     "floating-point control state, which is undone when a call into the plugin returns.",
     "Tell the plugin's author if the change is a problem.",
-    "host limit",
-    Severity.WARNING,
+    severity=Severity.WARNING,
 )
 NEIGHBOURS_LINKABLE = Rule(
     "LD-112",
@@ -140,7 +134,6 @@ PROCESS_USABLE = Rule(
     "in that process, and could not do so in the application.",
     "Tell the plugin's author which step failed; the message names it. "
     "`modular-tf quarantine retry` tries the plugin again.",
-    "host rule",
 )
 
 WORKER_RUNS = Rule(
@@ -149,21 +142,18 @@ WORKER_RUNS = Rule(
     "The calls under way fail; files that were open there are lost. Other plugins go on, and the "
     "next call starts a new process.",
     "Read how it ended in the message, and report that to the plugin's author.",
-    "host rule",
 )
 WORKER_ANSWERS = Rule(
     "LD-141",
     "A call in the worker process of a plugin returns within `call_timeout_s`.",
     "The process is ended, with all calls that are under way in it.",
     "Raise `call_timeout_s` where calls may take that long.",
-    "host rule",
 )
 WORKER_REPLIES_FIT = Rule(
     "LD-142",
     "The worker process of a plugin answers in the form that the host expects.",
     "The reply is not believed: the call fails, and its channel is closed.",
     "Report it: the plugin has damaged its own process.",
-    "host rule",
 )
 WORKER_HAS_FILE = Rule(
     "LD-143",
@@ -171,12 +161,10 @@ WORKER_HAS_FILE = Rule(
     "It cannot be used any more. What was written to the file and not stored is lost; what was "
     "done in the transaction may be.",
     "Open the file again, or start another transaction.",
-    "host rule",
 )
 WORKER_STARTS = Rule(
     "LD-144",
     "A worker process can be started for a plugin.",
     "The plugin is not loaded.",
     'The message says why; `isolation = "none"` loads the plugin in this process.',
-    "host rule",
 )

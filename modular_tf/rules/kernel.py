@@ -6,7 +6,6 @@ from modular_tf.rules.violation import Rule, Severity
 
 _HEADER = "kernels.h"
 _OBSERVED = "TensorFlow 2.21, observed"
-_HOST = "host check"
 _CALL = "The call fails with INVALID_ARGUMENT, as in TensorFlow; no kernel runs."
 _SELECTED_NEVER = "The kernel is listed and never selected, as in TensorFlow."
 _ABORTS = "TensorFlow aborts the whole process; here the call of the kernel fails."
@@ -285,14 +284,12 @@ FUNCTION_SERVED = Rule(
     "A plugin calls only functions that the host has.",
     "The call of the kernel fails, and names the function; nothing returns 0 in silence.",
     "Avoid what needs the function, which the plugin's documentation may name.",
-    _HOST,
 )
 HANDLE_ALIVE = Rule(
     "KN-101",
     "A handle is used while it is alive, and as what it is.",
     "TensorFlow reads freed or foreign memory; here the use is an error.",
     "Use no handle after its end, end each once, and pass handles only where they belong.",
-    _HOST,
 )
 VARIABLE_USABLE = Rule(
     "KN-102",

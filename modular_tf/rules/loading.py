@@ -93,7 +93,6 @@ KIND_SERVED = Rule(
     consequence="The candidate is listed with its kinds and not loaded.",
     remedy="Use this plugin with TensorFlow itself; this host runs no graph "
     "optimizers, profilers or PJRT devices.",
-    source="host rule",
 )
 LIBRARIES_FOUND = Rule(
     id="LD-013",
@@ -142,7 +141,6 @@ ENTRY_POINT_RESOLVES = Rule(
     "'package:relative/path' and names a file or a folder that exists.",
     consequence="The entry point is skipped; all others count.",
     remedy="Reinstall the distribution, or tell its author.",
-    source="host rule",
 )
 ENTRY_POINT_STAYS_INSIDE = Rule(
     id="LD-021",
@@ -150,14 +148,12 @@ ENTRY_POINT_STAYS_INSIDE = Rule(
     consequence="The entry point is skipped; all others count.",
     remedy="Tell the distribution's author to name a relative path without '..', and to put the "
     "library itself there.",
-    source="host rule",
 )
 DIRECTORY_LISTABLE = Rule(
     id="LD-022",
     requirement="A directory of plugins can be listed by the user of this process.",
     consequence="Nothing in the directory is found.",
     remedy="Give this user read and search permission on the directory.",
-    source="host rule",
 )
 RECORD_READABLE = Rule(
     id="LD-023",
@@ -186,7 +182,6 @@ LINKING_BOUNDED = Rule(
     "to keep the process busy, or to hide what is loaded with it.",
     remedy="Tell the plugin's author to link it with what it uses, and to search few directories. "
     "Where the linker cannot be run, allow this process to start others.",
-    source="host limit",
 )
 
 SIZE_BOUNDED = Rule(
@@ -211,7 +206,6 @@ INIT_SYMBOL_IS_CODE = Rule(
     "An init symbol is the address of executable code.",
     "Calling it would crash the process.",
     "Export the init function itself, not data of that name.",
-    "host check",
 )
 INIT_RETURNS = Rule(
     "LD-052",
@@ -225,14 +219,12 @@ PLUGIN_ENABLED = Rule(
     "The plugin is enabled by the configuration.",
     "It is listed as disabled and not opened.",
     "Change `enable` or `disable` in the configuration file.",
-    "host rule",
 )
 NOT_VETOED = Rule(
     "LD-055",
     "No installed hook vetoes the plugin.",
     "It is listed as disabled and not opened.",
     "The reason is the hook's own; uninstall or configure the package that it comes from.",
-    "host rule",
 )
 ENVIRONMENT_FITS = Rule(
     "LD-056",
@@ -264,8 +256,7 @@ OFFER_UNCHANGED = Rule(
     "What it offers now serves; what it offered then and does not now is gone.",
     "If the plugin's offer depends on its surroundings, such as variables or hardware, set "
     'load = "eager" in the configuration.',
-    "host rule",
-    Severity.WARNING,
+    severity=Severity.WARNING,
 )
 PROC_MOUNTED = Rule(
     "LD-114",

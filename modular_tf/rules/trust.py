@@ -49,7 +49,6 @@ RECORDED = Rule(
     "has the hash of each plugin and companion.",
     consequence="The plugin is rejected unopened.",
     remedy="Install it as a wheel; or take `require_record` out of the configuration.",
-    source="host rule",
 )
 LOCKED = Rule(
     id="LD-080",
@@ -57,7 +56,6 @@ LOCKED = Rule(
     "companions with it, and that of the code of each hook of an installed package.",
     consequence="The plugin is rejected unopened; the hook is not imported.",
     remedy="Look at the change; if it is wanted, write the lock file again with `modular-tf lock`.",
-    source="host rule",
 )
 LOCK_USABLE = Rule(
     id="LD-081",
@@ -66,7 +64,6 @@ LOCK_USABLE = Rule(
     consequence="Every plugin is rejected unopened.",
     remedy="Write one with `modular-tf lock`, or name it in `lock` under [trust] in the "
     "configuration.",
-    source="host rule",
 )
 MAPPED_AS_JUDGED = Rule(
     id="LD-098",
@@ -88,7 +85,6 @@ UNCHANGED = Rule(
     requirement="The file that is mapped is the one that was checked.",
     consequence="The plugin is not mapped: the file was replaced or written to in between.",
     remedy="Load it again when the writing process has finished.",
-    source="host rule",
 )
 
 EXECUTABLE_STACK = Rule(
@@ -139,7 +135,6 @@ LOADING_SURVIVED = Rule(
     "that were killed at that moment, and power cuts, look the same.",
     "Run `modular-tf quarantine retry NAME`, if the processes ended for another reason; else "
     "update the plugin, or tell its author.",
-    "host rule",
 )
 CALLS_SURVIVED = Rule(
     "LD-130",

@@ -36,7 +36,7 @@ class Rule(str):
         requirement: What must hold, in one sentence.
         consequence: What breaking it does, here and in TensorFlow.
         remedy: What the plugin's author or user should do.
-        source: The C header, TensorFlow behaviour or standard that it comes from.
+        source: The C header, TensorFlow behaviour or standard that it comes from, if any does.
         severity: Whether it refuses or warns.
     """
 
@@ -55,14 +55,10 @@ class Rule(str):
         requirement: str,
         consequence: str,
         remedy: str,
-        source: str,
+        source: str = "host rule",
         severity: Severity = Severity.ERROR,
     ) -> Self:
-        """Make the only rule with this id.
-
-        Raises:
-            RuntimeError: There is another one.
-        """
+        """Make the only rule with this id; `RuntimeError` if there is another one."""
         if id in _by_id:
             raise RuntimeError(f"rule id {id} is used twice")
         made = _by_id[id] = super().__new__(cls, id)
