@@ -1,4 +1,11 @@
-"""The paths to search: everything that discovery reads from the process, as one value."""
+"""What discovery reads from the process: the paths to search, and the user's directories.
+
+The latter are those of the XDG Base Directory Specification: absolute, or none. The files there
+decide which code runs, and a relative path would be another directory wherever a program is
+started, such as another user's checkout. So a variable with such a path is ignored, and without a
+home directory there are no such directories. Paths that the user names for this package alone
+(arguments, `MODULAR_TF_CONFIG`, `MODULAR_TF_PLUGIN_PATH`) may begin where the program does.
+"""
 
 from __future__ import annotations
 

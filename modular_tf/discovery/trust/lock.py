@@ -1,4 +1,9 @@
-"""A check whether plugins, and the code of hooks, are in the lock file, for frozen plugins."""
+"""The lock file, and a check whether plugins and the code of hooks are in it where they are frozen.
+
+It has the hashes of plugins that were looked at and accepted, as JSON, sorted, one fact a line, so
+that a change of it can be read and reviewed. It names no directories: a plugin is known by its
+bytes, wherever it lies.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
 
 _FORMAT = "modular_tf_lock"
 _VERSION = 1
+_COMPILED = "__pycache__"  # which Python writes anew
 _Locked = TypeVar("_Locked")
 
 
@@ -137,9 +143,6 @@ def _known(kind: type[_Locked], entry: Any) -> _Locked:
         if name in values:
             values[name] = {field.name: given.get(field.name) for field in fields(LockedFile)}
     return decode(kind, values)
-
-
-_COMPILED = "__pycache__"  # which Python writes anew
 
 
 class Lock:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # Numbers that Debian and the LSB leave to the system. `staff` (50) is one, which owns /usr/local
 # there; `users` (100), to which people belong, is not.
 _SYSTEM_GROUPS = range(100)
+_MOST_LINKS = 40  # as the kernel
+_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _UID_MAP = "/proc/self/uid_map"
 _OVERFLOW_UID = "/proc/sys/kernel/overflowuid"
 
@@ -170,9 +172,6 @@ def _primary_members(group: int) -> set[int]:
     return {entry.pw_uid for entry in users if entry.pw_gid == group}
 
 
-_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-
-
 class Rights:
     """Checks owner and mode; what a group may write to must have no access list. [any thread]"""
 
@@ -229,9 +228,6 @@ def _has_access_list(path: str) -> bool:
         raise_shortage(error)
         return error.errno not in (errno.ENODATA, errno.ENOTSUP)
     return True
-
-
-_MOST_LINKS = 40  # as the kernel
 
 
 class JudgedPath(NamedTuple):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.trust.judge import JudgedFile
     from modular_tf.discovery.trust.paths import PathJudge
 
+_ALGORITHMS = ("sha256", "sha384", "sha512")  # weaker ones are not used
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # A field with the comma, the end of the row or the end of the file behind it. In quotes there may
 # be commas and line ends, and a quote is doubled; what follows the closing quote belongs to it.
@@ -74,9 +75,6 @@ def _quoted_rows(record: bytes) -> Iterator[list[bytes]]:
         if end != b",":
             yield row
             row = []
-
-
-_ALGORITHMS = ("sha256", "sha384", "sha512")  # weaker ones are not used
 
 
 class _RecordedHash(NamedTuple):
