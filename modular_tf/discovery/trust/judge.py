@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.discovery.trust.lock import Lock
-    from modular_tf.discovery.trust.paths import TrustedWriters
+    from modular_tf.discovery.trust.paths import JudgedPath, TrustedWriters
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.discovery.trust.record import Records
 
@@ -90,12 +90,12 @@ class TrustJudge:
         has to be as it was `seen` when it was probed: the verdict is on those bytes.
         """
         try:
-            file, offence = self._look_at(candidate.path)
+            file = self._file_at(candidate.path)
         except (OSError, ValueError) as error:
             raise_shortage(error)
             reason = error.strerror if isinstance(error, OSError) else error
             return TrustVerdict(rules.OWNER, f"there is no file to judge: {reason}")
-        verdict = self._verdict(file, offence, candidate)
+        verdict = self._verdict(file, candidate)
         if seen is None or seen.identity == file.identity or not verdict.accepted:
             return verdict
         try:
@@ -113,7 +113,7 @@ class TrustJudge:
         if candidate.source is Source.BUNDLED:
             return None
         try:
-            _, offence = self._look_at(candidate.path)
+            offence = self._file_at(candidate.path).offence
         except (OSError, ValueError) as error:
             raise_shortage(error)
             return None
@@ -135,10 +135,9 @@ class TrustJudge:
         plugin, checked = verdict.checked[0], list(verdict.checked)
         for path in companions:
             try:
-                file, offence = self._look_at(path)
+                found = self._verdict(self._file_at(path), candidate, of=plugin.sha256)
             except OSError as error:
                 return TrustVerdict.of_problem(_changed(path, error))
-            found = self._verdict(file, offence, candidate, of=plugin.sha256)
             if not found.accepted:
                 return found
             checked += found.checked
@@ -239,11 +238,11 @@ class TrustJudge:
         that brings the plugin, if known. With a `size` a file of another size is not read.
         """
         try:
-            file, offence = self._look_at(path)
-            if offence is None and size not in {None, file.identity.size}:
+            file = self._file_at(path)
+            if file.offence is None and size not in {None, file.identity.size}:
                 error = OSError(errno.ESTALE, "it changed since it was looked at", path)
                 return TrustVerdict.of_problem(_changed(path, error))
-            verdict = self._by_owner(file, offence, distribution)
+            verdict = self._by_owner(file, distribution)
             if verdict.accepted and not is_of_system(path):
                 # What reads libraries is imported where one is read; known plugins are not.
                 from modular_tf.discovery.elf.file import wants_executable_stack  # noqa: PLC0415
@@ -258,21 +257,15 @@ class TrustJudge:
         except OSError as error:
             return TrustVerdict.of_problem(_changed(path, error))
 
-    def _look_at(self, path: str) -> tuple[JudgedFile, Violation | None]:
+    def _file_at(self, path: str) -> JudgedFile:
         # Not by abspath: what `..` means depends on the links before it.
         place = self._paths.judge(path if path[:1] == "/" else os.path.join(os.getcwd(), path))
         if not stat.S_ISREG(place.status.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", path)
-        file = JudgedFile(path, place.real_path, place.status, self._known_sha256)
-        return file, place.offence
+        return JudgedFile(path, place, self._known_sha256)
 
     def _verdict(
-        self,
-        file: JudgedFile,
-        offence: Violation | None,
-        candidate: Candidate,
-        *,
-        of: str | None = None,
+        self, file: JudgedFile, candidate: Candidate, *, of: str | None = None
     ) -> TrustVerdict:
         """Return the verdict on a plugin's library, or on a companion of the library `of`."""
         try:
@@ -280,18 +273,16 @@ class TrustJudge:
                 why = "it comes with this package, so who can change it can change this package"
                 verdict = TrustVerdict(rules.OWNER, why)
             else:
-                verdict = self._by_owner(file, offence, candidate.distribution)
+                verdict = self._by_owner(file, candidate.distribution)
             if verdict.accepted and self._lock is not None:
                 verdict = self._lock.verdict(file, of)
             return verdict.on((file.seen(),)) if verdict.accepted else verdict
         except OSError as error:
             return TrustVerdict.of_problem(_changed(file.path, error))
 
-    def _by_owner(
-        self, file: JudgedFile, offence: Violation | None, distribution: str | None
-    ) -> TrustVerdict:
-        if offence is not None:
-            return TrustVerdict.of_problem(offence)
+    def _by_owner(self, file: JudgedFile, distribution: str | None) -> TrustVerdict:
+        if file.offence is not None:
+            return TrustVerdict.of_problem(file.offence)
         if distribution is None and not self._requires_record:
             return self._unchanged_by_others
         return self._records.verdict(file, distribution, self._unchanged_by_others)
@@ -312,12 +303,11 @@ def _changed(path: str, error: OSError) -> Violation:
 class JudgedFile:
     """A file whose trust is checked, and its bytes, read only if a rule needs them. [one thread]"""
 
-    def __init__(
-        self, path: str, real_path: str, status: os.stat_result, known_sha256: KnownHash | None
-    ) -> None:
+    def __init__(self, path: str, place: JudgedPath, known_sha256: KnownHash | None) -> None:
         self.path = path
-        self.real_path = real_path
-        self.identity = FileIdentity.of(status)
+        self.real_path = place.real_path
+        self.offence = place.offence  # what an untrusted user can change on its path
+        self.identity = FileIdentity.of(place.status)
         self._seen_ns = time_ns()
         self._sha256 = known_sha256(path, self.identity) if known_sha256 else None
 
