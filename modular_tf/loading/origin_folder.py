@@ -39,12 +39,18 @@ def origin_levels(elf: ElfFile, file: str) -> int | None:
 
     Folders that do not exist do not count: build systems leave many such in search paths.
     """
-    plain = [part.replace("${ORIGIN}", "$ORIGIN") for part in elf.dynamic.search_path]
-    asked = [part.partition("$ORIGIN")[2] for part in plain if "$ORIGIN" in part]
-    found = [way for way in asked if os.path.isdir(os.path.dirname(file) + way)]
-    if found:
-        return min(max(map(_levels_in, found)), _MOST_LEVELS)
-    return 0 if elf.dynamic.strings.mentions(b"dladdr") else None
+    levels: list[int] = []
+    for template in elf.dynamic.search_path:
+        _, asked, way = template.replace("${ORIGIN}", "$ORIGIN").partition("$ORIGIN")
+        if asked and os.path.isdir(os.path.dirname(file) + way):
+            depth = 0
+            levels.append(0)
+            for part in way.split("/"):
+                depth += {"..": 1, "": 0, ".": 0}.get(part, -1)
+                levels.append(depth)
+    if not levels:
+        return 0 if elf.dynamic.strings.mentions(b"dladdr") else None
+    return min(max(levels), _MOST_LEVELS)
 
 
 class ShownLibrary(NamedTuple):
@@ -111,13 +117,16 @@ class Mirrors:
         It is done before what was shown for it is closed: mirrors would show whatever file has the
         number of the descriptor next.
         """
-        shown = self._shown_files
-        links = [link for link, file in list(shown.items()) if _leads_to(library, link, file)]
+        links = []
+        for link, file in list(self._shown_files.items()):
+            with suppress(OSError):
+                if file == library.file and os.readlink(link) == _link_to(library.source):
+                    links.append(link)
         if links and (self._root is None or self._root[0] != os.getpid()):
             return False
         for link in links:
             os.unlink(link)
-            del shown[link]
+            del self._shown_files[link]
             with suppress(OSError):  # then it is not found
                 os.symlink(library.file, link)
         return True
@@ -148,14 +157,11 @@ class Mirrors:
             lock = open_owned(os.path.join(path, _LOCK_NAME), flags, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
             self._root = (os.getpid(), path, lock)
-            _remove_orphans(os.path.dirname(path))
+            others = os.path.dirname(path)
+            for name in os.listdir(others):
+                if name.startswith(_PREFIX) and _is_orphan(os.path.join(others, name)):
+                    _remove(os.path.join(others, name))
         return self._root[1]
-
-
-def _leads_to(library: ShownLibrary, link: str, file: str) -> bool:
-    with suppress(OSError):
-        return file == library.file and os.readlink(link) == _link_to(library.source)
-    return False
 
 
 class _Mirror:
@@ -209,7 +215,13 @@ class _Mirror:
         at = self._path
         for step in steps:
             at = os.path.normpath(os.path.join(at, step))
-            _make_folder_of_link(at)
+            if os.path.islink(at):  # becomes a folder of links to what is in it
+                linked = os.readlink(at)
+                names = os.listdir(linked)
+                os.unlink(at)
+                os.mkdir(at, 0o700)
+                for entry in names:
+                    os.symlink(os.path.join(linked, entry), os.path.join(at, entry))
         link = os.path.join(at, name)
         with suppress(FileNotFoundError):
             os.unlink(link)
@@ -217,18 +229,6 @@ class _Mirror:
         if not steps:
             self._shown.add(name)
         return link
-
-
-def _make_folder_of_link(link: str) -> None:
-    """Replace a link to a folder by a folder of links to what is in it; leave others alone."""
-    if not os.path.islink(link):
-        return
-    folder = os.readlink(link)
-    names = os.listdir(folder)
-    os.unlink(link)
-    os.mkdir(link, 0o700)
-    for name in names:
-        os.symlink(os.path.join(folder, name), os.path.join(link, name))
 
 
 def _link_to(source: OpenDescriptor) -> str:
@@ -240,17 +240,6 @@ def _inode(source: OpenDescriptor) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _levels_in(way: str) -> int:
-    depth = highest = 0
-    for part in way.split("/"):
-        if part == "..":
-            depth += 1
-            highest = max(highest, depth)
-        elif part not in ("", "."):
-            depth -= 1
-    return highest
-
-
 def _chain(folder: str, levels: int) -> Iterator[tuple[str, str]]:
     """Yield the parent folders, the highest first, each with the name of the next one."""
     if levels and os.path.dirname(folder) != folder:
@@ -259,15 +248,8 @@ def _chain(folder: str, levels: int) -> Iterator[tuple[str, str]]:
         yield above, below
 
 
-def _remove_orphans(base: str) -> None:
-    """Remove the directories of this user that no living process has locked."""
-    for name in os.listdir(base):
-        path = os.path.join(base, name)
-        if name.startswith(_PREFIX) and _is_orphan(path):
-            _remove(path)
-
-
 def _is_orphan(path: str) -> bool:
+    """Return whether a directory is this user's, and no living process has locked it."""
     with suppress(OSError):
         status = os.lstat(path)
         if status.st_uid != os.geteuid() or time.time() - status.st_mtime < _UNLOCKED_LIFE_S:
