@@ -164,12 +164,18 @@ def read_entry(
         place = f"TF_FilesystemPluginInfo.ops[{index}] at {address:#x}"
         message = f"{place}: expected {PLUGIN_OPS.size} bytes of memory, found none that is mapped"
         return RefusedTables(None, (Violation(rules.OPS_READABLE, message),))
-    entry = _Entry(raw)
-    violations = list(entry.check_scheme())
+    pointer = _value(raw, "scheme")
+    scheme = read_string(ffi.cast("char *", pointer)) if pointer else None
+    violations = []
+    if scheme is None:
+        found = "a pointer to none" if pointer else "NULL"
+        message = f"TF_FilesystemPluginOps.scheme: expected a string, found {found}"
+        violations.append(Violation(rules.SCHEME_READABLE, message))
+    elif not SCHEME.fullmatch(scheme):
+        violations.append(rules.scheme_misspelt("TF_FilesystemPluginOps.scheme", scheme))
     tables: dict[str, Table] = {}
     for kind in _KINDS:
-        violations.extend(entry.check_reference(kind))
-        table = entry.copy_table(kind, violations)
+        table = _copy_table(raw, kind, violations)
         if table is not None:
             tables[kind.layout.name] = table
     for kind in _KINDS:
@@ -184,12 +190,57 @@ def read_entry(
             for slot, function in table.slots.items()
             if function and not is_executable(function)
         )
-    violations.extend(entry.check_openers(tables))
+    operations = tables.get(FILESYSTEM_OPS.name)
+    for kind in _KINDS:
+        if operations is None:
+            break
+        table = tables.get(kind.layout.name)
+        for opener in kind.openers:
+            if operations.has(opener) and not _value(raw, kind.field):
+                expected = f"expected a table, since TF_FilesystemOps.{opener} is set"
+                message = f"{kind.field}: {expected}, found NULL"
+                violations.append(Violation(rules.OPENER_HAS_TABLE, message))
+        for slot, opener in kind.advised:
+            if table is not None and operations.has(opener) and not table.has(slot):
+                violations.append(Violation(rules.FILES_USABLE, _null_slot(table, slot)))
     if any(violation.is_error for violation in violations):
-        return RefusedTables(entry.scheme, tuple(violations))
+        return RefusedTables(scheme, tuple(violations))
     protected = ReadOnlyCopy.for_ever(_canonical_block(tables, allocator))
-    accepted = MappingProxyType(tables)
-    return FilesystemTables(entry.scheme or "", accepted, protected, tuple(violations))
+    return FilesystemTables(scheme or "", MappingProxyType(tables), protected, tuple(violations))
+
+
+def _copy_table(raw: bytes, kind: _TableKind, violations: list[Violation]) -> Table | None:
+    """Return a copy of a table that an entry refers to; append broken rules to the list."""
+    address, size = _value(raw, kind.field), _value(raw, f"{kind.field}_size")
+    if not address:
+        if kind.layout is FILESYSTEM_OPS:
+            message = "TF_FilesystemPluginOps.filesystem_ops: expected a table, found NULL"
+            violations.append(Violation(rules.TABLE_SET, message))
+        return None
+    for number, expected, broken in (
+        ("abi", _HOST_ABI, rules.ABI_NUMBER),
+        ("api", _HOST_API, rules.API_NUMBER),
+    ):
+        name = f"{kind.field}_{number}"
+        if (given := _value(raw, name, "=i")) != expected:
+            violations.append(Violation(broken, f"{name}: expected {expected}, found {given}"))
+    if size % 8 or size < kind.minimum:
+        message = f"{kind.field}_size: expected a multiple of 8, at least {kind.minimum}"
+        violations.append(Violation(rules.TABLE_SIZE, f"{message}, found {size}"))
+        return None
+    layout = filesystem_ops_layout(size) if kind.layout is FILESYSTEM_OPS else kind.layout
+    if size > layout.size:
+        message = f"{kind.field}_size: expected at most {layout.size}, found {size}"
+        violations.append(Violation(rules.TABLE_KNOWN_WHOLE, f"{message}; the rest is ignored"))
+    table = try_read(address, min(size, layout.size))
+    if table is None:
+        message = f"{kind.field} at {address:#x}: expected {size} bytes of memory"
+        message = f"{message}, found less that is mapped"
+        violations.append(Violation(rules.TABLE_READABLE, message))
+        return None
+    covered = [slot for slot in layout.slots if slot.end <= size]
+    slots = {slot.name: struct.unpack_from("=Q", table, slot.offset)[0] for slot in covered}
+    return Table(layout.name, size, layout, MappingProxyType(slots))
 
 
 def tables_in_worker(
@@ -209,88 +260,8 @@ def handed_over(address: int, count: int) -> Iterator[tuple[str, int]]:
         raw = try_read(address + index * PLUGIN_OPS.size, PLUGIN_OPS.size)
         if raw is not None:
             for name in ("scheme", *(kind.field for kind in _KINDS)):
-                yield f"ops[{index}].{name}", _unsigned(raw, PLUGIN_OPS.field(name).offset)
+                yield f"ops[{index}].{name}", _value(raw, name)
     yield "ops", address
-
-
-class _Entry:
-    """The copied bytes of one TF_FilesystemPluginOps."""
-
-    def __init__(self, raw: bytes) -> None:
-        self._raw = raw
-        pointer = self._value("scheme")
-        self.scheme = read_string(ffi.cast("char *", pointer)) if pointer else None
-        self._scheme_is_null = not pointer
-
-    def _value(self, field: str) -> int:
-        return _unsigned(self._raw, PLUGIN_OPS.field(field).offset)
-
-    def _int(self, field: str) -> int:
-        value: int = struct.unpack_from("=i", self._raw, PLUGIN_OPS.field(field).offset)[0]
-        return value
-
-    def check_scheme(self) -> Iterator[Violation]:
-        if self.scheme is None:
-            found = "NULL" if self._scheme_is_null else "a pointer to none"
-            message = f"TF_FilesystemPluginOps.scheme: expected a string, found {found}"
-            yield Violation(rules.SCHEME_READABLE, message)
-        elif not SCHEME.fullmatch(self.scheme):
-            yield rules.scheme_misspelt("TF_FilesystemPluginOps.scheme", self.scheme)
-
-    def check_reference(self, kind: _TableKind) -> Iterator[Violation]:
-        if not self._value(kind.field):
-            if kind.layout is FILESYSTEM_OPS:
-                message = "TF_FilesystemPluginOps.filesystem_ops: expected a table, found NULL"
-                yield Violation(rules.TABLE_SET, message)
-            return
-        abi, api = self._int(f"{kind.field}_abi"), self._int(f"{kind.field}_api")
-        if abi != _HOST_ABI:
-            yield Violation(
-                rules.ABI_NUMBER, f"{kind.field}_abi: expected {_HOST_ABI}, found {abi}"
-            )
-        if api != _HOST_API:
-            yield Violation(
-                rules.API_NUMBER, f"{kind.field}_api: expected {_HOST_API}, found {api}"
-            )
-
-    def copy_table(self, kind: _TableKind, violations: list[Violation]) -> Table | None:
-        """Return a copy of a table if its size is possible; append broken rules to the list."""
-        address, size = self._value(kind.field), self._value(f"{kind.field}_size")
-        if not address:
-            return None
-        if size % 8 or size < kind.minimum:
-            message = f"{kind.field}_size: expected a multiple of 8, at least {kind.minimum}"
-            violations.append(Violation(rules.TABLE_SIZE, f"{message}, found {size}"))
-            return None
-        layout = filesystem_ops_layout(size) if kind.layout is FILESYSTEM_OPS else kind.layout
-        if size > layout.size:
-            message = f"{kind.field}_size: expected at most {layout.size}, found {size}"
-            violations.append(Violation(rules.TABLE_KNOWN_WHOLE, f"{message}; the rest is ignored"))
-        raw = try_read(address, min(size, layout.size))
-        if raw is None:
-            message = f"{kind.field} at {address:#x}: expected {size} bytes of memory"
-            violations.append(
-                Violation(rules.TABLE_READABLE, f"{message}, found less that is mapped")
-            )
-            return None
-        covered = [slot for slot in layout.slots if slot.end <= size]
-        slots = {slot.name: _unsigned(raw, slot.offset) for slot in covered}
-        return Table(layout.name, size, layout, MappingProxyType(slots))
-
-    def check_openers(self, tables: dict[str, Table]) -> Iterator[Violation]:
-        """Yield the rules broken by openers without a usable table for what they open."""
-        filesystem = tables.get(FILESYSTEM_OPS.name)
-        if filesystem is None:
-            return
-        for kind in _KINDS:
-            table = tables.get(kind.layout.name)
-            for opener in kind.openers:
-                if filesystem.has(opener) and not self._value(kind.field):
-                    expected = f"expected a table, since TF_FilesystemOps.{opener} is set"
-                    yield Violation(rules.OPENER_HAS_TABLE, f"{kind.field}: {expected}, found NULL")
-            for slot, opener in kind.advised:
-                if table is not None and filesystem.has(opener) and not table.has(slot):
-                    yield Violation(rules.FILES_USABLE, _null_slot(table, slot))
 
 
 def _null_slot(table: Table, slot: str) -> str:
@@ -307,8 +278,9 @@ def _canonical_block(tables: dict[str, Table], allocator: tuple[int, int]) -> by
     return bytes(block) + struct.pack("=2Q", *allocator)
 
 
-def _unsigned(raw: bytes, offset: int) -> int:
-    value: int = struct.unpack_from("=Q", raw, offset)[0]
+def _value(entry: bytes, field: str, form: str = "=Q") -> int:
+    """Return the value of a field in the bytes of a TF_FilesystemPluginOps."""
+    value: int = struct.unpack_from(form, entry, PLUGIN_OPS.field(field).offset)[0]
     return value
 
 

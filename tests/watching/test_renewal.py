@@ -70,6 +70,32 @@ def test_installed_libraries_that_are_known_are_not_read_again(
     assert read == ["libz.so"]
 
 
+def test_a_change_of_a_loose_file_reads_no_library_of_an_unpacked_wheel(
+    service, put, folder, fixture_plugin, monkeypatch
+):
+    monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", -3_600_000_000_000)
+    files = {
+        "some/libwheel.so": fixture_plugin(scheme="first").read_bytes(),
+        "some/libz.so": fixture_plugin("no-init").read_bytes(),
+    }
+    record = "\n".join(record_row(path, data) for path, data in files.items()).encode()
+    install(folder / "some.wheel", "some", files=files, record=record)
+    read: list[str] = []
+    exports = distributions.exports_init_symbol
+
+    def counted(path: str) -> bool:
+        read.append(Path(path).name)
+        return exports(path)
+
+    monkeypatch.setattr(distributions, "exports_init_symbol", counted)
+    service.load()
+    known, read[:] = list(read), []
+
+    assert told(service.refresh([put(scheme="second")])) == [("appeared", "x", "loaded")]
+    assert sorted(known) == ["libwheel.so", "libz.so"]
+    assert read == []
+
+
 def test_a_file_that_may_not_load_is_listed_with_its_reason(service, put, folder):
     service.load()
     put("libbad.so", "no-init")
