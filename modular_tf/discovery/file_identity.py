@@ -241,10 +241,7 @@ def of_same_file(path: str, identity: FileIdentity, work_out: Callable[[int], st
 
 
 def sha256_of_seen(seen: SeenFile) -> str:
-    """Return the hash of the bytes in that state; they are read if it is unknown.
-
-    Raises `OSError` as `of_same_file`.
-    """
+    """Return the hash of the bytes in that state; they are read if it is unknown."""
     if seen.sha256 is not None:
         return seen.sha256
     if seen.identity is None:

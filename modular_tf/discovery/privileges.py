@@ -43,11 +43,7 @@ def linker_variable(name: str, environment: Mapping[str, str]) -> str:
 
 
 def variables_of_start() -> dict[str, str]:
-    """Return the variables that this process started with; empty if they cannot be read.
-
-    Raises `ShortageError` if they cannot be read now; else one that was removed since would be
-    unset.
-    """
+    """Return the variables that this process started with; empty if they cannot be read."""
     try:
         with open("/proc/self/environ", "rb") as stream:
             pairs = (entry.partition(b"=") for entry in stream.read().split(b"\0"))

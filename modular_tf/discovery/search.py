@@ -252,10 +252,7 @@ def _same_by_record(sightings: Sequence[Sighting], installation: Installation) -
 
 
 def _candidates(sightings: Iterable[Sighting], same: Mapping[str, str]) -> tuple[Candidate, ...]:
-    """Return one candidate for each file, from its first sighting; the later ones are its twins.
-
-    `same` has files that are another one by their bytes, with the path of that one.
-    """
+    """Return one candidate for each file, from its first sighting; the later ones are its twins."""
     groups: dict[tuple[int, int], list[Sighting]] = {}
     links: set[str] = set()
     for seen in sightings:

@@ -133,12 +133,6 @@ def bind(
     replaced by one that returns 0 and reports its call by name (KN-100). `checked` has the files as
     they were when they were checked, None if they were not. With `sealed`, sealed copies are
     mapped, one for all files with the same bytes: a mapped file shows what is written to it later.
-
-    Raises:
-        PluginError: It cannot be mapped (LD-050), with the dynamic linker's reason; it is not what
-            was checked (LD-082); its search path cannot be changed as it must be (LD-097); or there
-            is no /proc (LD-114).
-        OSError: A file cannot be opened.
     """
     if not os.path.exists(DESCRIPTORS):
         message = f"{path}: cannot be mapped: {DESCRIPTORS} does not exist"

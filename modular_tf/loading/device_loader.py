@@ -289,10 +289,7 @@ class DeviceRegistration:
         self._process = os.getpid()
 
     def init(self, entry: int) -> Iterator[Violation]:
-        """Call SE_InitPlugin, collect the structs that it fills, and yield what is wrong with them.
-
-        Raises the plugin's own status as a `ModularTFError`; then nothing was set up.
-        """
+        """Call SE_InitPlugin, collect the structs that it fills, and yield what is wrong there."""
         memory = self._params.memory
         memory.set("patch_version", 1)
         memory.set("platform", self.platform.address)
@@ -326,10 +323,7 @@ class DeviceRegistration:
         yield from self._create("stream_executor", self.executor, params, platform, fns)
 
     def create_timer_fns(self, platform: DeviceTable, fns: DeviceTable) -> int:
-        """Let the plugin fill SP_TimerFns, if it has the functions for that; its status is raised.
-
-        Returns the address of the slot `nanoseconds`, 0 where there is none that is code.
-        """
+        """Return the address of the slot `nanoseconds` of new SP_TimerFns, 0 for none."""
         if not (fns.has("create_timer_fns") and fns.has("destroy_timer_fns")):
             return 0
         self.timer_fns = struct = LentStruct(_TIMER_FNS)

@@ -296,10 +296,7 @@ class FilesystemOffer:
 
 
 def init_filesystems(library: Library, *, plugin: str) -> FilesystemOffer:
-    """Return what `TF_InitPlugin` of a mapped library registers. [any thread]
-
-    Raises `PluginError` as `call_init_plugin`.
-    """
+    """Return what `TF_InitPlugin` of a mapped library registers. [any thread]"""
     info = ffi.new("mtf_plugin_info *")
     call_init_plugin(library, info, plugin=plugin)
     return take_offer(info)

@@ -87,10 +87,7 @@ def opened_by_name(
     replaced_sonames: frozenset[str],
     copies: ExitStack,
 ) -> OpenedByName:
-    """Return copies of libraries, led to a library that does not exist yet; `copies` closes them.
-
-    Raises `PluginError` as `copy_for_host`.
-    """
+    """Return copies of libraries, led to one that does not exist yet; `copies` closes them."""
     host_name = f"{_HOST_NAME}.{next(_numbers)}" if files else ""
     shown = []
     for file, _ in files:

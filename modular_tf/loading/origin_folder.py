@@ -142,10 +142,7 @@ class Mirrors:
                     _remove(root[1])
 
     def own_root(self) -> str:
-        """Return the directory of this process, and remove those of processes that ended.
-
-        Raises `OSError` if none can be made.
-        """
+        """Return the directory of this process, and remove those of processes that ended."""
         if self._root is None or self._root[0] != os.getpid():
             self.remove()  # in a fork it only forgets those of the parent
             import tempfile  # noqa: PLC0415  (few libraries ask for their folder)

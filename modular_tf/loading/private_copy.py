@@ -64,11 +64,7 @@ class OpenDescriptor:
         return not self._file.closed or self.fd != self._number
 
     def keep(self) -> None:
-        """Keep the file open for the life of the process, with another descriptor and path.
-
-        The first one ends with its owner, at the latest with the interpreter, before a sanitizer
-        writes its report.
-        """
+        """Keep the file open for the life of the process, with another descriptor and path."""
         if self.fd == self._number:
             self.fd = fcntl.fcntl(self.fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
             self.mapped_as = _unique_path(self.fd)
@@ -79,11 +75,7 @@ class OpenDescriptor:
 
 
 class OpenedFile(OpenDescriptor):
-    """One file, open for reading; `seen` is the file when it was checked, None if it was not.
-
-    Raises `PluginError` if it is not the file that was checked (LD-082), and `OSError` if it cannot
-    be opened.
-    """
+    """One file, open for reading; `seen` is the file when it was checked, None if it was not."""
 
     def __init__(self, path: str, seen: SeenFile | None = None) -> None:
         super().__init__(open_owned(path, OPEN_FLAGS))
@@ -175,11 +167,6 @@ def copy_for_host(
 
     Its search path has no relative directories. A library `host_name` replaces those of
     `replaced_sonames`.
-
-    Raises:
-        PluginError: A search path cannot be changed in place (LD-097); the bytes are not those that
-            were checked (LD-082); or nothing may be run from where the library is (LD-050).
-        ElfError: The library is damaged.
     """
     if os.fstatvfs(file.fd).f_flag & os.ST_NOEXEC:  # a copy could always be mapped
         message = f"{file.path}: its file system is mounted so that nothing runs from it, noexec"

@@ -100,10 +100,7 @@ class LinkedName(NamedTuple):
 
 
 class DynamicSection:
-    """The tags of a library's dynamic section, read once.
-
-    An address is 0 where the section names no such table; `hash_address` is that of the SysV table.
-    """
+    """The tags of a library's dynamic section, read once."""
 
     def __init__(self, image: Image) -> None:
         """Read the section; a file without one has no tags at all."""

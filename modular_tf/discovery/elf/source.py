@@ -25,11 +25,7 @@ class ByteSource:
     """A regular file, open for reading; close it after use. [any thread, one at a time]"""
 
     def __init__(self, path: str) -> None:
-        """Open a regular file for reading.
-
-        Raises `ElfError` for another file (LD-002) or one that cannot be read (LD-003), and
-        `ShortageError`.
-        """
+        """Open a regular file for reading."""
         self.path = path
         self.name = os.path.basename(path) or path  # the subject of messages
         try:

@@ -208,10 +208,7 @@ class SymbolTable:
         )
 
     def undefined(self, versions: Mapping[int, str]) -> tuple[UndefinedSymbol, ...]:
-        """Return all symbols that others have to define, in the order of the table.
-
-        `versions` has the names of the needed versions by their index.
-        """
+        """Return all symbols that others have to define, in the order of the table."""
         wanted = [
             (index, name, info >> 4 == _WEAK)
             for index, (name, info, _, section, _, _) in enumerate(self._records(1), 1)

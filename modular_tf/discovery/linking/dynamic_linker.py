@@ -63,10 +63,7 @@ class Trace(NamedTuple):
 
 @cache
 def running_program() -> Program:
-    """Return the program of this process. [any thread]
-
-    Raises `ElfError` if it cannot be read or names no dynamic linker, and `ShortageError`.
-    """
+    """Return the program of this process. [any thread]"""
     try:
         path = os.readlink("/proc/self/exe")
         elf = ElfFile(path)
@@ -168,11 +165,7 @@ def absolute(path: str) -> str:
 def _run(
     program: Program, environment: Mapping[str, str], fds: Sequence[int], output: int, subject: str
 ) -> int:
-    """Return the exit status of the linker.
-
-    Raises `ElfError` (LD-096) if it cannot be run, takes too long or prints too much, and
-    `ShortageError` if this process may not write that much.
-    """
+    """Return the exit status of the linker."""
     import resource  # noqa: PLC0415  (known plugins need none of this)
     import subprocess  # noqa: PLC0415
 
@@ -220,10 +213,7 @@ def _run(
 def _refusal(
     status: int, lines: Iterable[str], needed: Sequence[str], tried: Sequence[str]
 ) -> ElfError:
-    """Return why the linker listed nothing: by the file that it names, else by the last ones.
-
-    Raises `ShortageError` if the linker had too few descriptors or too little memory.
-    """
+    """Return why the linker listed nothing: by the file that it names, else by the last ones."""
     reason = next((found[1] for line in lines if (found := _REFUSED.search(line))), "")
     if names_shortage(reason):
         require_descriptor()

@@ -35,11 +35,7 @@ class HostExports:
 
 @cache
 def host_exports() -> HostExports:
-    """Return what the installed host runtime exports; its file is read once. [any thread]
-
-    Raises `NotFoundError` if this package is installed without its host runtime, and `ElfError` if
-    the file is damaged.
-    """
+    """Return what the installed host runtime exports; its file is read once. [any thread]"""
     for package in package_directories():
         path = os.path.join(package, "native", "lib", HOST_RUNTIME)
         if os.path.isfile(path):

@@ -281,10 +281,7 @@ def _symbol_problems(
     replaced: frozenset[SymbolFamily],
     required_tensorflow: Callable[[], str | None],
 ) -> Iterator[Violation]:
-    """Yield one problem for each library and family, which have remedies of their own.
-
-    `replaced` are the families whose missing functions are replaced.
-    """
+    """Yield one problem for each library and family, which have remedies of their own."""
     groups: defaultdict[tuple[str, SymbolFamily], list[MissingSymbol]] = defaultdict(list)
     for symbol in missing:
         groups[symbol.needed_by, symbol.family].append(symbol)

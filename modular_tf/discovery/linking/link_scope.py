@@ -88,12 +88,7 @@ class ProcessScope(_Scope):
     """
 
     def __init__(self, *, library_path: str = "", preload: str = "") -> None:
-        """Ask what this program was linked with.
-
-        `library_path` and `preload` are the values of LD_LIBRARY_PATH and LD_PRELOAD when the
-        process started. Raises `ElfError` if the program cannot be read or its linker cannot be
-        asked, and `ShortageError`.
-        """
+        """Ask what this program was linked with."""
         self.libraries = []
         self._variables = library_path, preload
         self._opened: dict[str, ElfFile] = {}
@@ -316,8 +311,6 @@ def libraries_opened_by_name(
 
     Each scope begins with that library, and has what comes with it beside what is mapped before. It
     is closed when the next one is asked for.
-
-    `own` are the plugin and the libraries that it brings along; `scope` is the plugin's.
     """
     folders: dict[str, str] = {}
     for library in own:

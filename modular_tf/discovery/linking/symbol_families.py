@@ -11,10 +11,7 @@ if TYPE_CHECKING:
 
 
 class SymbolFamily(Enum):
-    """A kind of library that could define a symbol.
-
-    Each value is (words for messages, remedy when such symbols are missing).
-    """
+    """A kind of library that could define a symbol."""
 
     PLUGIN_API = (
         "of TensorFlow's C API for plugins",
@@ -128,11 +125,7 @@ def _namespace_of(name: str) -> str:
 
 
 def readable_name(name: str) -> str:
-    """Return the plain part of a mangled C++ name: "tsl::mutex::unlock"; else the name itself.
-
-    Arguments and template parameters are left out. This is a hint for people; the mangled name
-    stays what counts.
-    """
+    """Return the plain part of a mangled C++ name: "tsl::mutex::unlock"; else the name itself."""
     match = re.match(_SPECIAL, name)
     if match is None:
         return name

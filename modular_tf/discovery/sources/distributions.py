@@ -95,11 +95,7 @@ def read_distribution(
     libraries: Callable[[], Iterable[str]],
     is_plugin: Callable[[str], bool | None],
 ) -> list[str]:
-    """Return the libraries of a distribution that are plugins, by reading all of them.
-
-    `record` is its RECORD; `libraries` returns the libraries that RECORD lists and that may be
-    plugins; `is_plugin` returns None for one that cannot be read.
-    """
+    """Return the libraries of a distribution that are plugins, by reading all of them."""
     return [path for path in libraries() if is_plugin(path)]
 
 
@@ -142,10 +138,7 @@ def _is_plugin(path: str) -> bool | None:
 
 
 def exports_init_symbol(path: str) -> bool:
-    """Return whether a library exports an init symbol.
-
-    Raises `ElfError` if it cannot be read, `ShortageError` if it cannot be read now.
-    """
+    """Return whether a library exports an init symbol."""
     # Imported where some distribution brings a library that may be one.
     from modular_tf.discovery.elf import ElfFile  # noqa: PLC0415
     from modular_tf.discovery.probe import init_symbols_of  # noqa: PLC0415
@@ -237,10 +230,7 @@ def _resolve(distribution: InstalledDistribution, value: str) -> tuple[str, str]
 
 
 def _roots(distribution: InstalledDistribution, top: str) -> Iterator[str]:
-    """Yield the directories that package `top` may consist of, the distribution's own first.
-
-    The others come from the import system; nothing is imported.
-    """
+    """Yield the directories that package `top` may consist of, the distribution's own first."""
     own = os.path.join(distribution.location, top)
     if os.path.isdir(own):
         yield own

@@ -107,11 +107,7 @@ def installed_distributions(python_path: Iterable[str]) -> Iterator[InstalledDis
 
 
 def entries_of_group(content: bytes, group: str) -> list[tuple[str, str]]:
-    """Return names and values of one group's entry points, in the order of the file.
-
-    Raises `ValueError` if it is not UTF-8 or a line of the group is not `name = value`, and
-    `ExcessiveMetadataError` if the group has too many entries or a line of it is too long.
-    """
+    """Return names and values of one group's entry points, in the order of the file."""
     found: list[tuple[str, str]] = []
     section = None
     for number, line in enumerate(content.decode("utf-8").splitlines(), 1):
@@ -145,10 +141,7 @@ def unpacked_wheel(path: str) -> InstalledDistribution | None:
 
 
 def required_tensorflow(name: str | None, python_path: Iterable[str]) -> str | None:
-    """Return the TensorFlow that a distribution requires, such as "tensorflow==2.21.*".
-
-    None where its metadata name no version, or cannot be read.
-    """
+    """Return the TensorFlow that a distribution requires, such as "tensorflow==2.21.*"."""
     found = installed_distributions(python_path) if name is not None else ()
     for distribution in (it for it in found if it.name == name):
         try:

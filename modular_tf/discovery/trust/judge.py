@@ -126,10 +126,7 @@ class TrustJudge:
     def judge_companions(
         self, candidate: Candidate, verdict: TrustVerdict, companions: Sequence[str]
     ) -> TrustVerdict:
-        """Return the verdict on an accepted candidate with its companions, whose code runs too.
-
-        It is the same with the companions among its `checked` files, or the first refusal.
-        """
+        """Return the verdict on an accepted candidate with its companions, whose code runs too."""
         if not verdict.checked or not companions:
             return verdict
         plugin, checked = verdict.checked[0], list(verdict.checked)
@@ -158,11 +155,7 @@ class TrustJudge:
     def judge_opened(
         self, candidate: Candidate, verdict: TrustVerdict, opened: Sequence[SeenFile]
     ) -> TrustVerdict:
-        """Return the verdict on an accepted candidate with what its code opens (`Finding.opened`).
-
-        It is the same with the libraries among its `checked` files, but for the system's; or the
-        first refusal.
-        """
+        """Return the verdict on an accepted candidate with what its code opens, by its finding."""
         files = [(it.path, 0 if it.identity is None else it.identity.size) for it in opened]
         return self._judge_others(candidate, verdict, files, "which its code opens")
 
@@ -312,10 +305,7 @@ class JudgedFile:
         self._sha256 = known_sha256(path, self.identity) if known_sha256 else None
 
     def seen(self) -> SeenFile:
-        """Return the state to compare the mapped file with; with the hash if known or needed.
-
-        Raises `OSError` as `sha256`.
-        """
+        """Return the state to compare the mapped file with; with the hash if known or needed."""
         boot = boot_of(self.real_path, self.identity)
         seen = SeenFile(self.path, self.identity, self._sha256, self._seen_ns, boot)
         if self._sha256 is None and not seen.is_settled(self._seen_ns):
@@ -323,11 +313,7 @@ class JudgedFile:
         return seen
 
     def sha256(self) -> str:
-        """Return the SHA-256 in hexadecimal digits, which costs a second for 1 GB.
-
-        Raises `OSError` if the bytes cannot be read, or are no longer those that were judged
-        (ESTALE).
-        """
+        """Return the SHA-256 in hexadecimal digits, which costs a second for 1 GB."""
         if self._sha256 is None:
             self._sha256 = of_same_file(self.real_path, self.identity, sha256_of)
         return self._sha256

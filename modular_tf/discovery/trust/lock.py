@@ -87,11 +87,7 @@ class LockFile:
 
     @classmethod
     def parse(cls, text: str | bytes) -> LockFile:
-        """Return the lock file with a text.
-
-        Raises `ValueError` if it is none, of another version, or damaged; the message says what and
-        where.
-        """
+        """Return the lock file with a text."""
         try:
             values = json.loads(text)
         except RecursionError:
@@ -157,10 +153,7 @@ class Lock:
         self._read: LockFile | Violation | None = None
 
     def verdict(self, file: JudgedFile, of: str | None = None) -> TrustVerdict:
-        """Return the verdict on a plugin's library, or on a companion of the one with hash `of`.
-
-        Raises `OSError` if the file's bytes cannot be read.
-        """
+        """Return the verdict on a plugin's library, or on a companion of the one with hash `of`."""
         if self._read is None:
             self._read = self._load()
         if isinstance(self._read, Violation):

@@ -264,10 +264,7 @@ class PathJudge:
         return JudgedPath(real_path, status, offence)
 
     def directory(self, path: str) -> JudgedPath:
-        """Follow an absolute path to a directory that files lie in, as the kernel does.
-
-        Raises `OSError` if it leads nowhere.
-        """
+        """Follow an absolute path to a directory that files lie in, as the kernel does."""
         found = self._directories.get(path)
         if found is None:
             real_path, status, offence = self._follow(path)

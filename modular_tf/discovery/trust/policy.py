@@ -55,10 +55,7 @@ class TrustPolicy:
 
 
 def parse_policy(value: Any, base: str) -> TrustPolicy:
-    """Return the policy in a table of TOML; relative paths in it start from `base`.
-
-    Raises `ValueError` if it is no table, or a key is unknown or of the wrong shape.
-    """
+    """Return the policy in a table of TOML; relative paths in it start from `base`."""
     if not isinstance(value, dict):
         raise ValueError(f"trust: expected a table, found {value!r}")  # noqa: TRY004  (a value's)
     if (wrong := unknown_keys(value, keys_of(TrustPolicy))) is not None:
@@ -91,10 +88,7 @@ def default_lock_path(config_path: str | None) -> str | None:
 
 
 def frozen_by(environment: Mapping[str, str]) -> bool | None:
-    """Return the value of `MODULAR_TF_FROZEN`, None if it is unset.
-
-    Raises `ValueError` if it is neither yes nor no.
-    """
+    """Return the value of `MODULAR_TF_FROZEN`, None if it is unset."""
     word = environment.get(FROZEN_VARIABLE, "")
     if not word:
         return None

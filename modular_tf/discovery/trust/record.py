@@ -88,10 +88,7 @@ class _RecordedHash(NamedTuple):
 
 
 class Records:
-    """The RECORDs of installed distributions, read at their first use.
-
-    Where they are required, a file without a hash in one is rejected, and `paths` checks them too.
-    """
+    """The RECORDs of installed distributions, read at their first use."""
 
     def __init__(self, python_path: Iterable[str], paths: PathJudge, *, required: bool) -> None:
         self._python_path = tuple(python_path)
