@@ -55,11 +55,11 @@ class KernelOffer(NamedTuple):
     violations: tuple[Violation, ...] = ()  # of the plugin as a whole; an error leaves no kernel
 
 
-_TOLD: Mapping[str, Callable[[str], Violation]] = {
+_REPORTED: Mapping[str, Callable[[str], Violation]] = {
     rule.id: partial(Violation, rule)
     for rule in (CONSTRAINT_TYPE_SERVED, DEFINITION_WELL_FORMED, DEFINITION_UNIQUE)
 }
-"""What `TF_InitKernel` does wrong and is told of, although it harms only what it is about."""
+"""What `TF_InitKernel` does wrong and is reported, although it harms only one registration."""
 _lock = ForkLock()
 _offers: dict[int, KernelOffer] = {}
 _attributed = (0, 0)
@@ -96,9 +96,9 @@ def _init(library: Library, plugin: str) -> KernelOffer:
     if cause.rule is None:
         return KernelOffer(violations=(Violation(KERNEL_INIT_RETURNS, cause.message),))
     found = _registered(*before, *_attributed)
-    if cause.rule not in _TOLD:  # it is in the log
+    if cause.rule not in _REPORTED:  # it is in the log
         return found
-    return found._replace(violations=(_TOLD[cause.rule](cause.message), *found.violations))
+    return found._replace(violations=(_REPORTED[cause.rule](cause.message), *found.violations))
 
 
 def _registered(

@@ -19,8 +19,6 @@ from modular_tf.rules.device import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from modular_tf.loading.device_tables import DeviceTable, DeviceTables
 
 _RFC = Dialect.DEVICE_RFC
@@ -58,11 +56,33 @@ class PluginAllocator:
         self.kind = kind
         self.warnings: tuple[Violation, ...] = ()
         self._tables = tables
-        struct, fns, params = _STRUCTS[kind]
+        struct, fns, params_name = _STRUCTS[kind]
         self._struct = LentStruct(layout(struct, _RFC))
         self._exists = ffi.new("int32_t *")
         self._fns = LentStruct(layout(fns, _RFC))
-        found = [*self._create(HostStruct(layout(params, _RFC), _ROOM, struct_size=32))]
+        params = HostStruct(layout(params_name, _RFC), _ROOM, struct_size=32)
+        params.set(kind, self._struct.address)
+        params.set(f"{kind}_fns", self._fns.address)
+        operation = f"create_{kind}"
+        try:
+            device_calls.create(
+                tables.given_fns.value(operation),
+                tables.platform.address,
+                params.address,
+                plugin=tables.plugin,
+                operation=operation,
+                exists=self._exists,
+            )
+        except ModularTFError as error:
+            raise error_from_code(
+                error.code,
+                f"{tables.name}: {error.message}",
+                plugin=tables.plugin,
+                operation=operation,
+                rule=CREATE_ALLOCATOR_SUCCEEDS,
+            ) from None
+        found = [*self._struct.collect(params.get(kind), f"params.{kind}")]
+        found += self._fns.collect(params.get(f"{kind}_fns"), f"params.{kind}_fns")
         self.fns: DeviceTable = self._fns.table()
         found += [
             null_field(ALLOCATOR_SLOTS_SET, fns, slot.name)
@@ -76,34 +96,10 @@ class PluginAllocator:
             raise FailedPreconditionError(
                 f"{tables.name}: {wrong[0].in_full} (plugin {tables.plugin})",
                 plugin=tables.plugin,
-                operation=f"create_{kind}",
+                operation=operation,
                 rule=wrong[0].rule,
             )
         self.warnings = tuple(found)
-
-    def _create(self, params: HostStruct) -> Iterator[Violation]:
-        operation = f"create_{self.kind}"
-        params.set(self.kind, self._struct.address)
-        params.set(f"{self.kind}_fns", self._fns.address)
-        try:
-            device_calls.create(
-                self._tables.given_fns.value(operation),
-                self._tables.platform.address,
-                params.address,
-                plugin=self._tables.plugin,
-                operation=operation,
-                exists=self._exists,
-            )
-        except ModularTFError as error:
-            raise error_from_code(
-                error.code,
-                f"{self._tables.name}: {error.message}",
-                plugin=self._tables.plugin,
-                operation=operation,
-                rule=CREATE_ALLOCATOR_SUCCEEDS,
-            ) from None
-        yield from self._struct.collect(params.get(self.kind), f"params.{self.kind}")
-        yield from self._fns.collect(params.get(f"{self.kind}_fns"), f"params.{self.kind}_fns")
 
     @property
     def is_custom(self) -> bool:

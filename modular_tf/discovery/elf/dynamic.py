@@ -100,7 +100,7 @@ class LinkedName(NamedTuple):
 
 
 class DynamicSection:
-    """The tags of a library's dynamic section, read once."""
+    """The tags of a library's dynamic section, read once; an absent table has address 0."""
 
     def __init__(self, image: Image) -> None:
         """Read the section; a file without one has no tags at all."""
