@@ -178,7 +178,7 @@ def _map(targets: Sequence[Target], absent: Sequence[str], by_name: OpenedByName
     note_code(plugin.path, [new.address for new in since if new.path in bound_files.own_paths])
     for new in since if by_name.shown else ():
         show_as(new.path, bound_files.mirrors.shown_file(new.path) or new.path)
-    wanted = {target.file.path: target.names.linked for target in targets}
+    wanted = tuple(name for target in targets for name in target.names.linked)
     library = Library.find(mapped_as)
     if library is None:
         message = f"{plugin.path}: mapped, but not found again"

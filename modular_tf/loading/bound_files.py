@@ -21,7 +21,7 @@ class Bound(NamedTuple):
     mapped_as: str  # the path by which it, or a copy of it, was mapped
     sha256: str | None  # of its bytes when it was checked, if known
     stub: str  # the path of the stub, which was mapped before all that came with the file
-    wanted: dict[str, tuple[str, ...]]  # names of needed libraries, by plugin and companions
+    wanted: tuple[str, ...]  # names of the libraries that it and its companions need
     by_name: OpenedByName  # what its code may open by name
 
 

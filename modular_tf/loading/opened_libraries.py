@@ -19,7 +19,7 @@ import sys
 from collections import deque
 from contextlib import closing, suppress
 from time import time_ns
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from modular_tf.concurrency.owned_file import open_owned
 from modular_tf.discovery.elf import ElfFile
@@ -39,7 +39,7 @@ from modular_tf.rules.first_contact import NEIGHBOURS_LINKABLE
 from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import ExitStack
 
     from modular_tf.discovery.trust.policy import TrustPolicy
@@ -51,6 +51,7 @@ _OF_TENSORFLOW = REPLACED_SONAMES - {HOST_RUNTIME}
 # Short, so that it fits in the place of every name of a library of TensorFlow.
 _HOST_NAME = "libmtf.so"
 _numbers = itertools.count(1)
+_Key = TypeVar("_Key")
 
 
 class OpenedByName(NamedTuple):
@@ -109,22 +110,38 @@ def only_opened_by_name(
     bytes of one. One that is not named at all is mapped at once: a library of the system may need
     it. The plugin is the last of the files.
     """
-    *others, plugin = files
-    waiting = [found for found in others if not replaced_sonames.isdisjoint(found[1].needed)]
-    reached = [plugin, *(found for found in others if found not in waiting)]
-    for needing in reached:
-        linked = set(map(os.path.basename, needing[1].linked))
-        reached += [
-            (file, names)
-            for file, names in waiting
-            if os.path.basename(file.path) in linked or names.soname in linked
-        ]
-        waiting = [found for found in waiting if found not in reached]
+    waiting = [it for it in files[:-1] if not replaced_sonames.isdisjoint(it[1].needed)]
+    mapped = [it for it in files if it not in waiting]
+    known = {
+        at: ({os.path.basename(file.path), names.soname}, names.linked)
+        for at, (file, names) in enumerate(waiting)
+    }
+    reached = _reached([name for _, names in mapped for name in names.linked], known)
+    mapped += [waiting[at] for at in reached]
     return [
-        (file, names)
-        for file, names in waiting
-        if any(file_mentions(it.mapped_as, os.path.basename(file.path)) for it, _ in reached)
+        found
+        for at, found in enumerate(waiting)
+        if at not in reached
+        and any(file_mentions(it.mapped_as, os.path.basename(found[0].path)) for it, _ in mapped)
     ]
+
+
+def _reached(
+    wanted: Iterable[str], known: Mapping[_Key, tuple[set[str | None], Iterable[str]]]
+) -> set[_Key]:
+    """Return the libraries that names lead to, directly or by the names that those need.
+
+    `known` has the names by which each is needed, and those that it needs.
+    """
+    reached: set[_Key] = set()
+    waiting = deque(wanted)
+    while waiting:
+        name = os.path.basename(waiting.popleft())
+        for key, (own, needs) in known.items():
+            if key not in reached and name in own:
+                reached.add(key)
+                waiting.extend(needs)
+    return reached
 
 
 def unlinkable_neighbours(path: str, companions: Sequence[str]) -> Iterator[Violation]:
@@ -155,7 +172,8 @@ def opened_since(library: Library) -> tuple[list[SeenFile], bool]:
     since = bound_files.arrived_since(bound.stub)
     if not since:  # as mostly
         return [], True
-    imported, needed = _imported(since), _needed(bound.wanted, since)
+    imported = _imported(since)
+    needed = _reached(bound.wanted, _names_of(since))
     opened, is_complete = [], True
     for mapped in since:
         path = bound_files.mirrors.unmirrored_path(mapped.path)
@@ -217,34 +235,22 @@ def _is_mapped_from(path: str, mapped: MappedObject) -> bool:
         return False
 
 
-def _imported(objects: Collection[MappedObject]) -> Collection[MappedObject]:
+def _imported(objects: Collection[MappedObject]) -> set[MappedObject]:
     """Return the modules that Python imported, and the libraries that they need."""
     files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-    modules = {mapped: mapped.path for mapped in objects if mapped.path in files}
-    return modules | _needed({path: _names_of(path)[1] for path in modules.values()}, objects)
+    names = _names_of(objects)
+    modules = {mapped for mapped in objects if mapped.path in files}
+    return modules | _reached([name for mapped in modules for name in names[mapped][1]], names)
 
 
-def _needed(
-    wanted: Mapping[str, Collection[str]], objects: Collection[MappedObject]
-) -> dict[MappedObject, str]:
-    """Return which file needs each library, by the names that files want; others code opened."""
-    read = {mapped: _names_of(mapped.path) for mapped in objects}
-    found: dict[MappedObject, str] = {}
-    waiting = deque(wanted.items())
-    while waiting:
-        file, names = waiting.popleft()
-        for mapped, (own_names, needs) in read.items():
-            if mapped not in found and not own_names.isdisjoint(map(os.path.basename, names)):
-                found[mapped] = file
-                waiting.append((mapped.path, needs))
+def _names_of(
+    objects: Collection[MappedObject],
+) -> dict[MappedObject, tuple[set[str | None], tuple[str, ...]]]:
+    """Return the names that each library is known by, and the names that it needs."""
+    found: dict[MappedObject, tuple[set[str | None], tuple[str, ...]]] = {}
+    for mapped in objects:
+        found[mapped] = {os.path.basename(mapped.path)}, ()
+        with suppress(ElfError), ElfFile(mapped.path) as elf:
+            own = {os.path.basename(name) for name in (mapped.path, elf.dynamic.soname) if name}
+            found[mapped] = {*own}, tuple(linked.name for linked in elf.dynamic.linked)
     return found
-
-
-def _names_of(path: str) -> tuple[set[str], tuple[str, ...]]:
-    """Return the names that a library is known by, and the names that it needs."""
-    try:
-        with ElfFile(path) as elf:
-            own = {os.path.basename(name) for name in (path, elf.dynamic.soname) if name}
-            return own, tuple(linked.name for linked in elf.dynamic.linked)
-    except ElfError:
-        return {os.path.basename(path)}, ()
