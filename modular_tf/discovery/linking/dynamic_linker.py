@@ -228,6 +228,7 @@ def _refusal(
         try:
             with ElfFile(path) as elf:
                 elf.require_shared_object()
+                elf.find("")  # reads the hash table, in which the linker looks as well
         except ElfError as error:
             if len(files) == 1 or error.rule == rules.WHOLE_ELF:
                 return error
