@@ -8,12 +8,12 @@ entries of the native core are described in `native/core/process_end.h`.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from modular_tf.processes.descendants import stat_of, status_of
 from modular_tf.processes.memory_use import memory_use
 
 if TYPE_CHECKING:
@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 
 IN_ORDER = 118
 """The exit status of a child that finished, and whose exit handlers and destructors returned."""
-
+THREAD_END = "the end of the thread that opened it"
+"""What is entered when a plugin is open: from then on the main thread makes the calls."""
 
 _LONG_STOP_S = 0.05
 _WATCHERS = 3  # the watcher, the process that forked it, and the application
-_STATE = re.compile(rb"^State:\s*(\S)", re.MULTILINE)
-_PARENT = re.compile(rb"^PPid:\s*(\d+)", re.MULTILINE)
-_PENDING = re.compile(rb"^ShdPnd:\s*([0-9a-f]+)", re.MULTILINE)
 
 
 class Journal:
@@ -78,21 +76,15 @@ class Journal:
 def _ancestors() -> list[int]:
     """Return the processes above this one up to the application, the nearest first."""
     found = [os.getppid()]
-    while len(found) < _WATCHERS and (parent := _PARENT.search(_status(found[-1]))) is not None:
-        found.append(int(parent[1]))
+    while len(found) < _WATCHERS and (stat := stat_of(found[-1])):
+        found.append(int(stat[1]))
     return [pid for pid in found if pid > 0]  # 0 is outside of the PID namespace
 
 
 def _is_stopped(pid: int) -> bool:
     """Return whether a process is stopped, or is about to be."""
-    status = _status(pid)
-    state, pending = _STATE.search(status), _PENDING.search(status)
-    if state is None or pending is None:
-        return False
-    return state[1] == b"T" or bool(int(pending[1], 16) >> (signal.SIGSTOP - 1) & 1)
-
-
-def _status(pid: int) -> bytes:
-    with suppress(OSError), open(f"/proc/{pid}/status", "rb", buffering=0) as status:
-        return status.read()
-    return b""
+    with suppress(OSError):
+        status = status_of(pid)
+        pending = int(status["ShdPnd"], 16)
+        return status["State"].startswith("T") or bool(pending >> (signal.SIGSTOP - 1) & 1)
+    return False

@@ -1,6 +1,7 @@
-"""Process-wide state, compared before and after a plugin ran: changes of it harm the application.
+"""The state of a process, compared before and after a plugin ran: changes of it harm the application.
 
-Facts have a name and a text; texts are only compared and shown.
+Each row of a table says how a value is read, and which rule a change of it breaks. What each thread
+has of its own is compared in the thread that opens the plugin too.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ import resource
 import signal
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.native.crash_report import signal_handlers
 from modular_tf.native.ffi import ffi, lib
-from modular_tf.native.library import process_symbol
+from modular_tf.processes.descendants import status_of
 from modular_tf.processes.plain_text import plain
 from modular_tf.processes.signal_names import signal_name
 from modular_tf.rules import Violation
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from modular_tf.rules import Rule
+
+    _Compare = Callable[[Any, Any, "_Trial"], Iterator[Violation]]
 
 _HARMS, _WARNS = rules.RIGHTS_KEPT, rules.PROCESS_STATE_KEPT
 RULES_OF_CHANGES = frozenset(
@@ -47,175 +49,59 @@ ProcessLimits = dict[str, tuple[float, float]]
 """The soft and the hard limit, by the names that setrlimit(2) has for them; infinity for none."""
 
 HAS_TRACER = "has the process traced (ptrace)"
-_STREAMS = ("standard input", "standard output", "standard error")
-_OF_STATUS = {  # the rule that a change breaks, and the message
-    "Uid": (_HARMS, "changed the user of the process"),
-    "Gid": (_HARMS, "changed the group of the process"),
-    "Groups": (_HARMS, "changed the supplementary groups of the process"),
-    "CapEff": (_HARMS, "changed the capabilities of the process"),
-    "Seccomp": (_HARMS, "filters the system calls of the process (seccomp)"),
-    "Seccomp_filters": (_HARMS, "added a filter of system calls (seccomp)"),
-    "TracerPid": (_HARMS, HAS_TRACER),
-    "Umask": (_WARNS, "changed the umask"),
-}
-_FACTS = {
-    **_OF_STATUS,
-    "namespace": (_HARMS, "moved the process to another namespace"),
-    "root": (_HARMS, "changed the root directory"),
-    "affinity": (_WARNS, "changed the processors that the process may use"),
-    "parent's end": (_HARMS, "lets the process end with its parent (PR_SET_PDEATHSIG)"),
-    "report": (_WARNS, "lets programs inherit descriptors that it did not open"),
-    **{
-        f"flags of {name}": (_WARNS, f"changed how {name} is opened (O_NONBLOCK and others)")
-        for name in _STREAMS
-    },
-    **{
-        name: (_WARNS, f"changed whether programs inherit {name} (close-on-exec)")
-        for name in _STREAMS
-    },
-}
-_SHOWN = frozenset(("Uid", "Gid", "Umask", "affinity"))  # with the texts before and after
-_STATUS_LINE = re.compile(rf"^({'|'.join(_OF_STATUS)}):(.*)$".encode(), re.MULTILINE)
-_PR_GET_PDEATHSIG = 2
-
-# Signals whose handling Python sets at its start; and those without which waiting for children or
-# ending the application fails.
-_OF_PYTHON = frozenset({signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ})
-_NEVER_IGNORED = frozenset({signal.SIGCHLD, signal.SIGTERM})
-_DEFAULT, _IGNORED = 0, 1
-_DONE_TO_HANDLER = {_DEFAULT: "set the default action for", _IGNORED: "ignores"}
-_HANDLING_S = 0.05
-
-# Other libraries fail where these are lowered.
-_NEEDED_LIMITS = frozenset(
-    f"RLIMIT_{name}" for name in ("AS", "CPU", "DATA", "FSIZE", "NOFILE", "NPROC", "STACK")
-)
-_ARITHMETIC = {  # native/core/float_state.h
-    1: "changed which floating-point exceptions end the process",
-    2: "made the processor take denormal numbers for zero",
-    4: "made the processor round otherwise",
-}
-_OF_PROGRAMS = frozenset(
-    b"BASH_ENV ENV GCONV_PATH GLIBC_TUNABLES PATH PYTHONHOME PYTHONPATH PYTHONSTARTUP".split()
-)
-_LC_ALL = 6  # of glibc and musl alike
-
-_OPEN_FILES, _WATCHES, _MAPPINGS = "descriptors", "inotify instances", "mappings of memory"
-_WHOSE = {_OPEN_FILES: "the process", _WATCHES: "the user", _MAPPINGS: "the process"}
-_FILES_OF_LIMITS = {
-    _WATCHES: "/proc/sys/fs/inotify/max_user_instances",
-    _MAPPINGS: "/proc/sys/vm/max_map_count",
-}
-_FEW, _HALF = 8, 2  # an eighth of what there is is a warning, half is refused
-
-_INTERVAL_TIMERS = {
-    signal.ITIMER_REAL: signal.SIGALRM,
-    signal.ITIMER_VIRTUAL: signal.SIGVTALRM,
-    signal.ITIMER_PROF: signal.SIGPROF,
-}
-# Of timer_create(2), but for those that send nothing.
-_POSIX_TIMER = re.compile(
-    r"^ID: (\d+)\nsignal: (\d+)/.*\nnotify: signal/(pid|tid)\.(\d+)$", re.MULTILINE
-)
-_OF_THREADS = 32  # by which the C library wakes the thread that calls a timer's function
-_BY_DEFAULT_IGNORED = frozenset(
-    {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH, signal.SIGPIPE, signal.SIGXFSZ}
-)
-_BLOCKED = re.compile(rb"^SigBlk:\s*([0-9a-f]+)", re.MULTILINE)
 
 
-class _Timer(NamedTuple):
-    """A timer that is set, of setitimer(2) or timer_create(2), and the signal that it sends."""
-
-    kind: str
-    number: int
-    signal: int
-    is_handled: bool
+class _Trial(NamedTuple):
+    limits_before: ProcessLimits  # the application's, before the trial lowered some
+    enter: Callable[[str], None]  # called before code of the plugin runs, with its name
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessState:
+class _Row(NamedTuple):
+    read: Callable[[], Any]
+    compare: _Compare
+    is_of_thread: bool = False
+
+
+class ProcessState(NamedTuple):
     """The state of the calling process and thread at one moment."""
 
-    handlers: tuple[int, ...]
-    blocked: frozenset[int]
-    locale: bytes
-    directory: str
-    arithmetic: int
-    limits: ProcessLimits
-    facts: dict[str, str]
-    timers: frozenset[_Timer]
-    use: dict[str, int]
-    unseen: tuple[str, ...]
+    values: dict[str, Any]  # by the names of the rows
+    unreadable: tuple[str, ...]  # errors of the rows that could not be read
 
     @classmethod
-    def now(cls) -> ProcessState:
-        """Return the present state; errors of what cannot be read are in `unseen`."""
-        facts: dict[str, str] = {}
-        timers: set[_Timer] = set()
-        use: dict[str, int] = {}
-        unseen: list[str] = []
-        directory = "one that is gone"
-        with suppress(OSError):
-            directory = os.getcwd()
-        reads: tuple[Callable[[], None], ...] = (
-            lambda: facts.update(_status_facts()),
-            lambda: facts.update(_namespace_facts()),
-            lambda: facts.update(_asked_facts()),
-            lambda: timers.update(_timers()),
-            lambda: use.update(_use()),
-        )
-        for read in reads:
-            try:
-                read()
-            except OSError as error:
-                unseen.append(str(error))
-        return cls(
-            handlers=signal_handlers(),
-            blocked=frozenset(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ()))),
-            locale=_locale(),
-            directory=directory,
-            arithmetic=lib.mtf_undone_float_changes(),
-            limits=process_limits(),
-            facts=facts,
-            timers=frozenset(timers),
-            use=use,
-            unseen=tuple(unseen),
-        )
+    def now(cls, *, of_thread: bool = False) -> ProcessState:
+        """Return the present state, or only what the calling thread has of its own."""
+        values, unreadable = {}, []
+        for name, row in _ROWS.items():
+            if row.is_of_thread or not of_thread:
+                try:
+                    values[name] = row.read()
+                except OSError as error:
+                    unreadable.append(str(error))
+        return cls(values, tuple(unreadable))
 
 
 def changes(
     before: ProcessState,
     after: ProcessState,
-    own: ProcessLimits,
+    limits_before: ProcessLimits,
     enter: Callable[[str], None] = lambda _: None,
 ) -> list[Violation]:
-    """Return a violation for each change; the environment is compared with `os.environ`.
+    """Return a violation for each change.
 
-    Limits in messages are those of the application (`own`). `enter` is called with the name of what
-    runs of the plugin's, before it does: handlers of signals.
+    Limits in messages are those of the application (`limits_before`). `enter` is called with the
+    name of code of the plugin, before that runs: handlers of signals.
     """
+    trial = _Trial(limits_before, enter)
     found = [
-        *_handler_changes(before, after, enter),
-        *_limit_changes(own, before.limits, after.limits),
-        *_fact_changes(before.facts, after.facts),
-        *_timer_changes(before.timers, after.timers),
-        *_use_changes(before.use, after.use, own),
+        violation
+        for name, row in _ROWS.items()
+        if name in before.values and name in after.values
+        for violation in row.compare(before.values[name], after.values[name], trial)
     ]
-    if after.locale != before.locale:
-        was, now = (state.locale.decode("utf-8", "replace").split(";") for state in (before, after))
-        changed = ", ".join(part for part in now if part not in was)
-        found.append(Violation(rules.LOCALE_KEPT, f"changed the locale: {changed}"))
-    if after.directory != before.directory:
-        found.append(Violation(_WARNS, f"changed the working directory to {after.directory}"))
-    for bit, done in _ARITHMETIC.items():
-        if after.arithmetic & ~before.arithmetic & bit:
-            found.append(Violation(_WARNS, f"{done}; that was undone"))
-    known = {os.fsencode(name): os.fsencode(value) for name, value in os.environ.items()}
-    found += _environment_changes(known, _environment())
-    unseen = [what for what in after.unseen if what not in before.unseen]
-    if unseen and all(change.rule != _HARMS for change in found):  # else the lost rights are why
-        message = f"left the process unable to work: {unseen[0]}"
+    unreadable = [error for error in after.unreadable if error not in before.unreadable]
+    if unreadable and all(change.rule != _HARMS for change in found):  # else lost rights are why
+        message = f"left the process unable to work: {unreadable[0]}"
         found.append(Violation(rules.PROCESS_USABLE, message))
     return found
 
@@ -230,29 +116,58 @@ def child_changes(child: int) -> Iterator[Violation]:
         yield Violation(_HARMS, f"{message} (it waits for any)")
 
 
+def _if_other(rule: Rule, sentence: str) -> _Compare:
+    """Report any change of a value, in a sentence that may show both."""
+
+    def compare(before: object, after: object, _: _Trial) -> Iterator[Violation]:
+        if after != before:
+            yield Violation(rule, sentence.format(before, after))
+
+    return compare
+
+
+def _each(sentences: Mapping[str, tuple[Rule, str]]) -> _Compare:
+    """Report changes of values by name, of those that are known at both times."""
+
+    def compare(
+        before: Mapping[str, str], after: Mapping[str, str], _: _Trial
+    ) -> Iterator[Violation]:
+        for name, was in before.items():
+            if (now := after.get(name, was)) != was:
+                rule, sentence = sentences[name]
+                yield Violation(rule, sentence.format(was, now))
+
+    return compare
+
+
 # -- signals ---------------------------------------------------------------------------------------
+
+# Signals whose handling Python sets at its start; and those without which waiting for children or
+# ending the application fails.
+_OF_PYTHON = frozenset({signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ})
+_NEVER_IGNORED = frozenset({signal.SIGCHLD, signal.SIGTERM})
+_DEFAULT, _IGNORED = 0, 1
+_DONE_TO_HANDLER = {_DEFAULT: "set the default action for", _IGNORED: "ignores"}
+_HANDLING_S = 0.05
 
 
 def _handler_changes(
-    before: ProcessState, after: ProcessState, enter: Callable[[str], None]
+    before: tuple[int, ...], after: tuple[int, ...], trial: _Trial
 ) -> Iterator[Violation]:
     found: dict[tuple[Rule, str], list[str]] = {}
-    for number, handler in enumerate(after.handlers):
-        if handler == before.handlers[number]:
+    for number, handler in enumerate(after):
+        if handler == before[number]:
             continue
         harms = number in _NEVER_IGNORED and handler == _IGNORED
         if number in _OF_PYTHON:  # the default action of each ends the process
             harms = handler == _DEFAULT
         if number == signal.SIGINT and not harms:
-            harms = handler == _IGNORED or not _interrupt_reaches_python(enter)
+            harms = handler == _IGNORED or not _interrupt_reaches_python(trial.enter)
         broken = rules.SIGNAL_HANDLERS_KEPT if harms else _WARNS
         done = _DONE_TO_HANDLER.get(handler, "handles")
         found.setdefault((broken, done), []).append(signal_name(number))
     for (broken, done), names in found.items():
         yield Violation(broken, f"{done} {', '.join(names)}")
-    if blocked := sorted(after.blocked - before.blocked):
-        message = f"blocks {', '.join(map(signal_name, blocked))}"
-        yield Violation(rules.SIGNAL_HANDLERS_KEPT, message)
 
 
 def _interrupt_reaches_python(enter: Callable[[str], None]) -> bool:
@@ -268,87 +183,57 @@ def _interrupt_reaches_python(enter: Callable[[str], None]) -> bool:
     return False
 
 
-# -- locale and environment, as the C library and so all libraries have them -----------------------
+def _blocked() -> frozenset[int]:
+    return frozenset(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ())))
 
 
-def _c_symbol(name: str, kind: str) -> Any:
-    """Return a symbol of the C library, as all libraries of the process see it.
-
-    The C library's own variable is another one where the executable has a copy: `environ`, in an
-    executable that is not position-independent.
-    """
-    address = process_symbol(name)
-    return None if address is None else ffi.cast(kind, address)
-
-
-def _locale() -> bytes:
-    """Return the locale of the C library; Python's `locale` module knows only Python's changes."""
-    setlocale = _c_symbol("setlocale", "char *(*)(int, char *)")
-    return b"" if setlocale is None else ffi.string(setlocale(_LC_ALL, ffi.NULL))
-
-
-def _environment() -> dict[bytes, bytes]:
-    """Return the variables of the C library, so with those that a plugin has set."""
-    variables = _c_symbol("environ", "char ***")
-    found: dict[bytes, bytes] = {}
-    entries = ffi.NULL if variables is None else variables[0]
-    index = 0
-    while entries and entries[index]:
-        name, _, value = ffi.string(entries[index]).partition(b"=")
-        found.setdefault(name, value)
-        index += 1
-    return found
-
-
-def _environment_changes(
-    before: Mapping[bytes, bytes], after: Mapping[bytes, bytes]
+def _blocked_changes(
+    before: frozenset[int], after: frozenset[int], _: _Trial
 ) -> Iterator[Violation]:
-    """Yield what a plugin did to the environment, which programs that are started later inherit."""
-    names = sorted(before.keys() | after.keys())
-    changed = [name for name in names if before.get(name) != after.get(name)]
-    of_programs = [name for name in changed if name.startswith(b"LD_") or name in _OF_PROGRAMS]
-    others = [name for name in changed if name not in of_programs]
-    if others:
-        listed = ", ".join(name.decode("utf-8", "replace") for name in others)
-        yield Violation(_WARNS, f"changed environment variables: {listed}")
-    if of_programs:
-        listed = ", ".join(_shown_variable(name, after.get(name)) for name in of_programs)
-        message = "changed what programs that are started from now on load or run"
-        yield Violation(_WARNS, f"{message}: {listed}")
-
-
-def _shown_variable(name: bytes, value: bytes | None) -> str:
-    shown = name.decode("utf-8", "replace")
-    return f"{shown} is gone" if value is None else f"{shown}={plain(os.fsdecode(value))!r}"
+    if blocked := sorted(after - before):
+        message = f"blocks {', '.join(map(signal_name, blocked))}"
+        yield Violation(rules.SIGNAL_HANDLERS_KEPT, message)
 
 
 # -- limits, and the share of them that is used ----------------------------------------------------
 
+# Other libraries fail where these are lowered.
+_NEEDED_LIMITS = frozenset(
+    f"RLIMIT_{name}" for name in ("AS", "CPU", "DATA", "FSIZE", "NOFILE", "NPROC", "STACK")
+)
+_OPEN_FILES, _WATCHES, _MAPPINGS = "descriptors", "inotify instances", "mappings of memory"
+_WHOSE = {_OPEN_FILES: "the process", _WATCHES: "the user", _MAPPINGS: "the process"}
+_FILES_OF_LIMITS = {
+    _WATCHES: "/proc/sys/fs/inotify/max_user_instances",
+    _MAPPINGS: "/proc/sys/vm/max_map_count",
+}
+_FEW, _HALF = 8, 2  # an eighth of what there is is a warning, half is refused
+
 
 def process_limits() -> ProcessLimits:
     """Return the limits of this process."""
-    found = {}
-    for name in dir(resource):
-        if name.startswith("RLIMIT_"):
-            soft, hard = resource.getrlimit(getattr(resource, name))
-            found[name] = (
-                float("inf") if soft == resource.RLIM_INFINITY else soft,
-                float("inf") if hard == resource.RLIM_INFINITY else hard,
-            )
-    return found
+    limits = {
+        name: resource.getrlimit(getattr(resource, name))
+        for name in dir(resource)
+        if name.startswith("RLIMIT_")
+    }
+    return {name: (_limit(soft), _limit(hard)) for name, (soft, hard) in limits.items()}
+
+
+def _limit(limit: int) -> float:
+    return float("inf") if limit == resource.RLIM_INFINITY else limit
 
 
 def _limit_changes(
-    own: ProcessLimits, taken: ProcessLimits, after: ProcessLimits
+    before: ProcessLimits, after: ProcessLimits, trial: _Trial
 ) -> Iterator[Violation]:
-    """Yield the changes of limits; messages name those of `own`, none `taken` for the trial."""
     for name, (soft, hard) in after.items():
-        if (soft, hard) == taken[name]:
+        if (soft, hard) == before[name]:
             continue
-        if hard < taken[name][1]:
+        if hard < before[name][1]:
             message = f"lowered how far {name} may be raised, to {_shown_limit(hard)}"
             yield Violation(_WARNS, message)
-        own_soft, _ = own[name]
+        own_soft, _ = trial.limits_before[name]
         if soft != own_soft:
             how = "lowered" if soft < own_soft else "raised"
             harms = name in _NEEDED_LIMITS and how == "lowered"
@@ -372,95 +257,138 @@ def _use() -> dict[str, int]:
 
 
 def _use_changes(
-    before: Mapping[str, int], after: Mapping[str, int], own: ProcessLimits
+    before: Mapping[str, int], after: Mapping[str, int], trial: _Trial
 ) -> Iterator[Violation]:
     """Yield a violation for each resource of which a plugin keeps a large share."""
-    limits = {_OPEN_FILES: own["RLIMIT_NOFILE"][0]}
+    limits = {_OPEN_FILES: trial.limits_before["RLIMIT_NOFILE"][0]}
     for name, path in _FILES_OF_LIMITS.items():
         with suppress(OSError, ValueError), open(path, "rb") as file:
             limits[name] = int(file.read())
     for name, limit in limits.items():
-        kept = after.get(name, 0) - before.get(name, 0)
+        kept = after[name] - before[name]
         if kept > 0 and kept * _FEW >= limit:
             message = f"keeps {kept} of the {int(limit)} {name} that {_WHOSE[name]} may have"
             yield Violation(_HARMS if kept * _HALF >= limit else _WARNS, message)
 
 
-# -- facts that the kernel has ---------------------------------------------------------------------
+# -- what the kernel knows of a thread or process --------------------------------------------------
+
+_OF_STATUS = {  # of /proc/PID/status
+    "Uid": (_HARMS, "changed the user of the process from {} to {}"),
+    "Gid": (_HARMS, "changed the group of the process from {} to {}"),
+    "Groups": (_HARMS, "changed the supplementary groups of the process"),
+    "CapEff": (_HARMS, "changed the capabilities of the process"),
+    "Seccomp": (_HARMS, "filters the system calls of the process (seccomp)"),
+    "Seccomp_filters": (_HARMS, "added a filter of system calls (seccomp)"),
+    "TracerPid": (_HARMS, HAS_TRACER),
+    "Umask": (_WARNS, "changed the umask from {} to {}"),
+}
+_STREAMS = ("standard input", "standard output", "standard error")
+_INHERITS = "changed whether programs inherit {} (close-on-exec)"
+_PR_GET_PDEATHSIG = 2
 
 
-def _status_facts() -> dict[str, str]:
-    with open("/proc/self/status", "rb") as status:
-        lines = _STATUS_LINE.findall(status.read())
-    return {
-        name.decode(): " ".join(text.decode("utf-8", "replace").split()) for name, text in lines
-    }
+def _status() -> dict[str, str]:
+    return {name: text for name, text in status_of("thread-self").items() if name in _OF_STATUS}
 
 
-def _namespace_facts() -> dict[str, str]:
-    """Return the namespaces of the process, and those that its children will be in."""
+def _namespaces() -> dict[str, str]:
+    """Return the namespaces of the thread, and those that its children will be in."""
     found = {}
-    for name in sorted(os.listdir("/proc/self/ns")):
-        found[f"namespace {name}"] = "none yet"
+    for name in sorted(os.listdir("/proc/thread-self/ns")):
+        found[name] = "none yet"
         with suppress(FileNotFoundError):  # of children, before the first is there
-            found[f"namespace {name}"] = os.readlink(f"/proc/self/ns/{name}")
+            found[name] = os.readlink(f"/proc/thread-self/ns/{name}")
     return found
 
 
-def _asked_facts() -> dict[str, str]:
-    """Return the facts that system calls return, without opening a file."""
-    root = os.stat("/")
-    signal_at_end = ffi.new("int *")
-    prctl = _c_symbol("prctl", "int (*)(int, unsigned long, ...)")
-    prctl(_PR_GET_PDEATHSIG, int(ffi.cast("unsigned long", signal_at_end)))
-    found = {
-        "root": f"{root.st_dev} {root.st_ino}",
-        "affinity": ",".join(map(str, sorted(os.sched_getaffinity(0)))),
-        "parent's end": str(signal_at_end[0]),
-    }
-    for fd, name in enumerate(_STREAMS):
-        found[f"flags of {name}"] = hex(fcntl.fcntl(fd, fcntl.F_GETFL))
-    for fd, name in enumerate((*_STREAMS, "report")):
-        with suppress(OSError):  # nothing is open there
-            found[name] = str(fcntl.fcntl(fd, fcntl.F_GETFD))
-    return found
-
-
-def _fact_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Violation]:
-    """Yield a violation for each fact that is known at both times and has changed."""
+def _namespace_changes(
+    before: Mapping[str, str], after: Mapping[str, str], _: _Trial
+) -> Iterator[Violation]:
     for name, was in before.items():
-        now = after.get(name, was)
-        if now == was:
-            continue
-        kind, _, namespace = (
-            name.partition(" ") if name.startswith("namespace ") else (name, "", "")
-        )
-        broken, sentence = _FACTS[kind]
-        if namespace:
-            sentence += f" ({namespace})"
-        elif name in _SHOWN:
-            sentence += f" from {was} to {now}"
-        yield Violation(broken, sentence)
+        if after.get(name, was) != was:
+            yield Violation(_HARMS, f"moved the process to another namespace ({name})")
+
+
+def _root() -> tuple[int, int]:
+    root = os.stat("/")
+    return root.st_dev, root.st_ino
+
+
+def _signal_at_end_of_parent() -> int:
+    number = ffi.new("int *")
+    lib.prctl(_PR_GET_PDEATHSIG, ffi.cast("unsigned long", number))
+    return int(number[0])
+
+
+def _descriptors() -> dict[str, int]:
+    """Return the flags of the standard streams, and which descriptors programs inherit."""
+    found = {f"flags of {fd}": fcntl.fcntl(fd, fcntl.F_GETFL) for fd in range(len(_STREAMS))}
+    for fd in range(len(_STREAMS) + 1):
+        with suppress(OSError):  # nothing is open there
+            found[str(fd)] = fcntl.fcntl(fd, fcntl.F_GETFD)
+    return found
+
+
+_OF_DESCRIPTORS = {
+    str(len(_STREAMS)): (_WARNS, "lets programs inherit descriptors that it did not open"),
+    **{str(fd): (_WARNS, _INHERITS.format(name)) for fd, name in enumerate(_STREAMS)},
+    **{
+        f"flags of {fd}": (_WARNS, f"changed how {name} is opened (O_NONBLOCK and others)")
+        for fd, name in enumerate(_STREAMS)
+    },
+}
+
+
+def _directory() -> str:
+    with suppress(OSError):
+        return os.getcwd()
+    return "one that is gone"
 
 
 # -- timers ----------------------------------------------------------------------------------------
 
+_INTERVAL_TIMERS = {
+    signal.ITIMER_REAL: signal.SIGALRM,
+    signal.ITIMER_VIRTUAL: signal.SIGVTALRM,
+    signal.ITIMER_PROF: signal.SIGPROF,
+}
+# Of timer_create(2), but for those that send nothing.
+_POSIX_TIMER = re.compile(
+    r"^ID: (\d+)\nsignal: (\d+)/.*\nnotify: signal/(pid|tid)\.(\d+)$", re.MULTILINE
+)
+_OF_THREADS = 32  # by which the C library wakes the thread that calls a timer's function
+_BY_DEFAULT_IGNORED = frozenset(
+    {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH, signal.SIGPIPE, signal.SIGXFSZ}
+)
 
-def _timers() -> Iterator[_Timer]:
-    """Yield the timers that are set."""
+
+class _Timer(NamedTuple):
+    """A timer that is set, of setitimer(2) or timer_create(2), and the signal that it sends."""
+
+    kind: str
+    number: int
+    signal: int
+    is_handled: bool
+
+
+def _timers() -> frozenset[_Timer]:
     handlers = signal_handlers()
 
     def survives(sent: int) -> bool:
         return handlers[sent] != _DEFAULT or sent in _BY_DEFAULT_IGNORED
 
-    for kind, sent in _INTERVAL_TIMERS.items():
-        if signal.getitimer(kind)[0]:
-            yield _Timer("interval", kind, sent, survives(sent))
+    found = {
+        _Timer("interval", kind, sent, survives(sent))
+        for kind, sent in _INTERVAL_TIMERS.items()
+        if signal.getitimer(kind)[0]
+    }
     with open("/proc/self/timers", encoding="utf-8", errors="replace") as listed:
         posix = _POSIX_TIMER.findall(listed.read())
     for number, sent, to, receiver in posix:
         is_awaited = to == "tid" and _awaits(receiver, int(sent))
-        yield _Timer("posix", int(number), int(sent), is_awaited or survives(int(sent)))
+        found.add(_Timer("posix", int(number), int(sent), is_awaited or survives(int(sent))))
+    return frozenset(found)
 
 
 def _awaits(thread: str, number: int) -> bool:
@@ -468,22 +396,115 @@ def _awaits(thread: str, number: int) -> bool:
     if number == _OF_THREADS:
         return True
     with suppress(OSError):
-        folder = f"/proc/self/task/{thread}"
-        with open(f"{folder}/status", "rb") as status, open(f"{folder}/wchan", "rb") as place:
-            blocked = _BLOCKED.search(status.read())
-            is_waiting = place.read().startswith(b"do_sigtimedwait")
-        return is_waiting or (blocked is not None and bool(int(blocked[1], 16) >> number - 1 & 1))
+        blocked = int(status_of(f"self/task/{thread}").get("SigBlk", "0"), 16)
+        with open(f"/proc/self/task/{thread}/wchan", "rb") as place:
+            return bool(blocked >> number - 1 & 1) or place.read().startswith(b"do_sigtimedwait")
     return False
 
 
-def _timer_changes(before: frozenset[_Timer], after: frozenset[_Timer]) -> Iterator[Violation]:
+def _timer_changes(
+    before: frozenset[_Timer], after: frozenset[_Timer], _: _Trial
+) -> Iterator[Violation]:
     for timer in sorted(after - before):
-        what = f"left a timer running that sends {signal_name(timer.signal)}"
+        does = f"sends {signal_name(timer.signal)}"
         if timer.signal == _OF_THREADS:
-            what = (
-                "left a timer running that calls a function in a thread of its own (SIGEV_THREAD)"
-            )
+            does = "calls a function in a thread of its own (SIGEV_THREAD)"
+        message = f"left a timer running that {does}"
         if timer.is_handled:
-            yield Violation(_WARNS, what)
+            yield Violation(_WARNS, message)
         else:
-            yield Violation(rules.NO_FATAL_TIMER, f"{what}, which ends the process")
+            yield Violation(rules.NO_FATAL_TIMER, f"{message}, which ends the process")
+
+
+# -- locale, arithmetic and environment, as the C library and so all libraries have them -----------
+
+_LC_ALL = 6  # of glibc and musl alike
+_ARITHMETIC = {  # native/core/float_state.h
+    1: "changed which floating-point exceptions end the process",
+    2: "made the processor take denormal numbers for zero",
+    4: "made the processor round otherwise",
+}
+_OF_PROGRAMS = frozenset(
+    b"BASH_ENV ENV GCONV_PATH GLIBC_TUNABLES PATH PYTHONHOME PYTHONPATH PYTHONSTARTUP".split()
+)
+
+
+def _locale() -> bytes:
+    """Return the locale of the C library; Python's `locale` module knows only Python's changes."""
+    return ffi.string(lib.setlocale(_LC_ALL, ffi.NULL))
+
+
+def _locale_changes(before: bytes, after: bytes, _: _Trial) -> Iterator[Violation]:
+    if after != before:
+        was, now = (locale.decode("utf-8", "replace").split(";") for locale in (before, after))
+        changed = ", ".join(part for part in now if part not in was)
+        yield Violation(rules.LOCALE_KEPT, f"changed the locale: {changed}")
+
+
+def _arithmetic_changes(before: int, after: int, _: _Trial) -> Iterator[Violation]:
+    for bit, done in _ARITHMETIC.items():
+        if after & ~before & bit:
+            yield Violation(_WARNS, f"{done}; that was undone")
+
+
+def _environment() -> dict[bytes, bytes]:
+    """Return the variables of the C library, so with those that a plugin has set."""
+    found: dict[bytes, bytes] = {}
+    entries = lib.environ
+    index = 0
+    while entries and entries[index]:
+        name, _, value = ffi.string(entries[index]).partition(b"=")
+        found.setdefault(name, value)
+        index += 1
+    return found
+
+
+def _environment_changes(
+    before: Mapping[bytes, bytes], after: Mapping[bytes, bytes], _: _Trial
+) -> Iterator[Violation]:
+    """Yield what a plugin did to the environment, which programs that are started later inherit."""
+    names = sorted(before.keys() | after.keys())
+    changed = [name for name in names if before.get(name) != after.get(name)]
+    of_programs = [name for name in changed if name.startswith(b"LD_") or name in _OF_PROGRAMS]
+    others = [name for name in changed if name not in of_programs]
+    if others:
+        listed = ", ".join(name.decode("utf-8", "replace") for name in others)
+        yield Violation(_WARNS, f"changed environment variables: {listed}")
+    if of_programs:
+        listed = ", ".join(_shown_variable(name, after.get(name)) for name in of_programs)
+        message = "changed what programs that are started from now on load or run"
+        yield Violation(_WARNS, f"{message}: {listed}")
+
+
+def _shown_variable(name: bytes, value: bytes | None) -> str:
+    shown = name.decode("utf-8", "replace")
+    return f"{shown} is gone" if value is None else f"{shown}={plain(os.fsdecode(value))!r}"
+
+
+# -- the table -------------------------------------------------------------------------------------
+
+_ROWS = {
+    "handlers": _Row(signal_handlers, _handler_changes),
+    "blocked signals": _Row(_blocked, _blocked_changes, is_of_thread=True),
+    "limits": _Row(process_limits, _limit_changes),
+    "status": _Row(_status, _each(_OF_STATUS), is_of_thread=True),
+    "namespaces": _Row(_namespaces, _namespace_changes, is_of_thread=True),
+    "root": _Row(_root, _if_other(_HARMS, "changed the root directory")),
+    "processors": _Row(
+        lambda: ",".join(map(str, sorted(os.sched_getaffinity(0)))),
+        _if_other(_WARNS, "changed the processors that the process may use from {} to {}"),
+        is_of_thread=True,
+    ),
+    "end of the parent": _Row(
+        _signal_at_end_of_parent,
+        _if_other(_HARMS, "lets the process end with its parent (PR_SET_PDEATHSIG)"),
+        is_of_thread=True,
+    ),
+    "descriptors": _Row(_descriptors, _each(_OF_DESCRIPTORS)),
+    "timers": _Row(_timers, _timer_changes),
+    "use": _Row(_use, _use_changes),
+    "locale": _Row(_locale, _locale_changes),
+    "directory": _Row(_directory, _if_other(_WARNS, "changed the working directory to {1}")),
+    "arithmetic": _Row(lib.mtf_undone_float_changes, _arithmetic_changes),
+    "environment": _Row(_environment, _environment_changes),
+}

@@ -20,6 +20,23 @@ _PATIENCE_WITH_THE_KILLED_S = 5.0  # one may hang in a driver
 _LOOK_EVERY_S = 0.0005
 
 
+def stat_of(process: int | str) -> list[bytes]:
+    """Return state, parent and so on of a process or thread, as its file `stat` has them.
+
+    Nothing is returned where it is gone. `process` is its folder in /proc, as `self`.
+    """
+    with suppress(OSError), open(f"/proc/{process}/stat", "rb") as stat:
+        return stat.read().rpartition(b")")[2].split()  # the name before may hold anything
+    return []
+
+
+def status_of(process: int | str) -> dict[str, str]:
+    """Return the lines of its file `status` by name; `OSError` where it is gone."""
+    with open(f"/proc/{process}/status", encoding="utf-8", errors="replace") as status:
+        lines = (line.partition(":") for line in status)
+        return {name: " ".join(text.split()) for name, _, text in lines}
+
+
 def adopt_orphans() -> None:
     """Become the parent of descendants that lose theirs; once, for the life of the process."""
     with suppress(OSError):  # a kernel that has none
@@ -40,7 +57,7 @@ def children(pid: int) -> list[int]:
 
 def _children_by_parent(pid: int) -> list[int]:
     numbers = (int(name) for name in os.listdir("/proc") if name.isdecimal())
-    return [number for number in numbers if _stat(number)[1:2] == [b"%d" % pid]]
+    return [number for number in numbers if stat_of(number)[1:2] == [b"%d" % pid]]
 
 
 def living_descendants(pid: int, most: int) -> list[int]:
@@ -53,25 +70,17 @@ def living_descendants(pid: int, most: int) -> list[int]:
         if child in seen:
             continue
         seen.add(child)
-        if _runs(child):
+        if runs(child):
             found.append(child)
         waiting += children(child)
-        if not _runs(child):  # it may just have ended, and its children have come to `pid`
+        if not runs(child):  # it may just have ended, and its children have come to `pid`
             waiting += children(pid)
     return found
 
 
-def _runs(pid: int) -> bool:
-    return _stat(pid)[:1] not in ([], [b"Z"], [b"X"])
-
-
-def _stat(pid: int) -> list[bytes]:
-    """Return state, parent and so on of a process; nothing where it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            return stat.read().rpartition(b")")[2].split()
-    except OSError:
-        return []
+def runs(pid: int | str) -> bool:
+    """Return whether a process or thread is there and has not ended."""
+    return stat_of(pid)[:1] not in ([], [b"Z"], [b"X"])
 
 
 def signal_child(child: int, number: int) -> None:

@@ -11,10 +11,11 @@ import resource
 from typing import Annotated, NamedTuple
 
 from modular_tf.codec import between, row
+from modular_tf.processes.descendants import stat_of
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _RESIDENT, _SHARED, _DATA = 1, 2, 5  # fields of statm, in pages
-_THREADS = 17  # of stat, counted from the field behind the name
+_THREADS = 17  # of `stat_of`
 _STACK_WITHOUT_LIMIT = 2 << 20  # what glibc gives a thread then
 _SIGNAL_STACK = 64 << 10  # as native/signal_stacks has it
 
@@ -40,8 +41,7 @@ def memory_use(pid: int | str) -> MemoryUse:
     try:
         with open(f"/proc/{pid}/statm", "rb") as statm:
             fields = [int(field) * _PAGE for field in statm.read().split()]
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            threads = int(stat.read().rpartition(b")")[2].split()[_THREADS])
+        threads = int(stat_of(pid)[_THREADS])
     except (OSError, IndexError):
         return MemoryUse(0, 0, 0)
     stacks = (threads - 1) * (stack_size() + _SIGNAL_STACK)

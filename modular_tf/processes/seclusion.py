@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from modular_tf.native.c_library import checked, die_with_parent
 from modular_tf.native.ffi import ffi, lib
+from modular_tf.processes.descendants import stat_of, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,8 +90,7 @@ def run_as_first(work: Callable[[], None], tell: Callable[[int], None]) -> NoRet
 
 def _parent_outside() -> int:
     """Return the number of the parent in the namespace for which /proc was mounted."""
-    with open("/proc/self/stat", "rb") as stat:
-        return int(stat.read().rpartition(b")")[2].split()[1])
+    return int(stat_of("self")[1])
 
 
 def enter_namespaces() -> None:
@@ -161,5 +161,4 @@ def _proc_is_covered() -> bool:
 
 def _capabilities() -> int:
     """Return the capabilities that take effect, as bits."""
-    with open("/proc/self/status", "rb") as status:
-        return next(int(line.split()[1], 16) for line in status if line.startswith(b"CapEff:"))
+    return int(status_of("self")["CapEff"], 16)

@@ -19,7 +19,13 @@ from modular_tf.native.c_library import die_with_parent
 from modular_tf.native.ffi import ffi
 from modular_tf.native.preloading import forget_preload
 from modular_tf.native.runtime_library import load_runtime
-from modular_tf.processes.descendants import adopt_orphans, children, end_all, signal_child
+from modular_tf.processes.descendants import (
+    adopt_orphans,
+    children,
+    end_all,
+    signal_child,
+    stat_of,
+)
 from modular_tf.processes.seclusion import (
     OPEN,
     SECLUDED,
@@ -38,7 +44,7 @@ _LOOK_FOR_PARENT_S = 1.0
 _TIME_TO_LEAVE_S = 0.5  # for watchers, which end with those that they work for
 _LOOK_EVERY_S = 0.0005
 _LONGEST_NUMBER = 32
-_ENVIRONMENT_AT = slice(47, 49)  # of /proc/PID/stat behind the name of the command
+_ENVIRONMENT_AT = slice(47, 49)  # of `stat_of`
 
 
 def serve_zygote(
@@ -99,9 +105,7 @@ def _blank_first_environment() -> None:
     variables = dict(os.environb)
     os.environb.clear()
     os.environb.update(variables)  # the C library has copied them by now
-    with open("/proc/self/stat", "rb") as stream:
-        numbers = stream.read().rpartition(b")")[2].split()
-    bounds = numbers[_ENVIRONMENT_AT] or (b"0", b"0")  # qemu-user leaves them out
+    bounds = stat_of("self")[_ENVIRONMENT_AT] or (b"0", b"0")  # qemu-user leaves them out
     start, end = map(int, bounds)
     ffi.memmove(ffi.cast("char *", start), bytes(end - start), end - start)
 

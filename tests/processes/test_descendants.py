@@ -20,7 +20,7 @@ def test_an_orphan_is_found_whose_parent_ends_during_the_look(monkeypatch):
         return list(families[pid])
 
     monkeypatch.setattr(descendants, "children", children)
-    monkeypatch.setattr(descendants, "_runs", running.__contains__)
+    monkeypatch.setattr(descendants, "runs", running.__contains__)
 
     assert 3 in descendants.living_descendants(1, 10)
 
