@@ -7,13 +7,17 @@ import json
 import os
 import resource
 import signal
+import threading
+import time
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, NoReturn
 
 from modular_tf.codec import encode
+from modular_tf.concurrency.threads import start_thread
 from modular_tf.errors import ModularTFError
 from modular_tf.first_contact.finding import MOST_NOTES, Finding, Offer, bounded, noted
-from modular_tf.first_contact.journal import IN_ORDER, Journal
+from modular_tf.first_contact.journal import IN_ORDER, THREAD_END, Journal
 from modular_tf.first_contact.process_state import (
     ProcessState,
     changes,
@@ -23,13 +27,14 @@ from modular_tf.first_contact.process_state import (
 from modular_tf.first_contact.relocations import stray_relocation
 from modular_tf.loading.bound_files import bound_files
 from modular_tf.loading.opened_libraries import opened_since, unlinkable_neighbours
-from modular_tf.native.crash_report import expect_exit, report_crashes
+from modular_tf.native.crash_report import QUESTION, expect_exit, report_crashes
 from modular_tf.native.device_calls import announce_calls
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.library import process_symbol, unmapped_count
 from modular_tf.native.sanitizers import looks_for_leaks
 from modular_tf.opening import OpenedPlugin
 from modular_tf.processes.child import become_child, dump_no_core, flush_output, lower_limit
+from modular_tf.processes.descendants import runs
 from modular_tf.processes.memory_use import memory_use, stack_size
 from modular_tf.processes.report import REPORT, Report
 from modular_tf.rules import Violation
@@ -52,6 +57,7 @@ _MOST_DESCRIPTORS = 4099  # not 4096: a plugin that sets that limit would go unn
 _CPU_GRACE_S = 10
 _THREADS_OF_A_PROCESSOR = 4
 _MORE_TASKS = 512
+_LOOK_EVERY_S = 0.0001
 _SHARED = frozenset({errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
 
 
@@ -66,19 +72,20 @@ def run(task: Task, limits: Limits, ends: Sequence[int], parent: int) -> NoRetur
     except BaseException:  # noqa: BLE001  (there is no report yet; the parent sees it end)
         os._exit(1)
     try:
-        taken = own = process_limits()
+        trial_limits = limits_before = process_limits()
         _take_limits(task, limits)
-        taken = process_limits()
+        trial_limits = process_limits()
         report_crashes(REPORT)
-        end = os._exit if looks_for_leaks(os.environ) else _exit  # Python's leaks are no plugin's
-        _try(task, journal, own)
+        _try(task, journal, limits_before)
         expect_exit(IN_ORDER)
-        end(IN_ORDER)
+        if not looks_for_leaks(os.environ):  # Python's leaks are no plugin's
+            lib.exit(IN_ORDER)  # which runs the exit handlers and destructors of libraries
+        os._exit(IN_ORDER)
     except KeyboardInterrupt:  # nobody else is there to send it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     except BaseException as error:  # noqa: BLE001  (a fault of the host must not count as the plugin's)
-        is_scarce = _is_scarce(error) and process_limits() == taken
+        is_scarce = _is_scarce(error) and process_limits() == trial_limits
         journal.fail(f"{type(error).__name__}: {error}", is_scarce=is_scarce)
     os._exit(0)
 
@@ -88,7 +95,7 @@ def _is_scarce(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or getattr(error, "errno", None) in _SHARED
 
 
-def _try(task: Task, journal: Journal, own: ProcessLimits) -> None:
+def _try(task: Task, journal: Journal, limits_before: ProcessLimits) -> None:
     before = ProcessState.now()
     child = lib.mtf_start_ended_child()
     handlers = fork_handler_count()
@@ -96,13 +103,14 @@ def _try(task: Task, journal: Journal, own: ProcessLimits) -> None:
     finding = rehearsal.perform()
     bound_files.mirrors.remove()  # this process ends without what Python does at its end
     flush_output()
-    changed = [*child_changes(child), *changes(before, ProcessState.now(), own, journal.enter)]
+    after = ProcessState.now()
+    changed = [*child_changes(child), *changes(before, after, limits_before, journal.enter)]
     if fork_handler_count() > handlers:
         journal.enter("its functions at a fork")
         _fork_once()
-    told = [(found.rule_id, found.message) for found in (*rehearsal.faults, *changed)]
-    outcome = {"finding": encode(finding), "changes": told}
-    journal.finish(outcome)
+    found = [(each.rule_id, each.message) for each in (*rehearsal.faults, *changed)]
+    # What the whole process has is found in the opening thread as well.
+    journal.finish({"finding": encode(finding), "changes": list(dict.fromkeys(found))})
 
 
 def _take_limits(task: Task, limits: Limits) -> None:
@@ -136,14 +144,6 @@ def fork_handler_count() -> int:
     return 0 if address is None else int(ffi.cast("unsigned (*)(void)", address)())
 
 
-def _exit(status: int) -> None:
-    """End the process by C's exit(), which runs the exit handlers and destructors of libraries."""
-    address = process_symbol("exit")
-    if address is not None:
-        ffi.cast("void (*)(int)", address)(status)
-    os._exit(status)
-
-
 def _fork_once() -> None:
     """Fork a child that ends at once, and wait for it, so that functions called at a fork run here.
 
@@ -162,16 +162,23 @@ def _fork_once() -> None:
 class Rehearsal:
     """Opens one plugin, holds all that it offers at once as the application does, and closes it.
 
+    It is opened in a thread that has ended before anything else is done, as in an application
+    (`concurrency.threads.Work`): a pointer to data of that thread leads nowhere then.
+
     What an application decides of devices (`memory`, `copy_streams`) is no part of it: a plugin
-    learns of that with the first stream or memory, and none is made here. For `faults` it is not
-    mapped at all.
+    learns of that with the first stream or memory, and none is made here. A library whose
+    relocations are damaged is not mapped at all.
     """
 
     def __init__(self, task: Task, journal: Journal) -> None:
-        self.faults: list[Violation] = []
+        self.faults: list[Violation] = []  # damage, and what the opening thread changed of its own
         self._task = task
         self._journal = journal
-        self._opened = OpenedPlugin(task, before=journal.enter)
+        self._opened = OpenedPlugin(task, before=self._enter)
+        self._main_thread = threading.get_ident()
+        self._calls: SimpleQueue[str] = SimpleQueue()  # of the opening thread
+        self._entered: SimpleQueue[None] = SimpleQueue()
+        self._error: BaseException | None = None  # of the host's own code in that thread
 
     def perform(self) -> Finding:
         """Open the plugin, query what it has, close it, and return what was found."""
@@ -181,11 +188,8 @@ class Rehearsal:
                 self.faults.append(Violation(WHOLE_ELF, f"{file} is damaged: {stray}"))
                 return Finding(offer=Offer())
         unmapped = unmapped_count()
-        announce_calls(self._journal.enter)
-        try:
-            opened.open()
-        except ModularTFError as error:  # a shortage: this process is the plugin's
-            opened.fail("load", error)
+        announce_calls(self._enter)
+        self._open_in_thread()
         if opened.platform is not None:
             with suppress(ModularTFError):
                 self._query_devices(opened.platform)
@@ -202,6 +206,47 @@ class Rehearsal:
             is_complete = False
             described = described if _is_describable(described) else []
         return bounded_finding(offer, opened.notes, described, is_complete=is_complete)
+
+    def _open_in_thread(self) -> None:
+        """Open the plugin in a thread, and wait for the end of that."""
+        thread = threading.Thread(target=self._open, daemon=True)
+        start_thread(thread)
+        signal.pthread_sigmask(signal.SIG_BLOCK, (QUESTION,))  # the thread that opens answers it
+        call = ""
+        while call != THREAD_END:
+            call = self._calls.get()
+            self._journal.enter(call)
+            self._entered.put(None)
+        # `Thread.join` does not wait for the destructors of the thread's own data.
+        while runs(f"self/task/{thread.native_id}"):
+            time.sleep(_LOOK_EVERY_S)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (QUESTION,))
+        if self._error is not None:
+            raise self._error
+
+    def _open(self) -> None:
+        try:
+            before = ProcessState.now(of_thread=True)
+            try:
+                self._opened.open()
+            except ModularTFError as error:  # a shortage: this process is the plugin's
+                self._opened.fail("load", error)
+            self.faults += changes(before, ProcessState.now(of_thread=True), {})
+        except BaseException as error:  # noqa: BLE001  (raised again by the main thread)
+            self._error = error
+        finally:
+            self._enter(THREAD_END)
+
+    def _enter(self, call: str) -> None:
+        """Report a call that is about to be made, in the main thread.
+
+        That handles first what signals the call before has sent: Python does it in no other.
+        """
+        if threading.get_ident() == self._main_thread:
+            self._journal.enter(call)
+        else:
+            self._calls.put(call)
+            self._entered.get()
 
     def _query_devices(self, platform: DevicePlatform) -> None:
         count = platform.device_count()

@@ -1,4 +1,4 @@
-"""The state of a process, compared before and after a plugin ran: changes of it harm the application.
+"""The state of a process, compared before and after a plugin ran: changes harm the application.
 
 Each row of a table says how a value is read, and which rule a change of it breaks. What each thread
 has of its own is compared in the thread that opens the plugin too.

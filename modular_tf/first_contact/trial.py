@@ -16,6 +16,7 @@ from modular_tf.first_contact.child_entries import (
     Stops,
     read_entry,
 )
+from modular_tf.first_contact.journal import THREAD_END
 from modular_tf.first_contact.verdict import Ending, finding_of
 from modular_tf.processes.descendants import children, living_descendants
 from modular_tf.processes.memory_use import MemoryUse, memory_use
@@ -139,6 +140,7 @@ class Trial:
             case Entered(call, memory):
                 self._note_use(memory)  # of the call before
                 ending.entered = call
+                ending.is_open |= call == THREAD_END
             case Finished(outcome, memory):
                 ending.outcome = outcome
                 self._note_use(memory)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from modular_tf.first_contact.finding import MOST_NOTES, Finding, Incident, noted
-from modular_tf.first_contact.journal import IN_ORDER
+from modular_tf.first_contact.journal import IN_ORDER, THREAD_END
 from modular_tf.first_contact.limits import ACCEPTABLE
 from modular_tf.first_contact.process_state import HAS_TRACER
 from modular_tf.processes.ending import ChildEnding
@@ -35,6 +35,7 @@ class Ending(ChildEnding):
     """How the trial of a plugin ended; the fields are filled as they become known."""
 
     entered: str | None = None  # the last call that was begun
+    is_open: bool = False  # the thread that opened it has ended, or was about to
     outcome: Outcome | None = None  # where all calls came back
     stops: bool = False  # whether the plugin stopped the processes that watch over it
     lost: str | None = None  # the standard streams that the plugin closed or replaced
@@ -100,6 +101,8 @@ def _incident(ending: Ending, violations: list[Violation]) -> Incident:
     where = f", {_AT}" if call is None or is_of_end else f" in {call}, {_AT}"
     is_cut_short = is_of_end or ending.outcome is None
     words = _said(ending) if is_cut_short else ""
+    if is_cut_short and ending.is_open and call not in {THREAD_END, _LAST}:
+        words = f"; the thread that opened the plugin had ended before{words}"
     own_end = is_cut_short and ending.killed_for is None
     return Incident.of(
         Violation(first.rule, f"{first.message}{where}{also}{words}"),

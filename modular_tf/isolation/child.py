@@ -1,4 +1,8 @@
-"""The worker itself: loads a plugin, reports its offer, answers calls until the socket ends."""
+"""The worker itself: loads a plugin, reports its offer, answers calls until the socket ends.
+
+Its main thread opens the plugin and lives as long, since Landlock restricts a thread and those that
+it starts. An application and a trial do it in a thread that ends, which asks more of a plugin.
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 1 << 16
 _READS_IN_A_ROW = 16  # more than a pipe or a socket holds; somebody may write on for ever
 _LONGEST_ENTRY = 1 << 22
+_ANY_CHANGE = os.WSTOPPED | os.WEXITED | os.WNOHANG
 
 
 class AbandonedError(Exception):
@@ -195,6 +196,15 @@ def stop_of(pid: int) -> tuple[int, bool] | None:
     """
     # Asked for stopped ones alone, the kernel denies that a child which has just ended is there.
     found = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    if found is None or found.si_code not in {os.CLD_STOPPED, os.CLD_TRAPPED}:
-        return None
-    return found.si_status, found.si_code == os.CLD_TRAPPED
+    if found is not None and found.si_code in {os.CLD_STOPPED, os.CLD_TRAPPED}:
+        return found.si_status, found.si_code == os.CLD_TRAPPED
+    # A single thread that is traced has a number of its own. One that has ended is waited for here,
+    # as without that the child does not end; so is what else of its group lost its parent.
+    with suppress(ChildProcessError):
+        while (found := os.waitid(os.P_PGID, pid, _ANY_CHANGE | os.WNOWAIT)) is not None:
+            if found.si_pid == pid:
+                break
+            if found.si_code == os.CLD_TRAPPED:
+                return found.si_status, True
+            os.waitid(os.P_PID, found.si_pid, _ANY_CHANGE)
+    return None

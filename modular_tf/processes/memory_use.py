@@ -44,7 +44,8 @@ def memory_use(pid: int | str) -> MemoryUse:
         threads = int(stat_of(pid)[_THREADS])
     except (OSError, IndexError):
         return MemoryUse(0, 0, 0)
-    stacks = (threads - 1) * (stack_size() + _SIGNAL_STACK)
+    # The C library keeps the stack of a thread that ended, as of the one that opened a plugin.
+    stacks = max(threads - 1, 1) * stack_size() + (threads - 1) * _SIGNAL_STACK
     files = fields[_SHARED]
     return MemoryUse(fields[_RESIDENT] - files, fields[_DATA] - stacks, files)
 
