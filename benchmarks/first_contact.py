@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import modular_tf
-from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.finding import Limits
 from modular_tf.first_contact.trials import Trials
 from modular_tf.loading.task import Task
 

@@ -7,14 +7,17 @@ so a trial finds what the application would find.
 from __future__ import annotations
 
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.device.factory import PLUGIN_PRIORITY
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.filesystem.opening import open_filesystem
+from modular_tf.filesystem.workarounds import import_stores
 from modular_tf.loading.binding import map_file
 from modular_tf.loading.filesystem_tables import FILESYSTEM_INIT, RefusedTables, init_filesystems
-from modular_tf.rules import Violation
+from modular_tf.loading.published import stores_of
+from modular_tf.rules import Violation, loader_rules
 from modular_tf.rules.filesystem import SCHEME_INIT_SUCCEEDS
 from modular_tf.rules.shortage import ShortageError
 
@@ -28,6 +31,14 @@ if TYPE_CHECKING:
     from modular_tf.loading.kernel_loader import KernelOffer
     from modular_tf.loading.task import Task
     from modular_tf.native.library import Library
+
+
+def warm_up() -> None:
+    """Do once, in a process that is forked, what each child would do to open a plugin."""
+    loader_rules()
+    stores_of("")  # which reads the table, whose reader an ordinary user may not see
+    import_stores()
+    import_module("hashlib")
 
 
 class DeviceSettings(NamedTuple):
@@ -110,8 +121,6 @@ class OpenedPlugin:
             self.library = map_file(
                 task.file, task.companions, task.absent, checked=task.checked, sealed=self._sealed
             )
-        except ShortageError:  # which is not of the plugin
-            raise
         except ModularTFError as error:
             self.fail("load", error)
         return self.library
@@ -190,7 +199,12 @@ class OpenedPlugin:
         self.note("init", self.kernels.violations)
 
     def fail(self, stage: str, error: ModularTFError) -> None:
-        """Note the error with which a stage of the whole plugin failed."""
+        """Note the error with which a stage of the whole plugin failed; raise a shortage.
+
+        That is not of the plugin.
+        """
+        if isinstance(error, ShortageError):
+            raise error
         self.notes.append(Violation.of_error(error, stage))
         self.failure = self.failure or error
 

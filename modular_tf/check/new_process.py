@@ -9,9 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.check.expectation import Blocked, Unsupported
+from modular_tf.processes.ending import sanitizer_report, signal_name
 from modular_tf.processes.interpreter import command_like_here
-from modular_tf.processes.sanitizer_report import sanitizer_report
-from modular_tf.processes.signal_names import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

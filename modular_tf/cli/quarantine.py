@@ -12,7 +12,7 @@ from modular_tf.cli.output import EXPECTED, message_of, report_error
 from modular_tf.cli.plugins import reason_line
 from modular_tf.cli.words import QUARANTINED
 from modular_tf.codec import encode
-from modular_tf.processes.signal_names import signal_name
+from modular_tf.processes.ending import signal_name
 from modular_tf.service.kept.notes import Notes
 from modular_tf.service.kept.quarantine import QuarantineStore
 

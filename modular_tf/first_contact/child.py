@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, NoReturn
 
 from modular_tf.codec import encode
 from modular_tf.concurrency.threads import start_thread
-from modular_tf.errors import ModularTFError
+from modular_tf.discovery.elf import ElfFile
+from modular_tf.errors import ElfError, ModularTFError
 from modular_tf.first_contact.finding import MOST_NOTES, Finding, Offer, bounded, noted
-from modular_tf.first_contact.journal import IN_ORDER, THREAD_END, Journal
 from modular_tf.first_contact.process_state import (
     ProcessState,
     changes,
     child_changes,
     process_limits,
 )
-from modular_tf.first_contact.relocations import stray_relocation
+from modular_tf.first_contact.verdict import IN_ORDER, THREAD_END
 from modular_tf.loading.bound_files import bound_files
 from modular_tf.loading.opened_libraries import opened_since, unlinkable_neighbours
 from modular_tf.native.crash_report import QUESTION, expect_exit, report_crashes
@@ -33,20 +33,25 @@ from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.library import process_symbol, unmapped_count
 from modular_tf.native.sanitizers import looks_for_leaks
 from modular_tf.opening import OpenedPlugin
-from modular_tf.processes.child import become_child, dump_no_core, flush_output, lower_limit
-from modular_tf.processes.descendants import runs
-from modular_tf.processes.memory_use import memory_use, stack_size
-from modular_tf.processes.report import REPORT, Report
+from modular_tf.processes.child import (
+    REPORT,
+    Report,
+    become_child,
+    dump_no_core,
+    flush_output,
+    lower_limit,
+)
+from modular_tf.processes.descendants import memory_use, runs, stack_size, stat_of, status_of
 from modular_tf.rules import Violation
 from modular_tf.rules.first_contact import MEMORY_BOUNDED, NEIGHBOURS_LINKABLE
 from modular_tf.rules.loading import WHOLE_ELF
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.discovery.file_identity import SeenFile
-    from modular_tf.first_contact.limits import Limits
+    from modular_tf.first_contact.finding import Limits
     from modular_tf.first_contact.process_state import ProcessLimits
     from modular_tf.loading.task import Task
 
@@ -58,7 +63,9 @@ _CPU_GRACE_S = 10
 _THREADS_OF_A_PROCESSOR = 4
 _MORE_TASKS = 512
 _LOOK_EVERY_S = 0.0001
-_SHARED = frozenset({errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+_LONG_STOP_S = 0.05
+_WATCHERS = 3  # the watcher, the process that forked it, and the application
+_SHARED = frozenset({errno.ENFILE, errno.ENOMEM, errno.EAGAIN})  # by the whole machine
 
 
 def run(task: Task, limits: Limits, ends: Sequence[int], parent: int) -> NoReturn:
@@ -85,14 +92,10 @@ def run(task: Task, limits: Limits, ends: Sequence[int], parent: int) -> NoRetur
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     except BaseException as error:  # noqa: BLE001  (a fault of the host must not count as the plugin's)
-        is_scarce = _is_scarce(error) and process_limits() == trial_limits
+        ran_out = isinstance(error, MemoryError) or getattr(error, "errno", None) in _SHARED
+        is_scarce = ran_out and process_limits() == trial_limits
         journal.fail(f"{type(error).__name__}: {error}", is_scarce=is_scarce)
     os._exit(0)
-
-
-def _is_scarce(error: BaseException) -> bool:
-    """Return whether a resource that the whole machine shares was used up."""
-    return isinstance(error, MemoryError) or getattr(error, "errno", None) in _SHARED
 
 
 def _try(task: Task, journal: Journal, limits_before: ProcessLimits) -> None:
@@ -126,13 +129,9 @@ def _take_limits(task: Task, limits: Limits) -> None:
         own = memory_use("self").allocated
         lower_limit(resource.RLIMIT_DATA, own + 2 * limits.memory_mib * _MIB + stacks)
     if os.geteuid() != 0:  # it does not bind root, whose children are counted instead
-        lower_limit(resource.RLIMIT_NPROC, _tasks_of_the_machine() + _MORE_TASKS)
-
-
-def _tasks_of_the_machine() -> int:
-    """Return how many threads there are, at least those of this user."""
-    with open("/proc/loadavg", "rb") as load:
-        return int(load.read().split()[3].partition(b"/")[2])
+        with open("/proc/loadavg", "rb") as load:
+            threads = int(load.read().split()[3].partition(b"/")[2])  # of this user at least
+        lower_limit(resource.RLIMIT_NPROC, threads + _MORE_TASKS)
 
 
 def fork_handler_count() -> int:
@@ -202,9 +201,9 @@ class Rehearsal:
         if unmapped_count() != unmapped:  # it is unknown which library that was
             is_complete = False
         described = [it for it in libraries if _is_describable([it])]
-        if len(described) < len(libraries) or not _is_describable(described):
-            is_complete = False
-            described = described if _is_describable(described) else []
+        if not _is_describable(described):
+            described = []
+        is_complete = is_complete and len(described) == len(libraries)
         return bounded_finding(offer, opened.notes, described, is_complete=is_complete)
 
     def _open_in_thread(self) -> None:
@@ -230,7 +229,7 @@ class Rehearsal:
             try:
                 self._opened.open()
             except ModularTFError as error:  # a shortage: this process is the plugin's
-                self._opened.fail("load", error)
+                self._opened.notes.append(Violation.of_error(error, "load"))
             self.faults += changes(before, ProcessState.now(of_thread=True), {})
         except BaseException as error:  # noqa: BLE001  (raised again by the main thread)
             self._error = error
@@ -296,3 +295,108 @@ def _is_describable(files: list[SeenFile]) -> bool:
 
 def _size(note: Violation) -> int:
     return len(json.dumps(encode(note)))
+
+
+# -- the report ------------------------------------------------------------------------------------
+
+
+class Journal:
+    """Writes each call to the report before it is made. Used by one thread.
+
+    The entries are `{"enters": CALL, "memory": USE}`, then `{"stops": 1}`, `{"lost": STREAM}`,
+    `{"fault": TEXT, "scarce": 0|1}` or `{"finished": OUTCOME, "memory": USE}` as the last; those of
+    the native core are described in `native/core/crash_report.h`.
+
+    `is_watched` means that the parent is a watcher. It is continued, with the processes above it,
+    if a plugin has stopped all processes of its user: where the plugin is not secluded, only its
+    own process can do that.
+    """
+
+    def __init__(self, report: Report, *, is_watched: bool = False) -> None:
+        self.device: int | None = None  # ordinal of the device that is under trial
+        self._report = report
+        self._watchers = _ancestors() if is_watched else []
+
+    def enter(self, call: str) -> None:
+        """Report the next call; end the process if the last one damaged what reporting needs."""
+        self._check_process()
+        of_device = "" if self.device is None else f" of device {self.device}"
+        self._report.write({"enters": f"{call}{of_device}", "memory": memory_use("self")})
+
+    def finish(self, outcome: Mapping[str, object]) -> None:
+        """Report that all calls returned, and the outcome."""
+        self._check_process()
+        self._report.write({"finished": outcome, "memory": memory_use("self")})
+
+    def fail(self, text: str, *, is_scarce: bool) -> None:
+        """Report that the host's own code failed; `is_scarce` if a shared resource ran out."""
+        self._check_process()
+        self._report.write({"fault": text, "scarce": int(is_scarce)})
+
+    def _check_process(self) -> None:
+        if self._watchers and _is_stopped(self._watchers[0]):
+            time.sleep(_LONG_STOP_S)
+            if _is_stopped(self._watchers[0]):  # else all of them were stopped for a while
+                for pid in self._watchers:  # nearest first: a parent kills a stopped child
+                    with suppress(OSError):
+                        os.kill(pid, signal.SIGCONT)
+                self._report.write({"stops": 1})
+                os._exit(0)
+        if lost := self._report.lost_streams():
+            self._report.write({"lost": lost})
+            os._exit(0)
+
+
+def _ancestors() -> list[int]:
+    """Return the processes above this one up to the application, the nearest first."""
+    found = [os.getppid()]
+    while len(found) < _WATCHERS and (stat := stat_of(found[-1])):
+        found.append(int(stat[1]))
+    return [pid for pid in found if pid > 0]  # 0 is outside of the PID namespace
+
+
+def _is_stopped(pid: int) -> bool:
+    """Return whether a process is stopped, or is about to be."""
+    with suppress(OSError):
+        status = status_of(pid)
+        pending = int(status["ShdPnd"], 16)
+        return status["State"].startswith("T") or bool(pending >> (signal.SIGSTOP - 1) & 1)
+    return False
+
+
+# -- damaged libraries -----------------------------------------------------------------------------
+
+# Address and size of the tables that have addends: the general one, and that of the functions.
+_TABLES = ((7, 8), (23, 2))
+_DT_PLTREL, _DT_RELA = 20, 7
+_WORDS_OF_ENTRY = 3  # offset, kind and symbol, addend
+
+
+def stray_relocation(path: str) -> str | None:
+    """Return a message on a relocation that lies outside of the library, None for none.
+
+    The dynamic linker writes to each address that they name. Outside of the library that may be
+    memory of another one, depending on the layout of the process: a damaged file that survives its
+    trial may corrupt the application unnoticed.
+    """
+    with suppress(ElfError), ElfFile(path) as elf:  # loading reports a file that cannot be read
+        start, end = elf.image.extent
+        try:
+            for target in _targets(elf):
+                if not start <= target < end:
+                    return f"a relocation at {target:#x} lies outside of it"
+        except ElfError as error:
+            return error.message
+    return None
+
+
+def _targets(elf: ElfFile) -> Iterator[int]:
+    """Yield for each table the lowest and the highest address that is written to."""
+    tags = {tag: value for _, tag, value in elf.dynamic.entries}  # the last counts, as in ld.so
+    for address_tag, size_tag in _TABLES:
+        size = tags.get(size_tag, 0) // 24 * 24
+        is_of_functions = address_tag != _DT_RELA
+        if size and (not is_of_functions or tags.get(_DT_PLTREL) == _DT_RELA):
+            table = elf.image.read_at(tags.get(address_tag, 0), size, "the relocation table")
+            targets = memoryview(table).cast("Q")[::_WORDS_OF_ENTRY]
+            yield from (min(targets), max(targets))

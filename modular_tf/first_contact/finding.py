@@ -1,4 +1,4 @@
-"""The finding of first contact: what a plugin did to its process, which rules it broke, its offer.
+"""The limits and the finding of a trial: what a plugin did to its process, broke, and offers.
 
 Findings come from a process in which a plugin ran, and are stored on disk. So reading them checks
 every field (`modular_tf.codec`). Texts are shortened and escaped when a finding is made.
@@ -12,19 +12,16 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from modular_tf.abi.registered_names import DEVICE_NAME, SCHEME
 from modular_tf.codec import at_most, between, like, shown
-from modular_tf.discovery.file_identity import (
-    MOST_BYTES,
-    SeenFile,
-)
-from modular_tf.processes.backtrace import MOST_FRAMES
-from modular_tf.processes.plain_text import (
+from modular_tf.discovery.file_identity import MOST_BYTES, SeenFile
+from modular_tf.processes.ending import (
+    MOST_FRAMES,
     MOST_OF_A_CALL,
     MOST_OF_A_MESSAGE,
     plain,
     plain_lines,
 )
 from modular_tf.rules import Rule, Violation
-from modular_tf.rules.first_contact import CHILD_STARTABLE, NEIGHBOURS_LINKABLE, PROCESS_STATE_KEPT
+from modular_tf.rules import first_contact as rules
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -33,7 +30,7 @@ if TYPE_CHECKING:
     from modular_tf.opening import OpenedPlugin
 
 _STAGES = ("load", "init")
-_OF_TRIAL = frozenset({PROCESS_STATE_KEPT, NEIGHBOURS_LINKABLE})
+_OF_TRIAL = frozenset({rules.PROCESS_STATE_KEPT, rules.NEIGHBOURS_LINKABLE})
 MOST_NOTES = 4096
 _MOST_OPENED = 1024
 _MOST_OF_A_PATH = 4096
@@ -42,6 +39,32 @@ _MOST_SCHEMES = 1024  # as FS-004
 _MOST_KERNELS = 1 << 20
 _MOST_OF_A_FRAME = 1020
 _MOST_OF_A_SCHEME = 1000
+
+ACCEPTABLE = frozenset(
+    {
+        rules.MEMORY_BOUNDED,
+        rules.OUTPUT_UNUSED,  # a warning by itself; configurations name it
+        rules.SIGNAL_HANDLERS_KEPT,
+        rules.LOCALE_KEPT,
+        rules.NO_PROCESSES_LEFT,
+        rules.RIGHTS_KEPT,
+        rules.NO_FATAL_TIMER,
+        rules.ENDS_IN_ORDER,
+    }
+)
+"""The rules of first contact that a user may take as warnings: those that let the process live."""
+
+
+class Limits(NamedTuple):
+    """The limits of one trial."""
+
+    seconds: float = 30.0  # how long it may take
+    # How much memory, beyond the host's own, a process of it may have allocated or touched
+    # (`memory_use`). Address space that is merely reserved, files and the stacks of threads do not
+    # count.
+    memory_mib: int = 1024
+    processes: int = 16  # how many it may have started and left at any moment
+    accept: frozenset[str] = frozenset()  # ids of rules, of `ACCEPTABLE`, that only warn (LD-069)
 
 
 def noted(violation: Violation) -> Violation:
@@ -144,7 +167,7 @@ class Incident(NamedTuple):
     @property
     def untried(self) -> bool:
         """Whether the plugin could not be tried, for a reason that is not its fault."""
-        return self.rule == CHILD_STARTABLE
+        return self.rule == rules.CHILD_STARTABLE
 
 
 def bounded(opened: tuple[SeenFile, ...]) -> tuple[SeenFile, ...]:
@@ -171,23 +194,16 @@ def bounded(opened: tuple[SeenFile, ...]) -> tuple[SeenFile, ...]:
 
 
 class Finding(NamedTuple):
-    """The outcome of one plugin's first contact.
+    """The outcome of one plugin's first contact."""
 
-    Attributes:
-        incident: What it did to its process; None where it did nothing. With one, the plugin must
-            not run in the application.
-        offer: What it would register; None where the trial did not come to its end.
-        notes: The rules that it broke, errors and warnings, in the order in which loading finds
-            them.
-        opened: The libraries that its code opened, besides those that it needs.
-        lasting: Whether `opened` is complete. Libraries that were closed again are not known, and a
-            change of them would go unnoticed: so the next process tries the plugin again.
-    """
-
+    # What it did to its process; with one, the plugin must not run in the application.
     incident: Incident | None = None
-    offer: Offer | None = None
+    offer: Offer | None = None  # what it would register; None where the trial was cut short
+    # The rules that it broke, errors and warnings, in the order in which loading finds them.
     notes: Annotated[tuple[Annotated[Violation, noted], ...], at_most(MOST_NOTES)] = ()
-    opened: Annotated[tuple[SeenFile, ...], bounded] = ()
+    opened: Annotated[tuple[SeenFile, ...], bounded] = ()  # by its code, besides what it needs
+    # Whether `opened` is complete. Libraries that were closed again are not known, and a change of
+    # them would go unnoticed: so the next process tries the plugin again.
     lasting: bool = True
 
     @property

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from modular_tf.native.crash_report import signal_handlers
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.processes.descendants import status_of
-from modular_tf.processes.plain_text import plain
-from modular_tf.processes.signal_names import signal_name
+from modular_tf.processes.ending import plain, signal_name
 from modular_tf.rules import Violation
 from modular_tf.rules import first_contact as rules
 from modular_tf.rules.loading import WHOLE_ELF
@@ -114,30 +113,6 @@ def child_changes(child: int) -> Iterator[Violation]:
     except ChildProcessError:
         message = "took the exit status of a child process that it had not started"
         yield Violation(_HARMS, f"{message} (it waits for any)")
-
-
-def _if_other(rule: Rule, sentence: str) -> _Compare:
-    """Report any change of a value, in a sentence that may show both."""
-
-    def compare(before: object, after: object, _: _Trial) -> Iterator[Violation]:
-        if after != before:
-            yield Violation(rule, sentence.format(before, after))
-
-    return compare
-
-
-def _each(sentences: Mapping[str, tuple[Rule, str]]) -> _Compare:
-    """Report changes of values by name, of those that are known at both times."""
-
-    def compare(
-        before: Mapping[str, str], after: Mapping[str, str], _: _Trial
-    ) -> Iterator[Violation]:
-        for name, was in before.items():
-            if (now := after.get(name, was)) != was:
-                rule, sentence = sentences[name]
-                yield Violation(rule, sentence.format(was, now))
-
-    return compare
 
 
 # -- signals ---------------------------------------------------------------------------------------
@@ -271,8 +246,10 @@ def _use_changes(
             yield Violation(_HARMS if kept * _HALF >= limit else _WARNS, message)
 
 
-# -- what the kernel knows of a thread or process --------------------------------------------------
+# -- facts: a name and a text ----------------------------------------------------------------------
 
+_STREAMS = ("standard input", "standard output", "standard error")
+_INHERITS = "changed whether programs inherit {} (close-on-exec)"
 _OF_STATUS = {  # of /proc/PID/status
     "Uid": (_HARMS, "changed the user of the process from {} to {}"),
     "Gid": (_HARMS, "changed the group of the process from {} to {}"),
@@ -283,8 +260,20 @@ _OF_STATUS = {  # of /proc/PID/status
     "TracerPid": (_HARMS, HAS_TRACER),
     "Umask": (_WARNS, "changed the umask from {} to {}"),
 }
-_STREAMS = ("standard input", "standard output", "standard error")
-_INHERITS = "changed whether programs inherit {} (close-on-exec)"
+_FACTS = {
+    **_OF_STATUS,
+    "namespace": (_HARMS, "moved the process to another namespace ({name})"),
+    "root": (_HARMS, "changed the root directory"),
+    "processors": (_WARNS, "changed the processors that the process may use from {} to {}"),
+    "end of the parent": (_HARMS, "lets the process end with its parent (PR_SET_PDEATHSIG)"),
+    "directory": (_WARNS, "changed the working directory to {1}"),
+    "report": (_WARNS, "lets programs inherit descriptors that it did not open"),
+    **{name: (_WARNS, _INHERITS.format(name)) for name in _STREAMS},
+    **{
+        f"flags of {name}": (_WARNS, f"changed how {name} is opened (O_NONBLOCK and others)")
+        for name in _STREAMS
+    },
+}
 _PR_GET_PDEATHSIG = 2
 
 
@@ -296,54 +285,42 @@ def _namespaces() -> dict[str, str]:
     """Return the namespaces of the thread, and those that its children will be in."""
     found = {}
     for name in sorted(os.listdir("/proc/thread-self/ns")):
-        found[name] = "none yet"
+        found[f"namespace {name}"] = "none yet"
         with suppress(FileNotFoundError):  # of children, before the first is there
-            found[name] = os.readlink(f"/proc/thread-self/ns/{name}")
+            found[f"namespace {name}"] = os.readlink(f"/proc/thread-self/ns/{name}")
     return found
 
 
-def _namespace_changes(
+def _asked_facts() -> dict[str, str]:
+    """Return the facts that system calls return, without opening a file."""
+    root = os.stat("/")
+    signal_at_end = ffi.new("int *")
+    lib.prctl(_PR_GET_PDEATHSIG, ffi.cast("unsigned long", signal_at_end))
+    found = {
+        "root": f"{root.st_dev} {root.st_ino}",
+        "processors": ",".join(map(str, sorted(os.sched_getaffinity(0)))),
+        "end of the parent": str(signal_at_end[0]),
+        "directory": "one that is gone",
+    }
+    with suppress(OSError):
+        found["directory"] = os.getcwd()
+    for fd, name in enumerate(_STREAMS):
+        found[f"flags of {name}"] = hex(fcntl.fcntl(fd, fcntl.F_GETFL))
+    for fd, name in enumerate((*_STREAMS, "report")):
+        with suppress(OSError):  # nothing is open there
+            found[name] = str(fcntl.fcntl(fd, fcntl.F_GETFD))
+    return found
+
+
+def _fact_changes(
     before: Mapping[str, str], after: Mapping[str, str], _: _Trial
 ) -> Iterator[Violation]:
-    for name, was in before.items():
-        if after.get(name, was) != was:
-            yield Violation(_HARMS, f"moved the process to another namespace ({name})")
-
-
-def _root() -> tuple[int, int]:
-    root = os.stat("/")
-    return root.st_dev, root.st_ino
-
-
-def _signal_at_end_of_parent() -> int:
-    number = ffi.new("int *")
-    lib.prctl(_PR_GET_PDEATHSIG, ffi.cast("unsigned long", number))
-    return int(number[0])
-
-
-def _descriptors() -> dict[str, int]:
-    """Return the flags of the standard streams, and which descriptors programs inherit."""
-    found = {f"flags of {fd}": fcntl.fcntl(fd, fcntl.F_GETFL) for fd in range(len(_STREAMS))}
-    for fd in range(len(_STREAMS) + 1):
-        with suppress(OSError):  # nothing is open there
-            found[str(fd)] = fcntl.fcntl(fd, fcntl.F_GETFD)
-    return found
-
-
-_OF_DESCRIPTORS = {
-    str(len(_STREAMS)): (_WARNS, "lets programs inherit descriptors that it did not open"),
-    **{str(fd): (_WARNS, _INHERITS.format(name)) for fd, name in enumerate(_STREAMS)},
-    **{
-        f"flags of {fd}": (_WARNS, f"changed how {name} is opened (O_NONBLOCK and others)")
-        for fd, name in enumerate(_STREAMS)
-    },
-}
-
-
-def _directory() -> str:
-    with suppress(OSError):
-        return os.getcwd()
-    return "one that is gone"
+    """Report the changes of facts that are known at both times."""
+    for fact, was in before.items():
+        if (now := after.get(fact, was)) != was:
+            kind, _, name = fact.partition(" ") if fact.startswith("namespace ") else (fact, "", "")
+            rule, sentence = _FACTS[kind]
+            yield Violation(rule, sentence.format(was, now, name=name))
 
 
 # -- timers ----------------------------------------------------------------------------------------
@@ -487,24 +464,12 @@ _ROWS = {
     "handlers": _Row(signal_handlers, _handler_changes),
     "blocked signals": _Row(_blocked, _blocked_changes, is_of_thread=True),
     "limits": _Row(process_limits, _limit_changes),
-    "status": _Row(_status, _each(_OF_STATUS), is_of_thread=True),
-    "namespaces": _Row(_namespaces, _namespace_changes, is_of_thread=True),
-    "root": _Row(_root, _if_other(_HARMS, "changed the root directory")),
-    "processors": _Row(
-        lambda: ",".join(map(str, sorted(os.sched_getaffinity(0)))),
-        _if_other(_WARNS, "changed the processors that the process may use from {} to {}"),
-        is_of_thread=True,
-    ),
-    "end of the parent": _Row(
-        _signal_at_end_of_parent,
-        _if_other(_HARMS, "lets the process end with its parent (PR_SET_PDEATHSIG)"),
-        is_of_thread=True,
-    ),
-    "descriptors": _Row(_descriptors, _each(_OF_DESCRIPTORS)),
+    "status": _Row(_status, _fact_changes, is_of_thread=True),
+    "namespaces": _Row(_namespaces, _fact_changes, is_of_thread=True),
+    "other facts": _Row(_asked_facts, _fact_changes, is_of_thread=True),
     "timers": _Row(_timers, _timer_changes),
     "use": _Row(_use, _use_changes),
     "locale": _Row(_locale, _locale_changes),
-    "directory": _Row(_directory, _if_other(_WARNS, "changed the working directory to {1}")),
     "arithmetic": _Row(lib.mtf_undone_float_changes, _arithmetic_changes),
     "environment": _Row(_environment, _environment_changes),
 }

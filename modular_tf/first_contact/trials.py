@@ -5,31 +5,28 @@ from __future__ import annotations
 import os
 from collections import deque
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from modular_tf.codec import decode, encode
 from modular_tf.first_contact.finding import Finding
 from modular_tf.first_contact.verdict import cannot_try, watcher_lost
-from modular_tf.native.preloading import FORK_HANDLERS, SIGNAL_STACKS, preload
-from modular_tf.processes.interpreter import child_environment, isolated_command
-from modular_tf.processes.lanes import Lanes
-from modular_tf.processes.zygote_process import Zygotes
+from modular_tf.native.preloading import FORK_HANDLERS, SIGNAL_STACKS
+from modular_tf.processes.zygote_process import Lanes, isolated_zygotes
+from modular_tf.rules.shortage import ShortageError, raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
-    from types import TracebackType
 
     from typing_extensions import Self
 
-    from modular_tf.first_contact.limits import Limits
+    from modular_tf.first_contact.finding import Limits
     from modular_tf.loading.task import Task
-    from modular_tf.processes.lanes import Lane
-    from modular_tf.processes.zygote_process import ZygoteProcess
+    from modular_tf.processes.zygote_process import Lane, ZygoteProcess, Zygotes
 
 
 _ZYGOTE = "modular_tf.first_contact.zygote"
-_WATCHERS_PATIENCE_S = 60.0  # beyond the limit that a watcher itself keeps
+_MORE_FOR_WATCHERS_S = 60.0  # beyond the limit that a watcher itself keeps
 _LOOK_EVERY_S = 0.5
 _EXTRA_STARTS = 2
 
@@ -56,7 +53,8 @@ class Trials:
 
         A finding is LD-063 where a plugin could not be tried. `tell` is called with a task's index
         and finding as soon as that is known. `mark` marks a task, by its index, while its trial may
-        end this process; it yields the mark's path.
+        end this process; it yields the mark's path. Raises `ShortageError` if this process has too
+        few descriptors, or can start no process now.
         """
         batch = _Batch(tasks, self._limits, self._zygotes, tell, mark)
         batch.run()
@@ -69,12 +67,7 @@ class Trials:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -91,15 +84,7 @@ def try_plugins(
 
 def zygotes_of(limits: Limits) -> Zygotes:
     """Return what starts zygotes that try plugins within limits."""
-
-    def command(python: str, own: dict[str, Any]) -> list[str]:
-        return isolated_command(python, _ZYGOTE, {**own, "limits": encode(limits)})
-
-    def environment() -> dict[str, str]:
-        stacked = preload(child_environment(os.environ), SIGNAL_STACKS)
-        return preload(stacked, FORK_HANDLERS)
-
-    return Zygotes(command, environment)
+    return isolated_zygotes(_ZYGOTE, (SIGNAL_STACKS, FORK_HANDLERS), limits=encode(limits))
 
 
 class _Batch:
@@ -166,9 +151,9 @@ class _Batch:
             if lane is None:
                 self._put_back(number)
                 return
+            task = self._begun(number)  # outside: a shortage of the mark is not the watcher's
             try:
-                seconds = self._limits.seconds + _WATCHERS_PATIENCE_S
-                lane.give(number, encode(self._begun(number)), seconds)
+                lane.give(number, encode(task), self._limits.seconds + _MORE_FOR_WATCHERS_S)
             except OSError:  # it had ended before
                 lane.work = None
                 self._put_back(number)
@@ -215,6 +200,7 @@ class _Batch:
             self._end_zygote()
         except OSError as error:  # no descriptors left: the lanes that exist go on
             if not self._lanes:
+                raise_shortage(error)
                 self._give_up(f"no process can be started: {error}")
         return None
 
@@ -254,6 +240,8 @@ class _Batch:
             if self._starts_left < 0:
                 raise OSError("no process can be started: all have ended too early")  # noqa: TRY301
             self._zygote = self._zygotes.warm()
+        except ShortageError:  # this process is short of something, which is no verdict
+            raise
         except OSError as error:
             self._give_up(str(error))
             return False

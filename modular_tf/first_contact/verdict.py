@@ -1,27 +1,36 @@
-"""The finding of a plugin, from how its child process ended."""
+"""The report of a trial, and the finding that follows from it and from how the child ended."""
 
 from __future__ import annotations
 
 import errno
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from modular_tf.first_contact.finding import MOST_NOTES, Finding, Incident, noted
-from modular_tf.first_contact.journal import IN_ORDER, THREAD_END
-from modular_tf.first_contact.limits import ACCEPTABLE
-from modular_tf.first_contact.process_state import HAS_TRACER
-from modular_tf.processes.ending import ChildEnding
-from modular_tf.processes.plain_text import plain
-from modular_tf.processes.report import MUTE_STATUS
-from modular_tf.processes.sanitizer_report import sanitizer_report
-from modular_tf.processes.signal_names import signal_in_full
-from modular_tf.rules import Violation
+from modular_tf.codec import at_most, between, decode, row
+from modular_tf.first_contact.finding import ACCEPTABLE, MOST_NOTES, Finding, Incident, noted
+from modular_tf.first_contact.process_state import HAS_TRACER, RULES_OF_CHANGES
+from modular_tf.processes.descendants import MemoryUse
+from modular_tf.processes.ending import (
+    MOST_OF_A_CALL,
+    MOST_OF_A_MESSAGE,
+    MUTE_STATUS,
+    ChildEnding,
+    plain,
+    sanitizer_report,
+    signal_in_full,
+)
+from modular_tf.rules import Rule, Violation
 from modular_tf.rules import first_contact as rules
 
 if TYPE_CHECKING:
-    from modular_tf.first_contact.child_entries import Outcome
-    from modular_tf.first_contact.limits import Limits
-    from modular_tf.rules import Rule
+    from modular_tf.first_contact.finding import Limits
+
+IN_ORDER = 118
+"""The exit status of a child that finished, and whose exit handlers and destructors returned."""
+THREAD_END = "the end of the thread that opened it"
+"""What is entered when a plugin is open: from then on the main thread makes the calls."""
 
 _MOST_PRINTED = 60
 _MIB = 1 << 20
@@ -30,13 +39,48 @@ _AT = "at first contact in a child process"
 _LAST = "an exit handler or destructor"
 
 
+_MOST_CHANGES = 64
+_NOTHING = MemoryUse(0, 0, 0)
+_Flag: Any = Annotated[int, between(0, 1)]
+
+
+def _complete(finding: Finding) -> Finding:
+    if finding.incident is not None or finding.offer is None:
+        raise ValueError("expected an offer, and no incident")
+    return finding
+
+
+def _of_changes(rule: Rule) -> Rule:
+    if rule not in RULES_OF_CHANGES:
+        raise ValueError(f"expected one of {sorted(RULES_OF_CHANGES)}, found {rule}")
+    return rule
+
+
+@row
+class Change(NamedTuple):
+    """A change of the state of the process: the rule that it breaks, and how."""
+
+    rule: Annotated[Rule, _of_changes]
+    message: Annotated[str, partial(plain, most=MOST_OF_A_MESSAGE)]
+
+
+class Outcome(NamedTuple):
+    """The result of a trial in which all calls returned."""
+
+    finding: Annotated[Finding, _complete]
+    changes: Annotated[tuple[Change, ...], at_most(_MOST_CHANGES)]
+
+
 @dataclass(slots=True)
 class Ending(ChildEnding):
     """How the trial of a plugin ended; the fields are filled as they become known."""
 
+    base: MemoryUse = _NOTHING  # the host's own
+    most_memory: float = math.inf  # bytes beyond it that the plugin may take
+    files: int = 0  # the most bytes of files that were seen mapped
     entered: str | None = None  # the last call that was begun
     is_open: bool = False  # the thread that opened it has ended, or was about to
-    outcome: Outcome | None = None  # where all calls came back
+    outcome: Outcome | None = None  # where all calls returned
     stops: bool = False  # whether the plugin stopped the processes that watch over it
     lost: str | None = None  # the standard streams that the plugin closed or replaced
     fault: str | None = None  # with which the host's own code failed
@@ -46,6 +90,43 @@ class Ending(ChildEnding):
     processes: int = 0  # descendants, at the end or when they exceeded the limit
     printed: str = ""  # the beginning of what was written to standard output
     killed_for: Rule | None = None  # by the watcher
+
+    def take(self, entry: Any) -> bool:
+        """Take an entry of the report (`child.Journal`), or of the native core.
+
+        A plugin may have written it: see `ChildEnding.take`.
+        """
+        match sorted(decode(dict[str, Any], entry)):
+            case ["enters", "memory"]:
+                call = plain(decode(str, entry["enters"]), MOST_OF_A_CALL)
+                self.note_use(decode(MemoryUse, entry["memory"]))  # of the call before
+                self.entered = call
+                self.is_open |= call == THREAD_END
+            case ["finished", "memory"]:
+                outcome = decode(Outcome, entry["finished"])
+                self.note_use(decode(MemoryUse, entry["memory"]))
+                self.outcome = outcome
+            case ["stops"]:
+                self.stops = decode(_Flag, entry["stops"] or None) == 1
+            case ["lost"]:
+                self.lost = plain(decode(str, entry["lost"]))
+            case ["fault", "scarce"]:
+                scarce = decode(_Flag, entry["scarce"]) == 1
+                self.fault, self.scarce = plain(decode(str, entry["fault"])), scarce
+            case _:
+                return ChildEnding.take(self, entry)
+        return True
+
+    def note_use(self, used: MemoryUse) -> None:
+        """Note the memory that a process of the trial was seen to have."""
+        self.files = max(self.files, used.files)
+        self.note_memory(used.beyond(self.base))
+
+    def note_memory(self, size: int) -> None:
+        """Note how many bytes a process was seen to have beyond the host's own."""
+        self.memory = max(self.memory, size)
+        if self.exceeded_in is None and self.memory > self.most_memory:
+            self.exceeded_in = self.entered
 
 
 def finding_of(ending: Ending, limits: Limits) -> Finding:
@@ -100,10 +181,10 @@ def _incident(ending: Ending, violations: list[Violation]) -> Incident:
         call = ending.exceeded_in
     where = f", {_AT}" if call is None or is_of_end else f" in {call}, {_AT}"
     is_cut_short = is_of_end or ending.outcome is None
-    words = _said(ending) if is_cut_short else ""
-    if is_cut_short and ending.is_open and call not in {THREAD_END, _LAST}:
-        words = f"; the thread that opened the plugin had ended before{words}"
     own_end = is_cut_short and ending.killed_for is None
+    words = _said(ending) if is_cut_short else ""
+    if own_end and ending.is_open and call not in {THREAD_END, _LAST}:
+        words = f"; the thread that opened the plugin had ended before{words}"
     return Incident.of(
         Violation(first.rule, f"{first.message}{where}{also}{words}"),
         signal=ending.fatal_signal if own_end else None,
@@ -115,64 +196,51 @@ def _incident(ending: Ending, violations: list[Violation]) -> Incident:
 
 def _violations(ending: Ending, limits: Limits) -> list[Violation]:
     """Return all violations of the trial, in the order of their rules."""
-    violations = list(_ends(ending, limits))
-    if ending.outcome is not None:
-        changes = ending.outcome.changes
-        violations += [Violation(change.rule, change.message) for change in changes]
-    if ending.memory > limits.memory_mib * _MIB and all(
-        found.rule != rules.MEMORY_BOUNDED for found in violations
-    ):
-        violations.append(Violation(rules.MEMORY_BOUNDED, _memory(ending, limits)))
-    if ending.processes and all(found.rule != rules.NO_PROCESSES_LEFT for found in violations):
-        violations.append(Violation(rules.NO_PROCESSES_LEFT, f"left {_processes(ending)} behind"))
+    end = _end(ending, limits)
+    found = {} if end is None else {end[0]: [end[1]]}
+    for change in () if ending.outcome is None else ending.outcome.changes:
+        found.setdefault(change.rule, []).append(change.message)
+    if ending.memory > limits.memory_mib * _MIB:
+        found.setdefault(rules.MEMORY_BOUNDED, [_memory(ending, limits)])
+    if ending.processes:
+        found.setdefault(rules.NO_PROCESSES_LEFT, [f"left {_processes(ending)} behind"])
     if ending.printed:
-        violations.append(
-            Violation(rules.OUTPUT_UNUSED, f"wrote to standard output: {_shown(ending.printed)}")
-        )
-    return sorted(violations, key=lambda found: found.rule_id)
+        lines = (line.strip() for line in ending.printed.splitlines())
+        shown = plain(" / ".join(filter(None, lines)), most=_MOST_PRINTED)
+        found[rules.OUTPUT_UNUSED] = [f"wrote to standard output: {shown!r}"]
+    each = [Violation(rule, message) for rule, messages in found.items() for message in messages]
+    return sorted(each, key=lambda violation: violation.rule_id)
 
 
-def _ends(ending: Ending, limits: Limits) -> list[Violation]:
-    """Return the violation that ended the trial early, none where the process ended in order."""
-    if ending.outcome is not None and ending.killed_for is None:
-        if ending.status == IN_ORDER:
-            return []
-        return [Violation(rules.ENDS_IN_ORDER, f"{ending.in_words()} in {_LAST}")]
-    if ending.killed_for is not None or ending.fault is not None:
-        return [_killing(ending, limits)]
-    if ending.lost is not None:
-        return [Violation(rules.DESCRIPTORS_KEPT, f"closed or replaced {ending.lost}")]
-    if ending.status == MUTE_STATUS:
-        return [
-            Violation(
-                rules.DESCRIPTORS_KEPT, "closed or shut down a descriptor that it had not opened"
-            )
-        ]
-    if ending.errno == errno.ENOMEM or _NO_MEMORY in ending.said:
-        how = f"asked for more memory than can be had, and {ending.in_words()}"
-        return [Violation(rules.MEMORY_BOUNDED, how)]
-    stopped = "stopped the processes that watched over it"
-    return [Violation(rules.PROCESS_SURVIVES, stopped if ending.stops else ending.in_words())]
-
-
-def _killing(ending: Ending, limits: Limits) -> Violation:
-    """Return why the watcher killed the child, or why the host's own code failed in it."""
+def _end(ending: Ending, limits: Limits) -> tuple[Rule, str] | None:
+    """Return why the trial ended early; None where the process ended in order."""
+    at_end = f" in {_LAST}" if ending.outcome is not None else ""
+    if ending.killed_for is None and (ending.fault is None or ending.outcome is not None):
+        how = ending.in_words()
+        if ending.outcome is not None:
+            return None if ending.status == IN_ORDER else (rules.ENDS_IN_ORDER, f"{how}{at_end}")
+        if ending.lost is not None:
+            return rules.DESCRIPTORS_KEPT, f"closed or replaced {ending.lost}"
+        if ending.status == MUTE_STATUS:
+            message = "closed or shut down a descriptor that it had not opened"
+            return rules.DESCRIPTORS_KEPT, message
+        if ending.errno == errno.ENOMEM or _NO_MEMORY in ending.said:
+            return rules.MEMORY_BOUNDED, f"asked for more memory than can be had, and {how}"
+        stopped = "stopped the processes that watched over it"
+        return rules.PROCESS_SURVIVES, stopped if ending.stops else how
     if _failed(ending):
-        return Violation(rules.PROCESS_USABLE, f"left the process unable to go on ({ending.fault})")
+        return rules.PROCESS_USABLE, f"left the process unable to go on ({ending.fault})"
     if ending.killed_for == rules.MEMORY_BOUNDED or ending.fault is not None:
-        return Violation(rules.MEMORY_BOUNDED, _memory(ending, limits))
+        return rules.MEMORY_BOUNDED, _memory(ending, limits)
     if ending.killed_for == rules.NO_PROCESSES_LEFT:
-        return Violation(
-            rules.NO_PROCESSES_LEFT, f"started {_processes(ending)} ({limits.processes} may run)"
-        )
-    how = f"did not return within {limits.seconds:g} s"
+        message = f"started {_processes(ending)} ({limits.processes} may run)"
+        return rules.NO_PROCESSES_LEFT, message
     if ending.has_tracer:
-        return Violation(rules.RIGHTS_KEPT, HAS_TRACER)
+        return rules.RIGHTS_KEPT, HAS_TRACER
+    how = f"did not return within {limits.seconds:g} s"
     if ending.stopped_by is not None:
         how = f"was stopped by {signal_in_full(ending.stopped_by)}"
-    if ending.outcome is not None:
-        return Violation(rules.ENDS_IN_ORDER, f"{how} in {_LAST}")
-    return Violation(rules.CALLS_RETURN, how)
+    return (rules.ENDS_IN_ORDER if at_end else rules.CALLS_RETURN), f"{how}{at_end}"
 
 
 def _memory(ending: Ending, limits: Limits) -> str:
@@ -192,8 +260,3 @@ def _said(ending: Ending) -> str:
     lines = [line.strip() for line in ending.said.splitlines() if line.strip()]
     shown = plain(" / ".join(lines[-2:]))
     return f"; it last wrote: {shown}" if shown else ""
-
-
-def _shown(text: str) -> str:
-    words = " / ".join(line.strip() for line in text.splitlines() if line.strip())
-    return repr(plain(words, most=_MOST_PRINTED))

@@ -22,11 +22,11 @@ from modular_tf.isolation.worker_process import WorkerProcess
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.interrupted_calls import is_interrupted, keep_interrupt
 from modular_tf.native.plugin_names import named
-from modular_tf.processes.descendants import children
-from modular_tf.processes.memory_use import memory_use
-from modular_tf.processes.plain_text import MOST_OF_A_MESSAGE, plain
+from modular_tf.processes.descendants import children, memory_use
+from modular_tf.processes.ending import MOST_OF_A_MESSAGE, plain
 from modular_tf.redaction import redacted
 from modular_tf.rules.first_contact import WORKER_STARTS
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _log = EventLog("isolation")
 _MOST_FRAMES_SHOWN = 8
 _WITHIN_S = 300.0
-_TIME_TO_TELL_S = 5.0
+_REPORT_TIMEOUT_S = 5.0
 _TIME_WITH_HANGING_CALLS_S = 0.2
 _TIME_TO_END_S = 1.0  # by itself, when its channel has ended
 _numbers = count(1)
@@ -49,16 +49,8 @@ _workers: WeakValueDictionary[int, Worker] = WeakValueDictionary()
 class Worker:
     """The worker of one plugin, through all its processes. [any thread]
 
-    `environment` has the variables with which it loads the plugin, and `instance` is "" for the
-    plugin itself.
-
-    Args:
-        job: What each process loads.
-        call_timeout_s: How long a call may take; None for as long as it takes.
-        start_timeout_s: How long loading may take.
-        close_timeout_s: How long the plugin's cleanup may take.
-        most_faults: After how many faults within five minutes it is not started again before these
-            are over; 0 for never.
+    Each call, loading and the plugin's cleanup have a timeout, None for none. After `most_faults`
+    within five minutes it is not started again before these are over; 0 for never.
     """
 
     def __init__(
@@ -71,10 +63,9 @@ class Worker:
         most_faults: int,
     ) -> None:
         self.plugin = job.task.plugin
-        self.instance = job.instance
+        self.instance = job.instance  # "" for the plugin itself
         self.environment: Mapping[str, str] = job.environment
-        # what its process was restricted to (`isolation.rights.ALL`)
-        self.limits: tuple[str, ...] = ()
+        self.limits: tuple[str, ...] = ()  # what its process was restricted to (`rights.ALL`)
         self.restarts = 0  # how many processes ended while they were used
         self.last_fault = ""  # how the last of these ended
         # Called before each process but the first is started; what it raises ends the call that
@@ -85,12 +76,12 @@ class Worker:
         self._start_timeout_s = start_timeout_s
         self._close_timeout_s = close_timeout_s
         self._lock = ForkLock()
-        self._telling = ForkLock()
+        self._reporting = ForkLock()
         self._process: WorkerProcess | None = None
         self._run = 0
+        self._offer: WorkerOffer | None = None  # of its first process
         self._users = 0
         self._faults: deque[float] = deque(maxlen=most_faults)
-        self._offer: WorkerOffer | None = None
         self._options: tuple[SetOptions, ...] = ()
         number = next(_numbers)
         _workers[number] = self
@@ -102,13 +93,14 @@ class Worker:
         """Start the first process, and return what it offers.
 
         Raises `UnavailableError` if it cannot be started, ended while it loaded the plugin, or does
-        not serve what the first one did (LD-144).
+        not serve what the first one did (LD-144); `ShortageError` for want of descriptors.
         """
         first = self._offer
         offered = None if first is None else first.schemes
         try:
             process = WorkerProcess(self._job._replace(offered=offered, options=self._options))
         except OSError as error:
+            raise_shortage(error)
             raise self._unstarted(f"no process can be started: {error}") from error
         try:
             offer = self._offer_of(process)
@@ -126,7 +118,7 @@ class Worker:
         if offer is None:
             if process.ending is None:
                 process.ask_for_end()
-            raise self._unstarted(_described(process.wait_for_end(_TIME_TO_TELL_S)))
+            raise self._unstarted(_described(process.wait_for_end(_REPORT_TIMEOUT_S)))
         first = self._offer
         if first is not None and offer.schemes != first.schemes:
             raise self._unstarted(_missing(first, offer))
@@ -182,35 +174,30 @@ class Worker:
 
     def ended(self, run: int, *, is_late: bool) -> str:
         """Return how a process ended, as a sentence about a call; one that is late is ended now."""
-        with self._telling:  # a second thread waits for what the first one finds out
-            return self._ended(run, is_late=is_late)
-
-    def _ended(self, run: int, *, is_late: bool) -> str:
-        with self._lock:
-            process = self._process if run == self._run else None
-            if process is not None:
-                self._process = None
-        if process is not None and not process.is_own:
-            process.wait_for_end(0)
-            process = None
-        if process is None:  # another thread has reported it
-            late = f"gave no answer within {self._call_timeout_s:g} s" if is_late else "has ended"
-            return f"the worker process of {self.plugin} {self.last_fault or late}"
-        lives = is_late or not process.ends_within(_TIME_TO_END_S)
-        if lives:
-            process.ask_for_end()
-        ending = process.wait_for_end(_TIME_TO_TELL_S)
-        self.restarts += 1
-        self._faults.append(time.monotonic())
-        words = _described(ending)
-        if is_late:
-            words = f"gave no answer within {self._call_timeout_s:g} s and was ended"
-            words += _frames(ending)
-        elif lives:
-            words = f"takes no more calls and was ended{_frames(ending)}"
-        self.last_fault = words
-        _log.warning("worker.ended", plugin=self.plugin, run=run, message=words)
-        return f"the worker process of {self.plugin} {words}; the next call starts a new one"
+        name = f"the worker process of {self.plugin}"
+        with self._reporting:  # a second thread waits for what the first one finds out
+            with self._lock:
+                process = self._process if run == self._run else None
+                if process is not None:
+                    self._process = None
+            if process is not None and not process.is_own:
+                process.wait_for_end(0)
+                process = None
+            late = f"gave no answer within {self._call_timeout_s:g} s" if is_late else ""
+            if process is None:  # another thread has reported it
+                return f"{name} {self.last_fault or late or 'has ended'}"
+            lives = is_late or not process.ends_within(_TIME_TO_END_S)
+            if lives:
+                process.ask_for_end()
+            ending = process.wait_for_end(_REPORT_TIMEOUT_S)
+            self.restarts += 1
+            self._faults.append(time.monotonic())
+            words = _described(ending)
+            if lives:
+                words = f"{late or 'takes no more calls'} and was ended{_frames(ending)}"
+            self.last_fault = words
+            _log.warning("worker.ended", plugin=self.plugin, run=run, message=words)
+            return f"{name} {words}; the next call starts a new one"
 
     def why_refused(self) -> str:
         """Return what may have refused its plugin something, for a message; "" for nothing."""

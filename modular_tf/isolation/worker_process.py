@@ -10,34 +10,22 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from modular_tf.codec import at_most, decode
+from modular_tf.codec import at_most, decode, encode
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.concurrency.threads import call_without_signal_handlers
-from modular_tf.isolation.job import WorkerOffer
-from modular_tf.isolation.watcher import ASK, ENDED, OFFER, READY
-from modular_tf.native.preloading import SIGNAL_STACKS, preload
-from modular_tf.processes.backtrace import MOST_FRAMES
-from modular_tf.processes.interpreter import child_environment, isolated_command
-from modular_tf.processes.lanes import Lane
-from modular_tf.processes.zygote_process import Zygotes
+from modular_tf.isolation.job import ASK, ENDED, OFFER, READY, read_offer
+from modular_tf.native.preloading import SIGNAL_STACKS
+from modular_tf.processes.ending import MOST_FRAMES
+from modular_tf.processes.zygote_process import Lane, isolated_zygotes
 
 if TYPE_CHECKING:
-    from modular_tf.isolation.job import Job
+    from modular_tf.isolation.job import Job, WorkerOffer
 
-_ZYGOTE = "modular_tf.isolation.zygote"
 _TIME_TO_BEGIN_S = 30.0
 _CREDENTIALS = struct.Struct("=3i")  # process, user, group
 
 
-def _command(python: str, own: dict[str, Any]) -> list[str]:
-    return isolated_command(python, _ZYGOTE, own)
-
-
-def _environment() -> dict[str, str]:
-    return preload(child_environment(os.environ), SIGNAL_STACKS)
-
-
-_zygotes = Zygotes(_command, _environment)
+_zygotes = isolated_zygotes("modular_tf.isolation.zygote", (SIGNAL_STACKS,))
 _lock = ForkLock()
 
 
@@ -54,11 +42,6 @@ class WorkerEnding(NamedTuple):
     words: str  # a verb and its object, as `crashed with SIGSEGV (signal 11, ...)`
     frames: Annotated[tuple[str, ...], at_most(MOST_FRAMES)] = ()  # native, the innermost first
     said: str = ""  # the last that it wrote to its standard streams
-
-
-def _ending_of(entry: Any) -> WorkerEnding:
-    told = decode(dict[str, Any], entry)  # has more
-    return decode(WorkerEnding, {name: told.get(name) for name in WorkerEnding._fields})
 
 
 _GONE = WorkerEnding("ended, and so did the process that watched over it")
@@ -82,7 +65,7 @@ class WorkerProcess:
         try:
             # So that the kernel names the sender of what comes next.
             self._lane.connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-            self._lane.give(job.task.plugin, job.as_dict())
+            self._lane.give(job.task.plugin, encode(job))
             self.pid = _sender_of_next(self._lane.connection)
             self._wait_for(READY, time.monotonic() + _TIME_TO_BEGIN_S)
             call_without_signal_handlers(self._send_control)
@@ -133,7 +116,7 @@ class WorkerProcess:
                 return None
             for entry in entries:
                 if ENDED in entry:
-                    self.ending = _ending_of(entry[ENDED])
+                    self.ending = decode(WorkerEnding, entry[ENDED])
                 if wanted in entry:
                     return entry[wanted]
         return None
@@ -144,7 +127,7 @@ class WorkerProcess:
         if told is None:
             return None
         try:
-            self.offer = WorkerOffer.from_dict(told)
+            self.offer = read_offer(told)
         except ValueError as error:
             self.ending = WorkerEnding(f"reported an offer that is none: {error}")
         return self.offer

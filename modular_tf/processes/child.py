@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import resource
 import signal
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.concurrency.threads import awaited_work
 from modular_tf.native.c_library import die_with_parent
 from modular_tf.native.ffi import lib
-from modular_tf.processes.report import REPORT
+from modular_tf.processes.ending import MUTE_STATUS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+REPORT = 3
+"""The descriptor of the report, the first after the standard streams."""
 _STDOUT, _STDERR = 1, 2
+_STREAMS = {0: "standard input", 1: "standard output", 2: "standard error"}
 
 
 def become_child(ends: Sequence[int], parent: int, *, keep: int | None = None) -> int:
@@ -103,3 +107,41 @@ def _restore(kept: list[int]) -> None:
         finally:  # also where it is interrupted
             os.dup2(descriptor, _STDOUT)
             os.close(descriptor)
+
+
+class Report:
+    """Writes the report to the watcher, one JSON object a line. Used by one thread.
+
+    It has a descriptor of its own since plugins may write to standard output. They may close any
+    descriptor; so nothing is written to what a plugin has opened under the number of the report's.
+    """
+
+    def __init__(self, descriptor: int = REPORT) -> None:
+        self._descriptor = descriptor
+        self._own = {fd: _identity(fd) for fd in (descriptor, *_STREAMS)}
+
+    def write(self, entry: dict[str, Any]) -> None:
+        """Write an entry; the process ends where the report is closed or something else."""
+        if self._is_lost(self._descriptor):
+            os._exit(MUTE_STATUS)
+        left = json.dumps(entry).encode() + b"\n"
+        try:
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+        except OSError:  # the plugin has shut the socket down
+            os._exit(MUTE_STATUS)
+
+    def lost_streams(self) -> str:
+        """Return the names of the streams that are closed or something else, "" for none."""
+        return " and ".join(name for fd, name in _STREAMS.items() if self._is_lost(fd))
+
+    def _is_lost(self, fd: int) -> bool:
+        return _identity(fd) != self._own[fd]
+
+
+def _identity(fd: int) -> tuple[int, int] | None:
+    try:
+        status = os.fstat(fd)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,4 +1,4 @@
-"""Finding and ending all that a process has started.
+"""Processes as the kernel has them in /proc; finding and ending all that one has started.
 
 The process has to be the reaper of its descendants (`adopt_orphans`): one that loses its parent
 becomes a child of this process. A child's number is given to no other process before the child is
@@ -8,15 +8,17 @@ waited for, which only this module does; so no other process is ever killed.
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import time
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from modular_tf.codec import between, row
 from modular_tf.native.c_library import prctl
 
 _PR_SET_CHILD_SUBREAPER = 36
-_PATIENCE_WITH_THE_KILLED_S = 5.0  # one may hang in a driver
+_KILL_TIMEOUT_S = 5.0  # one may hang in a driver
 _LOOK_EVERY_S = 0.0005
 
 
@@ -103,7 +105,7 @@ class Ended(NamedTuple):
 
 def end_all(leader: int = 0) -> Ended:
     """Kill all descendants, wait for them, and return how one child ended."""
-    deadline = time.monotonic() + _PATIENCE_WITH_THE_KILLED_S
+    deadline = time.monotonic() + _KILL_TIMEOUT_S
     ended = Ended()
     while time.monotonic() < deadline:
         _kill_children()
@@ -116,3 +118,53 @@ def end_all(leader: int = 0) -> Ended:
             break
         time.sleep(_LOOK_EVERY_S)
     return ended
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_RESIDENT, _SHARED, _DATA = 1, 2, 5  # fields of statm, in pages
+_THREADS = 17  # of `stat_of`
+_STACK_WITHOUT_LIMIT = 2 << 20  # what glibc gives a thread then
+_SIGNAL_STACK = 64 << 10  # as native/signal_stacks has it
+
+
+_Bytes = Annotated[int, between(-(1 << 62), 1 << 62)]
+
+
+@row
+class MemoryUse(NamedTuple):
+    """How much memory a process has touched, and how much it has allocated, in bytes.
+
+    Neither address space that is reserved without access (PROT_NONE), as drivers of large devices
+    do, nor the pages of files count, nor the stacks of threads, of which a pool may have one per
+    processor.
+    """
+
+    touched: _Bytes  # its own memory that exists
+    allocated: _Bytes  # private and writable, touched or not
+    files: _Bytes  # of files, and shared with others
+
+    def beyond(self, other: MemoryUse) -> int:
+        """Return how much more it is, by what differs most, without files."""
+        return max(self.touched - other.touched, self.allocated - other.allocated)
+
+
+def memory_use(pid: int | str) -> MemoryUse:
+    """Return what a process (`self` for this one) has now; nothing where it has ended."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as statm:
+            fields = [int(field) * _PAGE for field in statm.read().split()]
+        threads = int(stat_of(pid)[_THREADS])
+    except (OSError, IndexError):
+        return MemoryUse(0, 0, 0)
+    # The C library keeps the stack of a thread that ended, as of the one that opened a plugin.
+    stacks = max(threads - 1, 1) * stack_size() + (threads - 1) * _SIGNAL_STACK
+    files = fields[_SHARED]
+    return MemoryUse(fields[_RESIDENT] - files, fields[_DATA] - stacks, files)
+
+
+def stack_size() -> int:
+    """Return how much address space a thread's stack takes, unless its maker says otherwise."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    return _STACK_WITHOUT_LIMIT if limit == resource.RLIM_INFINITY else limit

@@ -1,24 +1,45 @@
-"""How a child ended, as it reported and as its watcher saw it."""
+"""How a child ended, as it reported and as its watcher saw it, in words that users can read.
+
+A plugin may have written all of it: so what it says is bounded, and plain on any terminal.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from modular_tf.codec import between, decode
-from modular_tf.processes.backtrace import MOST_FRAMES
-from modular_tf.processes.signal_names import signal_in_full
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+MUTE_STATUS = 119
+"""The exit status of a child that can write nothing to its report any more."""
 CRASHES = frozenset(
     {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
 )
 _UNCAUGHT = "terminate called after throwing"
-_Flag: Any = Annotated[int, between(0, 1)]
 _Signal: Any = Annotated[int, between(1, signal.NSIG - 1)]
 _Status: Any = Annotated[int, between(0, 255)]
 _Thread: Any = Annotated[int, between(1, (1 << 32) - 1)]
 _Number: Any = Annotated[int, between(0, (1 << 64) - 1)]
+_Flag: Any = Annotated[int, between(0, 1)]
+MOST_FRAMES = 64
+_HOST = (
+    "_cffi_backend.",
+    "_core.",
+    "libffi",
+    "libpython",
+    "python",
+)  # what follows them is the host's own way to the call
+_COPY = "/memfd:"
+_MOST_OF_A_FILE, _MOST_OF_A_SYMBOL = 700, 300  # together as much as `Incident` keeps of a frame
+_MOST_DIGITS = 1 << 14
+_Address: Any = Annotated[int, between(0, (1 << 64) - 1)]
+_LONGEST_NAME = 200  # of a copy, as `private_copy` gives it
 
 
 @dataclass(slots=True)
@@ -34,7 +55,7 @@ class ChildEnding:
     stopped_by: int | None = None  # the signal that stopped it
     has_tracer: bool = False  # that signal stopped it as it has asked to be traced (ptrace)
     frames: list[Any] = field(default_factory=list)  # native, innermost first, from the core
-    is_traced: bool = False  # all frames have come
+    has_all_frames: bool = False  # all frames have come
     backtrace: tuple[str, ...] = ()  # the frames as users read them (`readable_frames`)
     said: str = ""  # the last that was written to standard output and standard error
 
@@ -61,13 +82,13 @@ class ChildEnding:
                 self.thread = decode(_Thread, entry["thread"])
             case ["traced"]:
                 decode(_Flag, entry["traced"] or None)
-                self.is_traced = True
+                self.has_all_frames = True
             case _:
                 return False
         return True
 
     @property
-    def is_told(self) -> bool:
+    def has_crash_report(self) -> bool:
         """Whether the child has reported its end itself."""
         return self.signal is not None or self.exits is not None
 
@@ -100,3 +121,122 @@ class ChildEnding:
         if number not in CRASHES:
             return "was ended by"
         return "overflowed the stack and crashed with" if self.overflow else "crashed with"
+
+
+# -- text ------------------------------------------------------------------------------------------
+
+MOST_OF_A_CALL = 200
+MOST_OF_A_MESSAGE = 2000
+MOST_OF_LAST_WORDS = 4096
+
+
+def plain(text: str, most: int = MOST_OF_A_CALL) -> str:
+    """Return the beginning of a text in one line, with `?` for what is no character."""
+    if text.isprintable():
+        return text[:most]
+    return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text[:most])
+
+
+def plain_lines(text: str, most: int = MOST_OF_LAST_WORDS) -> str:
+    """Return the end of a text, as `plain` does, with its lines."""
+    return "\n".join(plain(line, most) for line in text[-most:].split("\n"))
+
+
+def signal_name(number: int) -> str:
+    """Return `SIGSEGV` for 11; `signal 40` for a number without a name, as real-time signals."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def signal_in_full(number: int) -> str:
+    """Return `SIGSEGV (signal 11)`; `signal 40` for a number without a name."""
+    name = signal_name(number)
+    return name if name.endswith(f" {number}") else f"{name} (signal {number})"
+
+
+# -- native frames ---------------------------------------------------------------------------------
+
+
+def readable_frames(frames: Sequence[Any], files: Iterable[str]) -> tuple[str, ...]:
+    """Return frames as `FILE SYMBOL+0xOFFSET`, the innermost first, up to the host's own.
+
+    They should come as `native/core/crash_report.h` has them, but may be anything; of the plugin's
+    files private copies may be mapped.
+    """
+    names = [os.fsencode(os.path.basename(file)) for file in files]
+    copies = {os.fsdecode(n[:_LONGEST_NAME]): file for n, file in zip(names, files, strict=True)}
+    shown = []
+    for frame in frames[:MOST_FRAMES]:
+        try:
+            file, symbol, offset = frame
+            name = plain(_text(file)[-_MOST_OF_A_FILE:], _MOST_OF_A_FILE)
+            function = plain(_text(symbol), _MOST_OF_A_SYMBOL)
+            address = f"{decode(_Address, offset):#x}"
+        except (TypeError, ValueError):
+            continue
+        if is_host_library(name):
+            break
+        place = f"{function}+{address}" if function else address
+        if name.startswith(_COPY):
+            name = copies.get(name.removeprefix(_COPY).removesuffix(" (deleted)"), name)
+        shown.append(f"{name or 'nowhere'} {place}")
+    return tuple(shown)
+
+
+def is_host_library(path: str) -> bool:
+    """Return whether a mapped file is the host's, by its name."""
+    return os.path.basename(path).startswith(_HOST)
+
+
+def _text(digits: Any) -> str:
+    if not isinstance(digits, str):  # a dictionary has slices as keys from Python 3.12 on
+        raise TypeError
+    return os.fsdecode(bytes.fromhex(digits[:_MOST_DIGITS]))
+
+
+# -- sanitizers ------------------------------------------------------------------------------------
+
+# Compiled where they are used: most processes have no such report.
+_BEGIN = r"(?:ERROR|WARNING): \w+Sanitizer: |: runtime error: "
+_SUMMARY = r"(?m)^SUMMARY: (\w+Sanitizer): (.+)$"
+_RUNTIME_ERROR = r"(?m): runtime error: (.+)$"
+_FILE_OF_FRAME = r"\(([^()]+)\+0x[0-9a-f]+\)$"
+_UNDEFINED = "UndefinedBehaviorSanitizer"
+
+
+class SanitizerReport(NamedTuple):
+    """The report of a sanitizer."""
+
+    sanitizer: str  # such as `AddressSanitizer`
+    what: str  # in short: `double-free heap.cc:12 in release`
+    # From what is wrong to the summary, as far as they were kept; without empty lines, and without
+    # frames from the host's own on.
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.sanitizer} reported {self.what}"
+
+
+def sanitizer_report(said: str) -> SanitizerReport | None:
+    """Find the report in what a process wrote to standard error; None where there is none."""
+    summary = re.search(_SUMMARY, said)
+    if summary is not None:
+        sanitizer, what = summary.groups()
+    elif (error := re.search(_RUNTIME_ERROR, said)) is not None:
+        sanitizer, what = _UNDEFINED, error[1]
+    else:
+        return None
+    begin = re.search(_BEGIN, said)
+    first = 0 if begin is None else said.rfind("\n", 0, begin.start()) + 1
+    last = len(said) if summary is None else summary.start()
+    lines = []
+    in_host = False
+    for line in said[first:last].splitlines():
+        file = re.search(_FILE_OF_FRAME, line)  # None where it names a source file instead
+        is_host = file is not None and is_host_library(file[1])
+        in_host = line.lstrip().startswith("#") and (in_host or is_host)
+        if line.strip() and not in_host:
+            lines.append(line)
+    return SanitizerReport(sanitizer, what.strip(), tuple(lines))

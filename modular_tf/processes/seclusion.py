@@ -33,7 +33,10 @@ _CAPABILITY_VERSION_3 = 0x20080522
 
 def can_be_secluded() -> bool:
     """Try whether `run_secluded` works here, and would show drivers what they see outside."""
-    if _proc_is_covered():
+    # Containers mount something below /proc to hide devices from drivers.
+    with open("/proc/self/mountinfo", "rb") as mounts:
+        points = [line.split()[4] for line in mounts]
+    if any(p.startswith(b"/proc/") and p != b"/proc/sys/fs/binfmt_misc" for p in points):
         return False
     pid = os.fork()
     if pid == 0:
@@ -52,14 +55,25 @@ def run_secluded(work: Callable[[], None]) -> NoReturn:
         rights = _capabilities()
         enter_namespaces()
         pid = os.fork()
-        if pid == 0:
-            _as_first(work, gives_up_rights=rights == 0)
-        os._exit(0 if os.waitpid(pid, 0)[1] == 0 else 1)
+        if pid != 0:
+            os._exit(0 if os.waitpid(pid, 0)[1] == 0 else 1)
+        die_with_parent(0)  # whose number means nothing here
+        show_own_processes()
+        second = os.fork()
+        if second == 0:
+            if rights == 0:
+                _give_up_rights()
+            work()
+            os._exit(0)
+        ended = 0
+        while ended != second:
+            ended, status = os.waitpid(-1, os.WUNTRACED)
+        os._exit(0 if status == 0 else 1)
     except BaseException:  # noqa: BLE001  (the exit status tells)
         os._exit(1)
 
 
-def run_as_first(work: Callable[[], None], tell: Callable[[int], None]) -> NoReturn:
+def run_as_first(work: Callable[[], None], tell: Callable[[int], object]) -> NoReturn:
     """Do some work in the first process with numbers of its own, and end this one at once.
 
     The kernel lets nobody in there end or stop the first process. Its parent is the reaper of this
@@ -100,23 +114,19 @@ def enter_namespaces() -> None:
     """
     rights = _capabilities()
     if not rights >> _CAP_SYS_ADMIN & 1:
-        _enter_user_namespace(rights)
+        # A user namespace gives all rights over those that are made from now on.
+        user, group = os.geteuid(), os.getegid()
+        if rights != 0 or (os.getuid(), os.getgid()) != (user, group):
+            raise PermissionError(errno.EPERM, "some rights would be lost")
+        checked("unshare", lib.unshare(_CLONE_NEWUSER))
+        for name, text in (
+            ("uid_map", b"%d %d 1" % (user, user)),  # numbers as before
+            ("setgroups", b"deny"),  # without which the next one is refused
+            ("gid_map", b"%d %d 1" % (group, group)),
+        ):
+            with open(f"/proc/self/{name}", "wb") as file:
+                file.write(text)
     checked("unshare", lib.unshare(_CLONE_NEWNS | _CLONE_NEWPID))
-
-
-def _enter_user_namespace(rights: int) -> None:
-    """Have all rights over namespaces that are made from now on, and numbers as before."""
-    user, group = os.geteuid(), os.getegid()
-    if rights != 0 or (os.getuid(), os.getgid()) != (user, group):
-        raise PermissionError(errno.EPERM, "some rights would be lost")
-    checked("unshare", lib.unshare(_CLONE_NEWUSER))
-    for name, text in (
-        ("uid_map", b"%d %d 1" % (user, user)),
-        ("setgroups", b"deny"),  # without which the next one is refused
-        ("gid_map", b"%d %d 1" % (group, group)),
-    ):
-        with open(f"/proc/self/{name}", "wb") as file:
-            file.write(text)
 
 
 def _give_up_rights() -> None:
@@ -126,37 +136,12 @@ def _give_up_rights() -> None:
     checked("capset", lib.capset(header, none))
 
 
-def _as_first(work: Callable[[], None], *, gives_up_rights: bool) -> NoReturn:
-    try:
-        die_with_parent(0)  # whose number means nothing here
-        show_own_processes()
-        second = os.fork()
-        if second == 0:
-            if gives_up_rights:
-                _give_up_rights()
-            work()
-            os._exit(0)
-        ended = 0
-        while ended != second:
-            ended, status = os.waitpid(-1, os.WUNTRACED)
-        os._exit(0 if status == 0 else 1)
-    except BaseException:  # noqa: BLE001  (the exit status tells)
-        os._exit(1)
-
-
 def show_own_processes() -> None:
     """Let /proc show the processes of this PID namespace; called by its first process."""
     # Nothing that is mounted here shall be seen outside; what is mounted there, shall be here.
     checked("mount", lib.mount(b"none", b"/", ffi.NULL, _MS_REC_SLAVE, ffi.NULL))
     flags = _MS_NOSUID_NODEV_NOEXEC
     checked("mount", lib.mount(b"proc", b"/proc", b"proc", flags, ffi.NULL))
-
-
-def _proc_is_covered() -> bool:
-    """Return whether something is mounted below /proc, as containers hide devices from drivers."""
-    with open("/proc/self/mountinfo", "rb") as mounts:
-        points = [line.split()[4] for line in mounts]
-    return any(p.startswith(b"/proc/") and p != b"/proc/sys/fs/binfmt_misc" for p in points)
 
 
 def _capabilities() -> int:

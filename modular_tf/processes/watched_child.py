@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.native.crash_report import QUESTION
-from modular_tf.processes.backtrace import readable_frames
-from modular_tf.processes.child_pipes import (
-    AbandonedError,
-    ChildPipes,
-    EntryReader,
-    has_ended,
-    stop_of,
-)
 from modular_tf.processes.descendants import adopt_orphans, children, end_all, signal_child
+from modular_tf.processes.ending import MOST_OF_LAST_WORDS, readable_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -30,65 +24,122 @@ if TYPE_CHECKING:
 
 LOOK_EVERY_S = 0.01
 _TIME_TO_ANSWER_S = 2.0  # with its stack, when it was asked or has crashed
+_AT_ONCE = 1 << 16
+_READS_IN_A_ROW = 16  # more than a pipe or a socket holds; a plugin may write on for ever
+_LONGEST_ENTRY = 1 << 22
+_ANY_CHANGE = os.WSTOPPED | os.WEXITED | os.WNOHANG
+
+
+class AbandonedError(Exception):
+    """Nobody waits for what the child does any more."""
 
 
 class WatchedChild:
     """A child, its time, its report, and all that it started.
 
-    The process is to be the reaper of its descendants (`adopt_orphans`). `ending` is complete when
-    `end` has returned. `was_asked` means that the child was asked for its stack and is to be ended,
-    `is_late` that this happened as its time was up.
+    The process is to be the reaper of its descendants (`adopt_orphans`). The report comes through a
+    socket: another process of this user can open a pipe of the child in /proc and write into it,
+    but no socket. Raises `OSError` if no process can be started.
 
     Args:
         live: What the child does, given the descriptors of standard output, of standard error and
             of its report, and the number of this process.
-        take: Is given each entry of the report but those of the native core; refuses what is no
-            entry by a ValueError, TypeError or KeyError.
         listener: A descriptor that becomes readable when nobody waits any more.
-        ending: Is filled.
+        ending: Is filled; complete when `end` has returned.
         seconds: The time that it has.
-        most_said: How many bytes of what it writes are stored, the last.
+        take: Is given each entry of the report that `ending` does not take; refuses what is no
+            entry by a ValueError, TypeError or KeyError.
         take_output: Is given what it writes to standard output.
-        prompt: As of `ChildPipes`.
+        most_said: How many bytes of what it writes are stored, the last.
+        prompt: `listen` returns when something was written; else when the child has ended or the
+            time is up, which takes less of the processor.
     """
 
     def __init__(
         self,
         live: Callable[[Sequence[int], int], NoReturn],
-        take: Callable[[dict[str, Any]], None],
         listener: int,
         ending: ChildEnding,
         *,
         seconds: float,
-        most_said: int,
-        take_output: Callable[[bytes], None] | None = None,
+        take: Callable[[dict[str, Any]], object] = lambda _: None,
+        take_output: Callable[[bytes], object] = lambda _: None,
+        most_said: int = MOST_OF_LAST_WORDS,
         prompt: bool = True,
     ) -> None:
         self.ending = ending
-        self.was_asked = self.is_late = False
+        self.was_asked = False  # for its stack, and is to be ended
+        self.is_late = False  # it was asked since its time was up
         self._take = take
         self._take_output = take_output
         self._said = b""
         self._most_said = most_said
         self._hurries = False
         self.give_time(seconds)
-        streams = (self._take_from_output, self._take_words)
-        report = EntryReader(self._take_entry)
-        self._pipes = ChildPipes(streams, report, listener, prompt=prompt)
-        self.pid = self._pipes.fork(live)
+        self._listener = listener
+        self._handle: int | None = None  # of the child, readable when it has ended
+        self._readers: dict[int, Callable[[bytes], None]] = {}
+        self._poll = select.poll()
+        self._poll.register(listener, select.POLLIN)
+        ends: list[int] = []
+        try:
+            self._open(os.pipe(), self._take_from_output, ends)
+            self._open(os.pipe(), self._take_words, ends)
+            self._open(_one_way_socket(), EntryReader(self._take_entry), ends)
+            parent = os.getpid()
+            self.pid = os.fork()
+            if self.pid == 0:
+                live(ends, parent)
+        except OSError:
+            self._close_all()
+            raise
+        finally:
+            for end in ends:
+                os.close(end)
+        # An old kernel, or one that Python was built for; or no descriptors left.
+        with suppress(OSError, AttributeError):
+            self._handle = os.pidfd_open(self.pid)
+            self._poll.register(self._handle, select.POLLIN)
+        # What it writes does not show its end: its descriptors are closed before it has ended.
+        if self._handle is None or prompt:
+            for fd in self._readers:
+                self._poll.register(fd, select.POLLIN)
+
+    def _open(self, pair: tuple[int, int], take: Callable[[bytes], None], ends: list[int]) -> None:
+        reads, writes = pair
+        ends.append(writes)
+        self._readers[reads] = take
+        os.set_blocking(reads, False)
 
     def give_time(self, seconds: float) -> None:
-        """Let it have some seconds from now on, unless it is ending."""
+        """Give it some seconds from now on, unless it is ending."""
         if not self._hurries:
             self._deadline = time.monotonic() + seconds
 
     def listen(self, seconds: float = LOOK_EVERY_S) -> None:
-        """Wait for a moment, and take what has come; raises as `ChildPipes.listen`."""
-        self._pipes.listen(seconds)
+        """Wait for a moment, and take what has come.
+
+        Raises `AbandonedError` where nobody waits any more.
+        """
+        ready = [fd for fd, _ in self._poll.poll(seconds * 1000)]
+        if self._listener in ready:
+            raise AbandonedError
+        if self._handle in ready:
+            self._close_handle()
+        self.read_on()
 
     def read_on(self) -> None:
         """Take what has come, without waiting."""
-        self._pipes.read_on()
+        for fd, take in list(self._readers.items()):
+            for _ in range(_READS_IN_A_ROW):
+                try:
+                    data = os.read(fd, _AT_ONCE)
+                except BlockingIOError:
+                    break
+                take(data)
+                if not data:
+                    self._close(fd)
+                    break
 
     def has_ended(self) -> bool:
         """Return whether it has ended; its number stays its own until `end`."""
@@ -105,8 +156,8 @@ class WatchedChild:
             self.ending.stopped_by, self.ending.has_tracer = stop
             return True
         if time.monotonic() < self._deadline:
-            return self.was_asked and self.ending.is_traced
-        if self.was_asked or self.ending.is_told:
+            return self.was_asked and self.ending.has_all_frames
+        if self.was_asked or self.ending.has_crash_report:
             return True
         self.is_late = True
         self.ask()
@@ -127,16 +178,15 @@ class WatchedChild:
     def end(self, files: Iterable[str]) -> int:
         """End it and all that it has started; return the most memory that it touched."""
         ended = end_all(self.pid)
-        self._pipes.read_on()
-        self._pipes.close()
+        self.read_on()
+        self._close_all()
         self.ending.status = ended.status
         self.ending.said = self._said.decode("utf-8", "replace")
         self.ending.backtrace = readable_frames(self.ending.frames, files)
         return ended.peak
 
     def _take_from_output(self, data: bytes) -> None:
-        if self._take_output is not None:
-            self._take_output(data)
+        self._take_output(data)
         self._take_words(data)
 
     def _take_words(self, data: bytes) -> None:
@@ -145,8 +195,89 @@ class WatchedChild:
     def _take_entry(self, entry: dict[str, Any]) -> None:
         if not self.ending.take(entry):
             self._take(entry)
-        elif self.ending.is_told:
+        elif self.ending.has_crash_report:
             self._hurry()
+
+    def _close_all(self) -> None:
+        self._close_handle()
+        for fd in list(self._readers):
+            self._close(fd)
+
+    def _close_handle(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._poll.unregister(handle)
+            os.close(handle)
+
+    def _close(self, fd: int) -> None:
+        del self._readers[fd]
+        with suppress(KeyError):  # where nothing but the child's end is waited for
+            self._poll.unregister(fd)
+        os.close(fd)
+
+
+def _one_way_socket() -> tuple[int, int]:
+    """Return the end to read from, and the one to write to."""
+    reads, writes = socket.socketpair()
+    reads.shutdown(socket.SHUT_WR)
+    return reads.detach(), writes.detach()
+
+
+class EntryReader:
+    """Cuts what comes through a pipe into entries, which are JSON objects, one a line.
+
+    A plugin may have written them: what is no JSON, or text that cannot be shown, is left out, and
+    so is what the function refuses by a ValueError, TypeError or KeyError.
+    """
+
+    def __init__(self, take: Callable[[dict[str, Any]], object]) -> None:
+        self._take = take
+        self._begun = b""
+
+    def __call__(self, data: bytes) -> None:
+        """Take what has come."""
+        if len(self._begun) == _LONGEST_ENTRY and b"\n" not in data:
+            return
+        *lines, rest = (self._begun + data).split(b"\n")
+        self._begun = rest[:_LONGEST_ENTRY]
+        for line in lines:
+            with suppress(ValueError, TypeError, KeyError, RecursionError):
+                entry: dict[str, Any] = json.loads(line, parse_constant=_refuse)
+                if b"\\u" in line or not line.isascii():  # there may be half of a surrogate pair
+                    json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogateescape")
+                self._take(entry)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"JSON has no {constant}")
+
+
+def has_ended(pid: int) -> bool:
+    """Return whether a child has ended; it is not waited for, so the number stays its own."""
+    found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    # The kernel reports the stops of a child that has asked to be traced here too.
+    return found is not None and found.si_code != os.CLD_TRAPPED
+
+
+def stop_of(pid: int) -> tuple[int, bool] | None:
+    """Return the signal that a child is stopped by, and whether it is so because it is traced.
+
+    None is returned where it is not stopped, or has ended.
+    """
+    # Asked for stopped ones alone, the kernel denies that a child which has just ended is there.
+    found = os.waitid(os.P_PID, pid, _ANY_CHANGE | os.WNOWAIT)
+    if found is not None and found.si_code in {os.CLD_STOPPED, os.CLD_TRAPPED}:
+        return found.si_status, found.si_code == os.CLD_TRAPPED
+    # A single thread that is traced has a number of its own. One that has ended is waited for here,
+    # as without that the child does not end; so is what else of its group lost its parent.
+    with suppress(ChildProcessError):
+        while (found := os.waitid(os.P_PGID, pid, _ANY_CHANGE | os.WNOWAIT)) is not None:
+            if found.si_pid == pid:
+                break
+            if found.si_code == os.CLD_TRAPPED:
+                return found.si_status, True
+            os.waitid(os.P_PID, found.si_pid, _ANY_CHANGE)
+    return None
 
 
 def watch_over(descriptor: int, work: Callable[[dict[str, Any], Tell, int], None]) -> None:

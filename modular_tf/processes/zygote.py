@@ -13,6 +13,7 @@ import signal
 import socket
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from modular_tf.native.c_library import die_with_parent
@@ -37,7 +38,7 @@ from modular_tf.processes.seclusion import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Enter = Callable[[Callable[[], None], Callable[[int], None]], NoReturn]
+    Enter = Callable[[Callable[[], None], Callable[[int], object]], NoReturn]
 
 _READY = b"r"
 _LOOK_FOR_PARENT_S = 1.0
@@ -55,7 +56,7 @@ def serve_zygote(
     warm_up: Callable[[], None],
     watch: Callable[[int], None],
     idle_s: float | None = None,
-    is_lasting: bool = False,
+    has_lasting_watchers: bool = False,
 ) -> NoReturn:
     """Fork a watcher for each socket that arrives, then end the process.
 
@@ -69,7 +70,7 @@ def serve_zygote(
         warm_up: Imports and computes what watchers and their children would each do again.
         watch: What a watcher does with the descriptor of its socket.
         idle_s: As above; None for never.
-        is_lasting: There are many watchers, for long: a secluded one is then the first process of
+        has_lasting_watchers: There are many, for long: a secluded one is then the first process of
             its namespaces, which what it watches cannot end, and not one of three.
     """
     _reset_signals()
@@ -84,15 +85,14 @@ def serve_zygote(
     gc.freeze()
     is_secluded = secludes and can_be_secluded()
 
-    def watch_secluded(descriptor: int) -> None:
-        run_secluded(lambda: watch(descriptor))
-
     ForkServer(
         control,
-        watch_secluded if is_secluded and not is_lasting else watch,
+        watch
+        if has_lasting_watchers or not is_secluded
+        else lambda descriptor: run_secluded(partial(watch, descriptor)),
         idle_s=idle_s,
         ready=SECLUDED if is_secluded else OPEN,
-        enter=run_as_first if is_secluded and is_lasting else None,
+        enter=run_as_first if is_secluded and has_lasting_watchers else None,
     ).serve(parent)
 
 
@@ -150,8 +150,8 @@ class ForkServer:
         """Fork watchers until the parent ends or closes its socket; then end them, and end."""
         with suppress(OSError):  # the parent is gone
             self._serve(parent)
-        patience = time.monotonic() + _TIME_TO_LEAVE_S
-        while self._watchers and time.monotonic() < patience:
+        deadline = time.monotonic() + _TIME_TO_LEAVE_S
+        while self._watchers and time.monotonic() < deadline:
             self._sweep()
             time.sleep(_LOOK_EVERY_S)
         end_all()
@@ -195,13 +195,21 @@ class ForkServer:
             os.close(reads)
             os.close(writes)
             raise
+
+        def work() -> None:
+            os.close(writes)
+            self._watch(descriptor)
+
         if pid == 0:
             try:
                 os.close(reads)
                 die_with_parent(me)
                 self._control.close()
                 os.setsid()
-                self._begin(descriptor, writes)
+                if self._enter is None:
+                    work()
+                else:
+                    self._enter(work, lambda number: os.write(writes, b"%d" % number))
             finally:
                 os._exit(0)
         os.close(writes)
@@ -210,19 +218,3 @@ class ForkServer:
             return int(os.read(reads, _LONGEST_NUMBER) or pid)
         finally:
             os.close(reads)
-
-    def _begin(self, descriptor: int, told: int) -> None:
-        if self._enter is None:
-            os.close(told)
-            self._watch(descriptor)
-            return
-
-        def work() -> None:
-            os.close(told)
-            self._watch(descriptor)
-
-        self._enter(work, lambda number: _write_number(told, number))
-
-
-def _write_number(told: int, number: int) -> None:
-    os.write(told, b"%d" % number)

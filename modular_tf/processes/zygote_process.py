@@ -1,33 +1,41 @@
-"""The application's side of the zygote: started lazily, asked for watchers, ended."""
+"""The application's side: the zygote, started lazily, and the channels to its watchers."""
 
 from __future__ import annotations
 
+import json
+import math
 import os
+import selectors
 import signal
 import socket
 import time
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from modular_tf.concurrency.live_objects import LiveObjects
 from modular_tf.concurrency.owned_file import owned, owned_pipe
 from modular_tf.concurrency.threads import call_without_signal_handlers
-from modular_tf.processes.interpreter import find_interpreter
+from modular_tf.native.preloading import preload
+from modular_tf.processes.interpreter import child_environment, find_interpreter, isolated_command
 from modular_tf.processes.seclusion import SECLUDED
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from io import FileIO
 
 _SECLUDES = True
 _FIRST_FREE = 3  # after the standard streams
 _MOST_SAID = 4096
-_PATIENCE_AT_THE_START_S = 120.0
-_PATIENCE_AT_THE_END_S = 10.0
-_PATIENCE_WITH_THE_KILLED_S = 5.0
+_START_TIMEOUT_S = 120.0
+_END_TIMEOUT_S = 10.0
+_KILL_TIMEOUT_S = 5.0
 _LOOK_EVERY_S = 0.0005
+_AT_ONCE = 1 << 16
+_LONGEST_ENTRY = 8 << 20  # more than what is in bounds takes in JSON
+Work = TypeVar("Work")
 _controls: LiveObjects[socket.socket] = LiveObjects()
 
 
@@ -75,7 +83,7 @@ class ZygoteProcess:
 
     def wait_until_ready(self) -> bool:
         """Wait until it has imported everything; False if it ended before that."""
-        self.control.settimeout(_PATIENCE_AT_THE_START_S)
+        self.control.settimeout(_START_TIMEOUT_S)
         said = b""
         with suppress(OSError):
             said = self.control.recv(1)
@@ -122,8 +130,8 @@ class ZygoteProcess:
 
         Returns its status; None where it is not known, or the process does not end.
         """
-        deadline = time.monotonic() + _PATIENCE_AT_THE_END_S
-        end = deadline + _PATIENCE_WITH_THE_KILLED_S
+        deadline = time.monotonic() + _END_TIMEOUT_S
+        end = deadline + _KILL_TIMEOUT_S
         while True:
             try:
                 found, status = os.waitpid(self._process.pid, os.WNOHANG)
@@ -156,7 +164,10 @@ class Zygotes:
         self._current: ZygoteProcess | None = None
 
     def warm(self) -> ZygoteProcess:
-        """Return the running zygote, or a new one when it is ready."""
+        """Return the running zygote, or a new one when it is ready.
+
+        Raises `OSError` if there can be none, `ShortageError` for want of descriptors or processes.
+        """
         if self._current is not None and self._current.owner != os.getpid():
             self._current.forget()
             self._current = None
@@ -179,6 +190,7 @@ class Zygotes:
             start = partial(ZygoteProcess, command=command, environment=self._environment())
             zygote = call_without_signal_handlers(start)
         except (OSError, ValueError) as error:
+            raise_shortage(error)
             raise OSError(f"no process can be started: {error}") from error
         if not zygote.wait_until_ready():
             raise OSError(f"the child process {zygote.close()} before it began")
@@ -193,6 +205,21 @@ class Zygotes:
             zygote.forget()
 
 
+def isolated_zygotes(module: str, preloaded: Sequence[str], **job: Any) -> Zygotes:
+    """Return zygotes without the user's settings, which call `serve` of a module with a job.
+
+    Their environment has what plugins may see, and preloads libraries of the package.
+    """
+
+    def command(python: str, own: dict[str, Any]) -> list[str]:
+        return isolated_command(python, module, {**own, **job})
+
+    def environment() -> dict[str, str]:
+        return reduce(preload, preloaded, child_environment(os.environ))
+
+    return Zygotes(command, environment)
+
+
 def _close_in_child() -> None:
     """Leave the zygote to the parent, which waits for its end when it has closed the socket."""
     for control in _controls.all():
@@ -200,3 +227,99 @@ def _close_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_close_in_child)
+
+
+# -- channels --------------------------------------------------------------------------------------
+
+
+class Lane(Generic[Work]):
+    """The channel to one watcher, and the job that it has now."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        # what the application knows of the job; None if there is none
+        self.work: Work | None = None
+        self.deadline = math.inf  # of the job, by the monotonic clock
+        self._received = b""
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the watcher should have finished its job by now."""
+        return self.work is not None and time.monotonic() > self.deadline
+
+    def give(self, work: Work, job: Mapping[str, Any], seconds: float = math.inf) -> None:
+        """Hand a job over."""
+        self.work = work
+        self.deadline = time.monotonic() + seconds
+        self.connection.sendall(json.dumps(job).encode() + b"\n")
+
+    def receive(self) -> list[Any]:
+        """Return the entries that have come whole.
+
+        Raises `EOFError` if the watcher is gone, and `ValueError` if what came is no JSON, has no
+        end, or came when there was no job.
+        """
+        try:
+            data = self.connection.recv(_AT_ONCE)
+        except ConnectionError:
+            data = b""
+        if not data:
+            raise EOFError
+        *lines, self._received = (self._received + data).split(b"\n")
+        if len(self._received) > _LONGEST_ENTRY:
+            raise ValueError("an entry without end")
+        if lines and self.work is None:
+            raise ValueError("an entry of no job")
+        try:
+            return [json.loads(line) for line in lines]
+        except RecursionError as error:  # a plugin may have a part of it written
+            raise ValueError("an entry that is nested too deeply") from error
+
+
+class Lanes(Generic[Work]):
+    """The lanes that are open. Used by one thread."""
+
+    def __init__(self) -> None:
+        self._lanes: list[Lane[Work]] = []
+        self._selector = selectors.DefaultSelector()
+
+    def __iter__(self) -> Iterator[Lane[Work]]:
+        return iter(list(self._lanes))
+
+    def __len__(self) -> int:
+        return len(self._lanes)
+
+    def under_way(self) -> list[Work]:
+        """Return what is known of each job that a watcher has now."""
+        return [lane.work for lane in self._lanes if lane.work is not None]
+
+    def free(self, most: int, new_watcher: Callable[[], socket.socket]) -> Lane[Work] | None:
+        """Return a lane for one more job, None where all are busy."""
+        for lane in self._lanes:
+            if lane.work is None:
+                return lane
+        if len(self._lanes) >= most:
+            return None
+        lane = Lane(new_watcher())
+        self._lanes.append(lane)
+        self._selector.register(lane.connection, selectors.EVENT_READ, lane)
+        return lane
+
+    def ready(self, seconds: float | None = None) -> Iterator[Lane[Work]]:
+        """Wait, and yield each lane on which something has come and that is still open."""
+        for key, _ in self._selector.select(seconds):
+            if key.data in self._lanes:
+                yield key.data
+
+    def remove(self, lane: Lane[Work]) -> None:
+        """Close a lane; its watcher ends."""
+        self._lanes.remove(lane)
+        self._selector.unregister(lane.connection)
+        lane.connection.close()
+
+    def close(self) -> None:
+        """Close all lanes. Safe to call twice."""
+        for lane in self._lanes:
+            lane.connection.close()
+        self._lanes.clear()
+        self._selector.close()

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.trust.judge import TrustJudge
-from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.finding import Limits
 from modular_tf.rules.trust import CALLS_SURVIVED, LOADING_SURVIVED
 from modular_tf.service.configuration import trust_of
 from modular_tf.service.kept.notes import Notes

@@ -26,7 +26,7 @@ from modular_tf.discovery.trust.policy import (
     parse_policy,
 )
 from modular_tf.errors import ConfigError
-from modular_tf.first_contact.limits import ACCEPTABLE
+from modular_tf.first_contact.finding import ACCEPTABLE
 from modular_tf.rules.keys import (
     Key,
     choice,

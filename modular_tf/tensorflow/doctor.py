@@ -32,9 +32,8 @@ from modular_tf.discovery.sources.search_paths import SearchPaths
 from modular_tf.errors import ElfError, UnavailableError
 from modular_tf.isolation.rights import rights_here
 from modular_tf.native.preloading import preloaded, with_preloaded
-from modular_tf.processes.ending import ChildEnding
+from modular_tf.processes.ending import ChildEnding, plain_lines
 from modular_tf.processes.interpreter import find_interpreter
-from modular_tf.processes.plain_text import plain_lines
 from modular_tf.rules.shortage import raise_shortage
 from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.plugins import scan

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.codec import decode, encode
-from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.finding import Limits
 from modular_tf.first_contact.trials import Trials
 from modular_tf.loading.task import Task
 from tests.first_contact.conftest import PATIENT, build_misdeed
@@ -68,7 +68,7 @@ def test_a_process_that_somebody_else_ended_between_batches_comes_again():
 def test_a_fork_starts_its_own(run_python):
     code = """
     import os, sys
-    from modular_tf.first_contact.limits import Limits
+    from modular_tf.first_contact.finding import Limits
     from modular_tf.loading.task import Task
     from modular_tf.first_contact.trials import Trials
     def attempt():

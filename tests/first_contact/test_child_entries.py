@@ -9,14 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from modular_tf.codec import decode, encode
-from modular_tf.first_contact.child_entries import (
-    Entered,
-    Fault,
-    Finished,
-    Lost,
-    Stops,
-    read_entry,
-)
 from modular_tf.first_contact.finding import (
     MOST_NOTES,
     Finding,
@@ -26,9 +18,9 @@ from modular_tf.first_contact.finding import (
     noted,
 )
 from modular_tf.first_contact.process_state import RULES_OF_CHANGES
-from modular_tf.processes.backtrace import MOST_FRAMES, readable_frames
-from modular_tf.processes.child_pipes import EntryReader
-from modular_tf.processes.ending import ChildEnding
+from modular_tf.first_contact.verdict import Ending
+from modular_tf.processes.ending import MOST_FRAMES, readable_frames
+from modular_tf.processes.watched_child import EntryReader
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
@@ -62,17 +54,18 @@ OUTCOME = {
     },
     "changes": [["LD-069", "changed the umask"]],
 }
-ENTRIES: list[tuple[dict[str, Any], type]] = [
-    ({"enters": "SE_InitPlugin", "memory": SIZES}, Entered),
-    ({"finished": OUTCOME, "memory": SIZES}, Finished),
-    ({"thread": 4242}, ChildEnding),
-    ({"signal": 11, "errno": 2**64 - 1, "overflow": 1}, ChildEnding),
-    ({"exits": 255}, ChildEnding),
-    ({"frame": ["6c", "66", 16]}, ChildEnding),
-    ({"traced": 1}, ChildEnding),
-    ({"lost": "standard output"}, Lost),
-    ({"stops": 1}, Stops),
-    ({"fault": "OSError: no memory", "scarce": 1}, Fault),
+# With the field of the ending that it fills.
+ENTRIES: list[tuple[dict[str, Any], str]] = [
+    ({"enters": "SE_InitPlugin", "memory": SIZES}, "entered"),
+    ({"finished": OUTCOME, "memory": SIZES}, "outcome"),
+    ({"thread": 4242}, "thread"),
+    ({"signal": 11, "errno": 2**64 - 1, "overflow": 1}, "signal"),
+    ({"exits": 255}, "exits"),
+    ({"frame": ["6c", "66", 16]}, "frames"),
+    ({"traced": 1}, "has_all_frames"),
+    ({"lost": "standard output"}, "lost"),
+    ({"stops": 1}, "stops"),
+    ({"fault": "OSError: no memory", "scarce": 1}, "fault"),
 ]
 KINDS = [next(iter(entry)) for entry, _ in ENTRIES]
 # Texts, in which anything printable may stand, and the frame, which `readable_frames` reads.
@@ -84,15 +77,16 @@ FREE = {
 MAY_OPEN = [(1, None), (2, None), (4, "")]
 
 
-@pytest.mark.parametrize(("entry", "kind"), ENTRIES, ids=KINDS)
-def test_what_the_child_says_is_read(entry, kind):
-    assert type(_read(json.loads(json.dumps(entry)))) is kind
+@pytest.mark.parametrize(("entry", "field"), ENTRIES, ids=KINDS)
+def test_what_the_child_says_is_read(entry, field):
+    assert getattr(_read(json.loads(json.dumps(entry))), field)
 
 
-def _read(entry: Any) -> Any:
-    """Read an entry, the native core's into how the child ended."""
-    ending = ChildEnding()
-    return ending if ending.take(entry) else read_entry(entry)
+def _read(entry: Any) -> Ending:
+    ending = Ending()
+    if not ending.take(entry):
+        raise ValueError("expected an entry")
+    return ending
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
@@ -137,8 +131,8 @@ def test_an_entry_with_a_wrong_field_is_none(entry):
         _read(entry)
 
 
-@pytest.mark.parametrize(("entry", "kind"), ENTRIES, ids=KINDS)
-def test_an_entry_with_a_field_more_or_less_is_none(entry, kind):
+@pytest.mark.parametrize("entry", [entry for entry, _ in ENTRIES], ids=KINDS)
+def test_an_entry_with_a_field_more_or_less_is_none(entry):
     for changed in (entry | {"more": 1}, dict(list(entry.items())[1:])):
         with pytest.raises(ValueError, match="expected"):
             _read(changed)
@@ -181,13 +175,13 @@ def test_an_entry_with_a_field_more_or_less_is_none(entry, kind):
 )
 def test_an_outcome_beyond_its_bounds_is_none(path, wrong):
     with pytest.raises(ValueError, match=r"expected|unpack"):
-        read_entry({"finished": _with(OUTCOME, path, wrong), "memory": SIZES})
+        _read({"finished": _with(OUTCOME, path, wrong), "memory": SIZES})
 
 
 @pytest.mark.parametrize("sizes", [[0, 0], [0] * 4, [2**62 + 1, 0, 0], [0, 0, True]])
 def test_sizes_of_memory_beyond_their_bounds_are_none(sizes):
     with pytest.raises(ValueError, match=r"expected|unpack"):
-        read_entry({"enters": "f", "memory": sizes})
+        _read({"enters": "f", "memory": sizes})
 
 
 LONG = "é\x1b[2J\nnext" * 100_000
@@ -195,12 +189,12 @@ LONG = "é\x1b[2J\nnext" * 100_000
 
 def test_texts_are_cut_and_plain():
     texts = [
-        read_entry({"enters": LONG, "memory": SIZES}).call,
-        read_entry({"lost": LONG}).streams,
-        read_entry({"fault": LONG, "scarce": 0}).text,
+        _read({"enters": LONG, "memory": SIZES}).entered,
+        _read({"lost": LONG}).lost,
+        _read({"fault": LONG, "scarce": 0}).fault,
     ]
     for path in (("finding", "notes", 0, "message"), ("changes", 0, 1)):
-        outcome = read_entry({"finished": _with(OUTCOME, path, LONG), "memory": SIZES}).outcome
+        outcome = _read({"finished": _with(OUTCOME, path, LONG), "memory": SIZES}).outcome
         found = outcome.changes if path[0] == "changes" else outcome.finding.notes
         texts.append(found[0].message)
     for text in texts:
@@ -211,7 +205,7 @@ def test_texts_are_cut_and_plain():
 
 def test_only_what_a_child_judges_by_is_a_change():
     for rule in RULES_OF_CHANGES:
-        assert read_entry({"finished": _with(OUTCOME, ("changes", 0, 0), rule.id), "memory": SIZES})
+        assert _read({"finished": _with(OUTCOME, ("changes", 0, 0), rule.id), "memory": SIZES})
 
 
 @pytest.mark.parametrize(
@@ -239,10 +233,10 @@ def test_frames_are_cut_and_plain():
     "line", [b'{"exits": NaN}', b'{"exits": Infinity}', b'{"exits": 3', b"[" * 9999, b"\xff", b"3"]
 )
 def test_a_line_that_is_no_entry_is_left_out(line):
-    taken = []
-    EntryReader(lambda entry: taken.append(read_entry(entry)))(line + b'\n{"stops": 1}\n')
+    ending = Ending()
+    EntryReader(ending.take)(line + b'\n{"stops": 1}\n')
 
-    assert taken == [Stops()]
+    assert ending == Ending(stops=True)
 
 
 # -- what the watcher makes of it ------------------------------------------------------------------

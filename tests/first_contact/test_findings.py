@@ -9,8 +9,14 @@ import pytest
 
 from modular_tf.codec import decode, encode
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile
-from modular_tf.first_contact.finding import Finding, Incident, Offer, PlatformOffer, noted
-from modular_tf.first_contact.limits import ACCEPTABLE
+from modular_tf.first_contact.finding import (
+    ACCEPTABLE,
+    Finding,
+    Incident,
+    Offer,
+    PlatformOffer,
+    noted,
+)
 from modular_tf.rules import Violation, rule
 
 WHOLE = Finding(

@@ -11,7 +11,7 @@ import shutil
 
 import pytest
 
-from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.finding import Limits
 from modular_tf.first_contact.trials import try_plugins
 from modular_tf.loading.task import Task
 from modular_tf.service.kept.scan_cache import ScanCache

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import modular_tf
-from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.finding import Limits
 from modular_tf.first_contact.trials import try_plugins
 from modular_tf.loading.task import Task
 from modular_tf.service.kept.quarantine import QuarantineStore

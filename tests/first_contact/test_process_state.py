@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.finding import Limits
 from modular_tf.first_contact.verdict import Ending, finding_of
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService

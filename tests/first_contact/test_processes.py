@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import resource
@@ -14,11 +15,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from modular_tf.errors import ResourceExhaustedError
 from modular_tf.first_contact.trials import try_plugins
 from modular_tf.loading.task import Task
 from modular_tf.processes import interpreter as interpreter_of_trials
-from modular_tf.processes.child_pipes import ChildPipes
+from modular_tf.processes import zygote_process
+from modular_tf.processes.ending import ChildEnding
 from modular_tf.processes.interpreter import child_environment, find_interpreter
+from modular_tf.processes.watched_child import WatchedChild
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.first_contact.conftest import PATIENT, processes_with
@@ -26,7 +30,7 @@ from tests.first_contact.conftest import PATIENT, processes_with
 CHECKOUT = Path(__file__).parents[2]
 TRY = """
     import os, sys, signal
-    from modular_tf.first_contact.limits import Limits
+    from modular_tf.first_contact.finding import Limits
     from modular_tf.loading.task import Task
     from modular_tf.first_contact.trials import try_plugins
     def attempt(*files):
@@ -270,6 +274,23 @@ def test_a_plugin_that_cannot_be_tried_is_not_loaded(misdeed, monkeypatch):
     assert "multiprocessing.set_executable" in record.reason.remedy
 
 
+@pytest.mark.parametrize("what", ["socketpair", "send_fds"])
+def test_a_shortage_when_a_trial_starts_decides_nothing(what, misdeed, monkeypatch):
+    def no_descriptors(*_):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    library = misdeed("NOTHING")
+    with PluginService(plugin_paths=[library], bundled=False) as service:
+        with monkeypatch.context() as patched:
+            patched.setattr(zygote_process.socket, what, no_descriptors)
+            with pytest.raises(ResourceExhaustedError) as raised:
+                service.load()
+        assert raised.value.rule == "LD-113"
+        (record,) = service.load().plugins
+
+    assert (record.state, record.reasons) == (State.LOADED, ())
+
+
 @pytest.mark.parametrize(
     ("python", "said"),
     [
@@ -298,20 +319,20 @@ def test_a_fault_of_the_hosts_own_code_is_not_the_plugins(misdeed, monkeypatch):
 def test_a_child_is_watched_where_python_cannot_name_it_by_a_descriptor(monkeypatch):
     """Python has that function only if it was built for a kernel that has it."""
     monkeypatch.delattr(os, "pidfd_open")
-    said = []
+    entries = []
     listener, other_end = os.pipe()
-    pipes = ChildPipes([], said.append, listener, prompt=False)
 
-    def child(ends, _):
-        os.write(ends[0], b"a report")
+    def live(ends, _):
+        os.write(ends[2], b'{"a": "report"}\n')
         os._exit(0)
 
-    pid = pipes.fork(child)
-    while b"" not in said:
-        pipes.listen(60)
-    os.waitpid(pid, 0)
-    pipes.close()
+    ending = ChildEnding()
+    child = WatchedChild(live, listener, ending, seconds=60.0, take=entries.append, prompt=False)
+    while not child.is_over():
+        child.listen(60)
+    child.read_on()
+    os.waitpid(child.pid, 0)
     for end in (listener, other_end):
         os.close(end)
 
-    assert said == [b"a report", b""]
+    assert entries == [{"a": "report"}]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from modular_tf.first_contact.relocations import stray_relocation
+from modular_tf.first_contact.child import stray_relocation
 from modular_tf.first_contact.trials import try_plugins
 from modular_tf.loading.task import Task
 from tests.first_contact.conftest import PATIENT

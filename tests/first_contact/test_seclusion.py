@@ -22,7 +22,7 @@ _TRY_AS_ORDINARY_USER = """
     from modular_tf.codec import encode
     from modular_tf.first_contact.zygote import _warm_up, watch_over_trials
     from modular_tf.processes import seclusion
-    from modular_tf.first_contact.limits import Limits
+    from modular_tf.first_contact.finding import Limits
     from modular_tf.loading.task import Task
     from modular_tf.native.library import process_symbol
     from modular_tf.native.ffi import ffi

@@ -7,10 +7,10 @@ import signal
 
 import pytest
 
-from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.finding import Limits
 from modular_tf.first_contact.trials import try_plugins
 from modular_tf.loading.task import Task
-from modular_tf.processes.signal_names import signal_in_full
+from modular_tf.processes.ending import signal_in_full
 from tests.first_contact.conftest import PATIENT, find_one
 
 STOPS = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)

@@ -42,14 +42,14 @@ def test_whatever_a_plugin_started_is_gone(deed, secluded, tmp_path, monkeypatch
 
 _ENDED_BEFORE_ITS_REPORT_IS_READ = """
     import os, sys, time
-    from modular_tf.first_contact import trial
+    from modular_tf.first_contact import zygote
     from modular_tf.processes.descendants import adopt_orphans
-    from modular_tf.first_contact.limits import Limits
+    from modular_tf.first_contact.finding import Limits
     from modular_tf.loading.task import Task
 
     adopt_orphans()
     nobody, _ = os.pipe()
-    watched = trial.Trial(Task("own", sys.argv[1]), Limits(), nobody)
+    watched = zygote.Trial(Task("own", sys.argv[1]), Limits(), nobody)
     while not watched._child.has_ended():
         time.sleep(0.01)
     print(watched.finding().incident.violation.rule_id)

@@ -9,11 +9,16 @@ from pathlib import Path
 import pytest
 
 from modular_tf.first_contact.child import bounded_finding
-from modular_tf.first_contact.child_entries import Outcome
-from modular_tf.first_contact.finding import MOST_NOTES, Finding, Offer, PlatformOffer, noted
-from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.finding import (
+    MOST_NOTES,
+    Finding,
+    Limits,
+    Offer,
+    PlatformOffer,
+    noted,
+)
 from modular_tf.first_contact.trials import try_plugins
-from modular_tf.first_contact.verdict import Ending, finding_of
+from modular_tf.first_contact.verdict import Ending, Outcome, finding_of
 from modular_tf.loading.task import Task
 from modular_tf.rules import Violation
 from tests.first_contact.conftest import PATIENT, find_one

@@ -9,19 +9,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.codec import decode, encode
-from modular_tf.first_contact.child_entries import (
-    Entered,
-    Fault,
-    Finished,
-    Lost,
-    read_entry,
-)
-from modular_tf.first_contact.finding import Finding
-from modular_tf.first_contact.journal import IN_ORDER
-from modular_tf.first_contact.limits import Limits
-from modular_tf.first_contact.verdict import Ending, finding_of
-from modular_tf.processes.backtrace import readable_frames
-from modular_tf.processes.child_pipes import EntryReader
+from modular_tf.first_contact.finding import Finding, Limits
+from modular_tf.first_contact.verdict import IN_ORDER, Ending, finding_of
+from modular_tf.processes.ending import readable_frames
+from modular_tf.processes.watched_child import EntryReader
 from modular_tf.rules import Violation
 from tests.fuzz.record_damage import ODD_TEXTS, changed
 
@@ -97,21 +88,7 @@ def _entry(dice: random.Random) -> Any:
 def check(given: bytes) -> str:
     """Read a report, and hand the finding on as a watcher does."""
     ending = Ending(status=IN_ORDER)
-
-    def take(entry: Any) -> None:
-        if ending.take(entry):
-            return
-        match read_entry(entry):
-            case Entered(call):
-                ending.entered = call
-            case Finished(outcome):
-                ending.outcome = outcome
-            case Lost(streams):
-                ending.lost = streams
-            case Fault(text):
-                ending.fault = text
-
-    EntryReader(take)(given)
+    EntryReader(ending.take)(given)
     ending.backtrace = readable_frames(ending.frames, ["/p/lib.so"])
     finding = finding_of(ending, Limits())
     text = json.dumps(encode(finding))

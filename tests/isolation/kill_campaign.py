@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf import Config, PluginService
 from modular_tf.errors import InvalidArgumentError, ModularTFError
-from modular_tf.processes.descendants import children, living_descendants
-from modular_tf.processes.memory_use import memory_use
+from modular_tf.processes.descendants import children, living_descendants, memory_use
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -45,6 +45,7 @@ _SOURCES = (
 _LIMITS = "detect_leaks=1:max_allocation_size_mb=256:hard_rss_limit_mb=3000"
 _TIMEOUT_S = 3600
 
+
 def build() -> Path:
     """Return the program."""
     folders = [_CORE, _NATIVE / "host_runtime"]
@@ -53,6 +54,7 @@ def build() -> Path:
     options = (*_SANITIZED, "-D_GNU_SOURCE")  # for the one that is C
     objects = [compile_object(path, (), folders, options) for path in sources]
     return link_program("protocol_fuzzer", objects, [*_SANITIZED, "-ldl", "-lpthread"])
+
 
 def run(program: Path, messages: int, seed: int) -> subprocess.CompletedProcess[str]:
     """Have so many messages sent, and return the program that has ended."""

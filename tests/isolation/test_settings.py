@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from modular_tf.codec import decode, encode
 from modular_tf.errors import (
     AlreadyExistsError,
     InvalidArgumentError,
@@ -265,12 +266,12 @@ def test_what_was_set_last_counts() -> None:
 
 def test_what_was_set_crosses_as_it_is() -> None:
     sent = SetOptions(3, _OF_ALL_KINDS, is_single=False)
-    received = SetOptions.from_dict(sent.as_dict())
+    received = decode(SetOptions, json.loads(json.dumps(encode(sent))))
 
     assert received == sent
     # What OptionsForC takes for a truth need not be one of JSON.
     odd = Option("odd", (), per_file=bytearray(b"1"))  # type: ignore[arg-type]
-    assert json.dumps(SetOptions(0, (odd,), is_single=True).as_dict())
+    assert json.dumps(encode(SetOptions(0, (odd,), is_single=True)))
     for mine, theirs in zip(sent.options, received.options, strict=True):
         assert list(map(type, theirs.values)) == list(map(type, mine.values))
     assert math.copysign(1, received.options[1].values[1]) == -1  # type: ignore[arg-type]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import os
 import signal
+import socket
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from modular_tf.errors import (
     ClosedError,
     InvalidArgumentError,
     PermissionDeniedError,
+    ResourceExhaustedError,
     UnavailableError,
     UnimplementedError,
 )
@@ -61,6 +64,20 @@ def test_a_worker_is_told_with_its_number_as_it_is_seen_here(service):
     assert after.pid not in (0, record.pid)
     assert after.restarts == 1
     assert "SIGKILL" in after.last_fault
+
+
+def test_a_shortage_when_a_worker_starts_is_no_fault_of_the_plugin(service, monkeypatch):
+    def no_descriptors(*_):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    filesystem = service.filesystem("ram")
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "send_fds", no_descriptors)
+        with pytest.raises(ResourceExhaustedError) as raised:
+            filesystem.path_exists("ram://x")
+    assert raised.value.rule == "LD-113"
+
+    assert not filesystem.path_exists("ram://x")
 
 
 def test_a_forked_child_reports_no_process_of_its_parent(run_python):
@@ -167,12 +184,13 @@ def test_what_a_worker_wrote_before_it_ended_shows_no_secret():
 
 
 def test_a_job_shows_no_value():
+    from modular_tf.codec import decode, encode
     from modular_tf.isolation.job import Job
     from modular_tf.loading.task import Task
 
     job = Job(Task("p", "/p.so"), False, {"MY_SECRET": "hush"}, "archive")
     assert "hush" not in repr(job)
-    assert Job.from_dict(json.loads(json.dumps(job.as_dict()))) == job
+    assert decode(Job, json.loads(json.dumps(encode(job)))) == job
 
 
 # -- rights, as plugins meet them -----------------------------------------------------------------

@@ -52,6 +52,7 @@ _CASES = (
 )
 pytestmark = pytest.mark.xdist_group("changing strings")
 
+
 @pytest.fixture(scope="module")
 def program():
     """The core and the host runtime as one program, in which measuring a string changes it."""
@@ -77,6 +78,7 @@ def program():
     ]
     wrapped = [f"-Wl,--wrap={name}" for name in _WRAPPED]
     return link_program("changing_strings", objects, [_SANITIZER, "-lpthread", "-ldl", *wrapped])
+
 
 @pytest.mark.parametrize("case", _CASES)
 def test_a_string_is_measured_once(case, program):

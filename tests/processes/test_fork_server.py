@@ -30,7 +30,7 @@ SERVING = """
         os.waitpid(middle, 0)
         (orphan,) = descendants.children(os.getpid())
         os.write(1, b"%d\\n" % orphan)
-        descendants._PATIENCE_WITH_THE_KILLED_S = 0.1
+        descendants._KILL_TIMEOUT_S = 0.1
         os.kill = refuse
         watch = lambda descriptor: os.write(descriptor, b"watches")
         zygote.ForkServer(theirs.fileno(), watch).serve(parent)

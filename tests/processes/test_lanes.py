@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from modular_tf.processes.lanes import Lane, Lanes
+from modular_tf.processes.zygote_process import Lane, Lanes
 
 JOB = {"file": "/plugins/lib\udcff.so"}
 
@@ -48,7 +48,7 @@ def test_an_entry_that_comes_when_there_is_no_job_is_refused(watched):
 
 
 def test_an_entry_without_end_is_refused(watched, monkeypatch):
-    monkeypatch.setattr("modular_tf.processes.lanes._LONGEST_ENTRY", 8)
+    monkeypatch.setattr("modular_tf.processes.zygote_process._LONGEST_ENTRY", 8)
     lane, theirs = watched
     theirs.sendall(b'{"finished"')
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.processes.sanitizer_report import sanitizer_report
+from modular_tf.processes.ending import sanitizer_report
 
 _OVERFLOW = """\
 about to write

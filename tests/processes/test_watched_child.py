@@ -19,13 +19,11 @@ _ENDED_BETWEEN_TWO_LOOKS = """
 
     nobody, _ = os.pipe()
     ending = ChildEnding()
-    child = watched_child.WatchedChild(
-        live, lambda entry: None, nobody, ending, seconds=60.0, most_said=100
-    )
+    child = watched_child.WatchedChild(live, nobody, ending, seconds=60.0)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    has_ended, watched_child.has_ended = watched_child.has_ended, lambda pid: False
+    child.has_ended = lambda: False
     print(child.is_over())
-    watched_child.has_ended = has_ended
+    del child.has_ended
     print(child.is_over())
     child.end(())
     print(ending.in_words())
@@ -34,7 +32,7 @@ _ENDED_BETWEEN_TWO_LOOKS = """
 _STOPPED = """
     import os
     import signal
-    from modular_tf.processes.child_pipes import stop_of
+    from modular_tf.processes.watched_child import stop_of
 
     child = os.fork()
     if child == 0:

@@ -30,7 +30,7 @@ def test_a_forked_child_does_not_keep_it_from_ending(run_python):
     run_python(
         """
         import os, signal
-        from modular_tf.first_contact.limits import Limits
+        from modular_tf.first_contact.finding import Limits
         from modular_tf.first_contact.trials import zygotes_of
 
         zygote = zygotes_of(Limits()).warm()
@@ -49,7 +49,7 @@ def test_an_interrupt_at_any_step_of_a_start_leaves_neither_files_nor_processes(
     run_python(
         """
         import gc, os, sys, time, warnings
-        from modular_tf.first_contact.limits import Limits
+        from modular_tf.first_contact.finding import Limits
         from modular_tf.first_contact.trials import zygotes_of
         from tests.stress.moments import InterruptError, MomentOfStep
 
@@ -105,8 +105,8 @@ def test_one_that_cannot_be_ended_is_left_behind(run_python):
         import os, subprocess, sys, warnings
         from modular_tf.processes import zygote_process
 
-        zygote_process._PATIENCE_AT_THE_END_S = 0.05
-        zygote_process._PATIENCE_WITH_THE_KILLED_S = 0.05
+        zygote_process._END_TIMEOUT_S = 0.05
+        zygote_process._KILL_TIMEOUT_S = 0.05
         command = lambda *_: [sys.executable, "-c", ""]
         zygote = zygote_process.ZygoteProcess(command=command, environment=os.environ)
         waitpid, os.waitpid = os.waitpid, lambda pid, options: (0, 0)

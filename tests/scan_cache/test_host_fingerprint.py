@@ -93,10 +93,9 @@ def test_every_package_below_a_counted_one_is_counted():
 TRIED = """
     import os, sys
     from modular_tf.first_contact import zygote
-    from modular_tf.first_contact.journal import Journal
-    from modular_tf.first_contact.child import Rehearsal
+    from modular_tf.first_contact.child import Journal, Rehearsal
     from modular_tf.loading.task import Task
-    from modular_tf.processes.report import Report
+    from modular_tf.processes.child import Report
 
     zygote._warm_up()
     nowhere = Journal(Report(os.open(os.devnull, os.O_WRONLY)))

@@ -17,7 +17,7 @@ from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.discovery.candidate import Candidate, LoadFacts, Source
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import probe
-from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.finding import Limits
 from modular_tf.loading.binding import map_file
 from modular_tf.loading.filesystem_tables import FilesystemTables
 

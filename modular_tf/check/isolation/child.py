@@ -22,8 +22,7 @@ from modular_tf.check.judgement import tried
 from modular_tf.check.outcome import Verdict
 from modular_tf.errors import ModularTFError
 from modular_tf.native.crash_report import report_crashes
-from modular_tf.processes.child import become_child, close_streams, dump_no_core
-from modular_tf.processes.report import REPORT
+from modular_tf.processes.child import REPORT, become_child, close_streams, dump_no_core
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

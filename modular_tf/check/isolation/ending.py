@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.call_journal import once_each
 from modular_tf.check.outcome import Incident, Outcome, Verdict
-from modular_tf.processes.ending import ChildEnding
-from modular_tf.processes.report import MUTE_STATUS
-from modular_tf.processes.sanitizer_report import sanitizer_report
-from modular_tf.processes.signal_names import signal_in_full
+from modular_tf.processes.ending import MUTE_STATUS, ChildEnding, sanitizer_report, signal_in_full
 
 if TYPE_CHECKING:
     from modular_tf.check.isolation.job import Job

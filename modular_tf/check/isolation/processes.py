@@ -16,8 +16,7 @@ from modular_tf.check.native.checking_allocator import preload_environment
 from modular_tf.native.preloading import SIGNAL_STACKS, preload
 from modular_tf.native.sanitizers import sanitizer_environment
 from modular_tf.processes.interpreter import command_like_here
-from modular_tf.processes.lanes import Lanes
-from modular_tf.processes.zygote_process import Zygotes
+from modular_tf.processes.zygote_process import Lanes, Zygotes
 
 if TYPE_CHECKING:
     import socket
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from modular_tf.check.isolation.running_job import CheckFaultError
     from modular_tf.check.limits import Limits
     from modular_tf.check.outcome import Outcome
-    from modular_tf.processes.lanes import Lane
+    from modular_tf.processes.zygote_process import Lane
 
 _ZYGOTE = "modular_tf.check.isolation.zygote"
 

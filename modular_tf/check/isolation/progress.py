@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.processes.report import Report
+from modular_tf.processes.child import Report
 
 if TYPE_CHECKING:
     from modular_tf.check.outcome import Outcome

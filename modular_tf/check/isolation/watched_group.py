@@ -56,10 +56,10 @@ class WatchedGroup:
         self._since, self._allowed = time.monotonic(), self._stage_seconds()
         self._child = WatchedChild(
             partial(run, job, self._log),
-            self._take_step,
             listener,
             self._ending,
             seconds=self._allowed,
+            take=self._take_step,
             most_said=_MOST_SAID,
         )
 

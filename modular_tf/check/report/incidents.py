@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.outcome import Verdict
 from modular_tf.discovery.linking.system_libraries import is_of_system
-from modular_tf.processes.sanitizer_report import sanitizer_report
-from modular_tf.processes.signal_names import signal_in_full
+from modular_tf.processes.ending import sanitizer_report, signal_in_full
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

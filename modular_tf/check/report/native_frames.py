@@ -17,7 +17,7 @@ from modular_tf.check.report.source_lines import SourceLines
 from modular_tf.native.c_library import die_with_parent
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.processes.child import dump_no_core, lower_limit
-from modular_tf.processes.memory_use import memory_use
+from modular_tf.processes.descendants import memory_use
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -25,9 +25,8 @@ from modular_tf.check.staging import stage_of
 from modular_tf.errors import ModularTFError
 from modular_tf.native.c_library import die_with_parent
 from modular_tf.native.crash_report import QUESTION, report_crashes
-from modular_tf.processes.backtrace import readable_frames
-from modular_tf.processes.child_pipes import EntryReader
-from modular_tf.processes.ending import ChildEnding
+from modular_tf.processes.ending import ChildEnding, readable_frames
+from modular_tf.processes.watched_child import EntryReader
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -137,7 +136,7 @@ class SequenceWorker:
     def _answer(self, deadline: float) -> dict[str, Any] | None:
         """Return the next answer, None where the process has ended or has not returned."""
         self._answered = None
-        while self._answered is None and not self._ending.is_traced:
+        while self._answered is None and not self._ending.has_all_frames:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._from], [], [], left)[0]:
                 break
@@ -155,7 +154,7 @@ class SequenceWorker:
         """Say how the process ended, or that it did not return; it is ended afterwards."""
         ending = self._ending
         hung = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-        hung = hung and not ending.is_told
+        hung = hung and not ending.has_crash_report
         if hung:
             os.kill(self._pid, QUESTION)
             self._answer(time.monotonic() + _TIME_TO_ANSWER_S)
@@ -175,7 +174,7 @@ class SequenceWorker:
         os.close(self._to)
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended == 0:
-            if self._ending.is_told:  # its last words are said: what follows is its end
+            if self._ending.has_crash_report:  # its last words are said: what follows is its end
                 time.sleep(_TIME_TO_DIE_S)
             os.kill(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)

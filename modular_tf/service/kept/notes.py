@@ -23,7 +23,7 @@ from modular_tf.discovery.sources.search_paths import state_directory
 from modular_tf.events.delivery import deliver
 from modular_tf.first_contact.finding import Incident
 from modular_tf.loading.task import WITNESSED
-from modular_tf.processes.signal_names import signal_name
+from modular_tf.processes.ending import signal_name
 from modular_tf.rules import Violation
 from modular_tf.rules.shortage import raise_shortage
 from modular_tf.rules.trust import CALLS_SURVIVED, LOADING_SURVIVED

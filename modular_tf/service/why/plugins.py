@@ -16,7 +16,7 @@ from modular_tf.discovery.sources.distributions import OWN_DISTRIBUTION
 from modular_tf.discovery.sources.installed import installed_distributions, unpacked_wheel
 from modular_tf.errors import ModularTFError
 from modular_tf.loading.published import known_packages
-from modular_tf.processes.signal_names import signal_name
+from modular_tf.processes.ending import signal_name
 from modular_tf.service.report import State
 from modular_tf.service.why.answer import ABSENT, STATE, Fact
 

@@ -16,7 +16,7 @@ from modular_tf.check.isolation.processes import CheckProcesses
 from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.target import Target
-from modular_tf.processes.signal_names import signal_in_full
+from modular_tf.processes.ending import signal_in_full
 from tests.check.isolation.conftest import GROUP, READS, READS_AGAIN, RENAMES, job_of
 from tests.first_contact.conftest import processes_with
 from tests.plugins.build import build_plugin
