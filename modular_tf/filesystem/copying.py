@@ -30,7 +30,6 @@ from modular_tf.errors import (
     ModularTFError,
     NotFoundError,
 )
-from modular_tf.filesystem.files import give_up, is_stored_by_close, known_length
 from modular_tf.filesystem.location import Location, Overlap, overlap
 from modular_tf.filesystem.python_errors import error_for
 from modular_tf.filesystem.uri import basename, create_uri, is_of_this_machine, join_path
@@ -114,7 +113,7 @@ def copy_file(
     else:
         with fs.new_random_access_file(uri) as reader:
             refuse_directory()
-            known = known_length(reader)
+            known = reader.known_length()
             if known is not None and known < _SHORT:
                 return _copy_opened(reader, source, target, watch, COPY_BLOCK)
             try:
@@ -216,7 +215,7 @@ def _blocks(
     from modular_tf.filesystem.store_files import PiecewiseReader, WholeFile  # noqa: PLC0415
 
     fs, uri = source
-    length = known_length(reader)
+    length = reader.known_length()
     is_here = is_of_this_machine(fs.scheme)
     size = block if length is None else max(1, min(block, length))
     is_long = length is not None and length > block and not is_here
@@ -367,7 +366,7 @@ def write_whole(
             write(writer)
             watch.storing()
         except BaseException:
-            give_up(writer)
+            writer.give_up()
             raise
         writer.close()
 
@@ -412,7 +411,7 @@ def _write_in_place(
             if is_new:
                 fs.delete_file(target)
         raise
-    if is_stored_by_close(writer):
+    if writer.is_stored_by_close:
         fill(writer)
         return
     watch.unfinished(target, is_new=not is_empty)
@@ -449,8 +448,8 @@ def _replace(
             writer = fs.new_writable_file(unfinished)
         except PermissionError:
             return False
-        if paths is None and is_stored_by_close(writer):
-            give_up(writer)
+        if paths is None and writer.is_stored_by_close:
+            writer.give_up()
             return False
         fill(writer)
         if paths is not None:

@@ -50,7 +50,7 @@ class DeletedCounts(NamedTuple):
 
 
 class _Closable(ABC):
-    """A context manager with an idempotent `close`."""
+    """A context manager with a `close` that may be called twice."""
 
     __slots__ = ()
 
@@ -94,7 +94,32 @@ class RandomAccessFile(_Closable):
         """
 
 
-class WritableFile(_Closable):
+class Written(_Closable):
+    """A file object whose `with` block closes it, and gives it up where an exception leaves it."""
+
+    __slots__ = ()
+
+    def __exit__(self, *error: object) -> None:
+        if error[0] is None:
+            self.close()
+        else:
+            self.give_up()
+
+    def discard(self) -> None:
+        """Release it; what was written need not be stored.
+
+        A store that keeps a file when it is closed stays as it was. Elsewhere what was appended may
+        stay, as after `close`, which this is by default.
+        """
+        self.close()
+
+    def give_up(self) -> None:
+        """Discard it for a reason that is raised already, so that no error of it is."""
+        with suppress(ModularTFError):
+            self.discard()
+
+
+class WritableFile(Written):
     """A file that grows at its end, used by one thread at a time.
 
     An exception that leaves its `with` block discards it.
@@ -111,12 +136,6 @@ class WritableFile(_Closable):
     uri: str
     is_stored_by_close = False
     is_torn = False
-
-    def __exit__(self, *error: object) -> None:
-        if error[0] is None:
-            self.close()
-        else:
-            give_up(self)
 
     @abstractmethod
     def append(self, data: Buffer) -> None:
@@ -147,13 +166,19 @@ class WritableFile(_Closable):
             FailedPreconditionError: That call is one of this thread, and goes on afterwards.
         """
 
-    def discard(self) -> None:
-        """Release it; what was written need not be stored.
+    def is_failure(self, error: Exception) -> bool:
+        """Return whether an exception comes from the file, not from a signal handler in its call.
 
-        A store that keeps a file when it is closed stays as it was. Elsewhere what was appended may
-        stay, as after `close`, which this is by default.
+        Files that users write in Python may raise any, and most do not count what they are given.
         """
-        self.close()
+        return isinstance(error, ModularTFError) or self.appended() is None
+
+    def end(self) -> None:
+        """End a file that nobody closed: it is stored, unless it is torn."""
+        if self.is_torn:
+            self.give_up()
+        else:
+            self.close()
 
 
 class ReadOnlyMemoryRegion(_Closable):
@@ -174,12 +199,6 @@ class ReadOnlyMemoryRegion(_Closable):
     def __len__(self) -> int: ...
 
 
-def known_length(file: RandomAccessFile) -> int | None:
-    """Return `file.known_length()`, None if an object of the user's does not have the method."""
-    ask = getattr(file, "known_length", None)
-    return None if ask is None else ask()
-
-
 def read_rest(
     file: RandomAccessFile, start: int, length: Callable[[], int], first: int = SHORT_FILE
 ) -> bytes:
@@ -188,7 +207,7 @@ def read_rest(
     Where the file does not know its length, `first` bytes are read, and only if there are so many
     is `length` called.
     """
-    known = known_length(file)
+    known = file.known_length()
     if known is not None and (start < known or not start):
         return file.read(start, known - start)
     data = file.read(start, first)
@@ -217,73 +236,3 @@ def blocks(file: RandomAccessFile, start: int = 0, size: int = 512 << 10) -> Ite
     while block := file.read(start, size):
         yield block
         start += len(block)
-
-
-def appended(file: WritableFile) -> int | None:
-    """Return `file.appended()`, None if an object of the user's does not have the method."""
-    count = getattr(file, "appended", None)
-    return None if count is None else count()
-
-
-def require_uninterrupted(file: WritableFile, operation: str) -> None:
-    """Call `file.require_uninterrupted()`, which an object of the user's may not have."""
-    require = getattr(file, "require_uninterrupted", None)
-    if require is not None:
-        require(operation)
-
-
-def discard(file: WritableFile) -> None:
-    """Call `file.discard()`, or close an object of the user's that does not have the method."""
-    getattr(file, "discard", file.close)()
-
-
-def give_up(file: WritableFile) -> None:
-    """Discard a file for a reason that is raised already, so that no error of it is."""
-    with suppress(ModularTFError):
-        discard(file)
-
-
-def end(file: WritableFile) -> None:
-    """End a file that nobody closed: it is stored, unless it is torn."""
-    if file.is_torn:
-        give_up(file)
-    else:
-        file.close()
-
-
-def is_stored_by_close(file: WritableFile) -> bool:
-    """Return `file.is_stored_by_close`, False if an object of the user's does not have it."""
-    return getattr(file, "is_stored_by_close", False)
-
-
-class GivenUpByException(ABC):
-    """A file object whose `with` block closes it, and stores nothing where an exception leaves it.
-
-    What is in no store stays as far as it was written.
-    """
-
-    __slots__ = ()
-
-    if TYPE_CHECKING:
-
-        def close(self) -> None: ...  # noqa: D102  (of the class that is derived)
-
-    @abstractmethod
-    def give_up_in_store(self) -> None:
-        """Discard the file of a store, which stays as it was; keep any other."""
-
-    def __exit__(self, *error: object) -> None:
-        if error[0] is None:
-            self.close()
-            return
-        self.give_up_in_store()
-        with suppress(ModularTFError):  # the reason is raised already
-            self.close()
-
-
-def is_failure_of(file: WritableFile, error: Exception) -> bool:
-    """Return whether an exception comes from a file, and not from a signal handler in its call.
-
-    Files that users write in Python may raise any, and most do not count what they are given.
-    """
-    return isinstance(error, ModularTFError) or appended(file) is None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.threads import TimedWork
 from modular_tf.errors import ClosedError, DataLossError, ModularTFError, ResourceExhaustedError
-from modular_tf.filesystem.files import WritableFile, end
+from modular_tf.filesystem.files import WritableFile
 from modular_tf.filesystem.plugin_filesystem import store_aside
 from modular_tf.filesystem.python_errors import error_for
 
@@ -115,7 +115,7 @@ class HeldWriter(WritableFile):
         One without a byte is not stored: it may be that `open` was interrupted before it returned.
         """
         if getattr(self, "_end", 0):
-            end(self)
+            self.end()
         elif hasattr(self, "_is_storing"):
             self.discard()
 

@@ -19,7 +19,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.filesystem.files import RandomAccessFile, known_length
+from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.filesystem.uri import is_of_this_machine
 
 if TYPE_CHECKING:
@@ -120,8 +120,7 @@ class ReadaheadFile(RandomAccessFile):
         self._end = sys.maxsize if size is None else size
         self._first = self._block = first
         self._most = most
-        holds_bytes = getattr(file, "holds_bytes", False)  # one of the user's may lack it
-        self._times = FetchTimes() if times is None or holds_bytes else times
+        self._times = FetchTimes() if times is None or file.holds_bytes else times
         self._jumps = 0  # how much of a habit the short ones are
         self._expected = 0  # where the next sequential read begins
         # Offsets and bytes, the last used last; replaced and never changed, for signal handlers.
@@ -225,5 +224,5 @@ def read_ahead(
     """
     if is_of_this_machine(filesystem.scheme):
         return file
-    size = known_length(file) if size is None else size
+    size = file.known_length() if size is None else size
     return ReadaheadFile(file, size, first, times=filesystem.fetch_times)

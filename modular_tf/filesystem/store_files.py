@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.crew import Crew
 from modular_tf.errors import ClosedError, DataLossError, InvalidArgumentError
-from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, known_length
+from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion
 from modular_tf.filesystem.plugin_filesystem import bring_pages, fresh_bytes, prefer_huge_pages
 from modular_tf.filesystem.python_errors import translated_errors
 
@@ -136,7 +136,7 @@ class PiecewiseReader(RandomAccessFile):
     ) -> None:
         self.uri = file.uri
         self._file = file
-        self._length = known_length(file) if length is None else length
+        self._length = file.known_length() if length is None else length
         self._tail = tail
         self._most = most
         self._at_once = at_once or most

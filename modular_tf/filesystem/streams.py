@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import sys
 import weakref
-from abc import abstractmethod
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 
@@ -22,15 +21,7 @@ from modular_tf.errors import (
     ModularTFError,
     collected,
 )
-from modular_tf.filesystem.files import (
-    GivenUpByException,
-    give_up,
-    is_failure_of,
-    is_stored_by_close,
-    known_length,
-    read_rest,
-    require_uninterrupted,
-)
+from modular_tf.filesystem.files import Written, read_rest
 from modular_tf.filesystem.uri import is_of_this_machine
 from modular_tf.redaction import redacted
 
@@ -124,7 +115,7 @@ class ReaderStream(io.RawIOBase):
     def _size(self) -> int:
         if isinstance(self._length, int):
             return self._length
-        known = known_length(self._file)
+        known = self._file.known_length()
         return self._length() if known is None else known
 
     def tell(self) -> int:
@@ -196,14 +187,29 @@ _being_stored: set[_Stream] = set()
 upload, which goes on in the background, and its errors would be lost."""
 
 
-class _Stream(GivenUpByException):
+class _Stream(Written):
     """A stream whose finalizer stores the file, unless a write failed or was interrupted."""
 
     _stream: WriterStream
+    _below: _Stream
+    closed: bool
 
-    @abstractmethod
     def _close_now(self) -> None:
-        """Close it; an interrupt leaves it open, to be closed again."""
+        """Write out the buffer and close what is below; an interrupt leaves it to be done again.
+
+        The close of io would drop the buffer then.
+        """
+        if self.closed:
+            return
+        self._stream.is_ending = True
+        try:
+            self.flush()
+        except Exception:
+            if self.is_torn:  # else an exception of a signal handler
+                with suppress(Exception):
+                    self._below.close()
+            raise
+        self._below.close()
 
     def close(self) -> None:
         """Hand over the rest and close the file; closing twice is harmless.
@@ -223,26 +229,33 @@ class _Stream(GivenUpByException):
     @property
     def is_in_store(self) -> bool:
         """Whether the file is stored when it is closed, or flushed."""
-        return is_stored_by_close(self._stream.file)
+        return self._stream.file.is_stored_by_close
 
     @property
     def is_torn(self) -> bool:
         """Whether a write failed or was interrupted."""
         return self._stream.failure is not None
 
-    def prepare_close(self) -> None:
-        """Skip the plugin's flush from now on, since its close writes everything."""
-        self._stream.is_ending = True
-
-    def give_up_in_store(self) -> None:
-        """Discard the file of a store, which stays as it was; keep any other."""
+    def _drop_from_store(self) -> None:
         if self.is_in_store:
-            self._stream.give_up()
+            self._stream.drop()
+
+    def discard(self) -> None:
+        """Close it; a store stays as it was, and elsewhere what was written stays."""
+        self._drop_from_store()
+        self.close()
+
+    def end(self) -> None:
+        """Write out and close a stream that is left open; a store keeps nothing of a torn file."""
+        self._stream.is_ending = True
+        if self.is_torn:
+            self._drop_from_store()
+        self.close()
 
     def __del__(self) -> None:
         with suppress(AttributeError):  # its making was interrupted
             if self.is_torn:
-                self._stream.give_up()
+                self._stream.drop()
         super().__del__()  # type: ignore[misc]  # of io, which closes it
 
 
@@ -283,7 +296,7 @@ class WriterStream(_Stream, io.RawIOBase):
         if self._is_given_up:
             return count
         self._check_open()
-        require_uninterrupted(self.file, "append")
+        self.file.require_uninterrupted("append")
         if self.failure is not None:
             raise self.failure
         try:
@@ -323,22 +336,22 @@ class WriterStream(_Stream, io.RawIOBase):
             return
         self.is_ending = True  # io's close flushes, which a closed file would refuse
         if self.failure is not None and not self._is_given_up:
-            self.give_up()
+            self.drop()
             io.RawIOBase.close(self)
             raise self.failure
         try:
             self.file.close()
         except Exception as error:
-            if is_failure_of(self.file, error):
+            if self.file.is_failure(error):
                 io.RawIOBase.close(self)
             raise
         io.RawIOBase.close(self)
 
-    def give_up(self) -> None:
+    def drop(self) -> None:
         """Discard the file; what is written from now on is dropped."""
         if not self.closed:
             self._is_given_up = self.is_ending = True
-            give_up(self.file)
+            self.file.give_up()
 
     def _check_open(self) -> None:
         if self.closed:
@@ -369,7 +382,7 @@ class StreamWriter(_Stream, io.BufferedWriter):
     def __init__(
         self, filesystem: Filesystem, file: WritableFile, position: int, mode: str, buffer_size: int
     ) -> None:
-        self._stream = WriterStream(file, position, mode)
+        self._stream = self._below = WriterStream(file, position, mode)
         super().__init__(self._stream, buffer_size)
         filesystem.remember_writer(self)
 
@@ -379,26 +392,13 @@ class StreamWriter(_Stream, io.BufferedWriter):
         if not self._stream.is_ending and (self.stores_at_flush or not self.is_in_store):
             self._stream.flush()
 
-    def _close_now(self) -> None:
-        if self.closed:
-            return
-        self.prepare_close()
-        try:
-            io.BufferedWriter.flush(self)  # io's own close would drop what an interrupt leaves
-        except Exception:
-            if self.is_torn:  # else an exception of a signal handler
-                with suppress(Exception):
-                    self._stream.close()
-            raise
-        self._stream.close()
-
 
 class TextWriter(_Stream, io.TextIOWrapper):
     """A text writer on a `StreamWriter`; its filesystem flushes and closes both."""
 
     def __init__(self, filesystem: Filesystem, writer: StreamWriter, **options: Any) -> None:
         super().__init__(writer, **options)
-        self._stream = writer.raw  # type: ignore[assignment]
+        self._stream, self._below = writer.raw, writer  # type: ignore[assignment]
         filesystem.remember_writer(self)
 
     def write(self, text: str, /) -> int:
@@ -422,29 +422,16 @@ class TextWriter(_Stream, io.TextIOWrapper):
             self._stream.end_by(interrupt)
             raise
 
-    def _close_now(self) -> None:
-        if self.closed:
-            return
-        self.prepare_close()
-        try:
-            self.flush()  # not by io's close, which closes the file although an interrupt came
-        except Exception:
-            if self.is_torn:
-                with suppress(Exception):
-                    self.buffer.close()
-            raise
-        self.buffer.close()
-
 
 class OpenWriters:
-    """The open streams of one filesystem, as long as they are referenced. [any thread]"""
+    """The open files and streams of one filesystem, as long as they are referenced. [any thread]"""
 
     def __init__(self) -> None:
-        self._streams: dict[weakref.ref[_Stream], None] = {}
+        self._writers: dict[weakref.ref[_Stream | WritableFile], None] = {}
 
-    def add(self, stream: StreamWriter | TextWriter) -> None:
-        """Record a stream; one that stands on top of another comes after that."""
-        self._streams[weakref.ref(stream, self._streams.pop)] = None
+    def add(self, writer: _Stream | WritableFile) -> None:
+        """Record a file or a stream; one that stands on top of another comes after that."""
+        self._writers[weakref.ref(writer, self._writers.pop)] = None
 
     def close(self, failures: list[ModularTFError]) -> None:
         """Write out and close all; add errors of the filesystem to `failures`.
@@ -453,15 +440,12 @@ class OpenWriters:
         bytes, since a write failed or was interrupted. What a user has put on top, such as a
         `gzip.GzipFile`, is the user's to close before.
         """
-        streams = [reference() for reference in list(self._streams)]
-        for stream in filter(None, reversed(streams)):
+        writers = [reference() for reference in list(self._writers)]
+        for writer in filter(None, reversed(writers)):
             # A user may close or detach it meanwhile, or be in the middle of its making.
             with suppress(ValueError, AttributeError), collected(failures):
-                stream.prepare_close()
-                if stream.is_torn:
-                    stream.give_up_in_store()
                 try:
-                    stream.close()
+                    writer.end()
                 except RuntimeError as error:  # io's, to a signal handler in the middle of a write
                     text = f"a file is being written to: {error}"
                     failures.append(FailedPreconditionError(text))
@@ -471,7 +455,7 @@ class OpenWriters:
 
         A thread that was writing to one does not exist here and would never give it back.
         """
-        self._streams.clear()
+        self._writers.clear()
 
 
 # -- opening ----------------------------------------------------------------------------------

@@ -47,7 +47,6 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.filesystem.copying import CopyWatch, copy_through, read_all, write_whole
-from modular_tf.filesystem.files import known_length
 from modular_tf.filesystem.jobs import Job
 from modular_tf.filesystem.local_files import local
 from modular_tf.filesystem.location import (
@@ -886,7 +885,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             file = self.filesystem.new_random_access_file(self.uri(path))
         if size is None:
             try:
-                size = known_length(file)
+                size = file.known_length()
                 size = self._file_size(path) if size is None else size
             except BaseException:
                 file.close()

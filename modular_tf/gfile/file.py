@@ -21,13 +21,7 @@ from modular_tf.errors import (
     OutOfRangeError,
     PermissionDeniedError,
 )
-from modular_tf.filesystem.files import (
-    GivenUpByException,
-    RandomAccessFile,
-    give_up,
-    is_failure_of,
-    is_stored_by_close,
-)
+from modular_tf.filesystem.files import RandomAccessFile, Written
 from modular_tf.filesystem.streams import buffered, reset
 from modular_tf.service.default import default_service
 
@@ -64,7 +58,7 @@ def as_uri(path: object) -> str:
     raise TypeError(f"a path is text, bytes or a path object; found {path!r}")
 
 
-class GFile(GivenUpByException):
+class GFile(Written):
     r"""A file of any registered scheme, for one thread at a time.
 
     In text mode reads give `str` (UTF-8) and `readline` drops `\r`, as TensorFlow's does; in
@@ -292,7 +286,7 @@ class GFile(GivenUpByException):
         try:
             writer.append(memoryview(data))
         except Exception as error:
-            if is_failure_of(writer, error):
+            if writer.is_failure(error):
                 self._failure = error
             raise
 
@@ -320,7 +314,7 @@ class GFile(GivenUpByException):
             return
         failure = self._failure
         if failure is not None:
-            self.give_up_in_store()
+            self._drop_from_store()
             if self._writer is None:
                 self.close()
                 raise failure
@@ -337,7 +331,7 @@ class GFile(GivenUpByException):
             except Exception as error:  # noqa: BLE001  (likewise)
                 failures.append(error)
         writer = self._writer
-        if writer is not None and not all(is_failure_of(writer, error) for error in failures):
+        if writer is not None and not all(map(writer.is_failure, failures)):
             raise failures[0]  # of a signal handler; the file is open
         self._closed, self._reader, self._writer = True, None, None
         if failures:
@@ -347,17 +341,21 @@ class GFile(GivenUpByException):
         self._require_open()
         return self
 
-    def give_up_in_store(self) -> None:
-        """Discard the file of a store, which stays as it was; keep any other."""
+    def discard(self) -> None:
+        """Close it; a store stays as it was, and elsewhere what was written stays."""
+        self._drop_from_store()
+        self.close()
+
+    def _drop_from_store(self) -> None:
         if self.writable() and self._filesystem(self._uri()).is_object_store:
             self._wrote = True  # what was never written is not created
         elif self._is_yet_to_be_created():  # the file of a client knows whether it is in a store
             with suppress(ModularTFError):  # the reason for the discard is raised
                 self._open_writer()
         writer = self._writer
-        if writer is not None and is_stored_by_close(writer):
+        if writer is not None and writer.is_stored_by_close:
             self._writer, self._failure = None, None
-            give_up(writer)
+            writer.give_up()
 
     def _open_reader(self) -> io.BufferedReader:
         uri = self._uri_to_read()

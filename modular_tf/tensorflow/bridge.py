@@ -36,13 +36,7 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.events import EventLog
-from modular_tf.filesystem.files import (
-    RandomAccessFile,
-    discard,
-    give_up,
-    is_stored_by_close,
-    known_length,
-)
+from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.filesystem.glob import has_magic
 from modular_tf.filesystem.location import reported_listing
 from modular_tf.filesystem.plugin_filesystem import PluginRandomAccessFile, PluginWritableFile
@@ -210,7 +204,7 @@ def open_file(filesystem: Filesystem, uri: str) -> RandomAccessFile:
     file for all of it.
     """
     file = filesystem.new_random_access_file(uri)
-    key, length = (ref(filesystem), uri), known_length(file)
+    key, length = (ref(filesystem), uri), file.known_length()
     found, given = found_here.get(key), _lengths.get(key)
     if found is not None and found.length != length:
         found_here.forget(key)
@@ -420,10 +414,10 @@ def _close(number: int, file: WritableFile, _data: Any, _answer: Any) -> None:
 def _give_up(number: int, file: WritableFile, _data: Any, _answer: Any) -> None:
     """End a file that lacks bytes: a write of it failed, or was interrupted."""
     _files.pop(number, None)
-    if not is_stored_by_close(file):
+    if not file.is_stored_by_close:
         file.close()
         return
-    discard(file)
+    file.discard()
     why = "an earlier write of it failed, so that nothing of it was stored; write it again"
     raise DataLossError.of("close", file.uri, why)
 
@@ -439,8 +433,8 @@ def _release(number: int, file: RandomAccessFile | WritableFile, data: Any, _ans
             if data:
                 file.append(data)
         except BaseException:
-            if is_stored_by_close(file):
-                give_up(file)
+            if file.is_stored_by_close:
+                file.give_up()
             else:
                 file.close()
             raise

@@ -373,7 +373,7 @@ class _Told:
 @pytest.mark.parametrize("length", [None, len(_LARGE)])
 def test_the_end_of_a_source_takes_no_read_of_its_own(store, fs, length):
     reader = _Told(_LARGE, length)
-    fs.new_random_access_file = lambda uri: reader
+    fs.implementation.new_random_access_file = lambda uri: reader
     copy_through(fs, "mem://h/f", fs, "mem://h/g", is_landing=True)
 
     assert store.files["/g"] == _LARGE
@@ -383,7 +383,7 @@ def test_the_end_of_a_source_takes_no_read_of_its_own(store, fs, length):
 
 def test_a_source_that_ends_early_is_no_copy(store, fs):
     store.files["/g"] = b"as it was"
-    fs.new_random_access_file = lambda uri: _Told(b"short", 1000)
+    fs.implementation.new_random_access_file = lambda uri: _Told(b"short", 1000)
     with pytest.raises(DataLossError, match="ended after 5 of 1000 bytes"):
         copy_through(fs, "mem://h/f", fs, "mem://h/g")
 

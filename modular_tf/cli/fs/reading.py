@@ -14,7 +14,6 @@ from modular_tf.cli.fs.work import Work
 from modular_tf.cli.output import report_error
 from modular_tf.concurrency.crew import Crew
 from modular_tf.errors import DataLossError
-from modular_tf.filesystem.files import known_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,7 +44,7 @@ def bytes_between(
     had when it was opened. The system gives lengths of some files that cannot be read, which is no
     loss.
     """
-    whole = known_length(file) if end is None or to_end else None
+    whole = file.known_length() if end is None or to_end else None
     length = _BEGINNING if end is None else min(_BEGINNING, max(0, end - start))
     offset, view = start, memoryview(bytearray(length))
     while view and (n_read := file.readinto(offset, view)):
@@ -93,7 +92,7 @@ def last_lines(file: RandomAccessFile, count: int, length: int) -> Iterator[byte
     while count and start:
         begin = max(0, start - step)
         block = file.read(begin, start - begin)
-        if known_length(file) is not None and begin + len(block) < start:
+        if file.known_length() is not None and begin + len(block) < start:
             raise _ended_early(file, begin + len(block), length)
         # A newline that ends the file begins no line.
         newline = len(block) - (start == length and block.endswith(b"\n"))
@@ -111,7 +110,7 @@ def last_lines(file: RandomAccessFile, count: int, length: int) -> Iterator[byte
 
 
 def _length_of(location: Location, file: RandomAccessFile) -> int:
-    known = known_length(file)
+    known = file.known_length()
     return location.filesystem.get_file_size(location.uri) if known is None else known
 
 

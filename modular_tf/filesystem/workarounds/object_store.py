@@ -12,7 +12,6 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from modular_tf.concurrency.live_objects import LiveObjects
 from modular_tf.errors import (
     AbortedError,
     AlreadyExistsError,
@@ -22,10 +21,9 @@ from modular_tf.errors import (
     NotFoundError,
     PermissionDeniedError,
     UnauthenticatedError,
-    collected,
 )
 from modular_tf.filesystem.copying import read_all
-from modular_tf.filesystem.files import DIRECTORY, FileStatistics, end, give_up
+from modular_tf.filesystem.files import DIRECTORY, FileStatistics
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.held_writer import HeldWriter, stored_by
 from modular_tf.filesystem.jobs import Job
@@ -73,7 +71,7 @@ class StoreWriter(PluginWritableFile):
         except ModularTFError:
             # A check may have failed before the close: a file that is reported as lost must not
             # be stored later, over what others may have written by then.
-            give_up(self)
+            self.give_up()
             raise
 
 
@@ -114,7 +112,6 @@ class ObjectStore(Store):
         # verifies, and how long they are.
         self._found_long = StatCache[FileStatistics](_FOUND_FOR_S)
         self._long = StatCache[int](math.inf)
-        self._unclosed: LiveObjects[WritableFile] = LiveObjects()
 
     # -- what exists --------------------------------------------------------------------------
 
@@ -489,20 +486,8 @@ class ObjectStore(Store):
 
     def _remembered(self, writer: _Writer) -> _Writer:
         """Return a writer, which `close` of the filesystem closes if it is open then."""
-        self._unclosed.add(writer)
+        self._writers.add(writer)
         return writer
-
-    # -- lifetime -----------------------------------------------------------------------------
-
-    def _close_writers(self, failures: list[ModularTFError]) -> None:
-        super()._close_writers(failures)
-        for writer in self._unclosed.all():
-            with collected(failures):
-                end(writer)
-
-    def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
-        self._unclosed = LiveObjects()
-        super().after_fork_in_child(reinitialise=reinitialise)
 
 
 def store_uri(uri: str) -> str:

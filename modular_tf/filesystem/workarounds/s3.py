@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from modular_tf.errors import ModularTFError, NotFoundError
-from modular_tf.filesystem.files import give_up
 from modular_tf.filesystem.stat_cache import StatCache
 from modular_tf.filesystem.uri import dirname
 from modular_tf.filesystem.workarounds.endpoints import Server, named_server
@@ -267,6 +266,6 @@ def _with_an_append(writer: WritableFile) -> WritableFile:
     try:
         writer.append(b"")
     except BaseException:
-        give_up(writer)
+        writer.give_up()
         raise
     return writer
