@@ -16,7 +16,7 @@ import os
 import shutil
 import stat
 from contextlib import closing, suppress
-from itertools import chain, count, islice, repeat
+from itertools import chain, islice
 from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING
 
@@ -31,24 +31,24 @@ from modular_tf.errors import (
     NotFoundError,
 )
 from modular_tf.filesystem.location import Location, Overlap, overlap
-from modular_tf.filesystem.python_errors import error_for
+from modular_tf.filesystem.python_errors import translated_errors
 from modular_tf.filesystem.uri import basename, create_uri, is_of_this_machine, join_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from modular_tf.filesystem.files import RandomAccessFile, WritableFile
+    from modular_tf.filesystem.files import FileStatistics, RandomAccessFile, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
 
 COPY_BLOCK = 1 << 22
-"""Bytes of a block. Up to 16 are in memory at a time, where a long file comes from a network."""
+"""Bytes of a block. Up to 8 are in memory at a time, where a long file comes from a network."""
 
 UNFINISHED = ".mtf-copy-"
 """How the names of files begin that hold a copy until it is whole."""
 
 _SHORT = 1 << 20  # bytes of a file that a store's reader has when it is opened
 _ONE_REQUEST = 1 << 17  # bytes that every plugin reads by one request, so of one version
-_FEWEST_AHEAD = 8  # blocks of a file that may wait to be written
+_MOST_AHEAD = 8  # blocks of a file that are read or wait to be written
 _crews: LiveObjects[Crew] = LiveObjects()  # of copies that are under way
 
 
@@ -163,7 +163,7 @@ def _copy_opened(
 ) -> bool:
     if _may_be_one_file(*source, *target):
         return False
-    with closing(_blocks(source, reader, watch, block)) as blocks:
+    with closing(_OneVersion(source, reader, watch, block).blocks()) as blocks:
         # Read first: a source that cannot be read must not cost the target its content.
         first = list(islice(blocks, 1))
 
@@ -191,80 +191,103 @@ def read_all(
     """
     with (
         source.filesystem.open_to_copy(source.uri) as reader,
-        closing(_blocks(source, reader, watch, block)) as blocks,
+        closing(_OneVersion(source, reader, watch, block).blocks()) as blocks,
     ):
         for data in blocks:
             write(data)
 
 
-def _blocks(
-    source: Location, reader: RandomAccessFile, watch: CopyWatch, block: int
-) -> Generator[memoryview]:
-    """Yield the blocks of a file, each valid until the next; raise if it changes meanwhile.
+class _OneVersion:
+    """The blocks of a file, all of one version of it. [one thread]
 
     A file of this machine stays the one that was opened, and may lose its end meanwhile, as a log
     that is rotated. In an object store each request gets the version of its moment: pieces of two
-    versions would be joined. There its statistics from before the first piece are compared with
-    those after the last one, except for a file that was read whole or by one request. If they are
-    of an earlier look-up, they are looked up again beside the first pieces; where they differ, the
-    file is opened anew. Of a long file of a network, threads read the next blocks, as many at once
-    as a whole read, while one is passed on; all such copies share that number.
+    versions would be joined. There the statistics from `before` the first piece are compared with
+    those from `after` the last one, except for a file that was read whole or by one request.
+
+    Statistics of an `earlier` look-up serve too: a long file is looked up again beside its first
+    pieces, and opened anew if it is another by now. Of a long file of a network, threads read the
+    next blocks while one is passed on, as many at once as a whole read takes, within the memory of
+    `_MOST_AHEAD` blocks; all such copies share that number.
     """
-    # They import this module.
-    from modular_tf.filesystem.plugin_filesystem import fresh_bytes  # noqa: PLC0415
-    from modular_tf.filesystem.store_files import PiecewiseReader, WholeFile  # noqa: PLC0415
 
-    fs, uri = source
-    length = reader.known_length()
-    is_here = is_of_this_machine(fs.scheme)
-    size = block if length is None else max(1, min(block, length))
-    is_long = length is not None and length > block and not is_here
-    before = found = after = None
+    def __init__(
+        self, source: Location, reader: RandomAccessFile, watch: CopyWatch, block: int
+    ) -> None:
+        # They import this module.
+        from modular_tf.filesystem.store_files import PiecewiseReader, WholeFile  # noqa: PLC0415
 
-    def look_up() -> None:
-        nonlocal before
-        before = fs.stat(uri)
+        self._source, self._reader, self._watch, self._block = source, reader, watch, block
+        self._length = length = reader.known_length()
+        self._size = block if length is None else max(1, min(block, length))
+        self._before: FileStatistics | None = None
+        self._earlier: FileStatistics | None = None
+        self._after: FileStatistics | None = None
+        is_here = is_of_this_machine(source.filesystem.scheme)
+        self._is_long = length is not None and length > block and not is_here
+        self._at_once, is_found_now = 2, False
+        if isinstance(reader, PiecewiseReader):
+            self._at_once = reader.blocks_at_once(self._size)
+            if reader.found is not None and reader.found.length == length:
+                self._earlier, is_found_now = reader.found, reader.is_found_now
+        if length is None:
+            with suppress(ModularTFError):
+                self._before = source.stat() if is_here else None
+        elif length <= _ONE_REQUEST or not source.filesystem.is_object_store:
+            self._earlier = None
+        elif is_found_now:
+            self._before = self._earlier
+        elif not (isinstance(reader, WholeFile) or (self._earlier and self._is_long)):
+            found = self._look_up()
+            if found.length != length and self._earlier is None:
+                raise _changed(source.uri)
 
-    if length is None and is_here:
-        with suppress(ModularTFError):
-            before = fs.stat(uri)
-    elif length is not None and length > _ONE_REQUEST and fs.is_object_store:
-        if isinstance(reader, PiecewiseReader) and reader.found and reader.found.length == length:
-            found = reader.found
-            before = found if reader.is_found_now else None
-        if before is None and not (found and is_long) and not isinstance(reader, WholeFile):
-            look_up()
-        if before is not None and before.length != length and not found:
-            raise _changed(uri)
+    def _look_up(self) -> FileStatistics:
+        self._before = found = self._source.stat()
+        return found
 
-    def read(offset: int, buffer: memoryview) -> memoryview:
-        wanted = buffer if length is None else buffer[: length - offset]
-        n = reader.readinto(offset, wanted)
-        if not 0 <= n <= len(wanted):  # it would copy for ever, or garbage
-            asked = f"read gave {n} bytes where {len(wanted)} were asked for"
-            raise InternalError(asked, operation="read")
-        if n < len(wanted) and length is not None:
-            ended = f"it ended after {offset + n} of {length} bytes; try again"
-            raise DataLossError.of("read", reader.uri, ended)
-        return buffer[:n]
+    @property
+    def _is_replaced(self) -> bool:
+        """Whether it is another file than the one of the earlier look-up."""
+        return None not in (self._earlier, self._before) and self._earlier != self._before
 
-    def is_stale() -> bool:
-        return found is not None and before is not None and before != found
-
-    def pieces() -> Generator[memoryview]:
-        if is_stale():
+    def blocks(self) -> Generator[memoryview]:
+        """Yield the blocks, each valid until the next one; raise if the file changes meanwhile."""
+        done = 0
+        with closing(self._read_ahead() if self._is_long else self._read_in_turn()) as blocks:
+            for data in blocks:
+                yield data
+                done += len(data)
+                self._watch.advance(len(data))
+        if self._is_replaced:
+            fs, uri = self._source
+            with fs.new_random_access_file(uri) as anew:
+                yield from _OneVersion(self._source, anew, self._watch, self._block).blocks()
             return
-        if length is None or not is_long:
-            watch.begun(length)
-            offsets = count(0, size) if length is None else range(0, length, size)
-            yield from map(read, offsets, repeat(memoryview(bytearray(size))))
+        # The system gives lengths of some files that cannot be read, and these do not change.
+        is_whole = self._before is None or (self._length is None and done >= self._before.length)
+        if not is_whole and (self._after or self._source.stat()) != self._before:
+            raise _changed(self._source.uri)
+
+    def _read_in_turn(self) -> Generator[memoryview]:
+        if self._is_replaced:
             return
+        self._watch.begun(self._length)
+        offset, buffer = 0, memoryview(bytearray(self._size))
+        while offset != self._length and (data := self._read(offset, buffer)):
+            yield data
+            offset += len(data)
+            if len(data) < self._size:  # the end
+                break
+
+    def _read_ahead(self) -> Generator[memoryview]:
+        from modular_tf.filesystem.plugin_filesystem import fresh_bytes  # noqa: PLC0415  (likewise)
+
+        length, starts = self._length or 0, range(0, self._length or 0, self._size)
         free: SimpleQueue[memoryview] = SimpleQueue()
         ended: SimpleQueue[int] = SimpleQueue()
-        starts = range(0, length, size)
 
-        def read_ahead(offset: int) -> memoryview:
-            nonlocal after
+        def read(offset: int) -> memoryview:
             if offset == length:  # beside the use of the last blocks
                 left = len(starts)
                 while left:
@@ -272,52 +295,43 @@ def _blocks(
                     with suppress(Empty):
                         ended.get(timeout=1)
                         left -= 1
-                after = fs.stat(uri)
+                self._after = self._source.stat()
                 return memoryview(b"")
             try:
                 buffer = free.get_nowait()  # else two threads may wait for the last one
             except Empty:
-                buffer = fresh_bytes(size)[1][:size]
+                buffer = fresh_bytes(self._size)[1][: self._size]
             try:
-                return read(offset, buffer)
+                return self._read(offset, buffer)
             finally:
                 ended.put(offset)
 
-        most = reader.blocks_at_once(size) if isinstance(reader, PiecewiseReader) else 2
-        at_once = max(2, most // (1 + len(_crews.all())))
-        crew = Crew(at_once, ahead=-(-_FEWEST_AHEAD // at_once))
+        at_once = max(2, min(self._at_once, _MOST_AHEAD) // (1 + len(_crews.all())))
+        crew = Crew(at_once, ahead=-(-_MOST_AHEAD // at_once))
         _crews.add(crew)
-        items = chain(starts, [length] if found else [])
-        beside = look_up if found and before is None else None
-        with closing(crew.run(read_ahead, items, meanwhile=beside)) as outcomes:
+        items = chain(starts, [length] if self._earlier else [])
+        beside = self._look_up if self._earlier and self._before is None else None
+        with closing(crew.run(read, items, meanwhile=beside)) as outcomes:
             for outcome in outcomes:
-                if is_stale():
+                if self._is_replaced:
                     return
                 if not outcome.item:
-                    watch.begun(length)
-                yield outcome.get()
-                free.put(outcome.get())
+                    self._watch.begun(length)
+                if data := outcome.get():
+                    yield data
+                    free.put(data)
 
-    done = 0
-    with closing(pieces()) as read_pieces:
-        for data in read_pieces:
-            if data:
-                yield data
-                done += len(data)
-                watch.advance(len(data))
-            if length is None and len(data) < size:  # a short read is the end
-                break
-    if is_stale():
-        with (
-            fs.new_random_access_file(uri) as anew,
-            closing(_blocks(source, anew, watch, block)) as blocks,
-        ):
-            yield from blocks
-        return
-    # The system gives lengths of some files that cannot be read, and these do not change.
-    is_whole = before is None or (length is None and done >= before.length)
-    if not is_whole and (after or fs.stat(uri)) != before:
-        raise _changed(uri)
+    def _read(self, offset: int, buffer: memoryview) -> memoryview:
+        length = self._length
+        wanted = buffer if length is None else buffer[: length - offset]
+        n = self._reader.readinto(offset, wanted)
+        if not 0 <= n <= len(wanted):  # it would copy for ever, or garbage
+            asked = f"read gave {n} bytes where {len(wanted)} were asked for"
+            raise InternalError(asked, operation="read")
+        if n < len(wanted) and length is not None:
+            ended = f"it ended after {offset + n} of {length} bytes; try again"
+            raise DataLossError.of("read", self._reader.uri, ended)
+        return buffer[:n]
 
 
 def require_all_read(file: IO[bytes], before: os.stat_result, n_read: int) -> None:
@@ -440,21 +454,25 @@ def _replace(
     beside = "".join(target.rstrip("/").rpartition("/")[:2])
     unfinished = f"{beside}{UNFINISHED}{os.urandom(8).hex()}"
     watch.unfinished(unfinished)
-    paths = _paths_on_disk(fs, unfinished, target)
+    new_path, path = fs.disk_path(unfinished), fs.disk_path(target)
+    if path is None or not os.path.isfile(path):
+        new_path = None
     try:  # begins before the file exists: an interrupt may come between any two steps
         try:
-            if paths is not None:  # its mode stays; until then nobody else reads what arrives
-                _create_private(paths[0], unfinished)
+            if new_path is not None:  # its mode stays; until then nobody else reads what arrives
+                with translated_errors("new_writable_file", unfinished):
+                    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+                    os.close(os.open(new_path, flags, 0o600))
             writer = fs.new_writable_file(unfinished)
         except PermissionError:
             return False
-        if paths is None and writer.is_stored_by_close:
+        if new_path is None and writer.is_stored_by_close:
             writer.give_up()
             return False
         fill(writer)
-        if paths is not None:
+        if new_path is not None and path is not None:
             with suppress(FileNotFoundError):
-                shutil.copymode(paths[1], paths[0])
+                shutil.copymode(path, new_path)
         fs.rename_file(unfinished, target)
     except BaseException:
         with suppress(ModularTFError):
@@ -463,14 +481,6 @@ def _replace(
     finally:
         watch.unfinished(None)
     return True
-
-
-def _create_private(path: str, uri: str) -> None:
-    """Create a file that only this user reads; an error of the system is raised as one of ours."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    except OSError as error:
-        raise error_for(error, path=uri, operation="new_writable_file") from error
 
 
 def _behind_link(fs: Filesystem, target: str) -> str | None:
@@ -489,14 +499,6 @@ def _behind_link(fs: Filesystem, target: str) -> str | None:
         root = fs.disk_path(create_uri(fs.scheme, "", "/")) or ""
         behind = create_uri(fs.scheme, "", real.removeprefix(root.rstrip("/")))
     return behind if fs.disk_path(behind) == real else None
-
-
-def _paths_on_disk(fs: Filesystem, unfinished: str, target: str) -> tuple[str, str] | None:
-    """Return the paths of two files of the disk; None where the target is none."""
-    beside, path = fs.disk_path(unfinished), fs.disk_path(target)
-    if beside is None or path is None or not os.path.isfile(path):
-        return None
-    return beside, path
 
 
 def _may_be_one_file(source_fs: Filesystem, a: str, target_fs: Filesystem, b: str) -> bool:
