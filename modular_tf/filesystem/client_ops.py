@@ -17,7 +17,6 @@ from weakref import WeakSet
 from modular_tf.errors import (
     ClosedError,
     DataLossError,
-    FailedPreconditionError,
     ModularTFError,
     NotFoundError,
 )
@@ -43,7 +42,7 @@ from modular_tf.filesystem.location import (
 )
 from modular_tf.filesystem.python_errors import translated_errors
 from modular_tf.filesystem.store_files import ClientMemoryRegion, PiecewiseReader, RangeReader
-from modular_tf.filesystem.trees import Copying, Facts, Item, Removal, Walk
+from modular_tf.filesystem.trees import Copying, Item, Removal, move_by_copy
 from modular_tf.filesystem.uri import join_path
 
 if TYPE_CHECKING:
@@ -350,33 +349,20 @@ class ClientOps(Filesystem, ABC):
         """Copy a tree, then remove what was copied of it, and directories that are empty."""
         job = Job(_MOVES_AT_ONCE if self.is_distant else 1)
         tree = Item(Location(self, source.rstrip("/")), Location(self, target.rstrip("/")))
-        walk = Walk(job, facts=Facts.KIND)
-        found: dict[str, bool] = {}  # by path below the tree, whether it is an empty directory
-        for entry in walk.through(walk.roots([tree.source])):
-            path = entry.location.uri.removeprefix(tree.source.uri)
-            found[path[1:]] = entry.is_directory and not entry.children
+        planned: set[str] = set()
+        Copying(job, lambda item: planned.add(item.path), dry_run=True, is_move=True).run([tree])
         job.raise_first()
-        copied: set[str] = set()
-        try:
-            for path in [path for path, is_empty in found.items() if is_empty]:
-                empty, landing = (
-                    f"{one.uri}/{path}".rstrip("/") for one in (tree.source, tree.target)
-                )
-                self.recursively_create_dir(landing)
-                if not self.path_exists(landing):  # it would be lost
-                    why = f"the client cannot make the empty directory {landing!r} of {empty!r}"
-                    raise FailedPreconditionError.of("rename_file", source, why)  # noqa: TRY301
-            Copying(job, lambda item: copied.add(item.path), is_move=True).run([tree])
-            job.raise_first()
-        except BaseException as error:
-            removal = Removal(Job(), take=found.__contains__, with_directories=True)
+
+        def undo() -> None:
+            removal = Removal(Job(), take=planned.__contains__, with_directories=True)
             removal.run([Item.at(tree.target)])
-            if not isinstance(error, ModularTFError):
-                raise
-            message = f"{error.message}; nothing was moved, so it stays where it is"
+
+        if not move_by_copy(job, tree, undo=undo):
+            error, last = job.failures[0].error, job.failures[-1].error
+            if error is last or not isinstance(error, ModularTFError):
+                raise error
+            message = f"{error.message}; {last}"
             raise type(error)(message, path=error.path, operation="rename_file") from error
-        Removal(job, take=copied.__contains__, with_directories=True).run([Item.at(tree.source)])
-        job.raise_first()
 
 
 # -- files that are written -----------------------------------------------------------------------

@@ -17,7 +17,7 @@ import warnings
 from enum import Enum, auto
 from functools import wraps
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from modular_tf.errors import (
     DataLossError,
@@ -312,23 +312,6 @@ def warn_left_out(uri: str, left_out: Iterable[str]) -> None:
         warnings.warn(f"{uri}: {text}", IncompleteListingWarning, stacklevel=3)
 
 
-def complete_listing(fs: Filesystem, uri: str, *, with_statistics: bool = False) -> Listing:
-    """Return the validated listing of a directory; `DataLossError` if something has no path."""
-    found = checked_listing(fs, uri, with_statistics=with_statistics)
-    if found.left_out:
-        raise incomplete(uri, found.left_out, fs.plugin)
-    return found
-
-
-def reported_listing(fs: Filesystem, uri: str, *, with_statistics: bool = False) -> Listing:
-    """Return the listing of a directory; warn of what else is in it, as `get_children` does."""
-    if not with_statistics:
-        return Listing(fs.get_children(uri))
-    found = checked_listing(fs, uri, is_thorough=False, with_statistics=True)
-    warn_left_out(uri, found.left_out)
-    return found
-
-
 def incomplete(uri: str, left_out: Iterable[str], plugin: str | None = None) -> DataLossError:
     """Return the error that names what a listing of a directory left out."""
     return DataLossError.of("get_children", uri, "; ".join(left_out), plugin=plugin)
@@ -348,8 +331,25 @@ def clean_names(names: Iterable[str], *, plugin: str, uri: str) -> list[str]:
 
 
 def checked_listing(
-    fs: Filesystem, uri: str, *, is_thorough: bool = True, with_statistics: bool = False
+    fs: Filesystem,
+    uri: str,
+    *,
+    on_left_out: Literal["keep", "warn", "raise"] = "keep",
+    is_thorough: bool = True,
+    with_statistics: bool = False,
 ) -> Listing:
-    """Return the validated listing of a directory, for any filesystem."""
+    """Return the validated listing of a directory, for any filesystem.
+
+    What no path leads to is only in the listing ("keep"), or raises `DataLossError`, or is warned
+    of as by `get_children`, which makes no request of its own to find it.
+    """
+    if on_left_out == "warn" and not with_statistics:
+        return Listing(fs.get_children(uri))
+    is_thorough = is_thorough and on_left_out != "warn"
     found = fs.listing(uri, is_thorough=is_thorough, with_statistics=with_statistics)
-    return found._replace(names=clean_names(found.names, plugin=fs.plugin, uri=uri))
+    found = found._replace(names=clean_names(found.names, plugin=fs.plugin, uri=uri))
+    if on_left_out == "raise" and found.left_out:
+        raise incomplete(uri, found.left_out, fs.plugin)
+    if on_left_out == "warn":
+        warn_left_out(uri, found.left_out)
+    return found

@@ -43,7 +43,6 @@ from modular_tf.filesystem.location import (
     Location,
     Overlap,
     checked_listing,
-    complete_listing,
     entered,
     identity,
     is_link,
@@ -423,6 +422,10 @@ class Copying(_TreeWork):
         is_wanted = bool(found.names) or self.take is None
         if is_wanted and not taken and not self.dry_run:
             _make_directory(item.target, is_root=not item.path, is_empty=not found.names)
+            is_kept = found.names or not self.is_move or item.target.is_directory()
+            if not is_kept:  # it would be lost
+                text = f"{item.target.uri} cannot be made, since no file is in it"
+                raise FailedPreconditionError(text, path=item.uri)
         children = [
             item.entry(
                 name,
@@ -776,7 +779,7 @@ def _move_entries(source: Location, target: Location, at_once: int) -> None:
         raise FailedPreconditionError.of("rename_file", source.uri, why, plugin=fs.plugin)
     if found is Overlap.HOLDS:
         raise InvalidArgumentError.of("rename_file", source.uri, f"to {target.uri!r}: into itself")
-    names = complete_listing(*source).names
+    names = checked_listing(*source, on_left_out="raise").names
     if not fs.path_exists(target.uri):
         fs.create_dir(target.uri)
     elif not fs.is_directory(target.uri) or any(fs.listing(target.uri)):
@@ -861,11 +864,17 @@ def move_all(
             done(item)
 
 
-def move_by_copy(job: Job, item: Item, *, dry_run: bool = False) -> bool:
+def move_by_copy(
+    job: Job,
+    item: Item,
+    *,
+    dry_run: bool = False,
+    undo: Callable[[], object] = lambda: None,
+) -> bool:
     """Copy a tree, then remove what was copied of the source if all of it has arrived.
 
-    What came to the source meanwhile stays, and what has changed since it was copied. Return
-    whether all of it was moved.
+    What came to the source meanwhile stays, and what has changed since it was copied. `undo` is
+    called if not all has arrived. Return whether all of it was moved.
     """
     before = len(job.failures)
     copied: dict[str, FileStatistics | None] = {}  # of directories None
@@ -876,8 +885,13 @@ def move_by_copy(job: Job, item: Item, *, dry_run: bool = False) -> bool:
         while path := path.rpartition("/")[0]:
             copied[path] = None
 
-    Copying(job, add, dry_run=dry_run, is_move=True).run([item])
+    try:
+        Copying(job, add, dry_run=dry_run, is_move=True).run([item])
+    except BaseException:
+        undo()
+        raise
     if len(job.failures) > before:
+        undo()
         message = "not all of it could be copied, so it stays where it is"
         job.fail(item.uri, FailedPreconditionError(message, path=item.uri))
         return False

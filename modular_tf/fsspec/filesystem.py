@@ -53,12 +53,11 @@ from modular_tf.filesystem.location import (
     FILE_AND_DIRECTORY,
     Location,
     Overlap,
-    complete_listing,
+    checked_listing,
     entered,
     incomplete,
     is_link,
     overlap,
-    reported_listing,
 )
 from modular_tf.filesystem.streams import TextWriter
 from modular_tf.filesystem.trees import Facts, Item, Removal, rename
@@ -444,15 +443,17 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         """
         change = self._last_change
         are_whole = on_error == "raise"
-        listing_of = complete_listing if are_whole else reported_listing
 
         def listed(path: str) -> _Kinds | OSError:
             if not refresh and (cached := self.dircache.get(path)) is not None:
                 return {entry["name"]: entry for entry in cached}
             failure: OSError | None = None
             try:
-                found = listing_of(
-                    self.filesystem, self.uri(path), with_statistics=facts is not Facts.NONE
+                found = checked_listing(
+                    self.filesystem,
+                    self.uri(path),
+                    on_left_out="raise" if are_whole else "warn",
+                    with_statistics=facts is not Facts.NONE,
                 )
                 if found.names:
                     known = {_join(path, name): found.statistics.get(name) for name in found.names}

@@ -17,7 +17,7 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.filesystem.copying import copy_through, inside_directory
-from modular_tf.filesystem.location import Location, entered, reported_listing
+from modular_tf.filesystem.location import Location, checked_listing, entered
 from modular_tf.filesystem.trees import remove_tree, rename
 from modular_tf.filesystem.uri import scheme_of
 from modular_tf.gfile.file import GFile, PathArgument, as_uri
@@ -120,7 +120,9 @@ class GfileFunctions:
     def _listing(self, uri: str, *, with_statistics: bool = False) -> Listing:
         filesystem = self._filesystem_for(uri)
         try:
-            found = reported_listing(filesystem, uri, with_statistics=with_statistics)
+            found = checked_listing(
+                filesystem, uri, on_left_out="warn", with_statistics=with_statistics
+            )
         except FailedPreconditionError as error:
             raise _no_directory(uri) from error
         # Object stores list what does not exist as empty.

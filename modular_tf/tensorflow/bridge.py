@@ -38,7 +38,7 @@ from modular_tf.errors import (
 from modular_tf.events import EventLog
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.filesystem.glob import has_magic
-from modular_tf.filesystem.location import reported_listing
+from modular_tf.filesystem.location import checked_listing
 from modular_tf.filesystem.plugin_filesystem import PluginRandomAccessFile, PluginWritableFile
 from modular_tf.filesystem.python_errors import error_for
 from modular_tf.filesystem.stat_cache import StatCache
@@ -160,7 +160,7 @@ def _is_asked_by_stat(filesystem: Filesystem, uri: str) -> bool:
 def children(filesystem: Filesystem, uri: str) -> list[str]:
     """Return the names in a directory, and keep the statistics of its listing. [any thread]"""
     version, owner = found_here.version, ref(filesystem)
-    found = reported_listing(filesystem, uri, with_statistics=True)
+    found = checked_listing(filesystem, uri, on_left_out="warn", with_statistics=True)
     if len(found.statistics) <= found_here.most:
         for name, known in found.statistics.items():
             found_here.put((owner, join_path(uri, name)), known, version)
