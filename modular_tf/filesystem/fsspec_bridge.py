@@ -346,7 +346,6 @@ def _statistics(info: dict[str, Any]) -> FileStatistics | None:
 
 
 def _change_time(info: dict[str, Any]) -> int | None:
-    """Return the modification time in an entry of fsspec, in nanoseconds; None if it has none."""
     return next((_nanoseconds(info[key]) for key in _CHANGED if info.get(key) is not None), None)
 
 

@@ -57,7 +57,6 @@ def matching_paths(fs: Filesystem, pattern: str) -> list[str]:
 
 
 def _expand(fs: Filesystem, parent: str, level: str, *, last: bool) -> Iterator[str]:
-    """Yield the children of `parent` that match one level of the pattern."""
     if not has_magic(level):
         yield from _literal(fs, join_path(parent, level), last=last)
         return

@@ -88,7 +88,6 @@ class HeldWriter(WritableFile):
         return self._end
 
     def flush(self) -> None:
-        """Store what was written so far."""
         self._open_file()
         self._store_all()
 

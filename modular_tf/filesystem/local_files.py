@@ -82,7 +82,6 @@ class _Descriptor:
     _fd: int
 
     def close(self) -> None:
-        """Close it; a second call does nothing."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1  # type: ignore[misc]  # a slot of the subclasses
             _call("close", self.uri, os.close, fd)

@@ -259,7 +259,6 @@ class PluginWritableFile(WritableFile):
         return int(position[0])
 
     def flush(self) -> None:
-        """Call the plugin's flush; nothing where it has none."""
         self._check(lib.mtf_writer_flush(self._open_writer()), "flush")
 
     def sync(self) -> None:
@@ -407,7 +406,6 @@ def with_limits(error: ModularTFError, tables: FilesystemTables) -> ModularTFErr
 
 
 def _bytes_of(data: Buffer, *, writable: bool) -> Any:
-    """Return the memory of a buffer; it stays with the caller."""
     try:
         return ffi.from_buffer("char[]", data, writable)
     except TypeError:
@@ -492,7 +490,6 @@ class PluginFilesystem(Filesystem):
             return read_on(file, 0, first, lambda: self.get_file_size(uri))
 
     def read_first(self, uri: str, n: int) -> tuple[bytes, RandomAccessFile | None]:
-        """Return up to `n` bytes from the start of a file, and the file; by one call if short."""
         if n >= SHORT_FILE or not is_of_this_machine(self.scheme):
             return super().read_first(uri, n)
         first, file = read_first(self, self._handle, uri, n + 1 if n else 2)
@@ -645,10 +642,6 @@ class PluginFilesystem(Filesystem):
         check(error, plugin=self.plugin, path=uri, operation="translate_name")
         return _take_string(name[0])
 
-    def name_in_store(self, uri: str) -> str:
-        """Return the name that the plugin is given: without one of its own, by the default."""
-        return self.translate_name(uri)
-
     def is_same_name(self, one: str, other: str) -> bool:
         return one == other or bool(lib.mtf_is_same_name(self._handle, encode(one), encode(other)))
 
@@ -772,7 +765,6 @@ class PluginFilesystem(Filesystem):
             raise failures[0]
 
     def _close_writers(self, failures: list[ModularTFError]) -> None:
-        """Write out what streams that are left open hold back."""
         self._writers.close(failures)
 
     def remember_writer(self, stream: StreamWriter | TextWriter) -> None:
@@ -802,7 +794,6 @@ class PluginFilesystem(Filesystem):
 
 
 def _take_string(text: Any) -> str:
-    """Copy a string that the core made and free it."""
     try:
         return decode_pointer(text) or ""
     finally:
@@ -810,7 +801,6 @@ def _take_string(text: Any) -> str:
 
 
 def _take_strings(strings: Any) -> list[str]:
-    """Copy what a plugin listed and free the native copy."""
     try:
         if not strings.count:
             return []

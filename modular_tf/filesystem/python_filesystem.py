@@ -193,5 +193,4 @@ def as_filesystem(scheme: str, given: Any) -> Filesystem:
 
 
 def _offered_by(implementation: object) -> list[str]:
-    """Return the operations that an object has."""
     return [name for name in OPERATIONS if callable(getattr(implementation, name, None))]

@@ -215,7 +215,10 @@ class PiecewiseReader(RandomAccessFile):
         def read_piece(start: int) -> int:
             return self._file.readinto(offset + start, target[start : start + piece])
 
-        crew = Crew(1 if self._length is None else _number_at_once(len(target), piece))
+        number = 1
+        if self._length is not None:
+            number = min(_most_at_once(piece), -(-len(target) // piece))
+        crew = Crew(number)
         done = 0
         # A loop that is left stops the crew.
         pieces = range(0, len(target), piece)
@@ -233,11 +236,6 @@ class PiecewiseReader(RandomAccessFile):
 
     def close(self) -> None:
         self._file.close()
-
-
-def _number_at_once(n: int, piece: int) -> int:
-    """Return how many of the pieces of `n` bytes are read at once."""
-    return min(_most_at_once(piece), -(-n // piece))
 
 
 def _most_at_once(piece: int) -> int:

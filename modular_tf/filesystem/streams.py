@@ -77,7 +77,6 @@ class ReaderStream(io.RawIOBase):
         return count
 
     def write(self, data: Buffer) -> int:  # noqa: ARG002  (io's signature)
-        """Raise: the stream is read-only."""
         self._check_open()
         raise io.UnsupportedOperation("not writable")
 
@@ -282,11 +281,9 @@ class WriterStream(_Stream, io.RawIOBase):
         return self
 
     def writable(self) -> bool:
-        """Return True: the stream can be written."""
         return True
 
     def readinto(self, buffer: Buffer) -> int:  # noqa: ARG002  (io's signature)
-        """Raise: the stream is write-only."""
         self._check_open()
         raise io.UnsupportedOperation("not readable")
 
@@ -325,7 +322,6 @@ class WriterStream(_Stream, io.RawIOBase):
         return self._position
 
     def flush(self) -> None:
-        """Flush the plugin's file, unless it is about to be closed."""
         self._check_open()
         if not self.is_ending:
             self.file.flush()
@@ -387,7 +383,6 @@ class StreamWriter(_Stream, io.BufferedWriter):
         filesystem.remember_writer(self)
 
     def flush(self) -> None:
-        """Write the buffer to the plugin and flush the plugin's file."""
         super().flush()
         if not self._stream.is_ending and (self.stores_at_flush or not self.is_in_store):
             self._stream.flush()
@@ -402,12 +397,10 @@ class TextWriter(_Stream, io.TextIOWrapper):
         filesystem.remember_writer(self)
 
     def write(self, text: str, /) -> int:
-        """Write text; return the number of characters."""
         with self._ended_by_interrupt():
             return super().write(text)
 
     def flush(self) -> None:
-        """Write the text to the plugin and flush the plugin's file."""
         with self._ended_by_interrupt():
             super().flush()
 

@@ -1417,13 +1417,11 @@ def _join(parent: str, name: str) -> str:
 
 
 def _above(path: str) -> set[str]:
-    """Return the paths above a path."""
     parts = path.split("/")
     return {"/".join(parts[:count]) for count in range(1, len(parts))}
 
 
 def _not_below(found: list[str], directories: set[str]) -> list[str]:
-    """Return those paths that do not lie below one of some directories."""
     return [one for one in found if directories.isdisjoint(_above(one))]
 
 

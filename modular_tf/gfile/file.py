@@ -384,7 +384,6 @@ class GFile(Written):
         return reader
 
     def _reset_reader(self) -> None:
-        """Discard the buffer: the file may have changed."""
         if self._reader is not None:
             reset(self._reader, self._position)
 

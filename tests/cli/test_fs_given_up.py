@@ -102,3 +102,33 @@ def test_a_pipe_that_a_copy_was_written_to_is_not_deleted(
         f"{tmp_path}/pipe: the copy was given up; the target may be torn" in capfd.readouterr().err
     )
     assert ends_soon(work)
+
+
+def test_a_copy_that_is_given_up_leaves_nothing_on_the_disk_of_a_client(
+    object_store, interrupted, monkeypatch, tmp_path  # noqa: F811
+):  # fmt: skip
+    local = pytest.importorskip("fsspec").filesystem("file")
+    object_store.service.register_filesystem("disk", local)
+    (tmp_path / "target").write_text("as it was")
+    source = object_store.location("mem://h/source")
+    target = object_store.location(f"disk://{tmp_path}/target")
+    with source.filesystem.new_writable_file(source.uri) as file:
+        file.append(CONTENT)
+    stores, may_store = threading.Event(), threading.Event()
+    work = interrupted(stores)
+    storing = FileWatch.storing
+
+    def stored_late(watch):
+        storing(watch)
+        stores.set()
+        may_store.wait(30)
+
+    monkeypatch.setattr(FileWatch, "storing", stored_late)
+    monkeypatch.setattr("modular_tf.cli.fs.work.leave", lambda: None)
+    with pytest.raises(KeyboardInterrupt):
+        Copying(work, print).run([Item(source, target)])
+
+    assert os.listdir(tmp_path) == ["target"]
+    may_store.set()
+    assert ends_soon(work)
+    assert (tmp_path / "target").read_text() == "as it was"

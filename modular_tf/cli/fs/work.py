@@ -166,7 +166,8 @@ class Work(Job):
         files, storing, unfinished = self.totals.under_way()
         torn = []
         for (filesystem, uri), is_new in unfinished:
-            if is_new and is_of_this_machine(filesystem.scheme):
+            is_here = is_of_this_machine(filesystem.scheme) or filesystem.disk_path(uri) is not None
+            if is_new and is_here:
                 with suppress(ModularTFError):
                     filesystem.delete_file(uri)
             else:  # it may be a device, or nobody knows how long that would take

@@ -157,7 +157,6 @@ class ObjectStore(Store):
         return True
 
     def _forget(self, uri: str) -> None:
-        """Forget a file that is about to change, or has changed."""
         self._found_long.forget(uri)
         self._long.forget(uri)
 
@@ -193,7 +192,6 @@ class ObjectStore(Store):
         return self._is_directory("is_directory", uri)
 
     def was_file_just_now(self, uri: str) -> bool:
-        """Return whether a file was found in the last second, and nothing changed it here since."""
         found = self._found_long.get(uri, _RECENT_S)
         return found is not None and not found.is_directory
 
@@ -214,7 +212,6 @@ class ObjectStore(Store):
         return self._found_file(operation, uri).length
 
     def get_children(self, uri: str) -> list[str]:
-        """Return the names in a directory, without its own marker object."""
         found = self.listing(uri, is_thorough=False)
         warn_left_out(uri, found.left_out)
         return found.names
@@ -329,7 +326,6 @@ class ObjectStore(Store):
         job.raise_first()
 
     def copy_file(self, source: str, target: str) -> None:
-        """Copy a file; if the target is a directory, copy the file into it."""
         length = self._length("copy_file", source)
         found = self._kind(target)
         if found is not None and found.is_directory:
@@ -460,7 +456,6 @@ class ObjectStore(Store):
         return self._remembered(self._created(self._writable(uri)))
 
     def _created(self, uri: str) -> WritableFile:
-        """Return the plugin's writer of a new file."""
         return Store.new_writable_file(self, uri)
 
     def new_appendable_file(self, uri: str) -> WritableFile:
@@ -480,7 +475,6 @@ class ObjectStore(Store):
         return uri
 
     def _held_writer(self, uri: str, *, is_torn: bool = False) -> HeldWriter:
-        """Return a writer that stores the whole file when it is closed."""
         store = stored_by(lambda: self._created(uri))
         return self._remembered(HeldWriter(uri, store, is_torn=is_torn))
 

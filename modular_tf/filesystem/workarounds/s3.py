@@ -152,7 +152,6 @@ class S3(ObjectStore):
         self._readable.put(dirname(uri), found=True, version=self._readable.version)
 
     def is_missing_store(self, error: NotFoundError) -> bool:
-        """Return whether an error means that the whole bucket is not there."""
         return "NoSuchBucket" in error.message
 
     # -- reading and writing ------------------------------------------------------------------
@@ -200,7 +199,6 @@ class S3(ObjectStore):
 
 
 def _has_endpoint(path: str, profile: str) -> bool:
-    """Return whether a profile names an endpoint, for all services or for S3."""
     import configparser  # noqa: PLC0415  (most users have no such file)
 
     parser = configparser.RawConfigParser(strict=False)
@@ -243,7 +241,6 @@ def wait_until_idle(patience_s: float) -> bool:
 
 
 def _native_threads() -> dict[int, tuple[bytes, ...]]:
-    """Return state and context switches of each thread that Python has not started."""
     # In a forked child, Python's main thread is the first one, and has the number of its parent's.
     known = {os.getpid(), *(thread.native_id for thread in threading.enumerate())}
     found = {number: _thread_state(number) for number in map(int, os.listdir(_TASKS))}
