@@ -207,8 +207,8 @@ def uninterrupted(function: Callable[_Given, _Result]) -> Callable[_Given, _Resu
     return run
 
 
-class TimedWork:
-    """Work on a thread that always finishes, while the caller waits for a limited time.
+class LastingWork:
+    """Work on a thread that always finishes; where its caller is interrupted, the next one waits.
 
     The end of the process waits for it. [any thread]
     """
@@ -216,22 +216,22 @@ class TimedWork:
     def __init__(self) -> None:
         self._work: Work[object] | None = None
 
-    def run(self, call: Callable[[], object], name: str, timeout: float | None) -> bool:
-        """Start the work, or wait for the thread that does it; return whether it ended in time.
+    def run(self, call: Callable[[], object], name: str) -> None:
+        """Have the call made, or wait for one that an interrupted caller has left, and end as it.
 
-        Where there is no thread for it, nothing is done. Without a timeout it waits for the end.
+        Where there is no thread for it, nothing is done.
         """
-        work = self._work
-        if work is None or work.is_over:
-            try:
-                # Not a daemon, which the end of the process would stop wherever it is.
-                work = self._work = Work(call, name, daemon=False)
-            except ResourceExhaustedError:
-                return True
-        if not work.wait(timeout):
-            return False
-        work.outcome()
-        return True
+        try:
+            # Not a daemon, which the end of the process would stop wherever it is.
+            work = self._work = self._work or Work(call, name, daemon=False)
+        except ResourceExhaustedError:
+            return
+        try:
+            work.outcome()
+        except Exception:
+            self._work = None
+            raise
+        self._work = None
 
 
 class Worker:

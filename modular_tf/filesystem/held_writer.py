@@ -7,11 +7,11 @@ import threading
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
-from modular_tf.concurrency.threads import TimedWork
+from modular_tf.concurrency.threads import LastingWork
 from modular_tf.errors import ClosedError, DataLossError, ModularTFError, ResourceExhaustedError
 from modular_tf.filesystem.files import WritableFile
 from modular_tf.filesystem.plugin_filesystem import store_aside
-from modular_tf.filesystem.python_errors import error_for
+from modular_tf.filesystem.python_errors import error_for, translated_errors
 
 if TYPE_CHECKING:
     from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
@@ -50,9 +50,8 @@ class HeldWriter(WritableFile):
         self._process = os.getpid()
         self._end = self._old_length = 0
         self._stored: int | None = None  # how many of the bytes the store has
-        self._failure: ModularTFError | None = None
         self._is_ending = False
-        self._storing = TimedWork()
+        self._storing = LastingWork()
         self._is_storing = False  # its thread then closes the file where it is released meanwhile
         try:
             self._file = TemporaryFile(buffering=0)  # noqa: SIM115
@@ -138,23 +137,19 @@ class HeldWriter(WritableFile):
             raise DataLossError.of("close", self.uri, torn)
         if threading.current_thread() is threading.main_thread():
             for _ in range(2):  # the thread of an interrupted flush may have begun with fewer bytes
-                if self._stored != self._end and self._failure is None:
+                if self._stored != self._end:
                     store_aside(self._storing, self._store, self.uri)
         self._store()  # where no thread could be had
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
 
     def _store(self) -> None:
-        """Write a new file of all that is held; `_store_all` raises what fails."""
+        """Write a new file of all that is held, unless the store has it."""
         self._is_storing = True  # first: what is released from now on is closed here
         file, end = self._file, self._end
         try:
-            if file is not None and self._stored != end and self._failure is None:
-                self._store_held(file, end)
+            if file is not None and self._stored != end:
+                with translated_errors("close", self.uri):
+                    self._store_held(file, end)
                 self._stored = end
-        except Exception as error:  # noqa: BLE001  (raised by the thread that waits)
-            self._failure = error_for(error, path=self.uri, operation="close")
         finally:
             self._is_storing = False
             if self._file is None and file is not None:

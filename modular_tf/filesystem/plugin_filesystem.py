@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.concurrency.threads import TimedWork
+from modular_tf.concurrency.threads import LastingWork
 from modular_tf.errors import (
     ClosedError,
     FailedPreconditionError,
@@ -219,7 +219,7 @@ class PluginWritableFile(WritableFile):
         self._writer: Any = writer
         self._owner = owner
         self._close_results: list[Any] = []
-        self._closing: TimedWork | None = None
+        self._closing: LastingWork | None = None
 
     @property
     def is_stored_by_close(self) -> bool:  # type: ignore[override]
@@ -284,7 +284,7 @@ class PluginWritableFile(WritableFile):
             is_main = threading.current_thread() is threading.main_thread()
             if is_main and not is_of_this_machine(self._filesystem.scheme):
                 # It may wait long for a store. An interrupt leaves that to go on on a thread.
-                self._closing = self._closing or TimedWork()
+                self._closing = self._closing or LastingWork()
                 store_aside(self._closing, partial(self._store, writer), self.uri)
             # One step: no interrupt loses the result. What a thread has done already is done.
             results.extend(map(_close_writer, (writer,)))
@@ -330,13 +330,15 @@ class PluginWritableFile(WritableFile):
             raise failed(self._filesystem, error, self.uri, operation)
 
 
-def store_aside(aside: TimedWork, store: Callable[[], object], uri: str) -> None:
+def store_aside(aside: LastingWork, store: Callable[[], object], uri: str) -> None:
     """Store a file on a thread, which goes on where the caller is interrupted.
 
     A second call waits for the thread. Where none can be had, nothing is done.
     """
     try:
-        aside.run(store, "modular_tf-store", None)
+        aside.run(store, "modular_tf-store")
+    except Exception:
+        raise
     except BaseException as interrupt:
         if hasattr(interrupt, "add_note"):  # from Python 3.11 on
             interrupt.add_note(
