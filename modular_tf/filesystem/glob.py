@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from modular_tf.filesystem.location import checked_listing, unnamed_keys, warn_left_out
+from modular_tf.filesystem.location import Location, checked_listing, unnamed_keys, warn_left_out
 from modular_tf.filesystem.uri import create_uri, join_path, parse_uri
 
 if TYPE_CHECKING:
@@ -72,17 +72,10 @@ def _expand(fs: Filesystem, parent: str, level: str, *, last: bool) -> Iterator[
     warn_left_out(parent, map(unnamed_keys, filter(matches, found.unnamed)))
     for name in found.names:
         if matches(name):
-            child = join_path(parent, name)
+            child = Location(fs, join_path(parent, name))
             known = found.statistics.get(name)
-            if last or (known.is_directory if known is not None else _is_directory(fs, child)):
-                yield child
-
-
-def _is_directory(fs: Filesystem, uri: str) -> bool:
-    try:
-        return fs.is_directory(uri)
-    except NotFoundError:
-        return False  # a link to nothing, or gone since it was listed
+            if last or (known.is_directory if known else child.is_directory()):
+                yield child.uri
 
 
 def _literal(fs: Filesystem, child: str, *, last: bool) -> Iterator[str]:

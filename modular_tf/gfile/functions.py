@@ -169,18 +169,14 @@ class GfileFunctions:
         def walk(
             uri: str, above: tuple[Identity, ...]
         ) -> Iterator[tuple[str, list[str], list[str]]]:
+            place = self._filesystem_for(uri), uri
             try:
-                above = entered((self._filesystem_for(uri), uri), above)
-            except FailedPreconditionError as error:
-                if onerror is not None:
-                    onerror(error)
-                return
-            try:
+                above = entered(place, above)
                 subdirs, files = self._listed_by_kind(uri)
             except ModularTFError as error:
                 if onerror is not None:
                     onerror(error)
-                elif not isinstance(error, NotFoundError):
+                elif not isinstance(error, (NotFoundError, FailedPreconditionError)):
                     raise
                 return
             if topdown:
