@@ -78,13 +78,10 @@ def translated(operation: _Operation) -> _Operation:
 class ClientOps(Filesystem, ABC):
     """The filesystem of a foreign client. [any thread]
 
-    What a client cannot do is missing on purpose: the host has defaults for it. The methods with an
-    underscore are what an adapter defines. They take the client's paths, and raise the client's
-    errors or Python's own. The client `fs` stays the caller's: closing a service does not close it.
-    Without `plugin`, messages name the client's class.
-
-    Where `is_distant`, each request goes through a network and brings only the bytes that it names:
-    long reads are made by several requests at once.
+    The methods with an underscore are what an adapter defines. They take the client's paths, and
+    raise the client's errors or Python's own. The client stays the caller's: closing a service does
+    not close it. Where `is_distant`, a request brings only the bytes that it names, and long reads
+    are made by several requests at once.
     """
 
     is_distant = False
@@ -441,11 +438,7 @@ def put_when_closed(
 
 @cache
 def _register_end() -> None:
-    """Have unclosed files stored at exit, before the client's library is shut down.
-
-    A library that was imported later than this module registers its shutdown later, which would
-    then run first.
-    """
+    """Have unclosed files stored at exit, before a library that was imported later shuts down."""
     atexit.register(_end_unclosed_writers)
 
 

@@ -1,13 +1,8 @@
 """Copying one file: within a filesystem, between two, to and from this machine.
 
-The functions, from the narrow to the wide:
-
-- `read_all(location, write)` hands a file's bytes on, and raises if they are not one version of it.
-- `write_whole(fs, target, write)` creates or replaces a file: whole, or as it was.
-- `copy_through(...)` is both together: the bytes pass through this process.
-- `copy_file(source, target)` has a store that serves both copy by itself, else it copies through.
-
-A local path is `modular_tf.filesystem.local_files.local(path)`, as source or as target.
+`read_all` passes on the bytes of one version of a file, and `write_whole` creates or replaces one;
+`copy_through` is both together, and `copy_file` has a store copy by itself where it can. A local
+path is `modular_tf.filesystem.local_files.local(path)`, as source or as target.
 """
 
 from __future__ import annotations
@@ -70,8 +65,7 @@ class CopyWatch:
     def unfinished(self, uri: str | None, *, is_new: bool = True) -> None:
         """Take the name of a file that is not whole; None: there is none any more.
 
-        `is_new` says that the copy made it, so it is to be deleted; one that was there may be a
-        device or a pipe.
+        One that `is_new` is to be deleted; another may be a device or a pipe.
         """
 
 
@@ -89,13 +83,9 @@ def copy_file(
     """Copy one file to where no directory is known to be; an existing target file is replaced.
 
     A store that serves both copies by itself, but for a file so short that its reader has all of it
-    when it is opened: to write that takes one request. `length` is that of the source in bytes,
-    where it is known. `is_new` says that nothing has the name of the target, so that it is not
-    looked up.
-
-    Return False where both may be one file, and nothing was done. `FailedPreconditionError` if the
-    target is a directory after all: the store would copy into it, where another file may have the
-    name, or the name would be that of both.
+    when it is opened. `length` is that of the source in bytes, if known; `is_new` says that nothing
+    has the target's name, so that it is not looked up. Return False where both may be one file, and
+    nothing was done. `FailedPreconditionError` if the target is a directory after all.
     """
     fs, uri = source
     if not source.shares_store_with(target):
@@ -137,9 +127,7 @@ def copy_through(
 ) -> bool:
     """Copy the bytes through this process; a target directory is copied into.
 
-    After a failure the target is as `write_whole` leaves it. A block has `block` bytes.
     `is_landing` says that the target is known to be no directory, so that it is not looked up.
-
     Return False where nothing was done, because both are one file, or may be: they are of one
     plugin and hold the same bytes. Errors are those of `read_all`.
     """
@@ -185,9 +173,7 @@ def read_all(
 ) -> None:
     """Pass all bytes of a file on, in blocks of which each is valid until `write` returns.
 
-    Raises:
-        AbortedError: The source changed meanwhile.
-        DataLossError: The source gave fewer bytes than it said it has.
+    `AbortedError` if the file changes meanwhile, `DataLossError` if it ends before its length.
     """
     with (
         source.filesystem.open_to_copy(source.uri) as reader,
@@ -365,13 +351,6 @@ def write_whole(
     has a name of its own beside it until it is whole. Elsewhere a torn target is deleted. An empty
     file, which may be a device or a pipe, is written to and left empty. A link of the disk stays,
     and its target is written, as an empty file where no URI of the filesystem names it.
-
-    Args:
-        fs: Where the target shall be.
-        target: Its name.
-        write: Called once, with the file.
-        watch: Follows the storing, and takes the names of files that are to be deleted.
-        may_rename: Whether the new content may have a name of its own at first.
     """
 
     def fill(writer: WritableFile) -> None:

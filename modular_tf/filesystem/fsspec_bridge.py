@@ -103,10 +103,8 @@ class FsspecOps(ClientOps):
     def _forget(self, path: str) -> None:
         """Make the client look a path up in the store, and not in its cache of listings.
 
-        Some clients keep a listing for as long as the process lives, whatever others change, and
-        s3fs even the old length of a file that it wrote anew itself. Another thread may fill the
-        cache again by a request that began before, so clients that can look up without their cache
-        do.
+        Some clients keep a listing for ever, s3fs even the old length of a file that it wrote anew.
+        Another thread may fill the cache again, so clients that can look up without it do.
         """
         for one in (path, path.rstrip("/").rpartition("/")[0]):
             with suppress(Exception):  # of any implementation: it keeps nothing of such a path
@@ -169,9 +167,7 @@ class FsspecOps(ClientOps):
     def _has_doubled_slash(self, path: str, entries: list[dict[str, Any]], *, asks: bool) -> bool:
         """Return whether a directory holds keys with a doubled slash, as `d//key` in `d`.
 
-        A listing then shows a directory with the name of the listed one. Some clients show that for
-        the directory's own marker too; where the client can find keys by a prefix, the store is
-        asked.
+        A listing then shows a directory with its own name, as some clients do for its marker too.
         """
         directory = _plain(path)
         shown = {entry["name"] for entry in entries if entry["type"] == "directory"}
@@ -202,11 +198,7 @@ class FsspecOps(ClientOps):
     # -- opening ------------------------------------------------------------------------------
 
     def _reader(self, path: str, uri: str) -> RangeReader:
-        """Open a file that any number of threads read by ranges.
-
-        Some HTTP servers give no size, or answer with the whole file whatever range they are asked
-        for. Such a file is read once and kept in memory until it is closed.
-        """
+        """Open a file; one of a web server without sizes or ranges is read once, into memory."""
         info = self._info(path)
         if info["type"] == "directory":
             raise IsADirectoryError(f"{path!r} is a directory")
@@ -368,9 +360,8 @@ def _nanoseconds(when: Any) -> int:
 class FsspecWritableFile(ClientWriter):
     """A file that fsspec opened for writing.
 
-    Most clients of stores derive their files from fsspec's `AbstractBufferedFile`, and store them
-    when they are closed, or collected. What other clients do is unknown: their files are closed
-    where they are discarded.
+    Files of fsspec's `AbstractBufferedFile` are stored when they are closed, or collected. What
+    other clients do is unknown: their files are closed where they are discarded.
     """
 
     __slots__ = ("__weakref__", "is_stored_by_close", "is_torn")

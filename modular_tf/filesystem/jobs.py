@@ -54,7 +54,6 @@ class Totals:
             self.known += count
 
     def begin(self, length: int) -> None:
-        """Count the length in bytes of a file whose copying begins."""
         with self._lock:
             self._sized += 1
             self._sized_bytes += length
@@ -65,7 +64,6 @@ class Totals:
             self.bytes += count
 
     def end(self) -> None:
-        """Count a file that is done."""
         with self._lock:
             self.files += 1
 
@@ -115,9 +113,8 @@ class Totals:
 class Job:
     """The work of one command or call on many files. [creating thread, but where it says so]
 
-    The creating thread calls `while_waiting` about ten times a second while it waits. `totals` are
-    for a display [any thread]. `failures` are what could not be done or was left out; the rest goes
-    on.
+    While it waits, the creating thread calls `while_waiting` about ten times a second. `failures`
+    are what could not be done or was left out; the rest goes on.
     """
 
     def __init__(self, at_once: int = 1, while_waiting: Callable[[], object] | None = None) -> None:
@@ -158,7 +155,6 @@ class Job:
         self.totals.failed += 1
 
     def raise_first(self) -> None:
-        """Raise the first failure, if there is any."""
         if self.failures:
             raise self.failures[0].error
 
@@ -232,8 +228,7 @@ class FileWatch(CopyWatch):
 class _Feed:
     """An iterator over items, to which the work on an item may add others. [any thread]
 
-    What was added last comes first, so that a tree is traversed in depth and few of its names are
-    in memory. Where nothing is left and work is under way, the next item is waited for.
+    What was added last comes first, so that few names of a tree are in memory.
     """
 
     def __init__(self, items: Iterable[Any], check: Callable[[], object]) -> None:

@@ -1,13 +1,9 @@
 """Locations of files, and whether two of them are one place or one holds the other.
 
-A location is a filesystem and a URI of it. Identity decides, not spelling: a place on the disk is
-known by its real path and by device and inode, of the directories above it too; a place of a store
-by the name that its plugin is given (`Filesystem.name_in_store`). Every copy, move, comparison and
-removal asks here: a copy onto itself empties its source, a copy into itself never ends, and a move
-or a removal through a link takes files that lie elsewhere.
-
-The names in a directory are checked: one that is empty, `.`, `..` or holds a slash would lead a
-walk in circles or out of its tree.
+Identity decides, not spelling: a place on the disk is known by its real path and by device and
+inode, of the directories above it too; a place of a store by the name that its plugin is given
+(`Filesystem.name_in_store`). The names in a directory are checked: one that is empty, `.`, `..` or
+holds a slash would lead a walk in circles or out of its tree.
 """
 
 from __future__ import annotations
@@ -159,11 +155,7 @@ def is_one_name(one: Place, other: Place) -> bool:
 
 
 def identity(filesystem: Filesystem, uri: str) -> Identity | None:
-    """Return device and inode of a directory of the disk; None for another place. [any thread]
-
-    A walk keeps the identities of the directories above its own: a link that leads back to one of
-    them has no end. Stores have no links.
-    """
+    """Return device and inode of a directory of the disk; None for another place. [any thread]"""
     path = filesystem.disk_path(uri)
     return None if path is None else _identity(path)
 
@@ -194,8 +186,7 @@ def entered(directory: Place, above: tuple[Identity, ...]) -> tuple[Identity, ..
 def refuse_overlap(source: Location, target: Location, *, is_move: bool = False) -> None:
     """Raise `FailedPreconditionError` for a copy onto itself, or of a directory into itself.
 
-    The first would destroy the source, the second never end. Of two hard links of one file, a move
-    removes the source and leaves the target.
+    Of two hard links of one file, a move removes the source and leaves the target.
     """
     found = overlap(source, target)
     if found is Overlap.SAME:
@@ -213,11 +204,10 @@ TWO_PATH_OPERATIONS = ("copy_file", "rename_file")
 def skip_same_file(operation: TwoPathOperation) -> TwoPathOperation:
     """Return the operation, changed to leave a file that is its own target as it is.
 
-    A copy may open its target before it has read its source, and a rename may be a copy that
-    deletes its source at the end: with one file, both would lose its content. A file is not copied
-    onto a link to it, nor onto another hard link of it. A rename of a link to its target is
-    refused, for the link would replace its own file. A path that does not exist still raises
-    `NotFoundError`, and a directory `FailedPreconditionError`.
+    A plugin's copy or rename would lose its content. A file is not copied onto a link to it, nor
+    onto another hard link of it. A rename of a link to its target is refused, for the link would
+    replace its own file. A path that does not exist still raises `NotFoundError`, and a directory
+    `FailedPreconditionError`.
     """
     name = operation.__name__
 

@@ -33,10 +33,8 @@ class ObstoreOps(ClientOps):
     """A store of obstore. [any thread]
 
     A store of one bucket serves the URIs of that bucket, which hold the store's prefix too where it
-    has one; of other stores, what follows `scheme://` is the path. A store gets each file whole,
-    when it is closed or flushed; to append to one it is written anew. It has no empty directories:
-    creating one does nothing, and the directory is there as soon as something is in it. The
-    directories of a `LocalStore` are those of the disk.
+    has one; of other stores, what follows `scheme://` is the path. There are no empty directories:
+    creating one does nothing. The directories of a `LocalStore` are those of the disk.
     """
 
     _process: ClassVar[int | None] = None

@@ -268,14 +268,9 @@ class PluginWritableFile(WritableFile):
     def close(self) -> None:
         """Close the plugin's file, then clean it up also after an error.
 
-        A plugin may upload the file here. In the main thread an interrupt leaves that to go on in
-        another thread: a second call waits for it and raises its errors, as the end of the process
-        does.
-
-        Raises:
-            FailedPreconditionError: A signal handler called this in the middle of a call of the
-                file on its own thread; the file stays open.
-            ModularTFError: The plugin could not keep the data; the file is gone all the same.
+        In the main thread an interrupt leaves an upload to go on in another thread: a second call
+        waits for it and raises its errors. `FailedPreconditionError` if a signal handler calls this
+        in the middle of another call of the file, which stays open.
         """
         writer = self._writer
         if writer is not None:
@@ -418,10 +413,9 @@ def _bytes_of(data: Buffer, *, writable: bool) -> Any:
 class PluginFilesystem(Filesystem):
     """One scheme of a loaded plugin. [any thread]
 
-    Construction calls the plugin's `init`, and a failure raises the plugin's own code and message.
-    `tables` are referenced as long as this object lives. With `share_init`, what `init` made is
-    shared with all other filesystems of these functions that are open in the process; the last to
-    close runs `cleanup`.
+    Construction calls the plugin's `init`. With `share_init`, what that made is shared with all
+    other filesystems of these functions that are open in the process; the last to close runs
+    `cleanup`.
     """
 
     writer_type = PluginWritableFile

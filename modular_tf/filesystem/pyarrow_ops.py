@@ -31,8 +31,7 @@ class PyarrowOps(ClientOps):
     """A filesystem of pyarrow. [any thread]
 
     Its paths are `bucket/key` for `scheme://bucket/key`, and the path alone for local files and
-    HDFS. A store gets each file whole, when it is closed or flushed; to append to one it is written
-    anew.
+    HDFS.
     """
 
     def __init__(self, fs: Any, scheme: str = "", plugin: str | None = None) -> None:

@@ -35,9 +35,8 @@ OPERATIONS = (
 class PythonFilesystem(Filesystem):
     """A filesystem whose operations are methods of some Python object. [any thread]
 
-    The object may be a `Filesystem` of another scheme, and must be as thread-safe as its users need
-    it. It stays the caller's: closing a service does not close it. Without `plugin`, messages name
-    its class.
+    The object may be a `Filesystem` of another scheme. It stays the caller's: closing a service
+    does not close it.
     """
 
     def __init__(self, scheme: str, implementation: Any, plugin: str | None = None) -> None:
@@ -167,9 +166,7 @@ _ACCEPTED = (
 def as_filesystem(scheme: str, given: Any) -> Filesystem:
     """Return a `Filesystem` for an object that a user registers under a scheme.
 
-    It may be a `Filesystem` of this package, a filesystem of fsspec or `pyarrow.fs`, a store of
-    obstore, or an object with some of the operations; else this raises `TypeError`. No library is
-    imported to recognise a client of it.
+    `TypeError` if it is none of `_ACCEPTED`. No library is imported to recognise a client of it.
     """
     if isinstance(given, Filesystem):
         return given if given.scheme == scheme else PythonFilesystem(scheme, given)

@@ -1,9 +1,7 @@
 """Reading of files of a network in blocks that grow while reads are sequential.
 
-Every face of the package reads through this module. `Filesystem.open_input(uri)` opens a file for
-random access and reads it ahead where its bytes come by a network, as `read_ahead` does for an open
-file; `Filesystem.open`, `GFile`, the files of `modular_tf.fsspec` and `fs cat` read from that,
-through the buffered `io` object of `modular_tf.filesystem.streams`.
+`Filesystem.open`, `GFile`, the files of `modular_tf.fsspec` and `fs cat` read from what
+`Filesystem.open_input` opens, through the buffered `io` object of `modular_tf.filesystem.streams`.
 
 Where a read begins at the end of the one before, the next block is twice as long. After a jump it
 is short again: a reader of small parts far from each other would wait for bytes that it never
@@ -83,13 +81,9 @@ class FetchTimes:
 class ReadaheadFile(RandomAccessFile):
     """A file whose last blocks are kept in memory. [any thread]; one read at a time
 
-    A block that is shorter than expected is kept as what it is, and not as the end of the file:
-    files grow while they are read.
-
-    The underlying `file` is closed with this object. Nothing is read ahead past `size`, None if
-    that is unknown. The first block has `first` bytes; at most `most` bytes are kept. `times` are
-    shared by the files of one store; a file whose bytes are in memory neither uses nor changes
-    them.
+    It closes `file`. Nothing is read ahead past `size`, None if that is unknown. The first block
+    has `first` bytes; at most `most` bytes are kept. A block that is short is not taken for the end
+    of the file: files grow while they are read. `times` are shared by the files of one store.
     """
 
     __slots__ = (

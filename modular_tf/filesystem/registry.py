@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 class DeferredFilesystem:
     """Stands in a registry for a filesystem that is known and not open. [any thread]
 
-    `open` loads the library, and replaces this, and the stand-ins of what else the library brings,
-    by open filesystems (`SchemeRegistration.fulfil`). It raises why that cannot be: for example,
-    the plugin may not do now what it did when it was tried.
+    `open` loads the library and replaces all its stand-ins by open filesystems
+    (`SchemeRegistration.fulfil`), or raises why that cannot be.
     """
 
     __slots__ = ("open", "plugin", "scheme")
@@ -44,8 +43,8 @@ class DeferredFilesystem:
 class MadeOnce:
     """A filesystem of Python code that is made when it is first used. [any thread]
 
-    One thread makes it, by `make`, with no lock but this one's, and other threads wait. After a
-    failure the next use tries it again. Nothing ends a function that hangs.
+    Other threads wait meanwhile. After a failure the next use tries it again. Nothing ends a
+    function that hangs.
     """
 
     def __init__(self, scheme: str, make: Callable[[], Filesystem]) -> None:

@@ -116,11 +116,9 @@ class WholeFile(RangeReader):
 class PiecewiseReader(RandomAccessFile):
     """Splits reads into pieces, several at once where the file's length is known. [any thread]
 
-    Nothing at or past a known end is requested. A piece has at most `most` bytes, None for any
-    number; each of several that are read at once has `at_once` bytes, by default as many. `length`
-    in bytes is by default what the file knows; `tail` are its last bytes, if they were read when it
-    was opened. `found` are its statistics, None where they are unknown; `is_found_now` says that
-    they were found when it was opened, and not earlier.
+    Nothing past a known end is requested. A piece has at most `most` bytes, None for any number;
+    each of several at once has `at_once` bytes, by default as many. `tail` are the last bytes of
+    the file, if known; `found` are its statistics, from its opening if it `is_found_now`.
     """
 
     __slots__ = ("_at_once", "_file", "_length", "_most", "_tail", "found", "is_found_now")
@@ -246,9 +244,8 @@ def _most_at_once(piece: int) -> int:
 def _keep_freed_memory(piece: int) -> None:
     """Have malloc keep what a plugin frees after a piece, for the next one.
 
-    Free memory at the end of a heap goes back to the kernel where it is more than twice the
-    largest block that was mapped by itself and freed, and to get it again page by page costs more
-    than the network. No page of the block that is made here is touched.
+    It gives back to the kernel what is more than twice the largest block that was mapped by itself
+    and freed; to get it again page by page costs more than the network.
     """
     with suppress(MemoryError):
         bytes(2 * piece)

@@ -365,12 +365,8 @@ def is_in_write() -> bool:
 class StreamWriter(_Stream, io.BufferedWriter):
     """A buffered writer, which its filesystem flushes and closes when it closes itself.
 
-    Large writes go to the plugin's `append` without another copy. The file is complete when
-    `close` has returned without an error. An exception that leaves its `with` block discards the
-    file of an object store. One thread at a time.
-
-    Attributes:
-        stores_at_flush: Whether `flush` has a store keep what was written so far.
+    Large writes go to the plugin's `append` without another copy. One thread at a time. With
+    `stores_at_flush`, `flush` has a store keep what was written so far.
     """
 
     stores_at_flush = True

@@ -1,15 +1,9 @@
 """Whole trees: walked, copied, compared, moved and removed, once for all faces.
 
-- `Walk` yields what is in trees, in order, directories listed together.
-- `Copying` copies trees while they are listed; with `is_equal` only what differs, and it collects
-  what the target has beyond the source.
-- `Removal` removes trees, deepest first; `remove_tree` is one removal with TensorFlow's counts.
-- `rename` moves within a filesystem, entry by entry where the filesystem refuses; `move_all` moves
-  anything anywhere; `move_file` one file.
-
-All take their threads from a `Job`, and what they cannot do or leave out is in `Job.failures`; the
-rest goes on. The rules they have in common: places are one by identity (`location`), links are
-never followed by what removes, a link back to a directory above it ends a walk there, and of a name
+`Walk` walks, `Copying` copies and compares, `Removal` removes, `rename` moves within a filesystem
+and `move_all` anything anywhere. All take their threads from a `Job`; what they cannot do or leave
+out is in `Job.failures`, and the rest goes on. Places are one by identity (`location`), links are
+never followed by what removes, and a link back to a directory above it ends a walk there. Of a name
 that is a file and a directory, or of a key that no path leads to, nothing is left out in silence.
 """
 
@@ -81,9 +75,9 @@ class Facts(Enum):
 class Entry:
     """A file or directory of a walk, `depth` levels below where the walk began.
 
-    `facts` are its statistics; None if they were not wanted, or cannot be had. Where a walk asks
-    for kinds, length and time may be 0. `children` are the entries of a directory, while the walk
-    is there; None if it was not listed. `above` are the identities of the directories above it.
+    `facts` are its statistics, if they were wanted and can be had, perhaps of its kind alone.
+    `children` are the entries of a directory, while the walk is there; None if it was not listed.
+    `above` are the identities of the directories above it.
     """
 
     location: Location
@@ -239,12 +233,10 @@ class Item:
 
     @property
     def uri(self) -> str:
-        """What a failure is about."""
         return self.source.uri
 
     @property
     def is_link(self) -> bool:
-        """Whether a symbolic link of the disk has its name."""
         return is_link(*self.source)
 
     def is_directory(self) -> bool:
@@ -253,7 +245,6 @@ class Item:
 
     @classmethod
     def at(cls, location: Location, path: str = "", facts: FileStatistics | None = None) -> Item:
-        """Return an item to remove."""
         return cls(location, location, path, facts)
 
     def entry(self, name: str, **known: object) -> Item:
@@ -280,13 +271,11 @@ class _TreeWork:
     dry_run: bool = False
 
     def run(self, items: Iterable[Item]) -> None:
-        """Work on items and all that is in them."""
         roots = list(items)
         self.job.totals.find(len(roots))
         self.job.run(self.step, roots)
 
     def step(self, item: Item) -> None:
-        """Work on a file, or begin to work on a directory."""
         raise NotImplementedError
 
     def _is_taken(self, item: Item) -> bool:
@@ -342,7 +331,6 @@ class Copying(_TreeWork):
     is_source_empty: bool = False
 
     def step(self, item: Item) -> None:
-        """Copy a file, or begin to copy a directory."""
         if not item.path:
             refuse_overlap(item.source, item.target, is_move=self.is_move)
         if self._is_both(item):
@@ -500,10 +488,9 @@ class Copying(_TreeWork):
 
 
 def _make_directory(target: Location, *, is_root: bool, is_empty: bool) -> None:
-    """Make the directory that a copied one becomes; one that exists is fine.
+    """Make the directory that a copied one becomes, with the parents of a root.
 
-    The parent of a root may be missing. In an object store a directory is there as soon as
-    something is in it, and takes no request before, unless it stays empty.
+    In an object store a directory is there as soon as something is in it.
     """
     filesystem = target.filesystem
     if filesystem.is_object_store and not is_empty:
@@ -544,7 +531,6 @@ class Removal(_TreeWork):
         return self.take is None and not self.dry_run
 
     def run(self, items: Iterable[Item]) -> None:
-        """Remove items and all that is in them."""
         super().run(items)
         if self._is_whole or (self.with_directories and not self.dry_run):
             by_depth: dict[int, list[Item]] = {}
@@ -554,7 +540,6 @@ class Removal(_TreeWork):
                 self.job.run(self._remove_directory, by_depth[depth])
 
     def step(self, item: Item) -> None:
-        """Remove a file, or begin to remove a directory."""
         if self._is_both(item):
             if self.take is not None and not item.path:  # of others the listing was reported
                 self.job.leave_out(item.uri, [FILE_LEFT_OUT])
@@ -670,9 +655,8 @@ class Removal(_TreeWork):
 def remove_tree(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCounts:
     """Delete a file or a directory with all that is in it; of a link the link alone. [any thread]
 
-    A filesystem that has an operation of its own for it uses that. The result counts what could not
-    be deleted. The first failure is raised after the rest was deleted; its `undeleted` has the
-    counts.
+    The result counts what a filesystem's own operation could not delete. Else the first failure is
+    raised after the rest was deleted; its `undeleted` has the counts.
     """
     if fs.does_itself("delete_recursively"):
         return fs.delete_recursively(uri)
@@ -701,11 +685,8 @@ def remove_entries(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCounts:
 
 
 def _kind_if_there(fs: Filesystem, uri: str) -> FileStatistics | None:
-    """Return statistics that show the kind alone; None for nothing.
-
-    A store takes one call. Some other plugins report a kind for what is missing, so `path_exists`
-    is called before.
-    """
+    """Return statistics that show the kind alone; None for nothing."""
+    # A store takes one call. Some other plugins report a kind for what is missing.
     if not fs.is_object_store and not fs.path_exists(uri):
         return None
     with suppress(NotFoundError):

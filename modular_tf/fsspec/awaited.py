@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 class AwaitedCalls:
     """Threads that make calls for event loops. [any thread]
 
-    Unlike those of `asyncio.to_thread`, they are at most as many for a loop as a store allows,
-    exist only while there are calls, and do not hold up the end of a program that was interrupted.
-    A call is not begun once its await was cancelled; a call under way ends by itself.
+    They are at most as many for a loop as a store allows, exist only while there are calls, and do
+    not hold up the end of a program. A call is not begun once its await was cancelled.
     """
 
     def __init__(self) -> None:

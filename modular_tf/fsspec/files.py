@@ -24,11 +24,8 @@ DEFAULT_BLOCK_SIZE = 4 * 2**20
 class ModularReader(FileReader):
     """A buffered reader; the plugin writes straight into the caller's memory on large reads.
 
-    Files of a network are read ahead in blocks that grow while reads are sequential
-    (`modular_tf.filesystem.readahead`). [creating thread], like every file object of Python.
-
-    `path` has no protocol; `size` is the length in bytes when the file was opened, `blocksize` the
-    number of bytes fetched at once at first.
+    Files of a network are read ahead (`modular_tf.filesystem.readahead`). [creating thread] `path`
+    has no protocol; `size` is the length in bytes when the file was opened.
     """
 
     def __init__(

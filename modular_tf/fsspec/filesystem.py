@@ -430,16 +430,10 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
     ) -> dict[str, dict[str, Any]]:
         """Return the paths in each directory that can be listed; a file is listed as itself.
 
-        The C interface lists names without kind and size, so each entry costs a call, unless the
-        filesystem offers `get_children_statistics`. The entries of all directories are described
-        together.
-
-        Of `facts`, `STATISTICS` gives entries, `KIND` those that listings have, without calls for
-        the others, and `NONE` names. `refresh` lists directories of the listings cache too.
-        `on_error` is that of `find`, whose directories may vanish meanwhile; None raises for them
-        too. With "raise" a directory may hold nothing that has no path, and no link that leads
-        nowhere. Of `roots`, the store may refuse none. `OSError` if a directory cannot be listed,
-        or the bucket of one is missing.
+        Of `facts`, `STATISTICS` gives entries, each by a call unless its listing has it, `KIND`
+        those that listings have, and `NONE` names. `on_error` is that of `find`, whose directories
+        may vanish meanwhile; None raises for them too. With "raise" a directory may hold nothing
+        that has no path, and no link that leads nowhere. Of `roots`, the store may refuse none.
         """
         change = self._last_change
         are_whole = on_error == "raise"
@@ -1195,9 +1189,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
     ) -> list[tuple[str, Any, Entry | None]]:
         """Return each source with its target and its entry, if that is known, by fsspec's rules.
 
-        They are those of `AbstractFileSystem.copy`, `get` and `put`, which call `stat` for each
-        path and transfer one file after the other. A directory that they leave out has no target.
-        `is_directory` is for targets in another filesystem.
+        A directory that they leave out has no target. `is_directory` is for targets in another
+        filesystem.
         """
         if isinstance(source, list) and isinstance(target, list):
             sources = self._strip_protocol(source)

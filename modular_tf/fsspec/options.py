@@ -1,10 +1,9 @@
 """Storage options: those of other filesystems of fsspec, as variables of the plugin's environment.
 
-A plugin reads its settings from the environment when it is first used, so one process has one
-account for each. Options that agree with the environment need nothing; others are the environment
-of an instance, in a process of its own. An option that only tunes another client is ignored, with
-one warning. Any other option that the plugin has no variable for is refused: an ignored credential
-would be worse than an error.
+A plugin reads its settings from the environment when it is first used. Options that agree with it
+need nothing; others are the environment of an instance, in a process of its own. An option that
+only tunes another client is ignored, with one warning; any other unknown one is refused, since an
+ignored credential would be worse than an error.
 """
 
 from __future__ import annotations
@@ -50,9 +49,8 @@ def environment_of(
 ) -> dict[str, str | None]:
     """Return the environment of the instance that follows some options; {} for the plugin itself.
 
-    It has variables beside those of this process, or instead of them, None for one that it lacks.
-    `library` is the plugin's file, None where a Python object serves; `options` are what the caller
-    passed besides the options of `ModularFileSystem`. A `TypeError` names each option that the
+    Its variables replace those of this process, None for one that is unset. `library` is the
+    plugin's file, None where a Python object serves. A `TypeError` names each option that the
     plugin cannot follow, and what to do instead, and shows no value.
     """
     known = storage_options_of(library or "", scheme)

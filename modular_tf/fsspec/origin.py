@@ -1,8 +1,7 @@
 """The origin of a filesystem, in a form that another process can load.
 
-A service cannot be pickled: it holds loaded libraries. A pickle has the plugin that serves the
-scheme, by distribution and version or by path, and the configuration; the receiving process loads
-it again. Within the process that pickled, the same service is found again.
+A pickle has the plugin that serves the scheme, by distribution and version or by path, and the
+configuration. Within the process that pickled, the same service is found again.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ class PluginFile:
     """Which library serves, for a process that may be on another machine.
 
     `path` is that on the machine that pickled; of a bundled plugin each machine's own copy serves.
-    `distribution` is the normalised name of the one that brings it, None for none, with its
-    `version` at the time of discovery; the distribution may have changed since.
+    `distribution` brings it, in this `version` when it was discovered; None for none.
     """
 
     path: str

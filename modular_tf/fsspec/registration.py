@@ -34,10 +34,9 @@ _log = EventLog("fsspec")
 
 @dataclass(frozen=True, eq=False)
 class _Layer:
-    """One implementation of a protocol, which serves unless another one is above it.
+    """One implementation of a protocol, None for none; it serves unless another one is above it.
 
-    `service` is ours, None for another implementation; `implementation` is the class that fsspec
-    uses then, None for none.
+    `service` is ours, None for another implementation.
     """
 
     service: PluginService | None
@@ -164,11 +163,7 @@ def _working_owner(scheme: str) -> str | None:
 
 
 def _serve(protocol: str) -> None:
-    """Make fsspec use the layer on top.
-
-    fsspec's cached instances are dropped: caches, folders and such may wrap the filesystem that the
-    protocol meant before.
-    """
+    """Make fsspec use the layer on top, and drop the instances that it has cached."""
     top = _layers[protocol][-1]
     origin.registered[protocol] = top.service
     if top.implementation is not None:
@@ -195,7 +190,7 @@ class OwnClientWarning(UserWarning):
 
 
 class _OwnClient(NamedTuple):
-    """A library with clients of its own: module, name in a sentence, their schemes, what to do."""
+    """A library with clients of its own, for some schemes, and how to use the plugin instead."""
 
     module: str
     name: str

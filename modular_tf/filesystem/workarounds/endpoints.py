@@ -99,9 +99,7 @@ class Endpoints:
     def require(self, operation: str, uri: str) -> None:
         """Return if the server of a URI accepted a connection recently, or is not known.
 
-        Raises:
-            UnavailableError: The server accepts no connection, now or a few seconds ago.
-            ResourceExhaustedError: No descriptor is left for the check.
+        `UnavailableError` if it accepts none, `ResourceExhaustedError` without a free descriptor.
         """
         server = self.server_of(uri)
         if server is None:
@@ -127,7 +125,7 @@ class Endpoints:
         raise kind.of(operation, uri, explanation, plugin=self._plugin) from problem
 
     def suspect(self, code: Code, operation: str, uri: str, seconds: float) -> None:
-        """Check a server anew after a failure that a dead one may cause, and raise as `require`."""
+        """Check a server anew after a failure that a dead one may cause, and raise if it is."""
         if code is Code.NOT_FOUND and seconds < _SUSPICIOUS_S:
             return
         server = self.server_of(uri)

@@ -1,9 +1,8 @@
 """Object stores that follow the rules of files and directories.
 
-An object store has names with slashes and no directories: a directory exists as long as it is the
-prefix of a name. Plugins emulate directories, each with its own gaps. Here the host finds out what
-exists at a path, rejects what a POSIX filesystem would reject, and leaves to the plugin only what
-the plugin does correctly.
+A directory exists as long as it is the prefix of a name. Plugins emulate directories, each with its
+own gaps: the host finds out what exists at a path, rejects what a POSIX filesystem would reject,
+and leaves to the plugin only what that does correctly.
 """
 
 from __future__ import annotations
