@@ -16,7 +16,7 @@ from modular_tf.errors import DataLossError, ModularTFError, UnimplementedError
 from modular_tf.filesystem.client_ops import ClientOps, ClientWriter, translated
 from modular_tf.filesystem.files import FileStatistics
 from modular_tf.filesystem.python_errors import translated_errors
-from modular_tf.filesystem.store_files import RangeReader
+from modular_tf.filesystem.store_files import RangeReader, WholeFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -202,16 +202,16 @@ class FsspecOps(ClientOps):
         info = self._info(path)
         if info["type"] == "directory":
             raise IsADirectoryError(f"{path!r} is a directory")
-        size = info.get("size")
-        whole: bytes | None = bytes(self.fs.cat_file(path)) if size is None else None
-        length = len(whole or b"") if size is None else int(size)
+        if info.get("size") is None:
+            return WholeFile(uri, bytes(self.fs.cat_file(path)))
+        length, whole = int(info["size"]), b""
         # For a read from the start fsspec's wrapper of pyarrow opens a stream, which has no tell.
         modules = {cls.__module__ for cls in type(self.fs).__mro__}
         options = {"seekable": True} if "fsspec.implementations.arrow" in modules else {}
 
         def fetch(start: int, end: int) -> bytes:
             nonlocal whole
-            if whole is None:
+            if not whole:
                 data = bytes(self.fs.cat_file(path, start=start, end=end, **options))
                 if len(data) < end - start:
                     ended = f"it ended after {start + len(data)} of {length} bytes; open it again"

@@ -43,7 +43,7 @@ from modular_tf.filesystem.location import (
     overlap,
     refuse_overlap,
 )
-from modular_tf.filesystem.uri import is_of_this_machine, scheme_of
+from modular_tf.filesystem.uri import dirname, is_of_this_machine, parse_uri, scheme_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -426,7 +426,12 @@ class Copying(_TreeWork):
             )
             for name in found.names
         ]
-        self._add_entries([one for one in children if not self._is_known_to_be_equal(one)])
+        differing = (
+            one
+            for one in children
+            if one.there is None or one.is_both or not self._is_there_already(one, one.facts)
+        )
+        self._add_entries([*differing])
 
     def _identities_above_entries(self, item: Item) -> tuple[Identity, ...]:
         """Return the identities of a directory and of those above it.
@@ -480,11 +485,6 @@ class Copying(_TreeWork):
         for child in map(item.entry, surplus):
             is_both = child.target.name in there.both
             self.surplus.append(replace(child, source=child.target, is_both=is_both))
-
-    def _is_known_to_be_equal(self, item: Item) -> bool:
-        """Return whether listings show that the target has the same file."""
-        is_listed = item.there is not None and not item.is_both
-        return is_listed and self._is_there_already(item, item.facts)
 
 
 def _make_directory(target: Location, *, is_root: bool, is_empty: bool) -> None:
@@ -696,7 +696,6 @@ def _kind_if_there(fs: Filesystem, uri: str) -> FileStatistics | None:
 
 def create_dirs(fs: Filesystem, uri: str) -> None:
     """Create a directory and its missing parents, downwards from the nearest that exists."""
-    from modular_tf.filesystem.uri import dirname, parse_uri  # noqa: PLC0415
 
     def without_slash(one: str) -> str:
         return one.rstrip("/") if parse_uri(one).path.strip("/") else one

@@ -155,8 +155,7 @@ class CountedReader(RandomAccessFile):
     """Finds out where a read returned more bytes than came, or the beginning of a longer file.
 
     The plugin asks for the length, then for the bytes, and returns the number that the length
-    promised. If the file changes in between, the end of the memory is left as it was, or the bytes
-    are cut off. So the last byte of the memory is set before the read. If it has that value
+    promised. So the last byte of the memory is set before the read. If it has that value
     afterwards, or the read ends at the end of the file, `length` is called for the present length;
     if the read does not fit it, that is an `AbortedError`. [any thread]
     """
@@ -202,7 +201,7 @@ def close_leaked(files: str) -> None:
     """Close the descriptors of deleted temporary files that are open now. [any thread]
 
     `files` is a regular expression for their whole paths. Only a descriptor that is open for
-    reading and writing counts, as `mkstemp` opens it: to write, the plugin opens the file again.
+    reading and writing counts, as `mkstemp` opens it.
     """
     deleted = re.compile(rf"(?:{files}) \(deleted\)")
     with _closing_leaked:

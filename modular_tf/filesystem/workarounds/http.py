@@ -139,10 +139,9 @@ class _OverflowError(Exception):
 class HttpFile(RandomAccessFile):
     """Reads a file from a server that may ignore ranges. [any thread]; one read at a time
 
-    The first bytes are read when the file is opened, which detects a missing file. If there are
-    fewer than were requested, they are the whole file. Else, one byte is requested from inside the
-    file, once per host: a server that sends the whole file instead makes the plugin fail, and its
-    files are then read whole.
+    The first bytes are read when the file is opened, which detects a missing file. Of a longer one,
+    one byte is requested from inside, once per host: a server that sends the whole file instead
+    makes the plugin fail, and its files are then read whole.
     """
 
     __slots__ = ("_end", "_file", "_held", "_lock", "_store")

@@ -32,13 +32,10 @@ class S3(ObjectStore):
     """S3. [any thread]
 
     To the plugin, what is missing can be deleted, moved and listed, a directory has the size 0,
-    and a rename takes along everything whose name begins like the source: `ObjectStore` looks first
-    and renames by copies. A read is one request whose answer is copied through a stream that grows,
-    so that long reads are made by several requests at once.
-
-    With S3_DISABLE_MULTI_PART_DOWNLOAD a read is one request; else the plugin asks for the length
-    first, at each read. It is set for a plugin that was bound to the guarded functions, and unset
-    for another, which would crash by a read at or past the end.
+    and a rename takes along everything whose name begins like the source. The answer of a read is
+    copied through a stream that grows, so that long reads are made by several requests at once.
+    With S3_DISABLE_MULTI_PART_DOWNLOAD the plugin does not ask for the length before each read; it
+    is unset for a plugin without the guarded functions, which would crash by a read past the end.
     """
 
     shares_init = True  # cleanup of one filesystem shuts the SDK down for all of the process
@@ -132,8 +129,7 @@ class S3(ObjectStore):
     def _confirm_missing(self, operation: str, uri: str) -> None:
         """Return if nothing is there, or raise why the store does not report that.
 
-        A directory is there if a listing says so, which the store may refuse. Nothing is requested
-        twice in a directory whose files may be read.
+        Nothing is requested twice in a directory whose files may be read.
         """
         if self._readable.get(dirname(uri)):
             return
@@ -223,8 +219,7 @@ _PAUSE_S = 0.002  # a thread that did not run at all during the pause is waiting
 def wait_until_idle(patience_s: float) -> bool:
     """Wait until each thread that Python has not started has ended or sleeps. [any thread]
 
-    Other threads may be busy all the time, hence the limit. Return whether all are idle; False also
-    where the system does not say.
+    Return whether all are idle; False also where the system does not say.
     """
     end = time.monotonic() + patience_s
     try:

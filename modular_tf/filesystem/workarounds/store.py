@@ -44,22 +44,18 @@ def _checked(operation: _Operation) -> _Operation:
 class Store(PluginFilesystem):
     """One scheme of a plugin that has known defects. [any thread]
 
-    A subclass in a module of its own has what the host does differently for a store. The methods of
-    this class, such as `Store.stat(self, uri)`, are the plugin's own operations with checks. The
-    plugin sees the variables of `environment`.
+    The methods of this class, such as `Store.stat(self, uri)`, are the plugin's own operations with
+    checks. The plugin sees the variables of `environment`.
 
     Attributes:
-        shares_init: The filesystems of several services share the result of one init, and the last
-            one that closes runs cleanup.
+        shares_init: The filesystems of several services share the result of one init.
         variables: The variables that the plugin reads to find and use its store.
         credential_variables: Those of them that hold the credentials.
         other_credentials: The source of the credentials if none of these is set.
         remedies: What to do about an error, by expressions for its message.
-        not_found_message: Matches messages of errors that mean NOT_FOUND, though the plugin sets
-            another status.
+        not_found_message: Matches errors that mean NOT_FOUND, in spite of their status.
         denied_message: The same for PERMISSION_DENIED.
-        is_in_worker: Whether the plugin runs in a worker process, whose descriptors, threads and
-            forks are not those of this process.
+        is_in_worker: Whether the plugin runs in a worker process.
     """
 
     shares_init: ClassVar[bool] = False
@@ -91,10 +87,9 @@ class Store(PluginFilesystem):
         *,
         guarded: bool,  # noqa: ARG003
     ) -> list[str]:
-        """Change variables that the plugin reads, before its first call.
+        """Change variables that the plugin reads; return a sentence for each that the user had set.
 
-        Return one sentence for each variable that the user had set and that was changed. `guarded`
-        tells that the plugin was bound to all `guarded_functions` of `known_defects.toml`.
+        `guarded`: the plugin was bound to all `guarded_functions` of `known_defects.toml`.
         """
         return []
 
@@ -152,8 +147,7 @@ class Store(PluginFilesystem):
     def _explained(self, error: ModularTFError, operation: str, uri: str) -> ModularTFError:
         """Return an error with its cause, the credentials that were used, and a remedy.
 
-        It is the error itself where none is known. No value of a variable but the address of the
-        server is part of the message.
+        No value of a variable but the address of the server is part of the message.
         """
         reasons = [text for key, text in self.remedies.items() if re.search(key, error.message)]
         is_refusal = isinstance(error, (PermissionDeniedError, UnauthenticatedError))
