@@ -353,7 +353,7 @@ class Filesystem:
         """
         return other is self
 
-    def is_missing_store(self, error: NotFoundError) -> bool:
+    def is_missing_bucket(self, error: NotFoundError) -> bool:
         """Return whether an error means that the whole bucket or container is not there.
 
         Nothing can be written there, so that is another thing than a directory without files.

@@ -64,7 +64,7 @@ def _expand(fs: Filesystem, parent: str, level: str, *, last: bool) -> Iterator[
     try:
         found = checked_listing(fs, parent, is_thorough=False, with_statistics=not last)
     except NotFoundError as error:
-        if fs.is_missing_store(error):
+        if fs.is_missing_bucket(error):
             raise
         return
     except FailedPreconditionError:

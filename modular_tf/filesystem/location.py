@@ -66,7 +66,7 @@ class Location(NamedTuple):
         try:
             return self.filesystem.is_directory(self.uri)
         except NotFoundError as error:
-            if self.filesystem.is_missing_store(error):
+            if self.filesystem.is_missing_bucket(error):
                 raise
             return False
 

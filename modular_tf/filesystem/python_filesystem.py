@@ -69,8 +69,8 @@ class PythonFilesystem(Filesystem):
     def is_file_and_directory(self, uri: str) -> bool:
         return self._inner is not None and self._inner.is_file_and_directory(uri)
 
-    def is_missing_store(self, error: NotFoundError) -> bool:
-        return self._inner is not None and self._inner.is_missing_store(error)
+    def is_missing_bucket(self, error: NotFoundError) -> bool:
+        return self._inner is not None and self._inner.is_missing_bucket(error)
 
     @property
     def store(self) -> object:

@@ -466,7 +466,7 @@ class Copying(_TreeWork):
             if item.is_there:
                 return fs.listing(uri, is_thorough=self.is_mirror, with_statistics=True)
         except NotFoundError as error:
-            if fs.is_missing_store(error):
+            if fs.is_missing_bucket(error):
                 raise
         except PermissionDeniedError:  # a store may be written to and not listed
             if self.is_equal is not None:

@@ -84,7 +84,7 @@ if TYPE_CHECKING:
 Entry = dict[str, Any]
 """One file or directory as fsspec describes it: name, size, type, mtime (s), mtime_ns."""
 
-_Kinds = dict[str, Entry | None]
+_Entries = dict[str, Entry | None]
 """Paths, with their entries where these are known."""
 
 
@@ -181,7 +181,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         )
         self.asynchronous = asynchronous
         self.auto_mkdir = auto_mkdir
-        self._others = others
+        self._account_options = others
         self._environment: dict[str, str | None] | None = None if others else {}
         self._awaited = AwaitedCalls()
         self._serving: PluginService | Origin
@@ -213,9 +213,9 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
     def _checked(self, service: PluginService) -> PluginService:
         """Return a service that serves the scheme as the options require; raise if it does not."""
         self._environment = {}
-        if self._others and service.owner(self.scheme) is not None:
+        if self._account_options and service.owner(self.scheme) is not None:
             library = library_of(service, self.scheme)
-            self._environment = environment_of(self.scheme, library, self._others)
+            self._environment = environment_of(self.scheme, library, self._account_options)
         if not self._environment:  # else the plugin need not run in this process
             service.filesystem(self.scheme)
         return service
@@ -237,8 +237,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
 
         Options that say other than the environment of this process are followed by an instance.
         """
-        if self._account:
-            return self.service.shared_instance(self.scheme, self._account)
+        if self._instance_environment:
+            return self.service.shared_instance(self.scheme, self._instance_environment)
         return self.service.filesystem(self.scheme)
 
     @property
@@ -249,12 +249,12 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
     @property
     def fsid(self) -> str:
         """A name for this filesystem that stays the same from session to session."""
-        account = public_part(self._account)
+        account = public_part(self._instance_environment)
         name = f"modular_tf:{self.scheme}:{self.filesystem.plugin}"
         return f"{name}:{account}" if account else name
 
     @property
-    def _account(self) -> dict[str, str | None]:
+    def _instance_environment(self) -> dict[str, str | None]:
         """The environment of the instance that serves; {} if the plugin itself does."""
         if self._environment is None:  # of an instance that was unpickled
             self._checked(self.service)
@@ -263,7 +263,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
     @property
     def _fs_token(self) -> str:
         # The name of an instance has no secrets in it.
-        name = self.service.instance_name(self.scheme, self._account) if self._account else ""
+        environment = self._instance_environment
+        name = self.service.instance_name(self.scheme, environment) if environment else ""
         return str(tokenize(self.scheme, Origin.key_of(self.service), self.auto_mkdir, name))
 
     @classmethod
@@ -438,7 +439,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         change = self._last_change
         are_whole = on_error == "raise"
 
-        def listed(path: str) -> _Kinds | OSError:
+        def listed(path: str) -> _Entries | OSError:
             if not refresh and (cached := self.dircache.get(path)) is not None:
                 return {entry["name"]: entry for entry in cached}
             failure: OSError | None = None
@@ -477,7 +478,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             if not isinstance(listing, OSError):
                 listings[path] = listing
             elif isinstance(listing, NotFoundError) and on_error is not None:
-                if self.filesystem.is_missing_store(listing):
+                if self.filesystem.is_missing_bucket(listing):
                     raise listing
             elif on_error in (None, "raise") or (path in roots and isinstance(listing, _REFUSALS)):
                 raise listing
@@ -624,7 +625,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         only_directories = str(path).endswith("/")
         parts = pattern.split("/")
         magic = next(number for number, part in enumerate(parts) if has_magic(part))
-        found: _Kinds = {"/".join(parts[:magic]) or self.root_marker: None}
+        found: _Entries = {"/".join(parts[:magic]) or self.root_marker: None}
         for number in range(magic, len(parts)):
             if not has_magic(parts[number]):
                 found = {_join(one, parts[number]): None for one in found}
@@ -660,7 +661,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
                 return self.info(path)
             return _unknown(path) if self._is_link(path) else None
 
-        found: _Kinds = dict(names) if isinstance(names, dict) else dict.fromkeys(names)
+        found: _Entries = dict(names) if isinstance(names, dict) else dict.fromkeys(names)
         unknown = [name for name, entry in found.items() if entry is None]
         found.update(zip(unknown, self._each(described, unknown), strict=True))
         return {name: entry for name, entry in found.items() if entry is not None}
@@ -683,10 +684,10 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             FileNotFoundError: There is nothing.
         """
         _require_depth(maxdepth)
-        found: _Kinds = {}
+        found: _Entries = {}
         paths = [path] if isinstance(path, (str, os.PathLike)) else [*path]
         for one in self._strip_protocol(paths):
-            roots: _Kinds = {one: None}
+            roots: _Entries = {one: None}
             depth = maxdepth
             if not assume_literal and has_magic(one):
                 matches = self.glob(one, maxdepth=maxdepth, detail=detail, **options)

@@ -137,17 +137,17 @@ class S3(ObjectStore):
             with Store.new_random_access_file(self, uri) as file:
                 self.checked_call(operation, uri, lambda: file.read(0, 1))
         except NotFoundError as error:
-            if not self.is_missing_store(error):
+            if not self.is_missing_bucket(error):
                 self.listed_names(uri)
             self._note_missing(error, uri)
 
     def _note_missing(self, error: NotFoundError, uri: str) -> None:
         """Note that the files beside a missing one may be read; raise if there is no bucket."""
-        if self.is_missing_store(error):
+        if self.is_missing_bucket(error):
             raise error
         self._readable.put(dirname(uri), found=True, version=self._readable.version)
 
-    def is_missing_store(self, error: NotFoundError) -> bool:
+    def is_missing_bucket(self, error: NotFoundError) -> bool:
         return "NoSuchBucket" in error.message
 
     # -- reading and writing ------------------------------------------------------------------

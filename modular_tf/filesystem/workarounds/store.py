@@ -122,7 +122,7 @@ class Store(PluginFilesystem):
             result = call()
         except ModularTFError as error:
             self._endpoints.suspect(error.code, operation, uri, time.monotonic() - begin)
-            explained = self._explained(self._with_meant_code(error), operation, uri)
+            explained = self._explained(self._with_true_status(error), operation, uri)
             if explained is error:
                 raise
             raise explained from error
@@ -130,7 +130,7 @@ class Store(PluginFilesystem):
             self._endpoints.suspect(Code.NOT_FOUND, operation, uri, time.monotonic() - begin)
         return result
 
-    def _with_meant_code(self, error: ModularTFError) -> ModularTFError:
+    def _with_true_status(self, error: ModularTFError) -> ModularTFError:
         """Return an error with the status that its message means, where the plugin's differs."""
         for kind, message in (
             (NotFoundError, self.not_found_message),
