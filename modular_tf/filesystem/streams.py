@@ -191,7 +191,11 @@ class _Stream(Written):
 
     _stream: WriterStream
     _below: _Stream
-    closed: bool
+
+    if TYPE_CHECKING:
+        closed: bool
+
+        def flush(self) -> None: ...  # of the class of io that is derived
 
     def _close_now(self) -> None:
         """Write out the buffer and close what is below; an interrupt leaves it to be done again.
@@ -430,11 +434,12 @@ class OpenWriters:
         `gzip.GzipFile`, is the user's to close before.
         """
         writers = [reference() for reference in list(self._writers)]
-        for writer in filter(None, reversed(writers)):
+        for writer in reversed(writers):
             # A user may close or detach it meanwhile, or be in the middle of its making.
             with suppress(ValueError, AttributeError), collected(failures):
                 try:
-                    writer.end()
+                    if writer is not None:
+                        writer.end()
                 except RuntimeError as error:  # io's, to a signal handler in the middle of a write
                     text = f"a file is being written to: {error}"
                     failures.append(FailedPreconditionError(text))
