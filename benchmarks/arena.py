@@ -24,14 +24,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from modular_tf.device.memory.arena import Arena
-from modular_tf.device.memory.arena_source import HostMemory
 from modular_tf.device.memory.device_memory import DeviceMemory
-from modular_tf.device.memory.executor_arena import ExecutorArena
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.service.service import PluginService
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT))  # behind the installed package, which is what is timed
+from tests.device.arenas import Arena, HostMemory  # noqa: E402
+
 CORE = ROOT / "modular_tf" / "native" / "core"
 LIVE = 10_000
 LOOPS = 100_000
@@ -67,7 +67,7 @@ double nanoseconds(int loops, Work work) {
 mtf_arena* make_arena(mtf_host_memory* memory) {
   const mtf_arena_options options = {"benchmark", uint64_t{1} << 33, 1, 1,
                                      mtf_host_memory_allocate, mtf_host_memory_free,
-                                     nullptr, memory};
+                                     nullptr, nullptr, memory};
   mtf_arena* arena = nullptr;
   mtf_arena_new(&options, &arena);
   return arena;
@@ -118,16 +118,19 @@ def device_pairs(service: PluginService) -> dict[str, Pair]:
     """Return the cases of a device's memory: the two ways that `Device.allocate` has."""
     service.load("host_device")
     executor = service.device("CPU:0").executor
-    arena = ExecutorArena(executor, lib.MTF_DEVICE_MEMORY, 1 << 30)
+    kind = lib.MTF_DEVICE_MEMORY
+    arena = ffi.gc(
+        lib.mtf_executor_arena_new(executor.native, kind, 1 << 30, 1, 1), lib.mtf_arena_release
+    )
 
     def plain() -> None:
         for _ in range(LOOPS):
-            native = lib.mtf_memory_new(executor.native, lib.MTF_DEVICE_MEMORY, 4096)
+            native = lib.mtf_memory_new(executor.native, kind, 4096)
             DeviceMemory(executor, ffi.gc(native, lib.mtf_memory_free), 4096).close()
 
     def cut() -> None:
         for _ in range(LOOPS):
-            native = arena.allocate(4096)
+            native = lib.mtf_arena_memory_new(executor.native, arena, kind, 4096)
             DeviceMemory(executor, ffi.gc(native, lib.mtf_memory_free), 4096).close()
 
     return {"device memory, plain": plain, "device memory, arena": cut}

@@ -19,15 +19,13 @@ if TYPE_CHECKING:
     from modular_tf import config, dlpack, errors, fsspec, gfile
     from modular_tf.abi.data_types import DataType
     from modular_tf.abi.status_codes import Code
-    from modular_tf.device.arrays.array import DeviceArray
     from modular_tf.device.details import DeviceDetails
-    from modular_tf.device.device import Device
+    from modular_tf.device.device import Device, DeviceArray
     from modular_tf.device.factory import DeviceFactory
     from modular_tf.device.memory.allocator_stats import AllocatorStats, MemoryUsage
     from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory, UnifiedMemory
     from modular_tf.device.memory.memory_settings import MemorySettings
-    from modular_tf.device.registered_platform import RegisteredPlatform
-    from modular_tf.device.registry import PhysicalDevice
+    from modular_tf.device.registry import PhysicalDevice, RegisteredPlatform
     from modular_tf.device.streams.event import Event, EventStatus
     from modular_tf.device.streams.stream import Stream
     from modular_tf.device.streams.timer import Timer
@@ -89,7 +87,7 @@ _ORIGINS = {
     "Decision": "modular_tf.service.report",
     "DeletedCounts": "modular_tf.filesystem.files",
     "Device": "modular_tf.device.device",
-    "DeviceArray": "modular_tf.device.arrays.array",
+    "DeviceArray": "modular_tf.device.device",
     "DeviceDetails": "modular_tf.device.details",
     "DeviceFactory": "modular_tf.device.factory",
     "DeviceMemory": "modular_tf.device.memory.device_memory",
@@ -120,7 +118,7 @@ _ORIGINS = {
     "RandomAccessFile": "modular_tf.filesystem.files",
     "ReadOnlyMemoryRegion": "modular_tf.filesystem.files",
     "Reason": "modular_tf.rules",
-    "RegisteredPlatform": "modular_tf.device.registered_platform",
+    "RegisteredPlatform": "modular_tf.device.registry",
     "Report": "modular_tf.service.report",
     "Rule": "modular_tf.rules",
     "SearchedPlace": "modular_tf.discovery.sources.search_log",

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 class DeferredFactory:
     """A placeholder in a registry for a platform that is not loaded yet. [any thread]
 
-    The registry has it loaded before it asks anything of it (`DeviceRegistry.fulfil`). `priority`
-    is its place among factories of its type. `load_now` replaces the placeholder by the platform,
-    or raises why that cannot be.
+    The registry loads it before it asks anything of it (`DeviceRegistry.fulfil`). `load` replaces
+    the placeholder by the platform, or raises a ModularTFError if the plugin does not do now what
+    it did when it was tried.
     """
 
-    __slots__ = ("_load_now", "device_type", "platform", "plugin", "priority")
+    __slots__ = ("device_type", "load", "platform", "plugin", "priority")
 
     def __init__(
         self,
@@ -35,14 +35,7 @@ class DeferredFactory:
         self.platform = platform
         self.priority = priority
         self.plugin = plugin
-        self._load_now = load_now
-
-    def load(self) -> None:
-        """Load the library, whose factory then replaces this one.
-
-        Raises ModularTFError if the plugin does not do now what it did when it was tried.
-        """
-        self._load_now()
+        self.load = load_now
 
     def device_count(self) -> int:
         """Raise UnavailableError: the number of devices is unknown before loading."""

@@ -1,50 +1,133 @@
-"""`Device`: the interface of a device for users."""
+"""A device for its users: its memory, streams and operations, and the arrays on it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from operator import index
+from typing import TYPE_CHECKING, Any, Protocol
 
-from modular_tf.abi.dlpack_devices import DeviceType
-from modular_tf.device.arrays.array import empty, put
+from modular_tf.abi.data_types import DataType, by_name, by_number
+from modular_tf.abi.dlpack_devices import HOST, DeviceType
+from modular_tf.abi.dlpack_elements import by_dtype
+from modular_tf.device.arrays import array_memory
+from modular_tf.device.arrays.array_content import (
+    ArrayContent,
+    checked_shape,
+    content_of,
+    element_type_of,
+    has_two_layouts,
+    in_other_layout,
+    n_bytes_of,
+)
+from modular_tf.device.arrays.dlpack_devices import dlpack_device, note_device
 from modular_tf.device.details import DeviceDetails
+from modular_tf.device.device_core import check_natural, whole_number
+from modular_tf.device.memory.allocator_stats import allocator_stats, memory_usage
+from modular_tf.device.memory.device_memory import (
+    DeviceMemory,
+    HostMemory,
+    UnifiedMemory,
+    checked_size,
+    held,
+    host_buffer,
+)
 from modular_tf.device.names import LOCAL_PREFIX
-from modular_tf.device.operations import WithOperations
-from modular_tf.device.streams.synchronous_copy import copy_dtod, copy_dtoh, copy_htod
-from modular_tf.errors import ModularTFError, UnimplementedError
+from modular_tf.device.streams.event import Event
+from modular_tf.device.streams.stream import Stream
+from modular_tf.device.streams.timer import HostClockTimer, PluginTimer
+from modular_tf.errors import (
+    InvalidArgumentError,
+    ModularTFError,
+    UnimplementedError,
+    unexpected,
+)
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.fresh_host_memory import address_of, fresh_host_memory
+from modular_tf.native.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import inspect
+    from collections.abc import Mapping, Sequence
 
-    from modular_tf.device.arrays.array import DeviceArray
-    from modular_tf.device.arrays.array_memory import MemoryKind
+    from typing_extensions import Self
+
+    from modular_tf.device.arrays.array_memory import ArrayMemory, MemoryKind
     from modular_tf.device.executor import Executor
     from modular_tf.device.factory import DeviceFactory
     from modular_tf.device.memory.allocator_stats import AllocatorStats, MemoryUsage
-    from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory, UnifiedMemory
-    from modular_tf.device.memory.host_buffer import HostBuffer
-    from modular_tf.device.operations import Operations
+    from modular_tf.device.memory.device_memory import HostBuffer
     from modular_tf.device.streams.device_context import DeviceContext
-    from modular_tf.device.streams.event import Event
-    from modular_tf.device.streams.stream import Stream
     from modular_tf.device.streams.timer import Timer
 
+_NO_ORDER = -1  # what consumers give as a stream that order their work themselves (dlpack §1.2)
+_BUFFER_KINDS = "biufc"  # of numpy: elements that Python's buffers have formats for
 
-class Device(WithOperations):
+
+class Operation(Protocol):
+    """An operation on a device: a `modular_tf.Op`."""
+
+    name: str
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The parameters of a call."""
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Compute the operation; see `modular_tf.Op`."""
+
+    def run(self, inputs: Sequence[Any], attrs: Mapping[str, Any], **options: Any) -> Any:
+        """Compute it with inputs and attributes apart."""
+
+    def explain(self, *inputs: Any, **named: Any) -> Sequence[Any]:
+        """Return each kernel with the reason for it or against it."""
+
+
+class Variable(Protocol):
+    """A variable on a device: a `modular_tf.Variable`."""
+
+    device: Device
+
+    def assign(self, value: Any) -> None:
+        """Replace the value by a copy of an array."""
+
+    def value(self) -> DeviceArray:
+        """Return the value as it is now."""
+
+    def close(self) -> None:
+        """Release it when no call uses it any more."""
+
+
+class Operations(Protocol):
+    """Makes the operations of a service."""
+
+    def on_device(self, device: Device, name: str, label: str = "") -> Any:
+        """Return an `Operation` on a device."""
+
+    def variable(self, device: Device, dtype: Any) -> Any:
+        """Return a new variable on a device."""
+
+
+class Device:
     """One visible device. [any thread]
 
-    Creating and listing devices touches no hardware. The first look at a detail, such as
+    Creating and listing devices touches no hardware. The first read of a detail, such as
     `hardware_name`, asks the factory, which creates the device; if that fails, every detail raises
-    the factory's error, and the next look tries again.
+    the factory's error, and the next read tries again. The first use for work creates the device
+    too: it raises the plugin's own status as a ModularTFError, ClosedError where the platform was
+    closed, and UnimplementedError where Python only describes the device.
 
     Attributes:
-        factory: What brought it.
+        factory: Its source.
         plugin: The plugin's name.
         priority: The factory's, as configured.
         ordinal: Its number on the platform.
         index: Its number among the visible devices of its type.
-        dlpack_type: What its memory is to other libraries, as configured.
+        dlpack_type: The type of its memory for other libraries, as configured.
         name_prefix: The job, replica and task of this process, as configured.
-        operations: Who makes operations on it; None where nobody does.
+        operations: Makes operations on it; None where the device belongs to no service.
     """
 
     __slots__ = (
@@ -148,20 +231,14 @@ class Device(WithOperations):
     @property
     def is_host(self) -> bool:
         """Whether its memory is the host's, which reads and writes it by address: a CPU."""
-        of_plugin = getattr(self.factory, "is_host_memory", False)
-        return bool(of_plugin) or self.dlpack_type is DeviceType.CPU
+        own = getattr(self.factory, "is_host_memory", False)
+        return bool(own) or self.dlpack_type is DeviceType.CPU
 
     # -- work -------------------------------------------------------------------------------------
 
     @property
     def executor(self) -> Executor:
-        """The stream executor; its first use creates the device.
-
-        Raises:
-            UnimplementedError: The device is one of Python's, which only describes itself.
-            ModularTFError: The device cannot be created, with the plugin's own code.
-            ClosedError: The platform was closed.
-        """
+        """The device at work, for this package; its first use creates the device."""
         executor_of = getattr(self.factory, "executor", None)
         if executor_of is None:
             raise UnimplementedError(
@@ -180,7 +257,6 @@ class Device(WithOperations):
 
         Raises:
             ClosedError: The device was closed.
-            ModularTFError: As `executor`.
         """
         executor = self.executor
         if executor.closed:
@@ -193,9 +269,8 @@ class Device(WithOperations):
         Raises:
             OutOfMemoryError: The plugin gave none, or the arena's limit is reached, and then with
                 a picture of the arena; a `MemoryError`, and RESOURCE_EXHAUSTED.
-            ModularTFError: As `executor`.
         """
-        return self.executor.allocate(n_bytes)
+        return DeviceMemory.allocate(self.executor, n_bytes)
 
     def allocate_host(self, n_bytes: int) -> HostMemory:
         """Return new host memory for asynchronous copies; raises as `allocate`.
@@ -204,7 +279,7 @@ class Device(WithOperations):
         which is not staged through such memory: where a copy shall overlap with other work on a
         device that needs pinned memory for that, fill this and give it to the stream.
         """
-        return self.executor.allocate_host(n_bytes)
+        return HostMemory.allocate(self.executor, n_bytes)
 
     def allocate_unified(self, n_bytes: int) -> UnifiedMemory:
         """Return new memory that host and device share; raises as `allocate`.
@@ -212,7 +287,7 @@ class Device(WithOperations):
         Raises:
             UnimplementedError: The plugin has no such memory.
         """
-        return self.executor.allocate_unified(n_bytes)
+        return UnifiedMemory.allocate(self.executor, n_bytes)
 
     def put(self, source: Any, *, memory: MemoryKind = "device") -> DeviceArray:
         """Return a copy of an array on the device; it is complete when this returns.
@@ -227,10 +302,17 @@ class Device(WithOperations):
             InvalidArgumentError: The elements have no name in DLPack, or the source is on a device
                 that its producer does not copy from.
             TypeError: It is no array.
-            OutOfMemoryError: The plugin gave no memory.
-            ModularTFError: As `executor`, or the plugin's own status.
         """
-        return put(self, source, memory)
+        if isinstance(source, DeviceArray) and memory == "device":
+            return source.copy_to(self)
+        content = content_of(source)
+        array = self._allocated(content.shape, content.dtype, memory, is_padded=content.is_padded)
+        try:
+            array_memory.write(self.executor, array._memory, content.data)  # noqa: SLF001  (sets no mark)
+        except BaseException:
+            array.close()
+            raise
+        return array
 
     def empty(
         self, shape: Sequence[int] | int, dtype: Any, *, memory: MemoryKind = "device"
@@ -244,44 +326,51 @@ class Device(WithOperations):
 
         Raises:
             InvalidArgumentError: No array can be so.
-            OutOfMemoryError: The plugin gave no memory.
-            ModularTFError: As `executor`.
         """
-        return empty(self, shape, dtype, memory)
+        element = element_type_of(dtype)
+        sizes = checked_shape(shape)
+        return self._allocated(sizes, element.dtype, memory, is_padded=element.is_subbyte)
+
+    def _allocated(
+        self,
+        shape: tuple[int, ...],
+        dtype: tuple[int, int, int],
+        kind: MemoryKind,
+        *,
+        is_padded: bool,
+    ) -> DeviceArray:
+        size = n_bytes_of(shape, dtype, is_padded=is_padded)
+        memory = array_memory.allocate(self.executor, size, kind)
+        return DeviceArray(self, memory, shape, dtype, is_padded=is_padded)
 
     def memory_usage(self) -> MemoryUsage:
         """Return free and total bytes.
 
         Raises:
             UnavailableError: The plugin does not know.
-            ModularTFError: As `executor`.
         """
-        return self.executor.memory_usage()
+        return memory_usage(self.executor)
 
     def allocator_stats(self) -> AllocatorStats:
         """Return the figures of the arena, or those that the plugin counts.
 
         Raises:
             UnavailableError: There is no arena, and the plugin does not know.
-            ModularTFError: As `executor`.
         """
-        return self.executor.allocator_stats()
+        return allocator_stats(self.executor)
 
     def create_stream(self) -> Stream:
-        """Return a new stream.
-
-        Raises:
-            ModularTFError: The plugin's own status, or as `executor`.
-        """
-        return self.executor.create_stream()
+        """Return a new stream."""
+        return Stream.create(self.executor)
 
     def create_event(self) -> Event:
         """Return a new event, not recorded yet; raises as `create_stream`."""
-        return self.executor.create_event()
+        return Event.create(self.executor)
 
     def create_timer(self) -> Timer:
         """Return a new timer, by the host's clock where the plugin has none; raises likewise."""
-        return self.executor.create_timer()
+        executor = self.executor
+        return PluginTimer(executor) if executor.has_timers() else HostClockTimer(executor)
 
     @property
     def context(self) -> DeviceContext:
@@ -292,13 +381,23 @@ class Device(WithOperations):
         self, target: DeviceMemory, source: HostBuffer, n_bytes: int | None = None, offset: int = 0
     ) -> None:
         """Copy from the host to the device, now; arguments and errors as `Stream.memcpy_htod`."""
-        copy_htod(self.executor, target, source, n_bytes, offset)
+        with host_buffer(source) as data:
+            size = checked_size(n_bytes, data)
+            check_natural(offset)
+            native, _kept = held(target)
+            if size:
+                self._check_copy("sync_memcpy_htod", native, index(offset), data, size)
 
     def memcpy_dtoh(
         self, target: HostBuffer, source: DeviceMemory, n_bytes: int | None = None, offset: int = 0
     ) -> None:
         """Copy from the device to the host, now; arguments and errors as `Stream.memcpy_dtoh`."""
-        copy_dtoh(self.executor, target, source, n_bytes, offset)
+        with host_buffer(target, writable=True) as data:
+            size = checked_size(n_bytes, data)
+            check_natural(offset)
+            native, _kept = held(source)
+            if size:
+                self._check_copy("sync_memcpy_dtoh", data, native, index(offset), size)
 
     def memcpy_dtod(
         self,
@@ -309,8 +408,27 @@ class Device(WithOperations):
         target_offset: int = 0,
         source_offset: int = 0,
     ) -> None:
-        """Copy within the device, now; arguments and errors as `Stream.memcpy_dtod`."""
-        copy_dtod(self.executor, target, source, n_bytes, target_offset, source_offset)
+        """Copy within the device, now; arguments and errors as `Stream.memcpy_dtod`.
+
+        The bytes go through the host where the plugin has no sync_memcpy_dtod.
+        """
+        (to, _target), (start, _source) = held(target), held(source)
+        check_natural(target_offset, source_offset)
+        to_, from_ = index(target_offset), index(source_offset)
+        size = source.size - from_ if n_bytes is None else whole_number(n_bytes, "bytes to copy")
+        check_natural(size)
+        if not size:
+            return
+        if lib.mtf_has_operation(self.executor.native, lib.MTF_SYNC_MEMCPY_DTOD):
+            self._check_copy("sync_memcpy_dtod", to, to_, start, from_, size)
+            return
+        staging = bytearray(size)
+        self.memcpy_dtoh(staging, source, size, from_)
+        self.memcpy_htod(target, staging, size, to_)
+
+    def _check_copy(self, operation: str, *arguments: Any) -> None:
+        executor = self.executor
+        executor.check(getattr(lib, f"mtf_{operation}")(executor.native, *arguments), operation)
 
     def synchronize(self, timeout: float | None = None) -> None:
         """Wait until all streams of the device are done; signal handlers run meanwhile.
@@ -320,9 +438,63 @@ class Device(WithOperations):
 
         Raises:
             DeadlineExceededError: They were not done in time; the work goes on.
-            ModularTFError: As `create_stream`.
         """
         self.executor.synchronize(timeout)
+
+    # -- operations -------------------------------------------------------------------------------
+
+    def op(self, name: str, label: str = "") -> Operation:
+        """Return an operation that kernels of plugins compute on this device.
+
+        Get it once and call it often: `matmul = device.op("MatMul")`, then
+        `matmul(a, b, transpose_a=True)`. Its `signature` and repr show the parameters.
+
+        Args:
+            name: Of the operation, as in TensorFlow.
+            label: Asks for kernels that were registered with this label.
+
+        Raises:
+            NotFoundError: No plugin and no TensorFlow defines it (rule KN-040).
+            UnimplementedError: The device belongs to no service.
+        """
+        operation: Operation = self._maker().on_device(self, name, label)
+        return operation
+
+    def run(
+        self,
+        name: str,
+        *inputs: Any,
+        attrs: Mapping[str, Any] | None = None,
+        label: str = "",
+        **options: Any,
+    ) -> Any:
+        """Compute an operation once; attributes are apart, whatever the names of the inputs.
+
+        Args:
+            name: As in `op`.
+            inputs: In the order of the definition.
+            attrs: By name.
+            label: As in `op`.
+            options: `donate` and `stream`, as in a call of `modular_tf.kernel.op.Op`.
+        """
+        return self.op(name, label).run(inputs, attrs or {}, **options)
+
+    def variable(self, dtype: Any) -> Variable:
+        """Return a variable on this device: a tensor that kernels change in place.
+
+        Args:
+            dtype: Of its elements, as in `empty`.
+
+        Raises:
+            UnimplementedError: The device belongs to no service.
+        """
+        made: Variable = self._maker().variable(self, dtype)
+        return made
+
+    def _maker(self) -> Operations:
+        if self.operations is None:
+            raise UnimplementedError(f"{self}: operations need a device of a plugin service")
+        return self.operations
 
     def to_dict(self) -> dict[str, str | int | float | None]:
         """Return the device as `devices --json` shows it; never raises.
@@ -339,26 +511,373 @@ class Device(WithOperations):
             "priority": self.priority,
             "plugin": self.plugin,
         }
-        return values | self._details_or_error() | self._memory_or_none() | self._streams_or_none()
-
-    def _details_or_error(self) -> dict[str, str | int | float | None]:
         try:
-            return {**self.details.as_dict(), "error": None}
+            values |= {**self.details.as_dict(), "error": None}
         except ModularTFError as error:
-            return {**DeviceDetails().as_dict(), "error": error.message}
-
-    def _memory_or_none(self) -> dict[str, int | None]:
-        try:
-            free, total = self.memory_usage()
-        except ModularTFError:
-            return {"memory_free": None, "memory_total": None}
-        return {"memory_free": free, "memory_total": total}
-
-    def _streams_or_none(self) -> dict[str, int | None]:
-        try:
-            return {"streams": self.context.n_streams}
-        except ModularTFError:
-            return {"streams": None}
+            values |= {**DeviceDetails().as_dict(), "error": error.message}
+        values |= {"memory_free": None, "memory_total": None, "streams": None}
+        with suppress(ModularTFError):
+            values["memory_free"], values["memory_total"] = self.memory_usage()
+        with suppress(ModularTFError):
+            values["streams"] = self.context.n_streams
+        return values
 
     def __repr__(self) -> str:
         return f"<Device {self.name} of platform {self.platform} from {self.plugin}>"
+
+
+class DeviceArray(Tensor):
+    """An n-dimensional array in C order on a device. [any thread]
+
+    `Device.put` and `Device.empty` create them. The attributes that describe it (`shape`, `strides`
+    in elements, `ndim`, `size`, `nbytes`, `dlpack_dtype`, `dlpack_device`) stay readable when it
+    is closed.
+
+    Other libraries take it by DLPack. Memory of the host is kDLCPU, and they view it as it is: all
+    memory of a host device (CPU:0), and pinned and unified memory of others. Other device memory is
+    of type kDLExtDev, which few of them know, unless `dlpack_types` of the configuration says
+    better; `to_host()` and `numpy.from_dlpack(array, device="cpu")` make copies that all take.
+
+    A consumer of the array keeps its memory. Closing the service closes arrays in device memory,
+    but what others view on a host device stays until they let it go; other device memory ends with
+    the service. Arrays in pinned and unified memory stay readable until they are closed themselves.
+
+    What needs the elements raises ClosedError once the array was closed, and errors of copies, as
+    `Stream` does.
+    """
+
+    # Kernels' outputs are made in C (native/kernel_calls), without a memory until one is needed.
+    __slots__ = ("__weakref__", "_device", "_executor", "_kept_memory")
+
+    def __init__(
+        self,
+        device: Device,
+        memory: ArrayMemory,
+        shape: tuple[int, ...],
+        dtype: tuple[int, int, int],
+        *,
+        is_padded: bool = False,
+        is_copied: bool = False,
+    ) -> None:
+        """Create an array in existing memory.
+
+        Args:
+            device: Where it is.
+            memory: Of that device, with as many bytes as the array; the array closes it.
+            shape: Sizes.
+            dtype: Code, bits and lanes of DLPack.
+            is_padded: Whether elements of less than 8 bits have bytes of their own.
+            is_copied: Whether the array is for a consumer who asked for a copy.
+
+        Raises:
+            InvalidArgumentError: The memory has more or fewer bytes.
+            ClosedError: The memory was closed.
+        """
+        n_bytes = n_bytes_of(shape, dtype, is_padded=is_padded)
+        if n_bytes != len(memory):
+            raise InvalidArgumentError(
+                f"an array of {n_bytes} bytes cannot lie in a memory of {len(memory)}"
+            )
+        is_host_readable = isinstance(memory, (HostMemory, UnifiedMemory))
+        place = dlpack_device(
+            device.platform, device.ordinal, is_host_readable=is_host_readable,
+            kind=device.dlpack_type,
+        )  # fmt: skip
+        # Closing a memory drops its own hold; consumers need it until they let the array go.
+        # (Not the view, which a caller could release.)
+        kept: Any = memory.view.obj if is_host_readable else memory.hold  # type: ignore[union-attr]
+        super().__init__(
+            memory.address, shape, None, dtype, place, kept, is_copied=is_copied,
+            is_padded=is_padded,
+        )  # fmt: skip
+        self._device = device
+        self._kept_memory: ArrayMemory | None = memory
+        self._needs_sync = not is_host_readable
+        self._executor = device.executor  # last: its close finds the arrays that refer to it
+        if not is_host_readable:
+            note_device(place, self._executor)
+
+    # -- what it is -------------------------------------------------------------------------------
+
+    @property
+    def device(self) -> Device:
+        """The device whose memory holds the array."""
+        return self._device
+
+    @property
+    def dtype(self) -> str:
+        """The name of its elements, as numpy or ml_dtypes call them."""
+        return by_dtype(self.dlpack_dtype).name
+
+    @property
+    def data_type(self) -> DataType:
+        """TensorFlow's type of its elements, which kernels ask for.
+
+        It says more than `dtype` for the output of a kernel that is quantized: "qint8", and not
+        "int8". Copies on devices keep it; numpy and DLPack have no such types.
+
+        Raises:
+            ValueError: TensorFlow has no type for them.
+        """
+        return by_number(self._data_type) if self._data_type else by_name(self.dtype)
+
+    @property
+    def address(self) -> int:
+        """The address of the first element, as the plugin has it."""
+        self._check_open()
+        return super().address
+
+    @property
+    def memory(self) -> ArrayMemory:
+        """Its memory, for the operations of streams.
+
+        The array cannot know what they do from then on: each export waits for the device first.
+        """
+        memory = self._open()
+        self._needs_sync = True
+        return memory
+
+    @property
+    def device_memory(self) -> DeviceMemory | None:
+        """The device memory that holds it; None where pinned memory of the host does.
+
+        For work in the device's own order: exports do not wait for other work on it.
+        """
+        memory = self._open()
+        return memory if isinstance(memory, DeviceMemory) else None
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed; in device memory it also ends with the service."""
+        memory = self._kept_memory
+        if memory is None:
+            return self._is_ended or self._executor.closed
+        # Unified memory outlives its device; plain device memory ends with it.
+        return memory.native is None if isinstance(memory, UnifiedMemory) else memory.closed
+
+    @property
+    def ends_with_device(self) -> bool:
+        """Whether it is open, and in device memory, not in pinned or unified memory."""
+        memory = self._kept_memory
+        return not self._is_ended and (memory is None or type(memory) is DeviceMemory)
+
+    def _open(self) -> ArrayMemory:
+        self._check_open()
+        return self._memory
+
+    def _check_open(self) -> None:
+        if self.closed:
+            memory = self._kept_memory
+            is_own = isinstance(memory, HostMemory)
+            if isinstance(memory, DeviceMemory):
+                is_own = memory.native is None
+            is_own = (is_own or self._is_ended) and not self._executor.has_ended(self)
+            what, remedy = "the array", ""
+            if not is_own:
+                what, remedy = "the device of the array", "; copy it to the host before that"
+            raise self._executor.closed_error(what, remedy)
+
+    @property
+    def _memory(self) -> ArrayMemory:
+        if self._kept_memory is None:
+            address = super().address
+            made: ArrayMemory  # None owns the empty output
+            if self.owner is None:
+                made = DeviceMemory.allocate(self._executor, 0)
+            else:
+                made = DeviceMemory.borrow(self._executor, address, self.nbytes, owner=self.owner)
+            if self._kept_memory is None:  # another thread may be first: no call until it is set
+                self._kept_memory = made
+            if self._is_ended:  # closed meanwhile
+                self._kept_memory.close()
+        return self._kept_memory
+
+    # -- copies -----------------------------------------------------------------------------------
+
+    def copy_from(self, source: Any) -> None:
+        """Replace the elements; the copy is complete when this returns.
+
+        Args:
+            source: As `Device.put` takes it, of the same shape and element type. Elements of less
+                than 8 bits are packed or padded as the array has them.
+
+        Raises:
+            InvalidArgumentError: It has another shape or element type.
+        """
+        content = content_of(source)
+        if (content.shape, content.dtype) != (self.shape, self.dlpack_dtype):
+            raise InvalidArgumentError(
+                f"{_summary(content)} cannot be copied over an array of {_summary(self)}"
+            )
+        data = content.bytes_in_layout(is_padded=self.is_padded)
+        array_memory.overwrite(self._executor, self._open(), data)
+
+    def copy_to(self, device: Device) -> DeviceArray:
+        """Return a copy in device memory, on this device or another; through the host if need be.
+
+        Raises:
+            InvalidArgumentError: It is no device.
+        """
+        if not isinstance(device, type(self._device)):
+            raise unexpected(device, "copy_to", "a device, as of service.device('CPU:0')")
+        return self._copy(device, is_copied=False)
+
+    def _copy(self, device: Device, *, is_copied: bool) -> DeviceArray:
+        source = self._open()
+        target = DeviceMemory.allocate(device.executor, self.nbytes)
+        try:
+            array_memory.copy(self._executor, source, device.executor, target)
+            copied = DeviceArray(
+                device, target, self.shape, self.dlpack_dtype,
+                is_padded=self.is_padded, is_copied=is_copied,
+            )  # fmt: skip
+        except BaseException:
+            target.close()
+            raise
+        copied._data_type = self._data_type
+        return copied
+
+    def to_host(self) -> Tensor:
+        """Return a copy in host memory, which every DLPack consumer takes."""
+        return self._to_host(is_copied=False)
+
+    def _to_host(self, *, is_copied: bool) -> Tensor:
+        source = self._open()
+        data = fresh_host_memory(self.nbytes)
+        owner = ffi.from_buffer("char[]", data.obj)  # not the view, which anybody could release
+        tensor = Tensor(
+            address_of(data), self.shape, None, self.dlpack_dtype, HOST, owner,
+            is_copied=is_copied, is_padded=self.is_padded,
+        )  # fmt: skip
+        array_memory.read(self._executor, data, source)
+        return tensor
+
+    def to_bytes(self) -> bytes:
+        """Return the elements as bytes, in C order; raises as `to_host`."""
+        return bytes(self._read())
+
+    def to_memoryview(self) -> memoryview:
+        """Return a copy as a `memoryview` with shape and format; needs no numpy.
+
+        Raises:
+            BufferError: Python's buffers have no format for such elements.
+        """
+        return memoryview(self.to_host())
+
+    def to_numpy(self, out: Any = None) -> Any:
+        """Return a copy as a numpy array.
+
+        Args:
+            out: An array in C order, of the same shape and element type, to copy into.
+
+        Raises:
+            InvalidArgumentError: `out` does not fit.
+            TypeError: Neither numpy nor ml_dtypes has such elements.
+            ModuleNotFoundError: numpy, or ml_dtypes for the types that only it has, is missing.
+        """
+        numpy = sys.modules.get("numpy") or import_module("numpy")
+        dtype = _numpy_dtype(self.dlpack_dtype)
+        if out is None:
+            out = numpy.empty(self.shape, dtype)
+        elif not isinstance(out, numpy.ndarray):
+            raise unexpected(out, "out", "a numpy array")
+        elif out.shape != self.shape or out.dtype != dtype or not out.flags.c_contiguous:
+            raise InvalidArgumentError(
+                f"out: expected {dtype} {self.shape} in C order, found {out.dtype} {out.shape}"
+            )
+        data = out if dtype.kind in _BUFFER_KINDS else out.reshape(-1).view(numpy.uint8)
+        if has_two_layouts(self.dlpack_dtype) and not self.is_padded:
+            data[:] = in_other_layout(self._read(), self.shape, self.dlpack_dtype, is_padded=False)
+        else:
+            self._read_into(data)
+        return out
+
+    def _read(self) -> memoryview:
+        data = fresh_host_memory(self.nbytes)
+        self._read_into(data)
+        return data
+
+    def _read_into(self, data: HostBuffer) -> None:
+        """Copy the elements; a kernel's output in host memory needs no stream for that."""
+        owner = self.owner  # keeps the memory, whoever closes the array meanwhile
+        if self._kept_memory is None and self._device.is_host:
+            array_memory.read_output(self._executor, data, self.address, self.nbytes)
+        else:
+            array_memory.read(self._executor, data, self._open())
+        del owner
+
+    # -- DLPack -----------------------------------------------------------------------------------
+
+    def _before_export(self, stream: Any, /) -> None:
+        """Wait until nothing writes to the memory; raise if it was closed.
+
+        A number is a stream of a vendor's, which nothing here can be ordered with: it may come
+        as early as it likes, once all is done. -1 says that the consumer orders the work itself.
+        """
+        self._check_open()
+        if stream is not None and not isinstance(stream, (Stream, int)):
+            raise BufferError(f"stream {stream!r}: expected None or a stream of the device's own")
+        if stream != _NO_ORDER:
+            array_memory.wait_for_streams(self._executor)
+            self._check_open()  # or it was closed meanwhile
+
+    def _export_elsewhere(
+        self,
+        stream: Any,
+        dl_device: tuple[int, int] | None,
+        copy: bool | None,  # noqa: FBT001  (the C part calls it so)
+        /,
+    ) -> Tensor:
+        """Return a copy on the host or the device for an export; host memory is exported itself."""
+        place = self.dlpack_device
+        wanted = place if dl_device is None else tuple(dl_device)
+        if place == HOST or wanted not in {place, HOST}:
+            return super()._export_elsewhere(stream, dl_device, copy)
+        if copy is False:
+            raise BufferError(
+                f"{self!r} gets to host memory by a copy only, and copy=False was asked for"
+            )
+        if wanted == HOST:
+            return self._to_host(is_copied=True)
+        return self._copy(self._device, is_copied=True)
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Release the memory when its last user has gone. Safe to call twice.
+
+        Memory that another library took goes when that has let it go; where it took a description
+        only, as C functions of tvm-ffi do, when the array is dropped too.
+        """
+        self._end_memory()
+        if self._kept_memory is not None:
+            self._kept_memory.close()
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array without dimensions")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        state = ", closed" if self.closed else ""
+        return f"<DeviceArray {_summary(self)} on {self._device.name}{state}>"
+
+
+@cache
+def _numpy_dtype(dtype: tuple[int, int, int]) -> Any:
+    return by_dtype(dtype).to_numpy()
+
+
+def _summary(described: DeviceArray | ArrayContent) -> str:
+    if isinstance(described, ArrayContent):
+        return f"{by_dtype(described.dtype).name} {described.shape}"
+    number = described._data_type  # noqa: SLF001  (of this module's class)
+    name = by_number(number).name if number else described.dtype
+    return f"{name} {described.shape}"

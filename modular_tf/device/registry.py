@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, final
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.device.names import LOCAL_PREFIX, parse_device_name
 from modular_tf.device.ranking import FactoryState, FactoryStatus, Registration, rank
-from modular_tf.device.registered_platform import RegisteredPlatform
 from modular_tf.device.visible import CPU, VisibleDevices
-from modular_tf.errors import AlreadyExistsError, ClosedError, ModularTFError, NotFoundError
+from modular_tf.errors import (
+    AlreadyExistsError,
+    ClosedError,
+    FailedPreconditionError,
+    ModularTFError,
+    NotFoundError,
+)
 from modular_tf.events import EventLog
 from modular_tf.rules import Violation
 from modular_tf.rules.device import PLATFORM_NAME_FREE
@@ -19,9 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from modular_tf.abi.dlpack_devices import DeviceType
-    from modular_tf.device.device import Device
+    from modular_tf.device.device import Device, Operations
     from modular_tf.device.factory import DeviceFactory
-    from modular_tf.device.operations import Operations
 
 _log = EventLog("device.registry")
 
@@ -45,6 +49,54 @@ class DeviceListing(NamedTuple):
 
     devices: tuple[Device, ...]  # the visible ones, in the registry's order
     problems: tuple[ListingProblem, ...]  # what could not be listed
+
+
+@final
+class RegisteredPlatform:
+    """One platform of a registry. [any thread]
+
+    A platform that another one shadows works as well as one that serves: only lists of devices and
+    device names leave it out.
+
+    Attributes:
+        name: The platform's name.
+        device_type: The type of its devices.
+        plugin: The name of the plugin that brought it.
+        priority: Where it stands among the platforms of its type, as configured.
+        state: Whether it served, was shadowed or was disabled when it was found.
+        reason: Why it did not serve; None where it did.
+    """
+
+    def __init__(
+        self, status: FactoryStatus, list_devices: Callable[[Registration], list[Device]]
+    ) -> None:
+        registration = status.registration
+        self.name = registration.factory.platform
+        self.device_type = registration.factory.device_type
+        self.plugin = registration.plugin
+        self.priority = registration.priority
+        self.state: FactoryState = status.state
+        self.reason: Violation | None = status.reason
+        self._registration = registration
+        self._list_devices = list_devices
+
+    def devices(self) -> list[Device]:
+        """Return all its devices, visible or not, in order of their ordinals.
+
+        The library is loaded for it where that has not happened yet. A device of a shadowed
+        platform has the name that it would have if the platform served; no lookup by that name
+        returns it.
+
+        Raises:
+            FailedPreconditionError: Its device type is disabled (rule SE-053).
+            ModularTFError: The plugin cannot be loaded, or cannot say what it has.
+        """
+        if self.state is FactoryState.DISABLED and self.reason is not None:
+            raise self.reason.error(FailedPreconditionError, plugin=self.plugin)
+        return self._list_devices(self._registration)
+
+    def __repr__(self) -> str:
+        return f"<RegisteredPlatform {self.name} of {self.device_type}, {self.state.value}>"
 
 
 class DeviceRegistry:
@@ -84,7 +136,11 @@ class DeviceRegistry:
         self._enabled_types = enabled_types
         self._visible = VisibleDevices.of(visible, device_count)
         self._name_prefix = name_prefix
-        self._dlpack_types = _dlpack_types(dlpack_types) if dlpack_types else {}
+        self._dlpack_types: dict[str, DeviceType] = {}
+        if dlpack_types:  # few name one; a device brings the module
+            from modular_tf.device.arrays.dlpack_devices import parse_dlpack_types  # noqa: PLC0415
+
+            self._dlpack_types = parse_dlpack_types(dlpack_types)
         self.operations: Operations | None = None
         self._lock = ForkLock()
         self._closed = False
@@ -332,10 +388,3 @@ class DeviceRegistry:
             )
             device = self._devices.setdefault(key, made)
         return device
-
-
-def _dlpack_types(names: Mapping[str, str]) -> dict[str, DeviceType]:
-    # Few configurations name one; a device brings the types.
-    from modular_tf.device.arrays.dlpack_numbers import parse_dlpack_types  # noqa: PLC0415
-
-    return parse_dlpack_types(names)

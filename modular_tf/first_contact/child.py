@@ -248,6 +248,8 @@ class Rehearsal:
             self._entered.get()
 
     def _query_devices(self, platform: DevicePlatform) -> None:
+        from modular_tf.device.memory.allocator_stats import memory_usage  # noqa: PLC0415  (here only)
+
         count = platform.device_count()
         if not count:
             task = self._task
@@ -258,7 +260,7 @@ class Rehearsal:
                 platform.device_details(ordinal)
                 executor = platform.executor(ordinal)
                 self._journal.enter("device_memory_usage")
-                executor.memory_usage()
+                memory_usage(executor)
         self._journal.device = None
 
 

@@ -318,7 +318,7 @@ def _fact_changes(
     """Report the changes of facts that are known at both times."""
     for fact, was in before.items():
         if (now := after.get(fact, was)) != was:
-            kind, _, name = fact.partition(" ") if fact.startswith("namespace ") else (fact, "", "")
+            kind, name = fact.split(" ", 1) if fact.startswith("namespace ") else (fact, "")
             rule, sentence = _FACTS[kind]
             yield Violation(rule, sentence.format(was, now, name=name))
 

@@ -6,9 +6,10 @@ import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.data_types import DataType, by_name
-from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.device.arrays.array_content import ArrayContent, content_of
+from modular_tf.device.device import DeviceArray
 from modular_tf.errors import InvalidArgumentError
+from modular_tf.kernel.site import KernelInput
 from modular_tf.kernel.strings import STRING, StringContent, is_text, string_content
 from modular_tf.kernel.variable import Variable
 from modular_tf.native.ffi import ffi
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from modular_tf.kernel.op_definition import ArgDefinition, OpDefinition
     from modular_tf.kernel.site import KernelSite
 
-__all__ = ["Given", "KernelInput", "bind_arguments", "given_tensor", "place_input"]
+__all__ = ["Given", "bind_arguments", "donated_inputs", "given_tensor", "place_input"]
 
 _ALIGNMENT = 64  # of the memory of all tensors that kernels get
 _SCALARS = (bool, int, float, complex)
@@ -39,18 +40,6 @@ class Given(NamedTuple):
     type: DataType
     shape: tuple[int, ...]
     source: DeviceArray | ArrayContent | StringContent | Variable
-
-
-class KernelInput(NamedTuple):
-    """A tensor as a kernel gets it."""
-
-    address: int  # of its first element
-    n_bytes: int  # of all elements
-    shape: tuple[int, ...]
-    type: DataType
-    is_on_host: bool  # in host memory
-    kept: Any  # what keeps the memory
-    variable: Any = None  # the native variable of a resource or reference
 
 
 def bind_arguments(
@@ -240,3 +229,30 @@ def _on_host(given: Given, content: ArrayContent | StringContent) -> KernelInput
         kept[:] = memoryview(data).cast("B")
         address = int(ffi.cast("uintptr_t", ffi.from_buffer("char[]", kept)))
     return KernelInput(address, size, given.shape, given.type, True, kept)  # noqa: FBT003
+
+
+def donated_inputs(op: str, flat: Sequence[Given], donate: Sequence[DeviceArray]) -> frozenset[int]:
+    """Return the indices of donated inputs, but of those that others view: they stay as they are.
+
+    Raises InvalidArgumentError if `donate` is no list, or one of it is no input, or two of them.
+    """
+    if not isinstance(donate, (list, tuple)):
+        found = "one array" if isinstance(donate, DeviceArray) else repr(type(donate).__name__)
+        text = f"{op}: donate takes a list of arrays; found {found}: give donate=[array]"
+        raise InvalidArgumentError(text, operation=op)
+    indices = []
+    for array in donate:
+        at = [index for index, each in enumerate(flat) if each.source is array]
+        if len(at) != 1:
+            raise _undonatable(op, array, len(at))
+        if not array._n_exports:  # else others see the memory, and must see it unchanged  # noqa: SLF001
+            indices += at
+    return frozenset(indices)
+
+
+def _undonatable(op: str, array: Any, times: int) -> InvalidArgumentError:
+    shown = repr(array) if isinstance(array, DeviceArray) else f"{type(array).__name__!r} object"
+    found = f"{shown} is {f'{times} inputs' if times else 'no input'} of this call"
+    hint = "" if isinstance(array, DeviceArray) else "; an array is put there by device.put(array)"
+    text = f"{op}: a donated array must be one input, an array of the device; {found}{hint}"
+    return InvalidArgumentError(text, operation=op)

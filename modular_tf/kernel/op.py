@@ -9,14 +9,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.data_types import DataType
-from modular_tf.device.arrays.array import DeviceArray
+from modular_tf.device.device import DeviceArray
 from modular_tf.errors import InvalidArgumentError, ModularTFError, NotFoundError
 from modular_tf.kernel.aliases import alias_attrs, aliases_of, name_both
 from modular_tf.kernel.attributes import attr_key, convert_value
-from modular_tf.kernel.donation import NOTHING_DONATED, donated_inputs
-from modular_tf.kernel.inputs import bind_arguments, given_tensor, place_input
+from modular_tf.kernel.inputs import (
+    bind_arguments,
+    donated_inputs,
+    given_tensor,
+    place_input,
+)
 from modular_tf.kernel.node import build_node
-from modular_tf.kernel.prepared_calls import prepared_call
+from modular_tf.kernel.running import prepared_call
 from modular_tf.kernel.selection import KernelCandidate, candidates, device_types_of
 from modular_tf.kernel.variable import Variable
 from modular_tf.native.tensor import call_prepared
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["Op"]
 
 _MOST_NODES = 256
+_NOTHING_DONATED: Sequence[DeviceArray] = ()
 _MOST_CALLS = 8  # prepared, with the same attributes
 
 
@@ -105,7 +110,7 @@ class Op:
     def __call__(
         self,
         *inputs: Any,
-        donate: Sequence[DeviceArray] = NOTHING_DONATED,
+        donate: Sequence[DeviceArray] = _NOTHING_DONATED,
         stream: Stream | None = None,
         **named: Any,
     ) -> Any:
@@ -128,7 +133,7 @@ class Op:
                 not donated (KN-093); the array given there may hold other values now.
             ClosedError: An input, the device or the service was closed.
         """
-        if donate is NOTHING_DONATED and stream is None:
+        if donate is _NOTHING_DONATED and stream is None:
             calls = self._calls.get(attr_key(named) if named else ())
             if calls is not None:
                 try:
@@ -146,7 +151,7 @@ class Op:
         inputs: Sequence[Any],
         attrs: Mapping[str, Any],
         *,
-        donate: Sequence[DeviceArray] = NOTHING_DONATED,
+        donate: Sequence[DeviceArray] = _NOTHING_DONATED,
         stream: Stream | None = None,
     ) -> Any:
         """Compute it with inputs and attributes apart, whatever their names; see `__call__`."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.data_types import by_number, quantized_number
-from modular_tf.device.arrays.array import DeviceArray
-from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory
-from modular_tf.device.native_object import call_and_own
+from modular_tf.device.device import DeviceArray
+from modular_tf.device.device_core import call_and_own
+from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory, borrowed
 from modular_tf.errors import UnimplementedError
 from modular_tf.kernel.strings import STRING, strings_at
 from modular_tf.native.ffi import ffi, lib
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modular_tf.abi.data_types import DataType
-    from modular_tf.kernel.inputs import KernelInput
-    from modular_tf.kernel.site import KernelSite
+    from modular_tf.kernel.site import KernelInput, KernelSite
 
 __all__ = ["is_lent", "take_outputs"]
 
@@ -83,7 +82,7 @@ def _taken(result: Any, index: int, output: Any, site: KernelSite) -> DeviceArra
         native = call_and_own(lib.mtf_kernel_take_memory, (result, index), lib.mtf_memory_free)
         memory = DeviceMemory(executor, native, output.size)
     elif not output.buffer:
-        memory = executor.allocate(0)
+        memory = DeviceMemory.allocate(executor, 0)
     else:
         hold = call_and_own(lib.mtf_kernel_take_buffer, (result, index), lib.mtf_kernel_buffer_free)
         memory = _borrowed(site, address, output, _Lent(hold))
@@ -100,7 +99,7 @@ def _borrowed(
 ) -> DeviceMemory | HostMemory:
     executor = site.executor
     if output.is_on_host and not site.is_host:
-        native = executor.borrow_native(address, output.size, 0)
+        native = borrowed(executor, address, output.size)
         return HostMemory(executor, native, output.size, owner=hold)
     return DeviceMemory.borrow(executor, address, output.size, owner=hold)
 

@@ -7,24 +7,27 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.data_types import by_number
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.errors import ClosedError, NotFoundError
+from modular_tf.errors import ClosedError, InvalidArgumentError, NotFoundError
 from modular_tf.events import EventLog
+from modular_tf.kernel.canonical_line import read_op_definition
 from modular_tf.kernel.impossible_kernels import definition_conflicts, impossible_kernels
+from modular_tf.kernel.registration import KernelRegistration
 from modular_tf.kernel.standard_ops import standard_ops
 from modular_tf.rules import Violation
 from modular_tf.rules.kernel import OPERATION_KNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from modular_tf.kernel.op_definition import OpDefinition
-    from modular_tf.kernel.registration import KernelRegistration
     from modular_tf.kernel.standard_ops import StandardOps
+    from modular_tf.loading.kernel_loader import KernelOffer, NativeKernel
 
     Definitions = Mapping[str, OpDefinition] | StandardOps
 
-__all__ = ["KernelRegistry", "PluginKernels"]
+__all__ = ["KernelRegistry", "PluginKernels", "plugin_kernels"]
 
 _log = EventLog("kernel.registry")
 
@@ -37,6 +40,37 @@ class PluginKernels:
     kernels: tuple[KernelRegistration, ...] = ()  # in the plugin's order
     definitions: tuple[OpDefinition, ...] = ()  # of its own operations
     is_over: bool = False  # it was taken out, and cannot be entered again; set by its registry
+
+
+def plugin_kernels(offer: KernelOffer, plugin: str) -> PluginKernels | None:
+    """Return the kernels and definitions that a plugin's library registered; None for nothing."""
+    if not offer.kernels and not offer.op_definitions:
+        return None
+    kernels = tuple(_registration(kernel, plugin) for kernel in offer.kernels)
+    return PluginKernels(plugin, kernels, tuple(_definitions(offer, plugin)))
+
+
+def _registration(kernel: NativeKernel, plugin: str) -> KernelRegistration:
+    return KernelRegistration(
+        op=kernel.op,
+        device_type=kernel.device_type,
+        name=kernel.name,
+        constraint_pairs=tuple((name, by_number(kind)) for name, kind in kernel.constraints),
+        host_args=kernel.host_args,
+        label=kernel.label,
+        priority=kernel.priority,
+        asynchronous=kernel.asynchronous,
+        plugin=plugin,
+        native=kernel.native,
+    )
+
+
+def _definitions(offer: KernelOffer, plugin: str) -> Iterator[OpDefinition]:
+    for line in offer.op_definitions:
+        try:
+            yield read_op_definition(line, plugin)
+        except InvalidArgumentError:  # the host runtime has accepted it, so it is of its making
+            continue
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,45 +2,50 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.abi.data_types import by_number, quantized_number
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.device.native_object import call_and_own
+from modular_tf.device.arrays.dlpack_devices import dlpack_device, note_device
+from modular_tf.device.device import DeviceArray
+from modular_tf.device.device_core import call_and_own
 from modular_tf.errors import ClosedError, ModularTFError
 from modular_tf.events import EventLog
 from modular_tf.kernel.outputs import is_lent, take_outputs
 from modular_tf.kernel.prepared_kernel import PreparedKernel
-from modular_tf.kernel.retained_inputs import (
-    keep_for_good,
-    keep_retained,
-    keep_retained_by_failed,
-)
 from modular_tf.kernel.selection import select
 from modular_tf.kernel.site import KernelSite
 from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.tensor import PreparedCall, support_calls
 from modular_tf.rules.kernel import DONE_ONCE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from modular_tf.device.arrays.array import DeviceArray
+    from modular_tf.abi.data_types import DataType
     from modular_tf.device.device import Device
     from modular_tf.device.executor import Executor
     from modular_tf.device.streams.stream import Stream
-    from modular_tf.kernel.inputs import KernelInput
     from modular_tf.kernel.node import Node
     from modular_tf.kernel.op_definition import OpDefinition
     from modular_tf.kernel.registry import KernelRegistry
+    from modular_tf.kernel.site import KernelInput
 
-__all__ = ["KernelRunner"]
+__all__ = ["KernelRunner", "prepared_call"]
 
 _MOST_PREPARED = 1024
 _SLICE_NS = 50_000_000  # of a wait for an asynchronous kernel; signal handlers run between two
 _SILENT_SLICES = 200  # 10 s, after which the log says what is waited for
 
 _log = EventLog("kernel.running")
+
+_MOST_AT_ONCE = 64
+retained: dict[int, Any] = {}
+"""What keeps each input that a kernel has, by the number of its keeper."""
+_for_good: list[Any] = []
 
 
 class KernelRunner:
@@ -239,3 +244,106 @@ def _deferred_memories(site: KernelSite, stream: Any) -> list[Any]:
     while memory := call_and_own(lib.mtf_kernel_take_deferred, arguments, lib.mtf_memory_free):
         found.append(memory)
     return found
+
+
+# -- inputs that kernels keep after the call that brought them, such as weights --------------------
+
+
+def keep_retained(result: Any, inputs: Sequence[KernelInput]) -> None:
+    """Keep the inputs that a kernel has handles of; drop those that none has any more. [any thread]
+
+    `result` is that of an execution that is over.
+    """
+    for index, given in enumerate(inputs):
+        number = lib.mtf_kernel_keeper(result, index)
+        if number:
+            retained[number] = given.kept
+    if retained:
+        drop_released()
+
+
+def keep_retained_by_failed(inputs: Sequence[KernelInput]) -> None:
+    """Keep what the kernel has that failed last on this thread, before its error is raised."""
+    failed = call_and_own(lib.mtf_kernel_take_failed, (), lib.mtf_kernel_result_free)
+    if failed:
+        keep_retained(failed, inputs)
+
+
+def keep_for_good(inputs: Sequence[KernelInput]) -> None:
+    """Keep inputs that a kernel may use at any time: nothing tells when it is done."""
+    _for_good.append([given.kept for given in inputs])
+
+
+def drop_released() -> None:
+    """Drop the inputs that no kernel has any more."""
+    numbers = ffi.new("uint64_t[]", _MOST_AT_ONCE)
+    while count := lib.mtf_kernel_take_released(numbers, _MOST_AT_ONCE):
+        for number in numbers[0:count]:
+            retained.pop(number, None)
+
+
+# -- calls that were made before, for devices in host memory: they run in C from then on -----------
+
+MOST_TENSORS = 8
+"""How many inputs, and how many outputs, a prepared call has at most."""
+
+_FUNCTIONS = (
+    "mtf_kernel_run", "mtf_kernel_outputs", "mtf_kernel_take_memory", "mtf_memory_free",
+    "mtf_kernel_take_buffer", "mtf_kernel_buffer_free", "mtf_kernel_keeper",
+    "mtf_kernel_result_free", "mtf_executor_is_open", "mtf_kernel_take_failed",
+)  # fmt: skip
+
+
+def _address(pointer: Any) -> int:
+    return int(ffi.cast("uintptr_t", pointer))
+
+
+support_calls(
+    tuple(_address(ffi.addressof(lib, name)) for name in _FUNCTIONS),
+    DeviceArray,
+    retained,
+    drop_released,
+)
+
+
+def prepared_call(
+    kernel: PreparedKernel,
+    registry: KernelRegistry,
+    moment: object,
+    given: Sequence[int],
+    *,
+    finish: Callable[[list[DeviceArray]], Any] | None,
+    default_device: Callable[[], Any] | None,
+) -> PreparedCall | None:
+    """Return what calls of a kernel need again; None for those that have to go the general way.
+
+    Args:
+        kernel: The kernel object.
+        registry: Where it was looked up.
+        moment: The registry's `moment` before that.
+        given: What the elements of each input stand for, its `_data_type`; 0 for arrays of numpy.
+        finish: Returns the result of a list of arrays; None where that is the only one, or None.
+        default_device: Returns the device of calls without inputs on one; None if it is fixed.
+    """
+    site, node = kernel.site, kernel.node
+    inputs, outputs = _elements(node.input_types), _elements(node.output_types)
+    if not site.is_host or kernel.registration.asynchronous or inputs is None or outputs is None:
+        return None
+    device = site.device
+    place = dlpack_device(device.platform, device.ordinal, kind=device.dlpack_type)
+    note_device(place, site.executor)
+    return PreparedCall(
+        kernel=weakref.ref(kernel), native=_address(kernel.native),
+        executor=site.executor, native_executor=_address(site.executor.native),
+        device=device, place=place,
+        inputs=tuple([(*one, stands_for) for one, stands_for in zip(inputs, given, strict=True)]),
+        outputs=tuple([(*each[:3], quantized_number(by_number(each[3]))) for each in outputs]),
+        registry=registry, moment=moment, finish=finish, default_device=default_device,
+    )  # fmt: skip
+
+
+def _elements(types: Sequence[DataType]) -> tuple[tuple[int, int, int, int], ...] | None:
+    """Return DLPack's and TensorFlow's numbers of types; None for too many, or odd ones."""
+    made = tuple([(*each.dlpack, each.number) for each in types if each.dlpack is not None])
+    is_plain = len(made) == len(types) <= MOST_TENSORS
+    return made if is_plain and all(bits % 8 == 0 for _, bits, _, _ in made) else None

@@ -1,22 +1,41 @@
-"""Where kernels work: one device, with its memory and its streams."""
+"""Where kernels work: one device, with its memory and its streams, and the tensors there."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from modular_tf.concurrency.live_objects import LiveObjects
-from modular_tf.device.native_object import owned, usable
+from modular_tf.device.device_core import owned, usable
 from modular_tf.device.streams.stream import Stream
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.strings import encode
 
 if TYPE_CHECKING:
+    from modular_tf.abi.data_types import DataType
     from modular_tf.device.device import Device
     from modular_tf.device.executor import Executor
-    from modular_tf.kernel.variable import Variable
 
-__all__ = ["KernelSite"]
+__all__ = ["KernelInput", "KernelSite"]
+
+
+class KernelInput(NamedTuple):
+    """A tensor as a kernel gets it."""
+
+    address: int  # of its first element
+    n_bytes: int  # of all elements
+    shape: tuple[int, ...]
+    type: DataType
+    is_on_host: bool  # in host memory
+    kept: Any  # what keeps the memory
+    variable: Any = None  # the native variable of a resource or reference
+
+
+class _Closable(Protocol):
+    """A variable in the memory of the device."""
+
+    def close(self) -> None:
+        """Release it when no call uses it any more."""
 
 
 class KernelSite:
@@ -31,15 +50,14 @@ class KernelSite:
         """
         self.device = device
         # those in its memory, which end with the service
-        self.variables: LiveObjects[Variable] = LiveObjects()
+        self.variables: LiveObjects[_Closable] = LiveObjects()
         self.executor: Executor = device.executor
         # the memory of the device is the host's; then kernels have no stream
         self.is_host = device.is_host
-        arenas = self.executor.arenas
-        arena = None if arenas is None else arenas.of(lib.MTF_DEVICE_MEMORY)
+        arena = self.executor.arena_of(lib.MTF_DEVICE_MEMORY)
         arguments = (
             self.executor.native,
-            ffi.NULL if arena is None else arena.native,
+            ffi.NULL if arena is None else arena,
             encode(device.full_name),
             device.index,
             self.is_host,

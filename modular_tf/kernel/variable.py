@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.data_types import DataType, data_type
-from modular_tf.device.arrays.array import DeviceArray
-from modular_tf.device.native_object import call_and_own, usable
+from modular_tf.device.device import DeviceArray
+from modular_tf.device.device_core import call_and_own, usable
 from modular_tf.errors import ClosedError, InvalidArgumentError, UnimplementedError
 from modular_tf.kernel.outputs import take_outputs
 from modular_tf.native.ffi import ffi, lib

@@ -239,7 +239,7 @@ class DeferredLibrary:
         """Register kernels; return what is wrong with single ones, or why they cannot be."""
         if offer is None:
             return []
-        from modular_tf.kernel.plugin_kernels import plugin_kernels  # noqa: PLC0415  (few have any)
+        from modular_tf.kernel.registry import plugin_kernels  # noqa: PLC0415  (few have any)
 
         kernels = plugin_kernels(offer, self._plugin.name)
         if kernels is None:

@@ -112,8 +112,8 @@ def is_awaited() -> bool:
     It runs a callback of a device, or a signal handler that interrupted a call to a worker or a
     write of a stream, whose lock another thread would wait for.
     """
-    callbacks = sys.modules.get("modular_tf.device.streams.host_callback")
-    if callbacks is not None and callbacks.running_executor() is not None:
+    devices = sys.modules.get("modular_tf.device.device_core")
+    if devices is not None and devices.running_core() is not None:
         return True
     worker = sys.modules.get("modular_tf.isolation.worker")
     if worker is not None and worker.handles_signals():

@@ -218,7 +218,7 @@ class PythonContributions:
         )
 
     def _of_factory(self, factory: Any) -> _Contribution:
-        from modular_tf.device.python_factory import PythonDeviceFactory  # noqa: PLC0415
+        from modular_tf.device.factory import PythonDeviceFactory  # noqa: PLC0415
 
         made = PythonDeviceFactory(factory, plugin=type(factory).__name__)
         devices = self._registries.devices

@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from modular_tf.device.device import Device
-    from modular_tf.device.registered_platform import RegisteredPlatform
-    from modular_tf.device.registry import DeviceRegistry
+    from modular_tf.device.registry import DeviceRegistry, RegisteredPlatform
     from modular_tf.discovery.sources.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.filesystem import Filesystem

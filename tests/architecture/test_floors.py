@@ -77,6 +77,26 @@ def test_filesystems_and_devices_know_nothing_of_each_other(one, other):
     assert (one, other) not in rooms
 
 
+@pytest.mark.parametrize("room", ["device", "kernel"])
+def test_no_modules_of_a_room_import_each_other_in_a_circle(room):
+    """Not even for type checkers, nor late."""
+    inside = {module.name: module for module in modules() if module.room == room}
+    below = {
+        name: {
+            target
+            for found in imports_of(module)
+            for target in (found.imported, found.imported.rpartition(".")[0])
+            if target in inside and target != name
+        }
+        for name, module in inside.items()
+    }
+    while leaves := {name for name, imported in below.items() if not imported}:
+        below = {name: found - leaves for name, found in below.items() if name not in leaves}
+
+    assert len(inside) > 10
+    assert below == {}
+
+
 def test_only_the_commands_of_the_conformance_kit_import_it():
     importers = {
         found.module for found in imports_between_rooms() if room_of(found.imported) == "check"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from modular_tf.device.memory.arena import Arena
-from modular_tf.device.memory.arena_source import RegionSource
 from modular_tf.native.ffi import ffi
+from tests.device.arenas import Arena, RegionSource
 
 KIB = 1 << 10
 MIB = 1 << 20

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.device import live_platform
+from modular_tf.device import platform as platforms
+from modular_tf.device.device import Device
 from tests.device.lifetimes import LifetimePlugin, await_ends, build_lifetime_plugin
 from tests.device.recording import RecordingPlugin, build_recording_plugin
 from tests.device.steering import SteeredPlugin, build_steered_plugin
@@ -16,7 +17,6 @@ from tests.device.steering import SteeredPlugin, build_steered_plugin
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from modular_tf.device.device import Device
     from modular_tf.device.platform import DevicePlatform
     from tests.fixtures.children import PythonRunner
 
@@ -58,6 +58,12 @@ def in_child(run_python: PythonRunner, steered_library: Path) -> Callable[..., s
     return run
 
 
+def device_of(platform: DevicePlatform, ordinal: int = 0) -> Device:
+    """Return a device of a platform that no registry has."""
+    names = {"plugin": platform.plugin, "priority": platform.priority}
+    return Device(platform, ordinal=ordinal, index=ordinal, **names)
+
+
 @pytest.fixture(scope="session")
 def recording_library() -> Path:
     """Return the recording plugin's file."""
@@ -73,7 +79,7 @@ def recording(recording_library: Path) -> RecordingPlugin:
 
 def await_platforms() -> None:
     """Wait for the end of platforms that host memory of a test before has kept."""
-    if live_platform._shared:
+    if platforms._shared:
         gc.collect()
     await_ends()
 

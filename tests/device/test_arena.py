@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.device.memory.arena import Arena
-from modular_tf.device.memory.arena_source import HostMemory
 from modular_tf.errors import (
     OutOfMemoryError,
 )
 from tests.device.arena_world import GIB, KIB, MIB, PaperMemory
+from tests.device.arenas import Arena, HostMemory
 
 
 @pytest.fixture

@@ -8,8 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from modular_tf.device.memory.arena import Arena
-from modular_tf.device.memory.arena_source import HostMemory
 from modular_tf.errors import (
     ClosedError,
     InvalidArgumentError,
@@ -17,6 +15,8 @@ from modular_tf.errors import (
 )
 from modular_tf.native.ffi import ffi
 from tests.device.arena_world import GIB, MIB, PaperMemory
+from tests.device.arenas import Arena, HostMemory
+from tests.device.conftest import ROOT
 
 
 @pytest.fixture
@@ -76,9 +76,8 @@ def test_an_arena_keeps_its_source():
 def test_a_source_serves_several_arenas(run_python):
     """In a child process: what is released once too often is used after it was freed."""
     child = run_python(
-        "import gc\n"
-        "from modular_tf.device.memory.arena import Arena\n"
-        "from modular_tf.device.memory.arena_source import HostMemory\n"
+        "import gc, sys; sys.path.append(sys.argv[1])\n"
+        "from tests.device.arenas import Arena, HostMemory\n"
         "memory = HostMemory()\n"
         "source = memory.source\n"
         "for _ in range(3):\n"
@@ -92,6 +91,7 @@ def test_a_source_serves_several_arenas(run_python):
         "memory.bytes_limit = 1\n"
         "print({other.bytes_limit for other in others})\n"
         "print(all(Arena(other.source, 1 << 24) for other in others))\n",
+        ROOT,
     )
 
     assert child.stdout.split() == ["0", "{7}", "True"]

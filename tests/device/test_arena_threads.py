@@ -8,11 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from modular_tf.device.memory.arena import Arena
-from modular_tf.device.memory.arena_source import HostMemory
 from modular_tf.errors import ClosedError, FailedPreconditionError, OutOfMemoryError
 from modular_tf.native.ffi import ffi
 from tests.device.arena_world import GIB, KIB, MIB, PaperMemory
+from tests.device.arenas import Arena, HostMemory
 from tests.device.conftest import ROOT
 
 THREADS = 8

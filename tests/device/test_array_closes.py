@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from modular_tf import dlpack
+from modular_tf.device.streams.event import Event
 from modular_tf.errors import ClosedError
 from tests.dlpack.exchange import describe, managed_from
 
@@ -83,7 +84,7 @@ def test_an_export_that_waits_keeps_the_memory_of_an_array_that_is_closed(
 
 def has_begun_to_close(executor):
     try:
-        executor.create_event()
+        Event.create(executor)
     except ClosedError:
         return True
     return False

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from modular_tf.abi.dlpack_elements import ELEMENT_TYPES
-from modular_tf.device.arrays.array import DeviceArray
+from modular_tf.device.device import DeviceArray
 from modular_tf.errors import InvalidArgumentError, OutOfMemoryError
 from modular_tf.native.tensor import Tensor
 from modular_tf.service.service import PluginService

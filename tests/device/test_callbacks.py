@@ -331,7 +331,7 @@ def test_using_a_closing_device_in_a_callback_fails_as_closed(host_device):
         while not host_device.executor.closed:
             pass
         try:
-            host_device.executor.create_event()
+            host_device.create_event()
         except ClosedError as error:
             caught.append(error)
         done.set()

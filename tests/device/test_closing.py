@@ -8,6 +8,7 @@ import time
 import pytest
 
 from modular_tf.errors import ClosedError, DataLossError, FailedPreconditionError, ModularTFError
+from tests.device.conftest import device_of
 
 SIZE = 4096
 
@@ -106,7 +107,7 @@ def test_what_queued_work_uses_outlasts_it(lifetime, name):
 
 def test_all_devices_of_a_platform_are_done_before_anything_goes(lifetime):
     with lifetime.platform() as platform:
-        first, second = platform.executor(0), platform.executor(1)
+        first, second = device_of(platform, 0), device_of(platform, 1)
         theirs, ours, stream = first.allocate(SIZE), second.allocate(SIZE), second.create_stream()
         lifetime.hold("work")
         stream.memcpy_dtod(ours, theirs)
@@ -122,7 +123,7 @@ def test_all_devices_of_a_platform_are_done_before_anything_goes(lifetime):
 
 def test_two_services_may_close_while_each_uses_what_is_the_others(lifetime):
     with lifetime.platform() as one, lifetime.platform() as other:
-        first, second = one.executor(0), other.executor(0)
+        first, second = device_of(one), device_of(other)
         mine, yours = first.allocate(SIZE), second.allocate(SIZE)
         streams = first.create_stream(), second.create_stream()
         lifetime.hold("work")
@@ -139,11 +140,11 @@ def test_two_services_may_close_while_each_uses_what_is_the_others(lifetime):
 
 def test_a_device_closes_though_the_close_of_another_was_interrupted(lifetime):
     with lifetime.platform() as platform:
-        first, second = platform.executor(0), platform.executor(1)
+        first, second = device_of(platform, 0), device_of(platform, 1)
         memory = first.allocate(SIZE)
         second.create_stream().memset(memory, 1)
-        second.begin_close()  # and no more of its close
-        closer = started(first.close)
+        second.executor.begin_close()  # and no more of its close
+        closer = started(first.executor.close)
         closer.join(30)
         assert not closer.is_alive()
         assert closer.errors == []
@@ -166,10 +167,10 @@ def test_who_closes_a_device_is_told_what_another_close_has_found(recording):
 
 def test_who_closes_second_waits_for_the_first(lifetime):
     with lifetime.platform() as platform:
-        executor = platform.executor(0)
-        stream = executor.create_stream()
+        device = device_of(platform)
+        stream = device.create_stream()
         lifetime.hold("destroy_stream")
-        first = started(executor.close)
+        first = started(device.executor.close)
         lifetime.wait_until_held("destroy_stream")
         second = started(platform.close)
         give_time()
@@ -194,9 +195,9 @@ def test_a_device_that_is_being_created_is_closed_too(lifetime):
         closer.join()
         assert closer.errors == []
         assert [type(error) for error in creator.errors] == [ClosedError] * (1 - len(made))
-        for executor in made:
+        for _ in made:
             with pytest.raises(ClosedError):
-                executor.create_stream()
+                device_of(platform).create_stream()
 
 
 def test_a_closed_platform_makes_no_executor(lifetime):
@@ -210,8 +211,9 @@ def test_a_closed_platform_makes_no_executor(lifetime):
 
 def test_host_memory_counts_until_the_plugin_has_freed_it(lifetime):
     with lifetime.platform() as platform:
-        executor = platform.executor(0)
-        early, late = [executor.allocate_host(64)], [executor.allocate_host(64)]
+        device = device_of(platform)
+        executor = device.executor
+        early, late = [device.allocate_host(64)], [device.allocate_host(64)]
     lifetime.hold("host_memory_deallocate", most=1)
     freeing = started(early.clear)
     lifetime.wait_until_held("host_memory_deallocate")
@@ -226,7 +228,7 @@ def test_host_memory_counts_until_the_plugin_has_freed_it(lifetime):
 @pytest.mark.parametrize("whole", [False, True], ids=["device", "platform"])
 def test_a_callback_does_not_close_what_waits_for_it(lifetime, whole):
     with lifetime.platform() as other, lifetime.devices() as [first, second]:
-        user = other.executor(1)
+        user = device_of(other, 1)
         stream, refused, go_on = user.create_stream(), [], threading.Event()
         stream.memcpy_htod(first.allocate(SIZE), bytes(SIZE))
 
@@ -249,7 +251,7 @@ def test_an_interrupted_close_is_finished_by_the_next(lifetime, monkeypatch):
         raise KeyboardInterrupt
 
     with lifetime.platform() as platform:
-        stream = platform.executor(0).create_stream()
+        stream = device_of(platform).create_stream()
         with monkeypatch.context() as patched:
             patched.setattr("modular_tf.device.platform.release_platform", interrupted)
             with pytest.raises(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""Events: what a plugin says of them, waiting, and the manager that polls."""
+"""Events: what a plugin says of them, and waiting."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.device.streams.event import EventStatus
-from modular_tf.errors import ClosedError, DeadlineExceededError, InternalError, ModularTFError
+from modular_tf.errors import DeadlineExceededError, InternalError, ModularTFError
 from tests.device.recording import THROWS
 
 
@@ -111,97 +111,6 @@ def test_signals_interrupt_a_wait(run_python, recording_library):
         ROOT,
     )
     assert result.stdout == "interrupted\n"
-
-
-# -- the manager -------------------------------------------------------------------------------
-
-
-class Outcomes:
-    """Collects what the manager says."""
-
-    def __init__(self):
-        self.found = []
-        self.all = threading.Semaphore(0)
-
-    def note(self, name):
-        def note(error):
-            self.found.append((name, type(error)))
-            self.all.release()
-
-        return note
-
-    def wait(self, count):
-        for _ in range(count):
-            self.all.acquire()
-
-
-def test_the_manager_calls_each_function_once(host_device):
-    outcomes, manager = Outcomes(), host_device.executor.events
-    streams = [host_device.create_stream() for _ in range(4)]
-    for number in range(40):
-        manager.when_done(streams[number % 4].record_event(), outcomes.note(number))
-    outcomes.wait(40)
-    assert sorted(outcomes.found) == [(number, type(None)) for number in range(40)]
-
-
-def test_the_manager_waits_for_what_is_pending(host_device):
-    outcomes, manager, go_on = Outcomes(), host_device.executor.events, threading.Event()
-    slow, fast = host_device.create_stream(), host_device.create_stream()
-    slow.add_callback(go_on.wait)
-    manager.when_done(slow.record_event(), outcomes.note("slow"))
-    manager.when_done(fast.record_event(), outcomes.note("fast"))
-    outcomes.wait(1)
-    assert outcomes.found == [("fast", type(None))]
-    go_on.set()
-    outcomes.wait(1)
-    assert outcomes.found[1:] == [("slow", type(None))]
-
-
-@pytest.mark.parametrize("status", [EventStatus.ERROR, EventStatus.UNKNOWN])
-def test_the_manager_hands_on_failures(recording, device, status):
-    outcomes = Outcomes()
-    recording.say_of_events(status)
-    device.executor.events.when_done(device.create_stream().record_event(), outcomes.note("bad"))
-    outcomes.wait(1)
-    assert outcomes.found == [("bad", InternalError)]
-    recording.say_of_events(EventStatus.COMPLETE)
-    device.executor.events.when_done(device.create_stream().record_event(), outcomes.note("good"))
-    outcomes.wait(1)
-    assert outcomes.found[1:] == [("good", type(None))]
-
-
-def test_the_end_tells_those_who_still_wait(recording):
-    outcomes = Outcomes()
-    recording.say_of_events(EventStatus.PENDING)
-    with recording.devices() as [device, _]:
-        event = device.create_stream().record_event()
-        device.executor.events.when_done(event, outcomes.note("never"))
-    outcomes.wait(1)
-    assert outcomes.found == [("never", ClosedError)]
-
-
-def test_a_function_that_raises_ends_nobody_else_s_wait(device, monkeypatch):
-    outcomes, manager, told = Outcomes(), device.executor.events, []
-    monkeypatch.setattr(threading, "excepthook", lambda args: told.append(args.exc_value))
-    stream = device.create_stream()
-
-    manager.when_done(stream.record_event(), lambda _: 1 / 0)
-    manager.when_done(stream.record_event(), outcomes.note("next"))
-    outcomes.wait(1)
-
-    assert outcomes.found == [("next", type(None))]
-    assert [type(error) for error in told] == [ZeroDivisionError]
-    assert manager.drain(60)
-
-
-def test_a_closed_event_ends_the_wait(recording, device):
-    outcomes = Outcomes()
-    recording.say_of_events(EventStatus.PENDING)
-    event = device.create_stream().record_event()
-    device.executor.events.when_done(event, outcomes.note("closed"))
-    event.close()
-    outcomes.wait(1)
-    assert outcomes.found == [("closed", ClosedError)]
 
 
 def test_codes_of_creation(recording, device):

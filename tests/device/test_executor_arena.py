@@ -232,13 +232,12 @@ class TestClosing:
 
     def test_memory_of_a_closed_device_is_closed(self, pooled):
         with pooled.devices() as [device, _]:
-            executor = device.executor
             memory = device.allocate(MIB)
             memory.part(0, 1)
 
         assert memory.closed
         with pytest.raises(ClosedError):
-            executor.allocate(1)
+            device.allocate(1)
         with pytest.raises(ClosedError):
             memory.part(0, 1)
 
@@ -253,11 +252,10 @@ class TestClosing:
 
     def test_figures_end_with_the_device(self, pooled):
         with pooled.devices() as [device, _]:
-            executor = device.executor
-            executor.allocator_stats()
+            device.allocator_stats()
 
         with pytest.raises(ClosedError):
-            executor.allocator_stats()
+            device.allocator_stats()
 
     def test_a_forked_child_leaves_the_plugin_alone(self, run_python, recording_library):
         result = run_python(

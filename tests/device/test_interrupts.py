@@ -11,6 +11,7 @@ import pytest
 
 from modular_tf.concurrency.threads import start_thread
 from modular_tf.device.platform import load_device_platform
+from tests.device.conftest import device_of
 from tests.device.lifetimes import await_ends
 from tests.fixtures.interrupts import Interrupt, interrupt, points
 
@@ -114,7 +115,7 @@ def test_an_interrupted_wait_at_the_end_of_a_stream_does_not_lose_it(lifetime, m
         stream, memory = device.create_stream(), device.allocate(SIZE)
         stream.memset(memory, 1)
         with monkeypatch.context() as patched:
-            patched.setattr("modular_tf.device.streams.stream_end._is_done", interrupted)
+            patched.setattr("modular_tf.device.streams.in_flight._is_done", interrupted)
             stream.close()
         assert lifetime.alive("stream") == 0
 
@@ -127,12 +128,12 @@ def test_an_interrupted_end_of_host_memory_is_finished_by_a_close(lifetime, monk
         raise Interrupt
 
     platform = load_device_platform(lifetime.library, plugin_name="lifetime")
-    memory = platform.executor(0).allocate_host(SIZE)
+    memory = device_of(platform).allocate_host(SIZE)
     view = memory.view
     memory.close()
     platform.close()
     with monkeypatch.context() as patched:
-        patched.setattr("modular_tf.device.executor.start_thread", interrupted)
+        patched.setattr("modular_tf.device.device_core.start_thread", interrupted)
         del memory, view
     platform.close()
     await_ends()
@@ -141,11 +142,11 @@ def test_an_interrupted_end_of_host_memory_is_finished_by_a_close(lifetime, monk
 
 
 CREATED = {
-    "stream": lambda e: e.create_stream(),
-    "timer": lambda e: e.create_timer(),
-    "device memory": lambda e: e.allocate(SIZE),
-    "host memory": lambda e: e.allocate_host(SIZE),
-    "unified memory": lambda e: e.allocate_unified(SIZE),
+    "stream": lambda d: d.create_stream(),
+    "timer": lambda d: d.create_timer(),
+    "device memory": lambda d: d.allocate(SIZE),
+    "host memory": lambda d: d.allocate_host(SIZE),
+    "unified memory": lambda d: d.allocate_unified(SIZE),
 }
 
 
@@ -155,20 +156,20 @@ def test_what_nobody_got_is_given_back(lifetime, kind, pooled):
     if pooled:
         lifetime.use_bfc_allocator()
     with lifetime.devices() as [device, _]:
-        executor, made = device.executor, []
+        made = []
         for point in points():
-            if not interrupt(lambda: made.append(CREATED[kind](executor)), point=point):
+            if not interrupt(lambda: made.append(CREATED[kind](device)), point=point):
                 break
             made.clear()
-            assert executor.is_idle
+            assert device.executor.is_idle
         assert point > 1
 
 
 def test_a_device_that_nobody_got_is_destroyed(lifetime):
     for point in points():
         platform = load_device_platform(lifetime.library, plugin_name="lifetime")
-        go_on = interrupt(lambda: platform.executor(0).allocate(SIZE), point=point)  # noqa: B023
-        platform.executor(0).allocate(SIZE).close()
+        go_on = interrupt(lambda: device_of(platform).allocate(SIZE), point=point)  # noqa: B023
+        device_of(platform).allocate(SIZE).close()
         platform.close()
         assert lifetime.left == {}
         if not go_on:
@@ -180,14 +181,14 @@ def test_a_device_that_nobody_got_is_destroyed(lifetime):
 def test_an_interrupted_close_is_finished_by_the_next(lifetime, what):
     for point in points():
         platform = load_device_platform(lifetime.library, plugin_name="lifetime")
-        executor = platform.executor(0)
-        stream, memory = executor.create_stream(), executor.allocate(SIZE)
+        device = device_of(platform)
+        stream, memory = device.create_stream(), device.allocate(SIZE)
         lifetime.hold("work")
         stream.memset(memory, 1)
         stream.add_callback(lambda: None)
         soon = threading.Timer(0.01, lifetime.let_go, ["work"])
         soon.start()
-        close = platform.close if what == "platform" else executor.close
+        close = platform.close if what == "platform" else device.executor.close
         go_on = interrupt(close, point=point)
         soon.join()
         platform.close()

@@ -146,7 +146,7 @@ def test_the_host_device_counts(host_device):
 
 @pytest.mark.parametrize("slot", KINDS)
 def test_a_closed_memory_has_no_address(host_device, slot):
-    memory = KINDS[slot](host_device.executor, 64)
+    memory = KINDS[slot](host_device, 64)
     assert memory.address
     memory.close()
 
@@ -155,11 +155,10 @@ def test_a_closed_memory_has_no_address(host_device, slot):
 
 
 def test_only_what_the_host_sees_has_an_address_when_its_device_is_closed(host_device):
-    executor = host_device.executor
-    kept = [KINDS[slot](executor, 64) for slot in KINDS]
+    kept = [KINDS[slot](host_device, 64) for slot in KINDS]
     device, host, unified = kept
     views = [host.view, unified.view]
-    executor.close()
+    host_device.executor.close()
 
     with pytest.raises(ClosedError, match="the device of the memory was closed"):
         _ = device.address
@@ -217,7 +216,7 @@ def test_views_of_host_memory_keep_the_device(recording):
 def test_a_collection_may_take_a_device_before_its_memory(recording):
     with recording.devices() as [device, other]:
         memories = [one.allocate_unified(4) for one in (device, other)]
-        native = [weakref.ref(memory._executor.native) for memory in memories]
+        native = [weakref.ref(memory._core.native) for memory in memories]
     circle = [memories, device, other]
     circle.append(circle)
     del memories, device, other, circle

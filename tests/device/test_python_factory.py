@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.device.details import DeviceDetails
-from modular_tf.device.factory import DeviceFactory
-from modular_tf.device.python_factory import PythonDeviceFactory
+from modular_tf.device.factory import DeviceFactory, PythonDeviceFactory
 from modular_tf.errors import (
     InternalError,
     InvalidArgumentError,

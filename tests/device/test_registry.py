@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.device.device import Device
-from modular_tf.device.python_factory import PythonDeviceFactory
+from modular_tf.device.factory import PythonDeviceFactory
 from modular_tf.device.ranking import FactoryState
 from modular_tf.device.registry import DeviceRegistry, PhysicalDevice
 from modular_tf.errors import (

@@ -352,7 +352,7 @@ def test_python_devices_say_that_they_do_no_work():
             return 1
 
     registry = DeviceRegistry()
-    from modular_tf.device.python_factory import PythonDeviceFactory
+    from modular_tf.device.factory import PythonDeviceFactory
 
     registry.register(PythonDeviceFactory(Factory(), plugin="mine"), plugin="mine")
     [device] = registry.devices("SPECTATOR")

@@ -1,13 +1,13 @@
-"""Callbacks and events where the thread that serves them cannot be started, or is interrupted."""
+"""Callbacks and timers where the thread that serves them cannot be started, or is interrupted."""
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import suppress
 
 import pytest
 
+from modular_tf.device.streams.timer import HostClockTimer
 from modular_tf.errors import InternalError, ResourceExhaustedError
 from tests.device.recording import Callbacks
 from tests.fixtures.interrupts import Interrupt, interrupt, points
@@ -48,30 +48,10 @@ def test_nothing_waits_for_a_callback_that_was_refused(how, thread_starts, host_
 
 
 @pytest.mark.parametrize("how", FAILURES)
-def test_events_that_were_refused_are_not_told_and_the_next_ones_are(
-    how, thread_starts, host_device
-):
-    stream, told, done = host_device.create_stream(), [], threading.Event()
-    event = stream.record_event()
-    thread_starts.fail(how, "events of")
-    with pytest.raises((ResourceExhaustedError, Interrupt)):
-        host_device.executor.events.when_done(event, lambda _: told.append("refused"))
-
-    def note(_):
-        told.append("taken")
-        done.set()
-
-    host_device.executor.events.when_done(event, note)
-    assert done.wait(PATIENCE_S)
-    assert host_device.executor.events.drain(PATIENCE_S)
-    assert told == ["taken"]
-
-
-@pytest.mark.parametrize("how", FAILURES)
 def test_a_timer_that_was_refused_can_be_tried_again(how, thread_starts, host_device):
     stream = host_device.create_stream()
-    with host_device.executor.create_timer() as timer:
-        thread_starts.fail(how, "events of")
+    with HostClockTimer(host_device.executor) as timer:
+        thread_starts.fail(how, "callbacks of")
         with suppress(ResourceExhaustedError, Interrupt):
             timer.start(stream)
         timer.start(stream)
@@ -102,17 +82,17 @@ def test_a_stream_that_is_dropped_in_a_callback_does_not_wait_for_it(
 
 
 def test_an_interrupted_callback_is_called_or_forgotten(host_device):
-    assert_called_or_forgotten(host_device.executor)
+    assert_called_or_forgotten(host_device)
 
 
 def test_an_interrupted_callback_that_is_called_at_once_is_called_or_forgotten(recording, device):
     recording.call_back(Callbacks.AT_ONCE)
-    assert_called_or_forgotten(device.executor)
+    assert_called_or_forgotten(device)
 
 
-def assert_called_or_forgotten(executor):
+def assert_called_or_forgotten(device):
     for point in points():
-        stream, called = executor.create_stream(), []
+        stream, called = device.create_stream(), []
         more = interrupt(lambda: stream.add_callback(lambda: called.append(1)), point=point)  # noqa: B023
         with suppress(InternalError):  # the interrupt, where it came in the callback
             stream.block_until_done()

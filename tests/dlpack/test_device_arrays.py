@@ -14,10 +14,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from modular_tf.device.arrays.array import DeviceArray
+from modular_tf.device.device import DeviceArray
+from modular_tf.device.device_core import NativeObject
 from modular_tf.device.executor import Executor
 from modular_tf.device.memory.device_memory import DeviceMemory
-from modular_tf.device.native_object import NativeObject
 from modular_tf.device.streams.stream import Stream
 from modular_tf.dlpack import DeviceType, consume, from_dlpack, to_dlpack
 from modular_tf.errors import ClosedError, ConfigError, InternalError

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from modular_tf.abi.dlpack_devices import DeviceType
-from modular_tf.device.arrays.dlpack_numbers import (
+from modular_tf.device.arrays.dlpack_devices import (
     ORDINALS_OF_A_PLATFORM,
     DeviceNumbers,
     dlpack_device,

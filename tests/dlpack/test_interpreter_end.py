@@ -145,7 +145,7 @@ def test_a_deleter_after_python_leaks(run_python, late_deleter):
 
 
 ASK = f"""{LATE}
-    import modular_tf.device.arrays.work_streams
+    import modular_tf.device.arrays.dlpack_devices
     from tests.dlpack.exchange import OURS
     table = ctypes.c_void_p(ctypes.addressof(OURS))
 """

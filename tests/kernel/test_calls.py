@@ -22,7 +22,7 @@ _PRELUDE = dedent("""
     import numpy as np
     from modular_tf import PluginService, errors
     from modular_tf.kernel import op as ops
-    from modular_tf.kernel.retained_inputs import retained
+    from modular_tf.kernel.running import retained
     from modular_tf.native.ffi import lib
 
     service = PluginService()
@@ -405,7 +405,7 @@ def test_a_change_of_the_registry_is_seen(run_calls: Callable[[str], str]) -> No
 def test_copies_of_streams_are_done_before_a_kernel_reads(run_calls: Callable[[str], str]) -> None:
     run_calls("""
         one_more(X)
-        stream = executor.create_stream()
+        stream = device.create_stream()
         for turn in range(50):
             values = np.full((2, 3), turn, np.float32)
             stream.memcpy_htod(X.memory, values)

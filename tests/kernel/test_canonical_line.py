@@ -8,7 +8,7 @@ import pytest
 
 from modular_tf.abi.data_types import by_name
 from modular_tf.errors import InvalidArgumentError
-from modular_tf.kernel.canonical_line import canonical_line, read_op_definition
+from modular_tf.kernel.canonical_line import read_op_definition
 from modular_tf.kernel.op_definition import (
     ArgDefinition,
     AttrDefinition,
@@ -16,6 +16,7 @@ from modular_tf.kernel.op_definition import (
     OpDefinition,
     TensorText,
 )
+from tests.kernel.canonical_writer import canonical_line
 
 FLOAT, INT32 = by_name("float"), by_name("int32")
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.kernel.canonical_line import canonical_line, read_op_definition
+from modular_tf.kernel.canonical_line import read_op_definition
 from modular_tf.kernel.standard_ops import standard_ops
 from tests.fixtures.op_definitions import register
+from tests.kernel.canonical_writer import canonical_line
 
 OK = 0
 SUFFIX = "OfTheTable"  # an operation has one definition per process, and other tests define some

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.kernel.canonical_line import read_op_definition
-from modular_tf.kernel.op_conflicts import compare
+from modular_tf.kernel.impossible_kernels import compare
 
 BASE = 'Op||T:type{float,half};k:int>=1=2;p:string="x"|a:T;b:int32|c:T'
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modular_tf.abi.data_types import DATA_TYPES
-from modular_tf.kernel.canonical_line import canonical_line, read_op_definition
-from modular_tf.kernel.canonical_values import shortest_float
-from modular_tf.kernel.op_conflicts import compare
+from modular_tf.kernel.canonical_line import read_op_definition, shortest_float
+from modular_tf.kernel.impossible_kernels import compare
 from modular_tf.kernel.op_definition import (
     ArgDefinition,
     AttrDefinition,
@@ -19,6 +18,7 @@ from modular_tf.kernel.op_definition import (
     OpDefinition,
     TensorText,
 )
+from tests.kernel.canonical_writer import canonical_line
 
 STRINGS = st.binary(max_size=8).map(lambda content: content.decode("utf-8", "surrogateescape"))
 TYPES = st.sampled_from(DATA_TYPES)

@@ -7,8 +7,9 @@ from collections import Counter
 
 import pytest
 
-from modular_tf.kernel.canonical_line import canonical_line, read_op_definition
+from modular_tf.kernel.canonical_line import read_op_definition
 from modular_tf.kernel.standard_ops import StandardOps, standard_ops
+from tests.kernel.canonical_writer import canonical_line
 
 # Counted in the operations that TensorFlow 2.21 lists, by reading its own messages.
 KINDS = {

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from modular_tf import PluginService
-from modular_tf.device.arrays.array import DeviceArray
+from modular_tf.device.device import DeviceArray
 from modular_tf.errors import (
     AlreadyExistsError,
     ClosedError,

@@ -33,7 +33,7 @@ void use_in_child(mtf_arena* arena, uintptr_t live) {
   check_refused(mtf_arena_allocate(arena, 256, &address));
   check_refused(mtf_arena_free(arena, live));
   check(mtf_arena_allocated_bytes(arena, live) == 0);
-  mtf_arena_stats stats;
+  mtf_allocator_stats stats;
   mtf_arena_get_stats(arena, &stats);
   check(stats.num_live_allocs == 0);
   char* picture = mtf_arena_picture(arena);

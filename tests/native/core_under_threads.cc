@@ -85,18 +85,8 @@ struct Devices {
       structs[number].device_handle = &devices[one_device ? 0 : number];
       executors.push_back(mtf_executor_new(&table, &structs[one_device ? 0 : number], nullptr, "", 0));
       mtf_executor_set_timer(executors[number], reinterpret_cast<void*>(nanoseconds));
-      mtf_executor_memory* source = mtf_executor_memory_new(executors[number], MTF_DEVICE_MEMORY);
-      const mtf_arena_options options = {"arena",
-                                         uint64_t{1} << 26,
-                                         1,
-                                         1,
-                                         mtf_executor_memory_allocate,
-                                         mtf_executor_memory_free,
-                                         mtf_executor_memory_retain,
-                                         mtf_executor_memory_release,
-                                         source};
-      ignore(mtf_arena_new(&options, &arenas[number]));
-      mtf_executor_memory_release(source);
+      arenas[number] =
+          mtf_executor_arena_new(executors[number], MTF_DEVICE_MEMORY, uint64_t{1} << 26, 1, 1);
       memories.push_back(mtf_memory_new(executors[number], MTF_DEVICE_MEMORY, kSize));
       events.push_back(mtf_event_new(executors[number]));
       timers.push_back(mtf_timer_new(executors[number]));

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from modular_tf.device.memory.arena import Arena
-from modular_tf.device.memory.arena_source import HostMemory
 from modular_tf.errors import InternalError, ModularTFError
 from modular_tf.native.ffi import lib
 from modular_tf.native.library import Library
 from modular_tf.native.readonly_memory import ReadOnlyCopy
 from modular_tf.native.runtime_library import absent_function
 from modular_tf.service.service import PluginService
+from tests.device.arenas import Arena, HostMemory
 from tests.fixtures.native_errors import none_is_left
 from tests.fixtures.op_definitions import register
 

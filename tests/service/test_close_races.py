@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from modular_tf.device import live_platform
+from modular_tf.device import platform as platforms
 from modular_tf.errors import ClosedError
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.service.configuration import Config
@@ -73,7 +73,7 @@ def test_a_filesystem_that_is_opened_too_late_is_closed(plugin_file, make_servic
 def test_a_platform_that_is_set_up_too_late_is_taken_down(device_file, make_service, monkeypatch):
     service = make_service(device_file("liblate.so"), config=CONFIG)
     service.load()
-    held = set(live_platform._shared)
-    close_during(service, service.devices, monkeypatch, live_platform, "read_device_tables")
+    held = set(platforms._shared)
+    close_during(service, service.devices, monkeypatch, platforms, "read_device_tables")
 
-    assert set(live_platform._shared) == held
+    assert set(platforms._shared) == held

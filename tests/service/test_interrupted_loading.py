@@ -36,7 +36,7 @@ STEPS = [
 ]
 DEVICE_STEPS = [
     "modular_tf.opening:map_file",
-    "modular_tf.device.live_platform:read_device_tables",
+    "modular_tf.device.platform:read_device_tables",
     "modular_tf.device.platform:load_device_platform",
     "modular_tf.device.registry:DeviceRegistry.fulfil",
 ]

@@ -14,15 +14,15 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.device.memory.arena import Arena
-from modular_tf.device.memory.executor_arena import executor_memory
 from modular_tf.device.platform import load_device_platform
-from modular_tf.device.streams.synchronous_copy import copy_dtod, copy_dtoh, copy_htod
 from modular_tf.errors import FailedPreconditionError, ModularTFError
-from modular_tf.native.ffi import lib
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.status import check
+from tests.device.conftest import device_of
 from tests.device.lifetimes import LifetimePlugin, await_ends, build_lifetime_plugin
 
 if TYPE_CHECKING:
@@ -39,13 +39,16 @@ class World:
         """Load the platforms; the executor that works is drawn."""
         self.library = plugin.library
         self.platform, self.other = self.load(), self.load()
-        self.device = self.platform.executor(0)
-        self.user = random.choice([self.device, self.platform.executor(1), self.other.executor(0)])
+        self.device = device_of(self.platform)
+        others = device_of(self.platform, 1), device_of(self.other)
+        self.user = random.choice([self.device, *others])
         self.theirs, self.ours = self.device.allocate(SIZE), self.user.allocate(SIZE)
         self.their_stream, self.stream = self.device.create_stream(), self.user.create_stream()
         self.event, self.timer = self.their_stream.record_event(), self.device.create_timer()
         self.host, self.unified = self.device.allocate_host(64), self.device.allocate_unified(64)
-        self.arena = Arena(executor_memory(self.device, lib.MTF_DEVICE_MEMORY), 1 << 26)
+        native = self.device.executor.native
+        arena = lib.mtf_executor_arena_new(native, lib.MTF_DEVICE_MEMORY, 1 << 26, 1, 1)
+        self.arena = ffi.gc(arena, lib.mtf_arena_release)
 
     def load(self) -> Any:
         """Load the plugin, once more."""
@@ -60,9 +63,10 @@ def views(world: World) -> None:
 
 def cut(world: World) -> None:
     """Use an arena over the device's memory."""
-    address = world.arena.allocate(SIZE)
-    world.arena.picture()
-    world.arena.free(address)
+    address = ffi.new("uintptr_t *")
+    check(lib.mtf_arena_allocate(world.arena, SIZE, address), operation="allocate")
+    lib.mtf_string_free(lib.mtf_arena_picture(world.arena))
+    check(lib.mtf_arena_free(world.arena, address[0]), operation="free")
 
 
 def timed(world: World) -> None:
@@ -70,6 +74,11 @@ def timed(world: World) -> None:
     world.timer.start(world.stream)
     world.timer.stop(world.stream)
     world.user.create_timer().close()
+
+
+def end_arena(arena: Any) -> None:
+    """Close an arena."""
+    check(lib.mtf_arena_close(arena), operation="close")
 
 
 CALLS: dict[str, Callable[[World], object]] = {
@@ -88,16 +97,16 @@ CALLS: dict[str, Callable[[World], object]] = {
     "add_callback": lambda w: w.stream.add_callback(lambda: w.ours.size),
     "block_until_done": lambda w: w.stream.block_until_done(),
     "timer": timed,
-    "sync_memcpy_htod": lambda w: copy_htod(w.user, w.theirs, bytes(SIZE), None, 0),
-    "sync_memcpy_dtoh": lambda w: copy_dtoh(w.user, bytearray(SIZE), w.theirs, None, 0),
-    "sync_memcpy_dtod": lambda w: copy_dtod(w.user, w.ours, w.theirs, None, 0, 0),
+    "sync_memcpy_htod": lambda w: w.user.memcpy_htod(w.theirs, bytes(SIZE)),
+    "sync_memcpy_dtoh": lambda w: w.user.memcpy_dtoh(bytearray(SIZE), w.theirs),
+    "sync_memcpy_dtod": lambda w: w.user.memcpy_dtod(w.ours, w.theirs),
     "create_stream": lambda w: w.device.create_stream().memset(w.device.allocate(SIZE), 1),
     "create_event": lambda w: w.device.create_event(),
     "synchronize": lambda w: w.user.synchronize(),
     "allocator_stats": lambda w: (w.user.memory_usage(), w.user.allocator_stats()),
     "views": views,
     "arena": cut,
-    "executor": lambda w: w.platform.executor(1).allocate(SIZE),
+    "executor": lambda w: device_of(w.platform, 1).allocate(SIZE),
     "details": lambda w: w.platform.device_details(1),
     "load": lambda w: w.load().close(),
 }
@@ -105,8 +114,8 @@ CALLS: dict[str, Callable[[World], object]] = {
 CLOSES: dict[str, Callable[[World], Callable[[], None]]] = {
     "platform": lambda w: w.platform.close,
     "other platform": lambda w: w.other.close,
-    "device": lambda w: w.device.close,
-    "user": lambda w: w.user.close,
+    "device": lambda w: w.device.executor.close,
+    "user": lambda w: w.user.executor.close,
     "stream": lambda w: w.stream.close,
     "their stream": lambda w: w.their_stream.close,
     "memory": lambda w: w.theirs.close,
@@ -114,7 +123,7 @@ CLOSES: dict[str, Callable[[World], Callable[[], None]]] = {
     "host memory": lambda w: w.host.close,
     "event": lambda w: w.event.close,
     "timer": lambda w: w.timer.close,
-    "arena": lambda w: w.arena.close,
+    "arena": lambda w: partial(end_arena, w.arena),
 }
 
 PAIRS = [(call, close) for call in CALLS for close in CLOSES]

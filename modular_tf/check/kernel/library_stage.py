@@ -11,8 +11,7 @@ from modular_tf.check.device.raw_platform import read_tables
 from modular_tf.check.expectation import Blocked
 from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.errors import ModularTFError
-from modular_tf.kernel.plugin_kernels import plugin_kernels
-from modular_tf.kernel.registry import KernelRegistry
+from modular_tf.kernel.registry import KernelRegistry, plugin_kernels
 from modular_tf.loading.binding import map_file
 from modular_tf.loading.device_loader import ENTRY_POINT
 from modular_tf.loading.kernel_loader import KERNEL_INIT, init_kernels

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.check.breach import MEMORY_RULES, raise_harm_to_heap
 from modular_tf.check.heap_watch import HeapWatch
-from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.device.arrays.array_content import ArrayContent, content_of
+from modular_tf.device.device import DeviceArray
 from modular_tf.errors import ModularTFError, NotFoundError
 from modular_tf.kernel.inputs import Given, place_input
 from modular_tf.kernel.prepared_kernel import PreparedKernel
@@ -24,11 +24,10 @@ if TYPE_CHECKING:
     from modular_tf.check.call_journal import CallJournal
     from modular_tf.check.kernel.samples import Sample, SampleTensor
     from modular_tf.device.device import Device
-    from modular_tf.kernel.inputs import KernelInput
     from modular_tf.kernel.node import Node
     from modular_tf.kernel.op_definition import OpDefinition
     from modular_tf.kernel.registration import KernelRegistration
-    from modular_tf.kernel.site import KernelSite
+    from modular_tf.kernel.site import KernelInput, KernelSite
     from modular_tf.service.service import PluginService
 
 

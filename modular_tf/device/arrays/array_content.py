@@ -1,23 +1,29 @@
-"""The sources of arrays on devices: numpy arrays, buffers, tensors of other libraries."""
+"""Arrays of the host as devices take them: shapes, element types, and bytes in C order."""
 
 from __future__ import annotations
 
+import operator
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.abi.dlpack_elements import by_name, by_numpy
-from modular_tf.device.arrays.host_tensor import bytes_of
-from modular_tf.device.arrays.packed_elements import has_two_layouts, in_other_layout
+from modular_tf.abi.dlpack_devices import HOST
+from modular_tf.abi.dlpack_elements import ElementType, TypeCode, by_dtype, by_name, by_numpy
 from modular_tf.device.arrays.tensor_import import compact_host_tensor
-from modular_tf.device.memory.device_memory import HostMemory
+from modular_tf.device.memory.device_memory import HostMemory, host_buffer
 from modular_tf.errors import InvalidArgumentError
+from modular_tf.native.ffi import ffi
+from modular_tf.native.tensor import Tensor, bytes_of_elements, repacked
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from typing_extensions import Buffer
 
-    from modular_tf.abi.dlpack_elements import ElementType
-
+_MOST_DIMENSIONS = 64  # numpy's limit too
+_BYTE = (int(TypeCode.UINT), 8, 1)
 # The element types of buffer formats. Several letters have one size on the supported machines; the
 # buffer itself says which.
 _BUFFER_KINDS = {
@@ -115,3 +121,84 @@ def _element_of_format(view: memoryview) -> ElementType:
             "for plain bytes, give memoryview(...).cast('B')"
         )
     return by_name(kind if kind == "bool" else f"{kind}{view.itemsize * 8}")
+
+
+# -- shapes and element types ----------------------------------------------------------------------
+
+
+def checked_shape(shape: Sequence[int] | int) -> tuple[int, ...]:
+    """Return a shape as a tuple; a number is one dimension.
+
+    Raises InvalidArgumentError if a size is no whole number, or negative, or there are more than
+    64.
+    """
+    try:
+        sizes = tuple(map(operator.index, shape if isinstance(shape, Iterable) else (shape,)))
+    except TypeError:
+        raise InvalidArgumentError(
+            f"shape: expected a whole number, or a sequence of them, found {shape!r}"
+        ) from None
+    if any(size < 0 for size in sizes) or len(sizes) > _MOST_DIMENSIONS:
+        raise InvalidArgumentError(
+            f"shape {sizes}: expected at most {_MOST_DIMENSIONS} sizes, none below 0"
+        )
+    return sizes
+
+
+def n_bytes_of(shape: tuple[int, ...], dtype: tuple[int, int, int], *, is_padded: bool) -> int:
+    """Return the size of a compact array, whose shape is of `checked_shape`.
+
+    The dtype is code, bits and lanes. Padded elements of less than 8 bits have bytes of their own;
+    else they are packed. Raises InvalidArgumentError if no memory is so large, or there are no such
+    elements.
+    """
+    try:
+        return bytes_of_elements(shape, dtype, is_padded)
+    except ValueError as error:
+        raise InvalidArgumentError(f"shape {shape}, elements {dtype}: {error}") from None
+
+
+def element_type_of(dtype: Any) -> ElementType:
+    """Return the element type with a name, or of a dtype of numpy.
+
+    Raises InvalidArgumentError if there is none.
+    """
+    try:
+        if isinstance(dtype, ElementType):
+            return dtype
+        if isinstance(dtype, str):
+            return by_name(dtype)
+        if isinstance(dtype, tuple):
+            return by_dtype(dtype)
+        return by_numpy(import_module("numpy").dtype(dtype))
+    except (ValueError, TypeError) as error:
+        raise InvalidArgumentError(f"dtype {dtype!r} of a device array: {error}") from None
+
+
+def has_two_layouts(dtype: tuple[int, int, int]) -> bool:
+    """Return whether elements have less than 8 bits, so that they can be packed or padded."""
+    return dtype[1] % 8 != 0
+
+
+def in_other_layout(
+    data: Buffer, shape: tuple[int, ...], dtype: tuple[int, int, int], *, is_padded: bool
+) -> memoryview:
+    """Return packed elements as padded ones, whose upper bits are 0, or padded ones packed.
+
+    With upper bits of 0 ml_dtypes stores them too, negative numbers included. The data are in C
+    order; packed, the first element is in the lowest bits of the first byte. The dtype is code,
+    bits and lanes. `is_padded` describes the elements of `data`.
+    """
+    with host_buffer(data) as held:
+        address = int(ffi.cast("uintptr_t", held))
+        found = Tensor(address, shape, None, dtype, HOST, held, is_padded=is_padded)
+        return bytes_of(repacked(found, not is_padded))
+
+
+def bytes_of(tensor: Tensor) -> memoryview:
+    """Return the bytes of a compact tensor of the host's, without a copy; they keep it.
+
+    A read-only tensor gives read-only bytes.
+    """
+    flat = Tensor(tensor.address, (tensor.nbytes,), None, _BYTE, HOST, tensor, tensor.read_only)
+    return memoryview(flat)

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory, UnifiedMemory
-from modular_tf.device.memory.host_buffer import host_buffer, writable_host_buffer
+from modular_tf.device.memory.device_memory import (
+    DeviceMemory,
+    HostMemory,
+    UnifiedMemory,
+    host_buffer,
+)
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-    from modular_tf.device.device import Device
     from modular_tf.device.executor import Executor
-    from modular_tf.device.memory.host_buffer import HostBuffer
+    from modular_tf.device.memory.device_memory import HostBuffer
     from modular_tf.device.streams.event import Event
     from modular_tf.device.streams.stream import Stream
-    from modular_tf.errors import ClosedError
 
 MemoryKind: TypeAlias = Literal["device", "host", "unified"]
 """Device memory; pinned memory of the host; memory that both use."""
@@ -29,30 +31,15 @@ MemoryKind: TypeAlias = Literal["device", "host", "unified"]
 ArrayMemory: TypeAlias = "DeviceMemory | HostMemory"
 """Unified memory is a device memory that the host sees too."""
 
-
-def allocate(device: Device, n_bytes: int, kind: MemoryKind) -> ArrayMemory:
-    """Return new memory of a kind.
-
-    Raises:
-        InvalidArgumentError: There is no such kind.
-        OutOfMemoryError: The plugin gave none.
-        UnimplementedError: The plugin has no memory of this kind.
-        ModularTFError: As `Device.executor`.
-    """
-    if kind == "device":
-        return device.allocate(n_bytes)
-    if kind == "host":
-        return device.allocate_host(n_bytes)
-    if kind == "unified":
-        return device.allocate_unified(n_bytes)
-    raise InvalidArgumentError(f"memory {kind!r}: expected 'device', 'host' or 'unified'")
+_KINDS = {"device": DeviceMemory, "host": HostMemory, "unified": UnifiedMemory}
 
 
-def of_output(executor: Executor, owner: object, address: int, n_bytes: int) -> DeviceMemory:
-    """Return the memory of a kernel's output in host memory; None owns the empty one."""
-    if owner is None:
-        return executor.allocate(0)
-    return DeviceMemory.borrow(executor, address, n_bytes, owner=owner)
+def allocate(executor: Executor, n_bytes: int, kind: MemoryKind) -> ArrayMemory:
+    """Return new memory of a kind; InvalidArgumentError if there is no such kind."""
+    if kind not in _KINDS:
+        raise InvalidArgumentError(f"memory {kind!r}: expected 'device', 'host' or 'unified'")
+    made: ArrayMemory = _KINDS[kind].allocate(executor, n_bytes)
+    return made
 
 
 def write(executor: Executor, target: ArrayMemory, data: HostBuffer) -> None:
@@ -61,7 +48,7 @@ def write(executor: Executor, target: ArrayMemory, data: HostBuffer) -> None:
         context = executor.context
         _finish(context.copy_host_to_device(target, data), context.host_to_device)
     else:
-        _copy_bytes(writable_host_buffer(_host_side(target)), host_buffer(data))
+        _copy_bytes(host_buffer(_host_side(target), writable=True), host_buffer(data))
 
 
 def overwrite(executor: Executor, target: ArrayMemory, data: HostBuffer) -> None:
@@ -79,7 +66,7 @@ def read(executor: Executor, target: HostBuffer, source: ArrayMemory) -> None:
         _finish(context.copy_device_to_host(target, source), context.device_to_host)
     else:
         wait_for_streams(executor)
-        _copy_bytes(writable_host_buffer(target), host_buffer(_host_side(source)))
+        _copy_bytes(host_buffer(target, writable=True), host_buffer(_host_side(source)))
 
 
 def read_output(executor: Executor, target: HostBuffer, source: int, n_bytes: int) -> None:
@@ -88,7 +75,7 @@ def read_output(executor: Executor, target: HostBuffer, source: int, n_bytes: in
     Raises ClosedError if it was closed, and errors of `Executor.await_streams`.
     """
     executor.await_streams()
-    to = writable_host_buffer(target)
+    to = host_buffer(target, writable=True)
     executor.check(lib.mtf_read_host_memory(executor.native, to, source, n_bytes), "read")
 
 
@@ -116,21 +103,6 @@ def wait_for_streams(executor: Executor) -> None:
     """
     if executor.may_work:
         executor.synchronize()
-
-
-def is_ended(memory: ArrayMemory) -> bool:
-    """Whether a memory was closed, or ended with its device, as plain device memory does."""
-    return memory.native is None if isinstance(memory, UnifiedMemory) else memory.closed
-
-
-def ended_error(executor: Executor, *, is_own: bool) -> ClosedError:
-    """Return the error for an array whose memory has ended, with the reason.
-
-    With `is_own` the array itself, or its memory, was closed; else the device has ended it.
-    """
-    if is_own:
-        return executor.closed_error("the array")
-    return executor.closed_error("the device of the array", "; copy it to the host before that")
 
 
 def _is_reached_by_streams(memory: ArrayMemory, executor: Executor) -> TypeGuard[DeviceMemory]:

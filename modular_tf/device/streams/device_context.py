@@ -11,15 +11,14 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.device.streams.stream import Stream
 from modular_tf.errors import InvalidArgumentError, unexpected
 from modular_tf.native.fresh_host_memory import fresh_host_memory
 
 if TYPE_CHECKING:
-    from modular_tf.device.executor import Executor
-    from modular_tf.device.memory.device_memory import DeviceMemory
-    from modular_tf.device.memory.host_buffer import HostBuffer
+    from modular_tf.device.device_core import DeviceCore
+    from modular_tf.device.memory.device_memory import DeviceMemory, HostBuffer
     from modular_tf.device.streams.event import Event
-    from modular_tf.device.streams.stream import Stream
 
 _MOST_DEVICE_TO_DEVICE = 4
 _PIECE = 16 << 20
@@ -33,17 +32,17 @@ class DeviceContext:
     device, device to host, then those from device to device; and closed with the device.
     """
 
-    def __init__(self, executor: Executor, n_device_to_device: int = 1) -> None:
+    def __init__(self, core: DeviceCore, n_device_to_device: int = 1) -> None:
         """Create a context without streams; 1 to 4 will share the copies between devices.
 
         Raises InvalidArgumentError for another number.
         """
         if not 1 <= n_device_to_device <= _MOST_DEVICE_TO_DEVICE:
             raise InvalidArgumentError(
-                f"{executor.name}: {n_device_to_device} device-to-device streams,"
+                f"{core.name}: {n_device_to_device} device-to-device streams,"
                 f" expected 1 to {_MOST_DEVICE_TO_DEVICE}"
             )
-        self.executor = executor
+        self.core = core
         self._n_device_to_device = n_device_to_device
         self._lock = ForkLock()
         self._turn = count()
@@ -60,8 +59,8 @@ class DeviceContext:
     def _created(self) -> tuple[Stream, ...]:
         with self._lock:
             if not self._streams:
-                create = self.executor.create_stream
-                self._streams = tuple(create() for _ in range(self.n_streams))
+                created = (Stream.create(self.core) for _ in range(self.n_streams))
+                self._streams = tuple(created)
             return self._streams
 
     @property
@@ -113,7 +112,7 @@ class DeviceContext:
 
         Returns the event of the copy's end; without a byte to copy too.
         """
-        self.executor.synchronize_now()
+        self.core.synchronize_now()
         stream = self.device_to_host
         stream.wait_for(self.compute)
         stream.memcpy_dtoh(target, source, n_bytes, offset)
@@ -142,9 +141,9 @@ class DeviceContext:
         """
         if not isinstance(other, DeviceContext):
             raise unexpected(other, "copy_to_device", "the context of a device")
-        if not self.executor.shares_plugin_with(other.executor):
+        if not self.core.shares_plugin_with(other.core):
             return self._copy_through_host(other, target, source, n_bytes)
-        self.executor.synchronize_now()
+        self.core.synchronize_now()
         streams = self.device_to_device
         stream = streams[next(self._turn) % len(streams)]
         stream.wait_for(self.compute)

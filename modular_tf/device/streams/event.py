@@ -6,12 +6,12 @@ import time
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from modular_tf.device.native_object import NativeObject, usable
+from modular_tf.device.device_core import NativeObject, usable
 from modular_tf.errors import DeadlineExceededError, InternalError, ModularTFError, unexpected
-from modular_tf.native.ffi import lib
+from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
-    from modular_tf.device.streams.stream import Stream
+    from modular_tf.device.device_core import DeviceCore
 
 SLICE_NS = 50_000_000
 """How long one wait in the native core lasts: then Python looks for signals."""
@@ -32,18 +32,22 @@ _STATUSES = tuple(EventStatus)  # a look-up costs a tenth of what making the mem
 class Event(NativeObject):
     """A mark that a stream passes. [any thread]
 
-    It may be recorded again; waiting means the last recording.
+    It may be recorded again; waiting means the last recording. Methods raise ClosedError where it,
+    or its device, was closed, and the plugin's own status as a ModularTFError.
     """
 
     __slots__ = ()
 
-    def record(self, stream: Stream) -> None:
-        """Mark the end of what the stream holds now.
+    @classmethod
+    def create(cls, core: DeviceCore) -> Event:
+        """Return a new event; see `Device.create_event`."""
+        native = lib.mtf_event_new(core.native)
+        if not native:
+            raise core.failure(lib.mtf_take_error(), "create_event")
+        return cls(core, ffi.gc(native, lib.mtf_event_free))
 
-        Raises:
-            ModularTFError: The plugin's own status.
-            ClosedError: One of them was closed.
-        """
+    def record(self, stream: NativeObject) -> None:
+        """Mark the end of what the stream holds now."""
         try:
             error = lib.mtf_event_record(self.native, stream.native)
         except (TypeError, AttributeError):
@@ -51,7 +55,7 @@ class Event(NativeObject):
             usable(stream)
             raise
         if error:
-            raise self._executor.failure(error, "record_event")
+            raise self._core.failure(error, "record_event")
 
     @property
     def status(self) -> EventStatus:
@@ -59,7 +63,6 @@ class Event(NativeObject):
 
         Raises:
             ModularTFError: The plugin threw.
-            ClosedError: The event was closed.
         """
         native = self.native
         if native is None:
@@ -72,7 +75,6 @@ class Event(NativeObject):
 
         Raises:
             ModularTFError: The work failed: ERROR or UNKNOWN, where TensorFlow aborts.
-            ClosedError: The event was closed.
         """
         return self._is_done(self.status)
 
@@ -86,17 +88,16 @@ class Event(NativeObject):
             DeadlineExceededError: It did not in time.
             ModularTFError: The work failed: ERROR or UNKNOWN, where TensorFlow aborts.
             FailedPreconditionError: Called without a timeout by a callback of this device.
-            ClosedError: The event was closed.
         """
         if timeout is None:
-            self._executor.refuse_in_callback("wait")
+            self._core.refuse_in_callback("wait")
         end = end_of(timeout)
         native = usable(self)
         while not self._is_done(self._status(lib.mtf_event_poll(native, slice_ns(end)))):
             if end is not None and time.monotonic_ns() >= end:
                 raise DeadlineExceededError(
-                    f"{self._executor.name}: the event was not reached within {timeout} s",
-                    plugin=self._executor.plugin,
+                    f"{self._core.name}: the event was not reached within {timeout} s",
+                    plugin=self._core.plugin,
                     operation="get_event_status",
                 )
 
@@ -104,16 +105,14 @@ class Event(NativeObject):
         """Wait by the plugin's block_host_for_event, which no signal interrupts.
 
         Raises:
-            ModularTFError: The plugin's own status.
             FailedPreconditionError: Called by a callback of this device.
-            ClosedError: The event was closed.
         """
-        self._executor.refuse_in_callback("block_host_for_event")
+        self._core.refuse_in_callback("block_host_for_event")
         self._check(lib.mtf_event_block(usable(self)), "block_host_for_event")
 
     def _status(self, found: int) -> EventStatus:
         if found < 0:
-            raise self._executor.failure(lib.mtf_take_error(), "get_event_status")
+            raise self._core.failure(lib.mtf_take_error(), "get_event_status")
         return _STATUSES[found]
 
     def _is_done(self, status: EventStatus) -> bool:
@@ -125,9 +124,9 @@ class Event(NativeObject):
 
     def _failure(self, status: EventStatus) -> ModularTFError:
         return InternalError(
-            f"{self._executor.name}: get_event_status said {status.name}: the work before the"
-            f" event failed (plugin {self._executor.plugin})",
-            plugin=self._executor.plugin,
+            f"{self._core.name}: get_event_status said {status.name}: the work before the"
+            f" event failed (plugin {self._core.plugin})",
+            plugin=self._core.plugin,
             operation="get_event_status",
         )
 

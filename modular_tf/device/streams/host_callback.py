@@ -13,24 +13,22 @@ from __future__ import annotations
 
 import atexit
 import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.concurrency.threads import Worker
+from modular_tf.device.device_core import running_as
 from modular_tf.errors import InternalError, ModularTFError
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from modular_tf.device.executor import Executor
+    from modular_tf.device.device_core import DeviceCore
 
 _IDLE_NS = 100_000_000
 """How long a worker without a job stays; streams that are gone have theirs as long."""
-
-_running = threading.local()
 
 
 class HostCallbacks:
@@ -39,17 +37,17 @@ class HostCallbacks:
     `error` is of the first callback that raised, as an error of the stream.
     """
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, core: DeviceCore) -> None:
         self.error: ModularTFError | None = None
-        self._executor = executor
+        self._core = core
         self._lock = ForkLock()
         self._functions: dict[int, tuple[Callable[[], object], Any]] = {}
         self._worker = Worker()
         queue = lib.mtf_callback_queue_new()
         if not queue:
-            raise executor.failure(lib.mtf_take_error(), "host_callback")
+            raise core.failure(lib.mtf_take_error(), "host_callback")
         self._queue = ffi.gc(queue, lib.mtf_callback_queue_free)
-        executor.keep_callbacks(self)
+        core.callbacks.add(self)
 
     def add(self, stream: Any, function: Callable[[], object]) -> None:
         """Enqueue the call of a function in a native stream.
@@ -60,7 +58,7 @@ class HostCallbacks:
         outcome = ffi.new("int32_t *", lib.MTF_CALLBACK_REFUSED)
         job = lib.mtf_callback_new(self._queue)
         if not job:
-            raise self._executor.failure(lib.mtf_take_error(), "host_callback")
+            raise self._core.failure(lib.mtf_take_error(), "host_callback")
         try:
             self._file(job, function, stream)
             error = lib.mtf_callback_enqueue(stream, job, outcome)
@@ -70,11 +68,16 @@ class HostCallbacks:
                 lib.mtf_callback_cancel(job)
         if error:
             self._take(job)
-            raise self._executor.failure(error, "host_callback")
+            raise self._core.failure(error, "host_callback")
         if outcome[0] == lib.MTF_CALLBACK_RUN_NOW:
             self._run(function)
         elif outcome[0] == lib.MTF_CALLBACK_REFUSED:
-            raise self._refusal()
+            raise InternalError(
+                f"{self._core.name}: host_callback returned 0: the callback was not enqueued"
+                f" (plugin {self._core.plugin})",
+                plugin=self._core.plugin,
+                operation="host_callback",
+            )
 
     def cancel_all(self) -> None:
         """Drop the callbacks that no stream will call any more."""
@@ -82,18 +85,10 @@ class HostCallbacks:
             lib.mtf_callback_cancel(job)
             self._take(job)
 
-    def _refusal(self) -> InternalError:
-        plugin, device = self._executor.plugin, self._executor.name
-        return InternalError(
-            f"{device}: host_callback returned 0: the callback was not enqueued (plugin {plugin})",
-            plugin=plugin,
-            operation="host_callback",
-        )
-
     def _file(self, job: int, function: Callable[[], object], stream: Any) -> None:
         """Start the worker if needed; keep the function and the stream until it is called."""
         with self._lock:
-            self._worker.ensure(self._work, f"callbacks of {self._executor.name}")
+            self._worker.ensure(self._work, f"callbacks of {self._core.name}")
             self._functions[job] = function, stream
 
     def _take(self, job: int) -> Callable[[], object] | None:
@@ -116,7 +111,7 @@ class HostCallbacks:
             lib.mtf_callback_done(job, code, message)
             self._take(
                 job
-            )  # may drop the last reference to the stream; no thread waits for this one then
+            )  # may drop the last reference to the stream; nothing waits for this then
             del stream
 
     def _may_leave(self) -> bool:
@@ -132,7 +127,7 @@ class HostCallbacks:
         if function is None:
             return None
         try:
-            with running_as(self._executor):
+            with running_as(self._core):
                 function()
         except BaseException as error:  # noqa: BLE001  (nothing may end the worker or cross C)
             failure = self._failure(error)
@@ -144,9 +139,9 @@ class HostCallbacks:
         if isinstance(error, ModularTFError):
             return error
         failure = InternalError(
-            f"{self._executor.name}: a callback raised {type(error).__name__}: {error}",
+            f"{self._core.name}: a callback raised {type(error).__name__}: {error}",
             code=Code.INTERNAL,
-            plugin=self._executor.plugin,
+            plugin=self._core.plugin,
             operation="host_callback",
         )
         failure.__cause__ = error
@@ -157,22 +152,6 @@ def _as_status(error: ModularTFError | None) -> tuple[int, bytes]:
     if error is None:
         return 0, b""
     return int(error.code), error.message.encode("utf-8", "backslashreplace")
-
-
-@contextmanager
-def running_as(executor: Executor) -> Iterator[None]:
-    """Mark this thread as one that a device waits for."""
-    outer = running_executor()
-    _running.executor = executor
-    try:
-        yield
-    finally:
-        _running.executor = outer
-
-
-def running_executor() -> Executor | None:
-    """Return the executor whose callback this thread runs, None for none."""
-    return getattr(_running, "executor", None)
 
 
 _ended = threading.Event()

@@ -1,18 +1,24 @@
-"""The memory that a stream's copies use, kept alive until the stream has finished them."""
+"""The memory that a stream's work uses, kept alive until the stream has done it; and its end."""
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.concurrency.threads import start_thread
+from modular_tf.device.device_core import running_core
 from modular_tf.device.streams.event import EventStatus
-from modular_tf.errors import ModularTFError
+from modular_tf.errors import ModularTFError, ResourceExhaustedError
+from modular_tf.native.ffi import lib
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from modular_tf.device.streams.event import Event
-    from modular_tf.device.streams.stream_copies import StreamCopies
 
     Used = list[object]
     Batch = list[Used]
@@ -23,6 +29,13 @@ _BATCH_BYTES = 16 << 20
 
 COST = _BATCH_BYTES // 64
 """Bytes that any operation counts as, besides: an event costs as much as a short copy."""
+
+
+class Markable(Protocol):
+    """A stream, whose present work an event marks."""
+
+    def record_event(self) -> Event:
+        """Return a new event that marks the end of what the stream holds now."""
 
 
 class InFlight:
@@ -69,7 +82,7 @@ class InFlight:
         with suppress(ValueError):  # sealed meanwhile, with its batch
             self.batch.remove(used)  # or another one without content, whose thread removes this
 
-    def end_batch(self, stream: StreamCopies) -> None:
+    def end_batch(self, stream: Markable) -> None:
         """Mark the batch for release when the stream has passed it; release those it has passed."""
         self.release_passed()
         self.mark(self.seal(), stream)
@@ -89,7 +102,7 @@ class InFlight:
                 self.batch, self.room = [], _BATCH_BYTES
             return sealed
 
-    def mark(self, sealed: Sealed | None, stream: StreamCopies) -> None:
+    def mark(self, sealed: Sealed | None, stream: Markable) -> None:
         """Mark a sealed batch for release when the stream has passed its present work."""
         if sealed is None:
             return
@@ -166,3 +179,46 @@ def _is_passed(event: Event | None) -> bool:
         return event is not None and event.status is EventStatus.COMPLETE
     except ModularTFError:
         return False
+
+
+def end_of_stream(in_flight: InFlight, kept: set[InFlight]) -> Callable[[Any], None]:
+    """Return a function that destroys a stream: waits for its copies, then releases their buffers.
+
+    Plugins may wait for the stream's work in destroy_stream, so a callback, which some of that work
+    may wait for, leaves it to a thread. What the copies use stays in `kept` as long as they may use
+    it: also where the end is interrupted, or left to the device, which is being closed.
+    """
+    core = lib
+
+    def end(native: Any) -> None:
+        try:
+            done = not len(in_flight) or _is_done(core, native)
+        finally:
+            core.mtf_stream_free(native)
+        if done:
+            kept.discard(in_flight)
+            in_flight.release_all()
+
+    def end_or_leave(native: Any) -> None:
+        if running_core() is None or sys.is_finalizing():
+            end(native)
+        else:
+            _leave(end, native)
+
+    return end_or_leave
+
+
+def _is_done(core: Any, native: Any) -> bool:
+    """Return whether the stream is done; False if closing its device waits for it instead."""
+    error = core.mtf_stream_block_until_done(native)
+    try:
+        return not error or not error.closed
+    finally:
+        core.mtf_error_free(error)
+
+
+def _leave(end: Callable[[Any], None], native: Any) -> None:
+    """Destroy a stream on a thread; without one it stays until its device is closed."""
+    thread = threading.Thread(target=end, args=(native,), name="end of a stream", daemon=True)
+    with suppress(ResourceExhaustedError):
+        start_thread(thread)

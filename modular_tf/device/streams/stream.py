@@ -2,65 +2,138 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from operator import index
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory, held
-from modular_tf.device.native_object import usable
+from modular_tf.device.device_core import (
+    NativeObject,
+    check_natural,
+    owned,
+    running_core,
+    usable,
+    whole_number,
+)
+from modular_tf.device.memory.device_memory import (
+    DeviceMemory,
+    HostMemory,
+    checked_size,
+    held,
+    host_buffer,
+)
 from modular_tf.device.streams.event import SLICE_NS, Event, EventStatus, end_of, slice_ns
-from modular_tf.device.streams.host_callback import HostCallbacks, running_executor
-from modular_tf.device.streams.in_flight import COST
-from modular_tf.device.streams.stream_copies import StreamCopies
-from modular_tf.errors import ClosedError, DeadlineExceededError, ModularTFError
-from modular_tf.native.ffi import lib
+from modular_tf.device.streams.host_callback import HostCallbacks
+from modular_tf.device.streams.in_flight import COST, InFlight, end_of_stream
+from modular_tf.errors import (
+    ClosedError,
+    DeadlineExceededError,
+    InvalidArgumentError,
+    ModularTFError,
+    UnimplementedError,
+)
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.fresh_host_memory import fresh_host_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from modular_tf.device.arrays.array import DeviceArray
-    from modular_tf.device.arrays.array_memory import ArrayMemory
-    from modular_tf.device.executor import Executor
-    from modular_tf.device.streams.in_flight import InFlight, Used
+    from modular_tf.device.device_core import DeviceCore
+    from modular_tf.device.memory.device_memory import HostBuffer
+    from modular_tf.device.streams.in_flight import Used
+
+_MISFITS = TypeError, AttributeError, OverflowError
+"""What the native core, and what comes before it, raise of arguments that do not fit."""
 
 _PENDING = int(EventStatus.PENDING)  # members of an enumeration compare slowly
+_free_event = lib.mtf_event_free
+_BYTES = ffi.typeof("char[]")
+_memcpy_htod = lib.mtf_memcpy_htod
+_memcpy_dtoh = lib.mtf_memcpy_dtoh
+_memcpy_dtod = lib.mtf_memcpy_dtod
+_NOTHING: Used = []
+_BYTE_MAX = 0xFF
+_WORD_MAX = 0xFFFFFFFF
+_WORD_BYTES = 4
+_CHUNK_BYTES = 1 << 20  # of a fill by copies
 
 
-class Stream(StreamCopies):
+class _Fill(NamedTuple):
+    """One function of plugins that fills memory."""
+
+    name: str  # of the plugin's function
+    operation: int  # its number, to ask whether the plugin has it
+    # called with a stream, a memory, an offset, the value if it takes one, a size
+    function: Callable[..., Any]
+    width: int  # bytes of a value
+
+
+_MEM_ZERO = _Fill("mem_zero", lib.MTF_MEM_ZERO, lib.mtf_mem_zero, 1)
+_MEMSET = _Fill("memset", lib.MTF_MEMSET, lib.mtf_memset, 1)
+_MEMSET32 = _Fill("memset32", lib.MTF_MEMSET32, lib.mtf_memset32, _WORD_BYTES)
+
+
+class _InMemory(Protocol):
+    """An array of the device."""
+
+    @property
+    def memory(self) -> DeviceMemory | HostMemory:
+        """The memory that holds it."""
+
+
+class Stream(NativeObject):
     """A queue of work, done in order; streams run in parallel. [any thread]
 
     One thread at a time feeds a stream. Copies return at once; the buffers and memories that they
     use are kept, and must not be written by others, until the stream has passed them. A stream
     that is closed, or dropped, is destroyed when its copies and callbacks are done.
+
+    Methods raise ClosedError where the stream, or what they are given, was closed, and the plugin's
+    own status as a ModularTFError; copies and fills raise InvalidArgumentError for bytes outside of
+    a memory.
     """
 
-    __slots__ = ("_callbacks",)
+    __slots__ = ("_callbacks", "_in_flight")
 
-    def __init__(self, executor: Executor, native: Any, in_flight: InFlight) -> None:
+    def __init__(self, core: DeviceCore, native: Any, in_flight: InFlight) -> None:
         """Wrap a native stream, whose destruction waits for what is in flight."""
-        super().__init__(executor, native, in_flight)
+        super().__init__(core, native)
+        self._in_flight = in_flight
         self._callbacks: HostCallbacks | None = None
+
+    @classmethod
+    def create(cls, core: DeviceCore) -> Stream:
+        """Return a new stream; see `Device.create_stream`."""
+        in_flight = InFlight()
+        core.in_flight.add(in_flight)
+        end = end_of_stream(in_flight, core.in_flight)
+        native = owned(lib.mtf_stream_new, end, (core.native,), core, "create_stream")
+        stream = cls(core, native, in_flight)
+        core.streams.add(stream)
+        return stream
+
+    def record_event(self) -> Event:
+        """Return a new event that marks the end of what the stream holds now."""
+        try:
+            native = lib.mtf_stream_mark(self.native)
+        except TypeError:
+            usable(self)
+            raise
+        if not native:
+            raise self._core.failure(lib.mtf_take_error(), "record_event")
+        return Event(self._core, ffi.gc(native, _free_event))
 
     # -- order ------------------------------------------------------------------------------------
 
     def wait_for(self, other: Stream) -> None:
-        """Let later work of this stream wait for what `other` holds now; does not block.
-
-        Raises:
-            ModularTFError: The plugin's own status.
-            ClosedError: One of the streams was closed.
-        """
+        """Let later work of this stream wait for what `other` holds now; does not block."""
         error = lib.mtf_stream_depend(usable(self), usable(other, Stream))
         self._check(error, "create_stream_dependency")
 
     def wait_event(self, event: Event) -> None:
-        """Let later work of this stream wait for an event; does not block.
-
-        Raises:
-            ModularTFError: The plugin's own status.
-            ClosedError: The stream or the event was closed.
-        """
+        """Let later work of this stream wait for an event; does not block."""
         error = lib.mtf_stream_wait_for_event(usable(self), usable(event, Event))
         self._check(error, "wait_for_event")
 
@@ -73,7 +146,6 @@ class Stream(StreamCopies):
 
         Raises:
             ModularTFError: The plugin failed or refused.
-            ClosedError: The stream was closed.
             TypeError: It is no function.
         """
         native = usable(self)
@@ -82,7 +154,7 @@ class Stream(StreamCopies):
                 f"add_callback: expected a function without arguments, found {function!r}"
             )
         if self._callbacks is None:
-            self._callbacks = HostCallbacks(self._executor)
+            self._callbacks = HostCallbacks(self._core)
         self._callbacks.add(native, function)
 
     @contextmanager
@@ -94,9 +166,6 @@ class Stream(StreamCopies):
 
         Args:
             used: What the work uses; the code may add to it.
-
-        Raises:
-            ClosedError: The stream was closed.
         """
         in_flight = self._in_flight
         native = usable(self)
@@ -111,7 +180,7 @@ class Stream(StreamCopies):
                 in_flight.end_batch(self)
 
     @contextmanager
-    def native_handle(self, *used: DeviceArray | ArrayMemory) -> Iterator[int]:
+    def native_handle(self, *used: _InMemory | DeviceMemory | HostMemory) -> Iterator[int]:
         """Lend the plugin's SP_Stream, as an address, to a block of code that queues work there.
 
         Work that you queue in the block, by the functions of the plugin's vendor, is the stream's
@@ -128,21 +197,268 @@ class Stream(StreamCopies):
             used: The arrays and memories that the work reads or writes. They are kept until the
                 stream has passed it, also if they are closed; what another stream does with them
                 has to be ordered by events. Host memory must not be touched until then.
-
-        Raises:
-            ClosedError: The stream, or one of those used, was closed.
         """
         with self.work([_hold(each) for each in used]) as native:
             yield int(lib.mtf_stream_handle(native))
 
-    def is_of(self, executor: Executor) -> bool:
+    def is_of(self, core: DeviceCore) -> bool:
         """Whether it is a stream of this device, as this service has it."""
-        return self._executor is executor
+        return self._core is core
 
     @property
     def may_have_work(self) -> bool:
         """Whether a copy, fill or callback may be under way; what it has passed may count too."""
         return self._callbacks is not None or self._in_flight.is_busy()
+
+    # -- copies -----------------------------------------------------------------------------------
+
+    def memcpy_htod(
+        self, target: DeviceMemory, source: HostBuffer, n_bytes: int | None = None, offset: int = 0
+    ) -> None:
+        """Copy from the host to the device.
+
+        The plugin gets the source as it is and reads it when the copy runs; it is kept until then,
+        and what is written to it meanwhile may arrive. TensorFlow's interface asks for host memory
+        of the plugin (`Device.allocate_host`) in asynchronous copies. TensorFlow gives plugins
+        other memory too; one that insists may refuse it, or wait in this call.
+
+        Args:
+            target: Where to.
+            source: Any object with contiguous bytes, or host memory of the device.
+            n_bytes: How many from its start; all of it by default.
+            offset: In bytes, into the target.
+        """
+        try:
+            data = ffi.from_buffer(_BYTES, source)
+        except (TypeError, ValueError, BufferError):
+            data = host_buffer(source)
+        used = _NOTHING
+        try:
+            size = len(data) if n_bytes is None else checked_size(n_bytes, data)
+            if not size:
+                return
+            used = [target.hold, data]
+            arguments = self.native, target.native, index(offset), data, size
+            self._enqueue(_memcpy_htod, "memcpy_htod", used, size, arguments)
+        except Exception as failure:
+            self._release_unused(failure, used, data, [target], [offset])
+            raise
+
+    def memcpy_dtoh(
+        self, target: HostBuffer, source: DeviceMemory, n_bytes: int | None = None, offset: int = 0
+    ) -> None:
+        """Copy from the device to the host; the bytes are there when the stream has passed it.
+
+        The plugin writes to the target itself, as `memcpy_htod` has it read the source. What is
+        read from it, or written to it, before that may be anything.
+
+        Args:
+            target: Any object with contiguous writable bytes, or host memory of the device.
+            source: Where from.
+            n_bytes: How many, from the target's start; by default as many as the target has.
+            offset: In bytes, into the source.
+        """
+        try:
+            data = ffi.from_buffer(_BYTES, target, True)  # noqa: FBT003  (to be written)
+        except (TypeError, ValueError, BufferError):
+            data = host_buffer(target, writable=True)
+        used = _NOTHING
+        try:
+            size = len(data) if n_bytes is None else checked_size(n_bytes, data)
+            if not size:
+                return
+            used = [source.hold, data]
+            arguments = self.native, data, source.native, index(offset), size
+            self._enqueue(_memcpy_dtoh, "memcpy_dtoh", used, size, arguments)
+        except Exception as failure:
+            self._release_unused(failure, used, data, [source], [offset])
+            raise
+
+    def memcpy_dtod(
+        self,
+        target: DeviceMemory,
+        source: DeviceMemory,
+        n_bytes: int | None = None,
+        *,
+        target_offset: int = 0,
+        source_offset: int = 0,
+    ) -> None:
+        """Copy within the device, or to another of the same plugin.
+
+        Where the plugin has no memcpy_dtod, the bytes go through the host, still in order.
+
+        Args:
+            target: Where to.
+            source: Where from; of this stream's device.
+            n_bytes: How many; by default all that the source has behind its offset.
+            target_offset: In bytes.
+            source_offset: In bytes.
+        """
+        used = _NOTHING
+        size = -1 if n_bytes is None else n_bytes
+        try:
+            from_, to_ = index(source_offset), index(target_offset)
+            size = source.size - from_ if n_bytes is None else index(n_bytes)
+            if not size:
+                return
+            used = [target.hold, source.hold]
+            to, start = (target.native, to_), (source.native, from_)
+            self._enqueue(_memcpy_dtod, "memcpy_dtod", used, size, (self.native, *to, *start, size))
+        except UnimplementedError:
+            if self._has(lib.MTF_MEMCPY_DTOD):
+                raise
+        except _MISFITS as failure:
+            numbers = [target_offset, source_offset, size]
+            self._release_unused(failure, used, None, [target, source], numbers)
+            raise
+        else:
+            return
+        staging = fresh_host_memory(size)
+        self.memcpy_dtoh(staging, source, offset=source_offset)
+        self.memcpy_htod(target, staging, offset=target_offset)
+
+    # -- fills ------------------------------------------------------------------------------------
+
+    def mem_zero(self, target: DeviceMemory, n_bytes: int | None = None, offset: int = 0) -> None:
+        """Fill with zero bytes; copied from the host where the plugin has no mem_zero.
+
+        Args:
+            target: What to fill.
+            n_bytes: How much; by default all behind the offset.
+            offset: In bytes.
+        """
+        self._fill(_MEM_ZERO, target, (), n_bytes, offset)
+
+    def memset(
+        self, target: DeviceMemory, value: int, n_bytes: int | None = None, offset: int = 0
+    ) -> None:
+        """Fill with a byte, 0 to 255; otherwise as `mem_zero`."""
+        byte = whole_number(value, "memset: a byte")
+        if not 0 <= byte <= _BYTE_MAX:
+            raise InvalidArgumentError(f"memset: {value} is no byte")
+        self._fill(_MEMSET, target, (byte,), n_bytes, offset)
+
+    def memset32(
+        self, target: DeviceMemory, value: int, n_bytes: int | None = None, offset: int = 0
+    ) -> None:
+        """Fill with an unsigned 32-bit number in the host's byte order; sizes stay in bytes.
+
+        Raises:
+            InvalidArgumentError: `n_bytes` is no multiple of 4, or as `mem_zero`.
+        """
+        word = whole_number(value, "memset32: a value")
+        if not 0 <= word <= _WORD_MAX:
+            raise InvalidArgumentError(f"memset32: {value} is no unsigned 32-bit number")
+        held(target)
+        check_natural(offset)
+        left = target.size - index(offset)
+        size = left if n_bytes is None else whole_number(n_bytes, "memset32: bytes")
+        if size % _WORD_BYTES:
+            raise InvalidArgumentError(f"memset32: {size} bytes are no multiple of {_WORD_BYTES}")
+        self._fill(_MEMSET32, target, (word,), size, offset)
+
+    def _fill(
+        self,
+        kind: _Fill,
+        target: DeviceMemory,
+        values: tuple[int, ...],
+        n_bytes: int | None,
+        offset: int,
+    ) -> None:
+        used = _NOTHING
+        size = -1 if n_bytes is None else n_bytes
+        try:
+            start = index(offset)
+            size = target.size - start if n_bytes is None else index(n_bytes)
+            if not size:
+                return
+            used = [target.hold]
+            arguments = self.native, target.native, start, *values, size
+            self._enqueue(kind.function, kind.name, used, size, arguments)
+        except UnimplementedError:
+            if self._has(kind.operation):
+                raise
+        except _MISFITS as failure:
+            self._release_unused(failure, used, None, [target], [offset, size])
+            raise
+        else:
+            return
+        target.part(start, size).close()  # all or nothing: no copy may start that fails later
+        chunk = sum(values).to_bytes(kind.width, sys.byteorder)
+        chunk *= min(size, _CHUNK_BYTES) // kind.width
+        for at in range(0, size, len(chunk)):
+            self.memcpy_htod(target, chunk, min(len(chunk), size - at), start + at)
+
+    def _has(self, operation: int) -> bool:
+        return bool(lib.mtf_has_operation(self._core.native, operation))
+
+    # -- what operations use ----------------------------------------------------------------------
+
+    def _enqueue(
+        self,
+        function: Callable[..., Any],
+        operation: str,
+        used: Used,
+        n_bytes: int,
+        arguments: tuple[Any, ...],
+    ) -> None:
+        """Enqueue an operation by a native function; the memory that it uses is kept first.
+
+        `operation` is the plugin's function. `used` is cleared when the plugin has refused it.
+        `n_bytes` are copied or set. The arguments of the native function may be of the wrong kind.
+        """
+        in_flight = self._in_flight
+        batch = in_flight.batch
+        batch.append(used)
+        try:
+            error = function(*arguments)
+            if not error:
+                in_flight.room -= n_bytes + COST
+                if in_flight.batch is not batch:
+                    in_flight.keep(batch, used)
+                if in_flight.room <= 0:
+                    in_flight.end_batch(self)
+                return
+        except BaseException:
+            in_flight.keep(batch, used)  # a signal handler may have raised when it was enqueued
+            raise
+        in_flight.release_rejected(used)
+        raise self._core.failure(error, operation)
+
+    def _release_unused(
+        self,
+        failure: Exception,
+        used: Used,
+        data: Any,
+        memories: Sequence[object],
+        numbers: Sequence[int],
+    ) -> None:
+        """Release what an operation uses that the plugin did not get; raise if an argument misfits.
+
+        It was refused, and `used` is empty then, or an argument does not fit, or a signal handler
+        raised. `data` are its bytes of the host. `memories` should be open memories of devices,
+        `numbers` not negative.
+        """
+        misfit = self._misfit(memories, numbers) if isinstance(failure, _MISFITS) else None
+        if misfit is not None:
+            self._in_flight.release_rejected(used)
+        if data is not None and not used:
+            # The traceback keeps it. Python before 3.11.9 and 3.12.3 crashes when its collector
+            # finds a memoryview there together with what uses its bytes (gh-77894).
+            ffi.release(data)
+        if misfit is not None:
+            raise misfit
+
+    def _misfit(self, memories: Sequence[object], numbers: Sequence[int]) -> Exception | None:
+        """Return the error for arguments that the native core rejected."""
+        try:
+            usable(self)
+            for memory in memories:
+                usable(memory, DeviceMemory)
+            check_natural(*numbers)
+        except (ModularTFError, TypeError) as found:
+            return found
+        return None
 
     # -- waiting ----------------------------------------------------------------------------------
 
@@ -151,9 +467,6 @@ class Stream(StreamCopies):
         """The first error of the stream so far, None for none; does not wait.
 
         A callback's exception is there first; then the plugin is asked, by get_stream_status.
-
-        Raises:
-            ClosedError: The stream was closed.
         """
         return self._error_of(usable(self))
 
@@ -163,7 +476,7 @@ class Stream(StreamCopies):
         error = lib.mtf_stream_status(native)
         if not error:
             return None
-        found = self._executor.failure(error, "get_stream_status")
+        found = self._core.failure(error, "get_stream_status")
         if isinstance(found, ClosedError):
             raise found
         return found
@@ -188,20 +501,19 @@ class Stream(StreamCopies):
             ModularTFError: Some work failed, or a callback raised: that is its cause; or, with a
                 timeout, the plugin cannot mark the stream.
             FailedPreconditionError: Called by a callback of this device.
-            ClosedError: The stream was closed.
         """
         native = self.native
         if native is None:
             usable(self)
-        if running_executor() is not None:
-            self._executor.refuse_in_callback("block_until_done")
+        if running_core() is not None:
+            self._core.refuse_in_callback("block_until_done")
         sealed = self._in_flight.seal()  # before the wait: others may feed the stream meanwhile
         # Mostly it is done within the first slice, and short copies shall not pay for the rest.
         status = _PENDING if timeout is not None else lib.mtf_stream_poll(native, SLICE_NS)
         if status == _PENDING:
             self.await_passed(end_of(timeout), timeout)
         elif status < 0:
-            self._executor.failure(lib.mtf_take_error(), "record_event")  # the plugin waits itself
+            self._core.failure(lib.mtf_take_error(), "record_event")  # the plugin waits itself
         self._finish(native, sealed)
 
     def await_passed(self, end: int | None, timeout: float | None) -> None:
@@ -219,13 +531,13 @@ class Stream(StreamCopies):
         while (status := lib.mtf_stream_poll(native, slice_ns(end))) == _PENDING:
             if end is not None and time.monotonic_ns() >= end:
                 raise DeadlineExceededError(
-                    f"{self._executor.name}: the stream was not done within {timeout} s"
-                    f" (plugin {self._executor.plugin})",
-                    plugin=self._executor.plugin,
+                    f"{self._core.name}: the stream was not done within {timeout} s"
+                    f" (plugin {self._core.plugin})",
+                    plugin=self._core.plugin,
                     operation="get_event_status",
                 )
         if status < 0:
-            failure = self._executor.failure(lib.mtf_take_error(), "record_event")
+            failure = self._core.failure(lib.mtf_take_error(), "record_event")
             if end is not None:
                 raise failure
 
@@ -237,7 +549,7 @@ class Stream(StreamCopies):
     def _finish(self, native: Any, sealed: Any) -> None:
         failed = lib.mtf_stream_block_until_done(native)
         if failed:
-            failure = self._executor.failure(failed, "block_host_until_done")
+            failure = self._core.failure(failed, "block_host_until_done")
             self._in_flight.mark(sealed, self)
             raise self._callback_error or failure
         self._in_flight.release_through(sealed)
@@ -250,7 +562,7 @@ class Stream(StreamCopies):
         return None if self._callbacks is None else self._callbacks.error
 
 
-def _hold(used: DeviceArray | ArrayMemory) -> object:
+def _hold(used: _InMemory | DeviceMemory | HostMemory) -> object:
     """Return what keeps a memory, or that of an array, whose exports wait from then on."""
     memory = used if isinstance(used, (DeviceMemory, HostMemory)) else used.memory
     return held(memory)[1] if isinstance(memory, DeviceMemory) else memory.view

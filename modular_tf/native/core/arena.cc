@@ -65,7 +65,7 @@ uint64_t mtf_arena_allocated_bytes(mtf_arena* arena, uintptr_t address) {
   return arena->arena.allocated_bytes(address);
 }
 
-void mtf_arena_get_stats(mtf_arena* arena, mtf_arena_stats* stats) {
+void mtf_arena_get_stats(mtf_arena* arena, mtf_allocator_stats* stats) {
   *stats = arena->arena.stats();
 }
 

@@ -43,18 +43,22 @@ typedef struct mtf_arena_options {
   void* context;
 } mtf_arena_options;
 
-/* The fields of SP_AllocatorStats, and how many allocations are live. All but counts in bytes. */
-typedef struct mtf_arena_stats {
+/* The figures of an arena, or those that a plugin counts: SP_AllocatorStats without its size. All but
+ * counts in bytes. */
+typedef struct mtf_allocator_stats {
   int64_t num_allocs;           /* ever made */
-  int64_t num_live_allocs;
-  int64_t bytes_in_use;         /* in chunks, so with what rounding and splitting left in them */
+  int64_t bytes_in_use;         /* of an arena: in chunks, so with what rounding and splitting left in them */
   int64_t peak_bytes_in_use;
-  int64_t largest_alloc_size;   /* the largest chunk ever in use */
+  int64_t largest_alloc_size;   /* of an arena: the largest chunk ever in use */
+  int64_t has_bytes_limit;
   int64_t bytes_limit;
-  int64_t bytes_reserved;       /* in regions, as the source gave them */
+  int64_t bytes_reserved;       /* of an arena: in regions, as the source gave them */
   int64_t peak_bytes_reserved;
+  int64_t has_bytes_reservable_limit;
+  int64_t bytes_reservable_limit;
   int64_t largest_free_block_bytes;
-} mtf_arena_stats;
+  int64_t num_live_allocs;      /* of an arena only */
+} mtf_allocator_stats;
 
 /* Makes an arena; the source is not called yet. */
 mtf_error* mtf_arena_new(const mtf_arena_options* options, mtf_arena** arena);
@@ -75,7 +79,7 @@ mtf_error* mtf_arena_free(mtf_arena* arena, uintptr_t address);
 /* Bytes of the chunk behind a live allocation, at least what was asked for; 0 for others. */
 uint64_t mtf_arena_allocated_bytes(mtf_arena* arena, uintptr_t address);
 
-void mtf_arena_get_stats(mtf_arena* arena, mtf_arena_stats* stats);
+void mtf_arena_get_stats(mtf_arena* arena, mtf_allocator_stats* stats);
 
 /* Text for people: regions, bins, what is in use. Free it with mtf_string_free; NULL: no memory. */
 char* mtf_arena_picture(mtf_arena* arena);

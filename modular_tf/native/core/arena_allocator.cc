@@ -54,6 +54,7 @@ Arena::Arena(const mtf_arena_options& options)
       options_(options),
       next_region_(kFirstRegion) {
   const uint64_t limit = std::min(options.bytes_limit, kLargestLimit);
+  stats_.has_bytes_limit = options.bytes_limit != UINT64_MAX;
   stats_.bytes_limit = static_cast<int64_t>(limit);
   if (!options.growth) next_region_ = std::max(round_down(limit), kChunkUnit);
   if (options_.retain != nullptr) options_.retain(options_.context);
@@ -350,9 +351,9 @@ uint64_t Arena::allocated_bytes(uintptr_t address) {
   return chunk == nullptr ? 0 : chunk->bytes;
 }
 
-mtf_arena_stats Arena::stats() {
+mtf_allocator_stats Arena::stats() {
   const LockGuard lock(mutex_);
-  return mutex_.is_abandoned() ? mtf_arena_stats{} : figures();
+  return mutex_.is_abandoned() ? mtf_allocator_stats{} : figures();
 }
 
 bool Arena::is_abandoned() {
@@ -360,8 +361,8 @@ bool Arena::is_abandoned() {
   return mutex_.is_abandoned();
 }
 
-mtf_arena_stats Arena::figures() const {
-  mtf_arena_stats stats = stats_;
+mtf_allocator_stats Arena::figures() const {
+  mtf_allocator_stats stats = stats_;
   stats.num_live_allocs = static_cast<int64_t>(live_.count());
   stats.largest_free_block_bytes = static_cast<int64_t>(bins_.largest());
   return stats;

@@ -40,7 +40,7 @@ class Arena {
   // in the child and must not be destroyed there.
   bool is_abandoned();
   uint64_t allocated_bytes(uintptr_t address);
-  mtf_arena_stats stats();
+  mtf_allocator_stats stats();
   std::string picture();
 
  private:
@@ -77,7 +77,7 @@ class Arena {
   mtf_error* out_of_memory(uint64_t bytes) const;
   mtf_error* given_twice(uintptr_t address) const;
   mtf_error* not_live(uintptr_t address) const;
-  mtf_arena_stats figures() const;
+  mtf_allocator_stats figures() const;
   std::string draw() const;
   void draw_regions(std::string* text) const;
   void draw_bins(std::string* text) const;
@@ -97,7 +97,7 @@ class Arena {
   uint64_t next_region_;
   uint64_t padding_ = 0;  // asked for on top, once the source returned an unaligned region
   bool closed_ = false;
-  mtf_arena_stats stats_ = {};
+  mtf_allocator_stats stats_ = {};
 };
 
 }  // namespace mtf

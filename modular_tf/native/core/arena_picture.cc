@@ -80,7 +80,7 @@ std::string Arena::picture() {
 }
 
 std::string Arena::draw() const {
-  const mtf_arena_stats now = figures();
+  const mtf_allocator_stats now = figures();
   std::string text = "arena " + name_ + (closed_ ? " (closed)" : "") + ": " +
                      size_text(now.bytes_in_use) + " in use by " +
                      std::to_string(now.num_live_allocs) + " allocations, " +

@@ -206,7 +206,8 @@ mtf_error* mtf_get_allocator_stats(mtf_executor* executor, mtf_allocator_stats* 
             raw.peak_bytes_reserved,
             raw.has_bytes_reservable_limit != 0,
             raw.bytes_reservable_limit,
-            raw.largest_free_block_bytes};
+            raw.largest_free_block_bytes,
+            0};
   return error;
 }
 

@@ -18,6 +18,7 @@
 
 #include <stdint.h>
 
+#include "arena.h"
 #include "error.h"
 #include "plugin_call.h"
 
@@ -76,21 +77,6 @@ void mtf_executors_process_ends(void);
 /* 1 when the two may use each other's streams, events and memory. */
 int mtf_executors_share_plugin(const mtf_executor* executor, const mtf_executor* other);
 mtf_error* mtf_synchronize_all_activity(mtf_executor* executor);
-
-/* SP_AllocatorStats without its size; in bytes. */
-typedef struct mtf_allocator_stats {
-  int64_t num_allocs;
-  int64_t bytes_in_use;
-  int64_t peak_bytes_in_use;
-  int64_t largest_alloc_size;
-  int64_t has_bytes_limit;
-  int64_t bytes_limit;
-  int64_t bytes_reserved;
-  int64_t peak_bytes_reserved;
-  int64_t has_bytes_reservable_limit;
-  int64_t bytes_reservable_limit;
-  int64_t largest_free_block_bytes;
-} mtf_allocator_stats;
 
 /* `known` is 0 when the plugin says that it cannot tell. */
 mtf_error* mtf_get_allocator_stats(mtf_executor* executor, mtf_allocator_stats* stats,

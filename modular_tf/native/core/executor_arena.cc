@@ -1,6 +1,5 @@
 #include "executor_arena.h"
 
-#include <atomic>
 #include <cstdio>
 #include <iterator>
 #include <map>
@@ -9,19 +8,22 @@
 #include "arena_allocator.h"
 #include "executor_call.h"
 
-struct mtf_executor_memory {
-  mtf_executor_memory(mtf_executor* its_executor, int32_t its_source)
-      : executor(its_executor), source(its_source) {
+namespace {
+
+constexpr int kMemoriesDoNotOverlap = 135;
+
+// The source of an arena's regions, which ends with the arena.
+struct Source {
+  Source(mtf_executor* its_executor, int32_t its_kind) : executor(its_executor), kind(its_kind) {
     executor->retain();
   }
-  ~mtf_executor_memory() {
+  ~Source() {
     for (const auto& region : regions) mtf_memory_free(region.second);
     executor->release();
   }
 
   mtf_executor* const executor;
-  const int32_t source;
-  std::atomic<int> references{1};
+  const int32_t kind;  // MTF_DEVICE_MEMORY or MTF_HOST_MEMORY
   mtf::Lock mutex;
   std::map<uintptr_t, mtf_memory*> regions;  // what the executor takes back, by address
 
@@ -40,17 +42,6 @@ struct mtf_executor_memory {
   }
 };
 
-namespace {
-
-constexpr int kMemoriesDoNotOverlap = 135;
-
-// The executor gave nothing. NULL alone stands for exhaustion; any other error is kept.
-void* refuse() {
-  mtf::Error error(mtf_take_error());
-  if (error.code() == TF_RESOURCE_EXHAUSTED) return nullptr;
-  return mtf::fail_with(error.release());
-}
-
 // Memory that is returned a second time is not freed again.
 mtf::Error given_twice(const mtf_memory* region, const char* slot) {
   char message[200];
@@ -63,58 +54,69 @@ mtf::Error given_twice(const mtf_memory* region, const char* slot) {
 }
 
 // Has the plugin give a region that is not listed yet, and files it.
-mtf::Error allocate_region(mtf_executor_memory* memory, mtf_memory* region, uint64_t bytes) {
+mtf::Error add_region(Source* source, mtf_memory* region, uint64_t bytes) {
   region->is_hosts = true;
-  if (mtf::Error error = mtf::allocate(region, memory->source, bytes)) return error;
+  if (mtf::Error error = mtf::allocate(region, source->kind, bytes)) return error;
   try {
-    if (memory->file(region)) return nullptr;
+    if (source->file(region)) return nullptr;
   } catch (const std::bad_alloc&) {
     region->destroy();
     return mtf::make_error(TF_RESOURCE_EXHAUSTED, "no memory to file a region");
   }
-  return given_twice(region, region->owner->allocator->name(memory->source));
+  return given_twice(region, region->owner->allocator->name(source->kind));
+}
+
+// NULL alone stands for exhaustion; any other error is kept.
+void* allocate_region(void* context, uint64_t bytes) {
+  auto* source = static_cast<Source*>(context);
+  mtf_memory* region = mtf::make_object<mtf_memory>(
+      source->executor, [&](mtf_memory* made) { return add_region(source, made, bytes); },
+      mtf::kind_of(source->executor, source->kind));
+  if (region != nullptr) return region->base.opaque;
+  mtf::Error error(mtf_take_error());
+  return error.code() == TF_RESOURCE_EXHAUSTED ? nullptr : mtf::fail_with(error.release());
+}
+
+void free_region(void* context, void* address, uint64_t) {
+  auto* source = static_cast<Source*>(context);
+  if (source->executor->is_foreign()) return;  // the parent's, perhaps in the middle of a change
+  mtf_memory* region = nullptr;
+  {
+    const mtf::LockGuard lock(source->mutex);
+    const auto found = source->regions.find(reinterpret_cast<uintptr_t>(address));
+    if (found == source->regions.end()) return;
+    region = found->second;
+    source->regions.erase(found);
+  }
+  mtf_memory_free(region);
+}
+
+void end_source(void* context) {
+  auto* source = static_cast<Source*>(context);
+  if (!source->executor->is_foreign()) delete source;
 }
 
 }  // namespace
 
 extern "C" {
 
-mtf_executor_memory* mtf_executor_memory_new(mtf_executor* executor, int32_t source) {
-  auto* made = new (std::nothrow) mtf_executor_memory(executor, source);
-  if (made != nullptr) return made;
-  return mtf::fail_with(mtf::make_error(TF_RESOURCE_EXHAUSTED, "no memory for a region source"));
-}
-
-void* mtf_executor_memory_allocate(void* context, uint64_t bytes) {
-  auto* memory = static_cast<mtf_executor_memory*>(context);
-  mtf_memory* region = mtf::make_object<mtf_memory>(
-      memory->executor,
-      [&](mtf_memory* made) { return allocate_region(memory, made, bytes); },
-      mtf::kind_of(memory->executor, memory->source));
-  return region == nullptr ? refuse() : region->base.opaque;
-}
-
-void mtf_executor_memory_free(void* context, void* address, uint64_t) {
-  auto* memory = static_cast<mtf_executor_memory*>(context);
-  if (memory->executor->is_foreign()) return;  // the parent's, perhaps in the middle of a change
-  mtf_memory* region = nullptr;
-  {
-    const mtf::LockGuard lock(memory->mutex);
-    const auto found = memory->regions.find(reinterpret_cast<uintptr_t>(address));
-    if (found == memory->regions.end()) return;
-    region = found->second;
-    memory->regions.erase(found);
+mtf_arena* mtf_executor_arena_new(mtf_executor* executor, int32_t source, uint64_t bytes_limit,
+                                  int32_t growth, int32_t garbage_collection) {
+  auto* made = new (std::nothrow) Source(executor, source);
+  if (made == nullptr) {
+    return mtf::fail_with(mtf::make_error(TF_RESOURCE_EXHAUSTED, "no memory for a region source"));
   }
-  mtf_memory_free(region);
-}
-
-void mtf_executor_memory_retain(void* context) {
-  ++static_cast<mtf_executor_memory*>(context)->references;
-}
-
-void mtf_executor_memory_release(void* context) {
-  auto* memory = static_cast<mtf_executor_memory*>(context);
-  if (--memory->references == 0 && !memory->executor->is_foreign()) delete memory;
+  char name[sizeof executor->name + 16];
+  std::snprintf(name, sizeof name, "%s%s", executor->name,
+                source == MTF_DEVICE_MEMORY ? "" : " host memory");
+  const mtf_arena_options options = {name, bytes_limit, growth, garbage_collection,
+                                     allocate_region, free_region, nullptr, end_source, made};
+  mtf_arena* arena = nullptr;
+  if (mtf_error* error = mtf_arena_new(&options, &arena)) {
+    delete made;
+    return mtf::fail_with(error);
+  }
+  return arena;
 }
 
 mtf_memory* mtf_arena_memory_new(mtf_executor* executor, mtf_arena* arena, int32_t source,

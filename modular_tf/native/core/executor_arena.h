@@ -11,21 +11,13 @@
 extern "C" {
 #endif
 
-typedef struct mtf_executor_memory mtf_executor_memory;
-
-/* `source` is MTF_DEVICE_MEMORY, MTF_HOST_MEMORY or MTF_UNIFIED_MEMORY. It keeps the executor. NULL
- * and a kept error on failure, as the functions of executor.h. */
-mtf_executor_memory* mtf_executor_memory_new(mtf_executor* executor, int32_t source);
-
-/* A region source for any number of arenas; `context` is the mtf_executor_memory. [any thread] What
- * the executor reports other than exhaustion becomes the error of the allocation that asked. What
- * overlaps a region that is in use breaks SE-135, and is not given back. */
-void* mtf_executor_memory_allocate(void* context, uint64_t bytes);
-void mtf_executor_memory_free(void* context, void* address, uint64_t bytes);
-
-/* References. With the last one, regions that have not come back are given to the executor. */
-void mtf_executor_memory_retain(void* context);
-void mtf_executor_memory_release(void* context);
+/* An arena over a kind of memory, MTF_DEVICE_MEMORY or MTF_HOST_MEMORY; it keeps the executor. A
+ * `bytes_limit` of UINT64_MAX stands for none; the others are as in mtf_arena_options. NULL and a kept
+ * error on failure, as the functions of executor.h. What the executor reports other than exhaustion
+ * becomes the error of the allocation that asked. What overlaps a region that is in use breaks SE-135,
+ * and is not given back. */
+mtf_arena* mtf_executor_arena_new(mtf_executor* executor, int32_t source, uint64_t bytes_limit,
+                                  int32_t growth, int32_t garbage_collection);
 
 /* Memory of a kind out of an arena over that kind of memory of `executor`; it keeps the arena, and
  * returns there when it is freed or the executor is closed. 0 bytes need no arena. NULL and a kept

@@ -12,6 +12,7 @@ from modular_tf.abi.layouts import Dialect, layout
 from modular_tf.device.details import DeviceDetails
 from modular_tf.errors import NotFoundError
 from modular_tf.loading.device_dialect import HOSTED
+from tests.device.conftest import device_of
 from tests.device.dialects.building import FORMS, LAYOUTS, Build, DialectPlugin
 
 RFC, V207, V209 = (
@@ -162,8 +163,8 @@ def test_each_part_is_created_once_and_torn_down_in_order(plugin):
 
 def test_what_the_host_lends_has_its_size_and_nothing_in_it(plugin):
     with plugin.load() as platform:
-        executor = platform.executor(1)
-        with executor.create_timer() as timer, executor.create_stream() as stream:
+        device = device_of(platform, 1)
+        with device.create_timer() as timer, device.create_stream() as stream:
             timer.start(stream)
             timer.stop(stream)
             assert timer.nanoseconds >= 0

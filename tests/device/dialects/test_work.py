@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from tests.device.conftest import device_of
 from tests.device.dialects.building import LAYOUTS, Build, DialectPlugin
 
 SIZE = 4096
@@ -14,14 +15,14 @@ SIZE = 4096
 @pytest.fixture(
     params=[Build(dialect, sizes) for dialect in LAYOUTS for sizes in (True, False)], ids=str
 )
-def executor(request):
+def device(request):
     with DialectPlugin(request.param).load() as platform:
-        yield platform.executor(1)
+        yield device_of(platform, 1)
 
 
 @pytest.fixture
-def stream(executor):
-    with executor.create_stream() as made:
+def stream(device):
+    with device.create_stream() as made:
         yield made
 
 
@@ -32,16 +33,16 @@ def read(stream, memory):
     return bytes(host)
 
 
-def test_copies_there_and_back(executor, stream):
+def test_copies_there_and_back(device, stream):
     data = bytes(range(256)) * (SIZE // 256)
-    with executor.allocate(SIZE) as first, executor.allocate(SIZE) as second:
+    with device.allocate(SIZE) as first, device.allocate(SIZE) as second:
         stream.memcpy_htod(first, data)
         stream.memcpy_dtod(second, first)
         assert read(stream, second) == data
 
 
-def test_fills(executor, stream):
-    with executor.allocate(SIZE) as memory:
+def test_fills(device, stream):
+    with device.allocate(SIZE) as memory:
         stream.memset(memory, 0x5A)
         assert read(stream, memory) == b"\x5a" * SIZE
         stream.memset32(memory, 0x01020304, SIZE // 2)
@@ -50,12 +51,12 @@ def test_fills(executor, stream):
         assert read(stream, memory)[:16] == b"\x04\x03\x02\x01" + bytes(8) + b"\x04\x03\x02\x01"
 
 
-def test_events_and_dependencies(executor, stream):
-    with stream.record_event() as event, executor.create_stream() as other:
+def test_events_and_dependencies(device, stream):
+    with stream.record_event() as event, device.create_stream() as other:
         other.wait_event(event)
         other.wait_for(stream)
         other.block_until_done()
-    executor.synchronize()
+    device.synchronize()
 
 
 def test_a_callback_is_called(stream):
@@ -65,7 +66,7 @@ def test_a_callback_is_called(stream):
     assert called.wait(60)
 
 
-def test_memory_of_the_host_and_its_usage(executor):
-    with executor.allocate_host(SIZE) as host:
+def test_memory_of_the_host_and_its_usage(device):
+    with device.allocate_host(SIZE) as host:
         assert len(host.view) == SIZE
-    assert executor.memory_usage().total == 1 << 30
+    assert device.memory_usage().total == 1 << 30

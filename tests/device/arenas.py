@@ -1,19 +1,19 @@
-"""A best-fit allocator with coalescing over the memory of a device, or of the host."""
+"""The core's arena with sources of one's own: over host memory, and over addresses on paper."""
 
 from __future__ import annotations
 
+from collections import namedtuple
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import InvalidArgumentError, OutOfMemoryError, ResourceExhaustedError
 from modular_tf.native.ffi import ffi, lib
-from modular_tf.native.status import take_error
+from modular_tf.native.status import check, take_error
 from modular_tf.native.strings import decode
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from modular_tf.device.memory.arena_source import RegionSource
     from modular_tf.errors import ModularTFError
 
 _take = lib.mtf_arena_take
@@ -23,37 +23,81 @@ _LARGEST_SIZE = (1 << 64) - 1
 _LARGEST_ADDRESS = (1 << 64) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class ArenaStats:
-    """The figures of an arena, as in `SP_AllocatorStats`; sizes are in bytes."""
+ARENA_ALIGNMENT = 256
+_NO_LIMIT = (1 << 64) - 1
+_FIGURES = tuple(name for name, _ in ffi.typeof("mtf_allocator_stats").fields)
+ArenaStats = namedtuple("ArenaStats", _FIGURES)  # noqa: PYI024  (of the C struct)
 
-    num_allocs: int  # allocations ever made
-    num_live_allocs: int  # not freed yet
-    bytes_in_use: int  # in live chunks, with what rounding and splitting left in them
-    peak_bytes_in_use: int
-    largest_alloc_size: int  # the largest chunk that was ever in use
-    bytes_limit: int  # what the regions together may reach
-    bytes_reserved: int  # in regions, as their source gave them
-    peak_bytes_reserved: int
-    largest_free_block_bytes: int  # the largest request that needs no further region
+
+@dataclass(frozen=True, slots=True)
+class RegionSource:
+    """A source of regions; its functions are called on any thread, without the GIL.
+
+    It serves any number of arenas.
+    """
+
+    allocate: Any  # `mtf_region_allocate`: the address of `bytes` more bytes, or NULL
+    free: Any  # `mtf_region_free`: takes a region back, with the size that was asked for
+    context: Any  # the first argument of all
+    retain: Any = None  # `mtf_source_retain` or None: an arena begins to use the source
+    release: Any = None  # `mtf_source_release` or None: that arena has made its last call
+    owner: object = None  # an arena keeps it alive too; enough for functions that need nothing else
+
+
+class HostMemory:
+    """The host's own memory as a source of regions, with a limit. [any thread]
+
+    Regions that an arena holds are not touched by lowering the limit: only further ones are
+    refused, as a device does whose memory others have taken.
+    """
+
+    __slots__ = ("_bytes_limit", "_memory")
+
+    def __init__(self, bytes_limit: int | None = None, *, alignment: int = ARENA_ALIGNMENT) -> None:
+        """Create a source without regions.
+
+        Args:
+            bytes_limit: Regions together are never larger; None for no limit.
+            alignment: Of each region, in bytes: a power of two, at least a pointer's.
+
+        Raises:
+            InvalidArgumentError: The alignment is not such a number.
+        """
+        made = ffi.new("mtf_host_memory **")
+        check(lib.mtf_host_memory_new(alignment, _NO_LIMIT, made), operation="host memory")
+        self._memory: Any = ffi.gc(made[0], lib.mtf_host_memory_release)
+        self.bytes_limit = bytes_limit
+
+    @property
+    def bytes_limit(self) -> int | None:
+        """How large all regions together may be; None for no limit."""
+        return self._bytes_limit
+
+    @bytes_limit.setter
+    def bytes_limit(self, value: int | None) -> None:
+        lib.mtf_host_memory_set_limit(self._memory, _NO_LIMIT if value is None else value)
+        self._bytes_limit = value
+
+    @property
+    def bytes_allocated(self) -> int:
+        """Bytes in regions that have not come back."""
+        return lib.mtf_host_memory_bytes(self._memory)
+
+    @property
+    def source(self) -> RegionSource:
+        """The `RegionSource` for arenas."""
+        return RegionSource(
+            ffi.addressof(lib, "mtf_host_memory_allocate"),
+            ffi.addressof(lib, "mtf_host_memory_free"),
+            self._memory,
+            ffi.addressof(lib, "mtf_host_memory_retain"),
+            ffi.addressof(lib, "mtf_host_memory_release"),
+            self,
+        )
 
 
 class Arena:
-    """Allocates chunks out of larger regions. [any thread]
-
-    Sizes and addresses are multiples of 256 bytes. The numbers are those of TensorFlow's allocator
-    for devices: the first region has 2 MiB and each further one twice as much, a region that the
-    source refuses is asked for again at nine tenths, and a chunk is split where at least half of
-    it or 128 MiB would be left. Unlike there, an exhausted arena says so at once.
-
-    One thread at a time asks the source; others that need a region wait for it, or until enough
-    is freed. The source may wait for threads that use the arena, unless those need a region too.
-    Addresses are plain numbers: keep the arena as long as they are in use, for its regions go back
-    when it is collected.
-
-    Fork: an arena that another thread is changing at that moment refuses every call in the child
-    with FailedPreconditionError, and has no figures and no picture there.
-    """
+    """An arena (core/arena.h), as an object."""
 
     __slots__ = ("__weakref__", "_arena", "_name", "_source")
 
@@ -155,9 +199,9 @@ class Arena:
 
     def stats(self) -> ArenaStats:
         """Return all figures of one moment."""
-        stats = ffi.new("mtf_arena_stats *")
+        stats = ffi.new("mtf_allocator_stats *")
         lib.mtf_arena_get_stats(self._arena, stats)
-        return ArenaStats(*(getattr(stats, name) for name in ArenaStats.__slots__))
+        return ArenaStats(*(getattr(stats, name) for name in _FIGURES))
 
     def picture(self) -> str:
         """Return a text that shows the regions, their chunks and what is in use.
