@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import namedtuple
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.data_types import DataType
@@ -94,7 +94,6 @@ class Op:
         self._default_device = default_device
         self._nodes: dict[Any, tuple[OpDefinition, Node]] = {}
         self._calls: dict[Any, tuple[PreparedCall, ...]] = {}  # by attributes, the newest first
-        self._result_type = _result_type(definition)
         outputs = definition.outputs
         self._has_one_output = len(outputs) == 0 or (len(outputs) == 1 and not outputs[0].is_list)
 
@@ -134,17 +133,11 @@ class Op:
             ClosedError: An input, the device or the service was closed.
         """
         if donate is _NOTHING_DONATED and stream is None:
-            calls = self._calls.get(attr_key(named) if named else ())
-            if calls is not None:
-                try:
-                    outputs = call_prepared(calls, inputs)
-                except ModularTFError as error:
-                    name_both(error, self.name)
-                    raise
-                if outputs is not NotImplemented:
-                    return outputs
+            outputs = self._call_prepared(inputs, named)
+            if outputs is not NotImplemented:
+                return outputs
         arguments, attrs = bind_arguments(self.definition, inputs, named)
-        return self.run(arguments, attrs, donate=donate, stream=stream)
+        return self._run(arguments, attrs, donate, stream)
 
     def run(
         self,
@@ -155,6 +148,30 @@ class Op:
         stream: Stream | None = None,
     ) -> Any:
         """Compute it with inputs and attributes apart, whatever their names; see `__call__`."""
+        if donate is _NOTHING_DONATED and stream is None:
+            outputs = self._call_prepared(inputs, attrs)
+            if outputs is not NotImplemented:
+                return outputs
+        return self._run(inputs, attrs, donate, stream)
+
+    def _call_prepared(self, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        """Compute it in C where such a call was made before; else return NotImplemented."""
+        calls = self._calls.get(attr_key(attrs) if attrs else ())
+        if calls is None:
+            return NotImplemented
+        try:
+            return call_prepared(calls, tuple(inputs))
+        except ModularTFError as error:
+            name_both(error, self.name)
+            raise
+
+    def _run(
+        self,
+        inputs: Sequence[Any],
+        attrs: Mapping[str, Any],
+        donate: Sequence[DeviceArray],
+        stream: Stream | None,
+    ) -> Any:
         moment = self._runner.registry.moment  # first: what is looked up is of this one, or newer
         try:
             kernel, given = self._prepared(inputs, attrs)
@@ -323,7 +340,7 @@ class Op:
         ]
         if len(values) < 2:  # noqa: PLR2004  (no tuple)
             return values[0] if values else None
-        return self._result_type(*values)
+        return _result_type(tuple([arg.name for arg in definition.outputs]))(*values)
 
     def __repr__(self) -> str:
         where = "" if self._device is None else f" on {self._device.name}"
@@ -334,9 +351,10 @@ def _has_kernel(kernels: Iterable[KernelRegistration], types: Sequence[str]) -> 
     return any(each.device_type in types for each in kernels)
 
 
-def _result_type(definition: OpDefinition) -> Any:
-    """Return the type of several outputs together."""
-    return namedtuple("Outputs", [arg.name for arg in definition.outputs], rename=True)  # noqa: PYI024  (by data)
+@cache
+def _result_type(names: tuple[str, ...]) -> Any:
+    """Return the type of several outputs together; to make one takes 100 µs."""
+    return namedtuple("Outputs", names, rename=True)  # noqa: PYI024  (by data)
 
 
 def _given(

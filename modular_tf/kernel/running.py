@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from modular_tf.abi.data_types import by_number, quantized_number
 from modular_tf.concurrency.fork_lock import ForkLock
@@ -23,7 +23,7 @@ from modular_tf.native.tensor import PreparedCall, support_calls
 from modular_tf.rules.kernel import DONE_ONCE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from modular_tf.abi.data_types import DataType
     from modular_tf.device.device import Device
@@ -37,10 +37,12 @@ if TYPE_CHECKING:
 __all__ = ["KernelRunner", "prepared_call"]
 
 _MOST_PREPARED = 1024
+_MOST_OPS = 256
 _SLICE_NS = 50_000_000  # of a wait for an asynchronous kernel; signal handlers run between two
 _SILENT_SLICES = 200  # 10 s, after which the log says what is waited for
 
 _log = EventLog("kernel.running")
+_Made = TypeVar("_Made")
 
 _MOST_AT_ONCE = 64
 retained: dict[int, Any] = {}
@@ -59,6 +61,7 @@ class KernelRunner:
         self.registry = registry
         self._sites: dict[Executor, KernelSite] = {}
         self._prepared: OrderedDict[Any, PreparedKernel] = OrderedDict()
+        self._ops: tuple[object, dict[Hashable, Any]] = None, {}  # of one moment of the registry
         self._lock = ForkLock()
         self._closed = False
 
@@ -96,6 +99,21 @@ class KernelRunner:
                 found = PreparedKernel(registration, node, definition, site)
                 self._make_room()
                 self._prepared[key] = found
+        return found
+
+    def kept_op(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
+        """Return an operation that was made before, with the nodes and calls that it keeps.
+
+        All are made anew after each change of the registry, which may change definitions.
+        """
+        moment, ops = self._ops
+        if moment is not self.registry.moment or len(ops) >= _MOST_OPS:
+            moment, ops = self._ops = self.registry.moment, {}
+        found: _Made | None = ops.get(key)
+        if found is None:
+            found = make()
+            if not self._closed:
+                ops[key] = found
         return found
 
     def _check_open(self, node: Node) -> None:
@@ -189,6 +207,7 @@ class KernelRunner:
     def _forget_closed(self) -> None:
         """End the kernel objects of devices that were closed, such as those of a renewed plugin."""
         with self._lock:
+            self._ops = None, {}
             for executor in [each for each in self._sites if each.closed]:
                 for key in [key for key in self._prepared if key[1] is executor]:
                     del self._prepared[key]
@@ -198,6 +217,7 @@ class KernelRunner:
         """End all kernel objects and variables when no call uses them. Safe to call twice."""
         with self._lock:
             self._closed = True
+            self._ops = None, {}
             self._prepared.clear()
             for variable in [
                 each for site in self._sites.values() for each in site.variables.all()

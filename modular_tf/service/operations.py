@@ -92,7 +92,10 @@ class ServiceOperations:
         running = self._running()
         if self._closed:
             raise ClosedError("the plugin service is closed", operation=name)
-        return Op(running, running.registry.definition(name), device, self._device_for, label)
+        return running.kept_op(
+            (name, device, label),
+            lambda: Op(running, running.registry.definition(name), device, self._device_for, label),
+        )
 
     def _device_for(self, op: str) -> Device:
         """Return the first device that an operation has kernels for."""
