@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from math import prod
 from operator import index
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,6 +21,7 @@ from modular_tf.device.arrays.array_content import (
     content_of,
     element_type_of,
     has_two_layouts,
+    host_tensor,
     in_other_layout,
     n_bytes_of,
 )
@@ -50,7 +53,8 @@ from modular_tf.native.tensor import Tensor
 
 if TYPE_CHECKING:
     import inspect
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import SupportsIndex
 
     from typing_extensions import Self
 
@@ -63,6 +67,7 @@ if TYPE_CHECKING:
     from modular_tf.device.streams.timer import Timer
 
 _NO_ORDER = -1  # what consumers give as a stream that order their work themselves (dlpack §1.2)
+_MOST_SHOWN = 16  # elements in a repr
 _BUFFER_KINDS = "biufc"  # of numpy: elements that Python's buffers have formats for
 
 
@@ -475,7 +480,7 @@ class Device:
             inputs: In the order of the definition.
             attrs: By name.
             label: As in `op`.
-            options: `donate` and `stream`, as in a call of `modular_tf.kernel.op.Op`.
+            options: `donate`, `stream` and `out`, as in a call of `modular_tf.kernel.op.Op`.
         """
         return self.op(name, label).run(inputs, attrs or {}, **options)
 
@@ -544,10 +549,13 @@ class DeviceArray(Tensor):
 
     What needs the elements raises ClosedError once the array was closed, and errors of copies, as
     `Stream` does.
+
+    Arithmetic (`a + b`, `a @ b`, `-a`, `a < b`) calls TensorFlow's operation of that meaning on the
+    device, and raises NotFoundError where no plugin has a kernel of it. `==` compares objects.
     """
 
     # Kernels' outputs are made in C (native/kernel_calls), without a memory until one is needed.
-    __slots__ = ("__weakref__", "_device", "_executor", "_kept_memory")
+    __slots__ = ("__weakref__", "_device", "_executor", "_is_viewed", "_kept_memory")
 
     def __init__(
         self,
@@ -661,6 +669,11 @@ class DeviceArray(Tensor):
         memory = self._kept_memory
         return not self._is_ended and (memory is None or type(memory) is DeviceMemory)
 
+    @property
+    def may_be_seen(self) -> bool:
+        """Whether views of it, or other libraries, may see its memory."""
+        return bool(self._n_exports) or getattr(self, "_is_viewed", False)  # not set by C
+
     def _open(self) -> ArrayMemory:
         self._check_open()
         return self._memory
@@ -692,6 +705,85 @@ class DeviceArray(Tensor):
                 self._kept_memory.close()
         return self._kept_memory
 
+    # -- views ------------------------------------------------------------------------------------
+
+    def reshape(self, *shape: int | Sequence[int]) -> DeviceArray:
+        """Return a view with another shape: `reshape(2, 3)`, `reshape((2, -1))`.
+
+        It shares the memory, and keeps it. One size may be -1.
+
+        Raises:
+            InvalidArgumentError: It would have another number of elements.
+        """
+        first = shape[0] if len(shape) == 1 else shape
+        sizes = list(first) if isinstance(first, Iterable) else [first]
+        if sizes.count(-1) == 1:
+            known = prod(size for size in sizes if size != -1)
+            sizes[sizes.index(-1)] = self.size // known if known else 0
+        wanted = checked_shape(sizes)  # type: ignore[arg-type]  # which it checks
+        if prod(wanted) != self.size:
+            raise InvalidArgumentError(f"reshape: {self.size} elements do not fit into {wanted}")
+        return self._view(0, wanted)
+
+    def __getitem__(self, key: Any) -> DeviceArray:
+        """Return a view of a part: `a[1]`, `a[2:5]`, `a[0, 2:5]`.
+
+        It shares the memory, and keeps it. Numbers and a last slice select along the first
+        dimensions; other parts are no views, and are taken of a copy: `a.to_numpy()[...]`.
+
+        Raises:
+            IndexError: There is no such element or dimension.
+            InvalidArgumentError: The part is not contiguous.
+        """
+        first, shape = 0, self.shape
+        keys = list(key) if isinstance(key, tuple) else [key]
+        while keys and (keys[-1] is Ellipsis or keys[-1] == slice(None)):
+            keys.pop()
+        for position, each in enumerate(keys):
+            if not shape:
+                raise IndexError(f"{len(keys)} indices of an array of {self.ndim} dimensions")
+            size, step = shape[0], prod(shape[1:])
+            if isinstance(each, slice):
+                start, stop, stride = each.indices(size)
+                if stride != 1 or position + 1 < len(keys):
+                    raise self._no_view(key)
+                first += start * step
+                shape = (max(0, stop - start), *shape[1:])
+                break
+            try:
+                number = index(each)
+            except TypeError:
+                raise self._no_view(key) from None
+            if not -size <= number < size:
+                raise IndexError(f"index {number} of a dimension of {size}")
+            first += number % size * step
+            shape = shape[1:]
+        return self._view(first, shape)
+
+    def _no_view(self, key: object) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"array[{key!r}] is no view of an array: select by numbers, and by one slice without a"
+            " step after them; or take it of a copy, array.to_numpy()[...]"
+        )
+
+    def _view(self, first: int, shape: tuple[int, ...]) -> DeviceArray:
+        """Return an array over elements from the one of that number on."""
+        memory = self._open()
+        bits = self.dlpack_dtype[1] * self.dlpack_dtype[2]
+        offset = n_bytes_of((first,), self.dlpack_dtype, is_padded=self.is_padded)
+        if not self.is_padded and first * bits % 8:
+            raise InvalidArgumentError(f"element {first} of {bits} bits does not begin a byte")
+        size = n_bytes_of(shape, self.dlpack_dtype, is_padded=self.is_padded)
+        part = memory.part(offset if size else 0, size)
+        view = DeviceArray(self._device, part, shape, self.dlpack_dtype, is_padded=self.is_padded)
+        view._data_type = self._data_type
+        view._needs_sync = view._needs_sync or self._needs_sync
+        self._is_viewed = view._is_viewed = True
+        return view
+
+    def __iter__(self) -> Iterator[DeviceArray]:
+        return map(self.__getitem__, range(len(self)))
+
     # -- copies -----------------------------------------------------------------------------------
 
     def copy_from(self, source: Any) -> None:
@@ -704,13 +796,23 @@ class DeviceArray(Tensor):
         Raises:
             InvalidArgumentError: It has another shape or element type.
         """
+        target = self._open()
+        if (
+            isinstance(source, DeviceArray)
+            and isinstance(target, DeviceMemory)
+            and (source.shape, source.dlpack_dtype, source.is_padded)
+            == (self.shape, self.dlpack_dtype, self.is_padded)
+        ):
+            there = source._executor, source._open()  # noqa: SLF001  (of this class)
+            array_memory.copy(*there, self._executor, target)
+            return
         content = content_of(source)
         if (content.shape, content.dtype) != (self.shape, self.dlpack_dtype):
             raise InvalidArgumentError(
                 f"{_summary(content)} cannot be copied over an array of {_summary(self)}"
             )
         data = content.bytes_in_layout(is_padded=self.is_padded)
-        array_memory.overwrite(self._executor, self._open(), data)
+        array_memory.overwrite(self._executor, target, data)
 
     def copy_to(self, device: Device) -> DeviceArray:
         """Return a copy in device memory, on this device or another; through the host if need be.
@@ -763,6 +865,46 @@ class DeviceArray(Tensor):
             BufferError: Python's buffers have no format for such elements.
         """
         return memoryview(self.to_host())
+
+    def tolist(self) -> Any:
+        """Return a copy as nested lists of Python's numbers; one number without dimensions.
+
+        Raises:
+            TypeError: Neither numpy nor ml_dtypes has such elements.
+            ModuleNotFoundError: numpy is missing, and Python itself cannot read the elements.
+        """
+        try:
+            return self.to_memoryview().tolist()
+        except (BufferError, NotImplementedError):
+            values = self.to_numpy()
+            return (values.astype("float32") if values.dtype.kind == "V" else values).tolist()
+
+    def astype(self, dtype: Any) -> DeviceArray:
+        """Return a copy with elements of another type, converted as numpy does.
+
+        On a device whose memory is not the host's, the operation Cast does it.
+
+        Raises:
+            InvalidArgumentError: There is no such type.
+            NotFoundError: No plugin has a kernel of Cast for the device.
+            ModuleNotFoundError: numpy, or ml_dtypes for types that only it has, is missing.
+        """
+        element = element_type_of(dtype)
+        if not self._device.is_host:
+            return self._computed("Cast", self, DstT=element.name)
+        wanted = element.to_numpy()
+        return self._device.put(self.to_numpy().astype(wanted))
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        """Pickle the elements: what comes back is a `Tensor` in host memory, for `Device.put`."""
+        del protocol
+        return host_tensor, (self.to_bytes(), self.shape, self.dlpack_dtype, self.is_padded)
+
+    def __copy__(self) -> DeviceArray:
+        return self.copy_to(self._device)
+
+    def __deepcopy__(self, memo: object) -> DeviceArray:
+        return self.copy_to(self._device)
 
     def to_numpy(self, out: Any = None) -> Any:
         """Return a copy as a numpy array.
@@ -866,8 +1008,77 @@ class DeviceArray(Tensor):
         return self.shape[0]
 
     def __repr__(self) -> str:
-        state = ", closed" if self.closed else ""
+        state = ", closed" if self.closed else self._shown_values()
         return f"<DeviceArray {_summary(self)} on {self._device.name}{state}>"
+
+    def _shown_values(self) -> str:
+        """Return the values of a small array that the host reads at once; "" of others."""
+        is_busy = any(stream.may_have_work for stream in self._executor.streams.all())
+        if is_busy or not self._device.is_host or self.size > _MOST_SHOWN:
+            return ""
+        try:
+            return f": {self.tolist()}"
+        except Exception:  # noqa: BLE001  (closed meanwhile, or no numpy)
+            return ""
+
+    # -- operators --------------------------------------------------------------------------------
+
+    def _computed(self, op: str, *inputs: Any, **attrs: Any) -> Any:
+        return self._device.run(op, *inputs, attrs=attrs)
+
+    def __add__(self, other: Any) -> Any:
+        return self._computed("AddV2", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._computed("AddV2", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._computed("Sub", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._computed("Sub", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._computed("Mul", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._computed("Mul", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._computed("RealDiv", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._computed("RealDiv", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._computed("FloorDiv", self, other)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._computed("FloorMod", self, other)
+
+    def __pow__(self, other: Any) -> Any:
+        return self._computed("Pow", self, other)
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._computed("MatMul" if self.ndim == 2 else "BatchMatMulV2", self, other)  # noqa: PLR2004  (matrices)
+
+    def __neg__(self) -> Any:
+        return self._computed("Neg", self)
+
+    def __abs__(self) -> Any:
+        return self._computed("Abs", self)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._computed("Less", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._computed("LessEqual", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._computed("Greater", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._computed("GreaterEqual", self, other)
 
 
 @cache

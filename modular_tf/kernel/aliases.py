@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from modular_tf.errors import ModularTFError
     from modular_tf.kernel.op_definition import OpDefinition
 
-__all__ = ["Alias", "alias_attrs", "aliases_of", "computed_by", "name_both"]
+__all__ = ["Alias", "alias_attrs", "aliases_of", "computed_by", "name_both", "package_for"]
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,19 @@ class Alias:
     op: str  # the standard operation
     own: str  # the plugin's, with the same inputs and outputs in the same order
     attrs: Mapping[str, Any]  # values of attributes that only the plugin's may have
+    package: str = ""  # brings kernels of it, for devices of a type
+    device_type: str = ""
 
 
 def aliases_of(op: str) -> tuple[Alias, ...]:
     """Return the operations that compute a standard one, in the order of the table."""
     return _aliases().get(op, ())
+
+
+def package_for(op: str, device_type: str) -> str:
+    """Return a package that brings kernels of an operation for a type of devices; "" for none."""
+    found = (each.package for each in aliases_of(op) if each.device_type == device_type)
+    return next(found, "")
 
 
 def computed_by(own: str) -> tuple[str, ...]:
@@ -58,7 +66,8 @@ def _aliases() -> dict[str, tuple[Alias, ...]]:
     for family in read_table("kernel/aliases.toml")["family"]:
         attrs = family.get("attrs", {})
         for op in family["ops"]:
-            alias = Alias(op, family["own"].format(op=op), attrs)
+            source = family.get("package", ""), family.get("device_type", "")
+            alias = Alias(op, family["own"].format(op=op), attrs, *source)
             table[op] = (*table.get(op, ()), alias)
     return table
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.data_types import DataType, by_name
-from modular_tf.device.arrays.array_content import ArrayContent, content_of
+from modular_tf.device.arrays.array_content import (
+    NUMBERS,
+    ArrayContent,
+    content_of,
+    content_of_numbers,
+)
 from modular_tf.device.device import DeviceArray
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.kernel.site import KernelInput
@@ -23,15 +27,16 @@ if TYPE_CHECKING:
     from modular_tf.kernel.op_definition import ArgDefinition, OpDefinition
     from modular_tf.kernel.site import KernelSite
 
-__all__ = ["Given", "bind_arguments", "donated_inputs", "given_tensor", "place_input"]
+__all__ = [
+    "Given",
+    "bind_arguments",
+    "donated_inputs",
+    "given_tensor",
+    "is_number",
+    "place_input",
+]
 
 _ALIGNMENT = 64  # of the memory of all tensors that kernels get
-_SCALARS = (bool, int, float, complex)
-_DEFAULTS = {bool: "bool", int: "int32", float: "float", complex: "complex128"}
-_FORMATS = {
-    "half": "e", "float": "f", "double": "d", "bool": "?", "int8": "b", "uint8": "B", "int16": "h",
-    "uint16": "H", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q",
-}  # fmt: skip
 
 
 class Given(NamedTuple):
@@ -82,7 +87,8 @@ def given_tensor(op: str, arg: ArgDefinition, value: Any, expected: DataType | N
     Args:
         op: The operation, for messages.
         arg: Which input it is.
-        value: An array on a device, of numpy, of another library, a number, or text.
+        value: An array on a device, of numpy, of another library, a number, text, or lists of
+            these.
         expected: The type that a number, or an array of plain integers for a quantized type, is to
             have; None where nothing determines that.
 
@@ -97,13 +103,13 @@ def given_tensor(op: str, arg: ArgDefinition, value: Any, expected: DataType | N
     if is_text(value, expected):
         text = string_content(op, arg.name, value)
         return Given(STRING, text.shape, text)
-    if isinstance(value, _SCALARS) and not hasattr(value, "dtype"):  # numpy's have a type
-        return _scalar(op, arg, value, expected)
+    if is_number(value):
+        return _numbers(op, arg, value, expected)
     try:
         content = content_of(value)
     except TypeError as error:
         raise TypeError(
-            f"{op}: input {arg.name!r} ({arg.type_text}): expected an array or a number,"
+            f"{op}: input {arg.name!r} ({arg.type_text}): expected an array, numbers or text,"
             f" found {type(value).__name__!r}"
         ) from error
     return Given(_expected_or_own(content.dtype, expected), content.shape, content)
@@ -138,40 +144,21 @@ def _by_dlpack() -> dict[tuple[int, int, int], DataType]:
 _BY_DLPACK = _by_dlpack()
 
 
-def _scalar(op: str, arg: ArgDefinition, value: Any, expected: DataType | None) -> Given:
-    kind = expected or by_name(
-        next(_DEFAULTS[each] for each in _SCALARS if isinstance(value, each))
-    )
+def _numbers(op: str, arg: ArgDefinition, value: Any, expected: DataType | None) -> Given:
     try:
-        data = _packed(value, kind)
-    except (struct.error, OverflowError, TypeError):
+        kind, content = content_of_numbers(value, expected)
+    except InvalidArgumentError as error:
         raise InvalidArgumentError(
-            f"{op}: input {arg.name!r} ({arg.type_text}): {value!r} is no {kind}", operation=op
+            f"{op}: input {arg.name!r} ({arg.type_text}): {error.message}", operation=op
         ) from None
-    dtype = kind.dlpack
-    if dtype is None:
-        raise InvalidArgumentError(f"{op}: input {arg.name!r}: a number is no {kind}", operation=op)
-    return Given(kind, (), ArrayContent((), dtype, is_padded=False, data=data))
+    return Given(kind, content.shape, content)
 
 
-def _packed(value: Any, kind: DataType) -> bytes:
-    """Return a number as bytes; `=` because the native format makes too large ones infinite.
-
-    Raises TypeError for another kind, and for a bool among numbers; OverflowError or struct.error
-    for one that is too large.
-    """
-    if isinstance(value, bool) != (kind.name == "bool"):
-        raise TypeError
-    if kind.name in ("complex64", "complex128"):
-        part = "f" if kind.name == "complex64" else "d"
-        return struct.pack(f"=2{part}", complex(value).real, complex(value).imag)
-    if kind.name == "bfloat16":
-        bits: int = struct.unpack("=I", struct.pack("=f", value))[0]
-        return struct.pack("=H", (bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
-    letter = _FORMATS.get(kind.name)
-    if letter is None:
-        raise TypeError
-    return struct.pack(f"={letter}", value)
+def is_number(value: Any) -> bool:
+    """Whether a value, or all in its lists, are numbers without a type; numpy's have one."""
+    if isinstance(value, (list, tuple)):
+        return all(map(is_number, value))
+    return isinstance(value, NUMBERS) and not hasattr(value, "dtype")
 
 
 def place_input(site: KernelSite, given: Given, *, on_host: bool) -> KernelInput:
@@ -245,7 +232,7 @@ def donated_inputs(op: str, flat: Sequence[Given], donate: Sequence[DeviceArray]
         at = [index for index, each in enumerate(flat) if each.source is array]
         if len(at) != 1:
             raise _undonatable(op, array, len(at))
-        if not array._n_exports:  # else others see the memory, and must see it unchanged  # noqa: SLF001
+        if not array.may_be_seen:  # others must see the memory unchanged
             indices += at
     return frozenset(indices)
 

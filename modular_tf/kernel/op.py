@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.abi.data_types import DataType
 from modular_tf.device.device import DeviceArray
 from modular_tf.errors import InvalidArgumentError, ModularTFError, NotFoundError
-from modular_tf.kernel.aliases import alias_attrs, aliases_of, name_both
+from modular_tf.kernel.aliases import alias_attrs, aliases_of, name_both, package_for
 from modular_tf.kernel.attributes import attr_key, convert_value
 from modular_tf.kernel.inputs import (
     bind_arguments,
     donated_inputs,
     given_tensor,
+    is_number,
     place_input,
 )
 from modular_tf.kernel.node import build_node
@@ -55,9 +56,10 @@ class Op:
     says. Types and numbers that the inputs give are not given; what has a default may be left out.
 
     Inputs are arrays of the device, numpy arrays, objects with the buffer protocol or `__dlpack__`,
-    and numbers, which get the type that the other inputs ask for; lists for inputs that are several
-    tensors. What is not on the device is copied there; on a host device aligned memory is used as
-    it is. No type is converted to another. Strings are `str`, `bytes`, or numpy arrays of these.
+    and numbers, also in nested lists, which get the type that the other inputs ask for; lists of
+    these for inputs that are several tensors. What is not on the device is copied there; on a host
+    device aligned memory is used as it is. No type is converted to another. Strings are `str`,
+    `bytes`, or nested lists or numpy arrays of these.
 
     The result is one array of the device, a named tuple of arrays where there are several outputs,
     a list where an output is a list, None where there is none. An output of strings is a numpy
@@ -111,6 +113,7 @@ class Op:
         *inputs: Any,
         donate: Sequence[DeviceArray] = _NOTHING_DONATED,
         stream: Stream | None = None,
+        out: DeviceArray | None = None,
         **named: Any,
     ) -> Any:
         """Compute it; see the class.
@@ -121,6 +124,8 @@ class Op:
                 become that of an output, unless another library views it. They are closed once a
                 kernel was called, whether it fails or not.
             stream: Where the work is queued; by default the compute stream of the device.
+            out: An array of the same device, shape and element type, which gets a copy of the one
+                output and is returned: its address stays. It may be an input.
             named: Inputs and attributes by name.
 
         Raises:
@@ -132,6 +137,9 @@ class Op:
                 not donated (KN-093); the array given there may hold other values now.
             ClosedError: An input, the device or the service was closed.
         """
+        if out is not None:
+            result = self(*inputs, donate=donate, stream=stream, **named)
+            return self._copied(result, out, stream)
         if donate is _NOTHING_DONATED and stream is None:
             outputs = self._call_prepared(inputs, named)
             if outputs is not NotImplemented:
@@ -146,13 +154,32 @@ class Op:
         *,
         donate: Sequence[DeviceArray] = _NOTHING_DONATED,
         stream: Stream | None = None,
+        out: DeviceArray | None = None,
     ) -> Any:
         """Compute it with inputs and attributes apart, whatever their names; see `__call__`."""
+        if out is not None:
+            result = self.run(inputs, attrs, donate=donate, stream=stream)
+            return self._copied(result, out, stream)
         if donate is _NOTHING_DONATED and stream is None:
             outputs = self._call_prepared(inputs, attrs)
             if outputs is not NotImplemented:
                 return outputs
         return self._run(inputs, attrs, donate, stream)
+
+    def _copied(self, result: Any, out: DeviceArray, stream: Stream | None) -> DeviceArray:
+        if not isinstance(result, DeviceArray) or not isinstance(out, DeviceArray):
+            text = f"{self.name}: out takes an array of the device, for an operation of one output"
+            raise InvalidArgumentError(text, operation=self.name)
+        source, target = result.device_memory, out.device_memory
+        if stream is None or result.device.is_host or source is None or target is None:
+            out.copy_from(result)
+            return out
+        if (result.shape, result.dtype) != (out.shape, out.dtype):
+            raise InvalidArgumentError(
+                f"{self.name}: out is {out!r}, and the output {result!r}", operation=self.name
+            )
+        stream.memcpy_dtod(target, source)
+        return out
 
     def _call_prepared(self, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
         """Compute it in C where such a call was made before; else return NotImplemented."""
@@ -245,6 +272,10 @@ class Op:
                 if error.rule != KERNEL_MATCHES:
                     raise
                 failures.append(error)
+        package = package_for(self.name, device.device_type)
+        if package and not self._runner.registry.kernels_of(self.name):
+            failures[0].message += f"\n`modular-tf fetch {package}` brings such kernels."
+            failures[0].strerror = failures[0].message
         raise failures[0]
 
     def _served_by(
@@ -365,7 +396,7 @@ def _given(
     found: list[Any] = [None] * len(inputs)
     for numbers in (False, True):
         for index, (arg, value) in enumerate(zip(definition.inputs, inputs, strict=True)):
-            if found[index] is None and (numbers or not _is_number(value)):
+            if found[index] is None and (numbers or not is_number(value)):
                 found[index] = _tensors(definition, arg, value, known)
                 if arg.type_attr is not None:
                     for each in _flat(found[index]):
@@ -391,13 +422,6 @@ def _given_types(definition: OpDefinition, attrs: Mapping[str, Any]) -> dict[str
     return found
 
 
-def _is_number(value: Any) -> bool:
-    """Whether a number, or each of a list, has the type that others ask for; numpy's have one."""
-    if isinstance(value, (list, tuple)):
-        return all(map(_is_number, value))
-    return isinstance(value, (bool, int, float, complex)) and not hasattr(value, "dtype")
-
-
 def _tensors(
     definition: OpDefinition, arg: ArgDefinition, value: Any, known: Mapping[str, DataType]
 ) -> Given | list[Given]:
@@ -410,7 +434,7 @@ def _tensors(
     made: list[Any] = [None] * len(value)
     for numbers in (False, True):
         for index, each in enumerate(value):
-            if _is_number(each) is numbers:
+            if is_number(each) is numbers:
                 made[index] = given_tensor(definition.name, arg, each, expected)
                 if arg.type_attr is not None:
                     expected = expected or made[index].type

@@ -12,6 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.data_types import by_name
+from modular_tf.device.arrays.array_content import flattened
 from modular_tf.errors import InvalidArgumentError, UnimplementedError
 from modular_tf.native.ffi import ffi
 from modular_tf.native.fresh_host_memory import address_of, fresh_host_memory
@@ -41,6 +42,8 @@ def is_text(value: Any, expected: DataType | None) -> bool:
     """Whether a caller's value is a tensor of strings; bytes are one where that is expected."""
     if isinstance(value, str):
         return True
+    if isinstance(value, (list, tuple)):
+        return bool(value) and is_text(value[0], expected)
     if isinstance(value, bytes):
         return expected is STRING
     numpy = sys.modules.get("numpy")  # an array of numpy's exists only where that was imported
@@ -50,14 +53,11 @@ def is_text(value: Any, expected: DataType | None) -> bool:
 def string_content(op: str, name: str, value: Any) -> StringContent:
     """Return text as elements of a tensor; `str` becomes UTF-8, and what cannot, its bytes.
 
-    The value is `str` or `bytes`, or a numpy array of these; InvalidArgumentError if an element of
-    the array is something else. Messages name the operation and the input.
+    The value is `str` or `bytes`, or nested lists or a numpy array of these. Raises
+    InvalidArgumentError, which names the operation and the input, if an element is something else.
     """
-    if isinstance(value, (str, bytes)):
-        shape: tuple[int, ...] = ()
-        found: list[Any] = [value]
-    else:
-        shape, found = value.shape, value.ravel().tolist()
+    is_numpy = hasattr(value, "ravel")
+    shape, found = (value.shape, value.ravel().tolist()) if is_numpy else flattened(value)
     texts = [_encoded(op, name, index, each) for index, each in enumerate(found)]
     text = b"".join(texts)
     address = address_of(text)

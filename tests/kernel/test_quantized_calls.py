@@ -111,7 +111,7 @@ def test_a_quantized_array_is_not_taken_for_plain_integers(device: Device, quant
 def test_copies_on_a_device_keep_the_type(device: Device, quantize: Any) -> None:
     quantized, *_ = quantize(random(6))
 
-    assert repr(quantized) == "<DeviceArray qint8 (6,) on CPU:0>"
+    assert repr(quantized).startswith("<DeviceArray qint8 (6,) on CPU:0")
     assert (quantized.dtype, quantized.to_numpy().dtype) == ("int8", np.int8)
     for copied in (quantized.copy_to(device), device.put(quantized)):
         assert copied.data_type.name == "qint8"

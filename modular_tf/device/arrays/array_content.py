@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import operator
+import struct
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.abi.data_types import by_name as number_type
 from modular_tf.abi.dlpack_devices import HOST
 from modular_tf.abi.dlpack_elements import ElementType, TypeCode, by_dtype, by_name, by_numpy
 from modular_tf.device.arrays.tensor_import import compact_host_tensor
 from modular_tf.device.memory.device_memory import HostMemory, host_buffer
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.ffi import ffi
+from modular_tf.native.fresh_host_memory import address_of, fresh_host_memory
 from modular_tf.native.tensor import Tensor, bytes_of_elements, repacked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from typing_extensions import Buffer
+
+    from modular_tf.abi.data_types import DataType
 
 _MOST_DIMENSIONS = 64  # numpy's limit too
 _BYTE = (int(TypeCode.UINT), 8, 1)
@@ -34,6 +39,15 @@ _BUFFER_KINDS = {
     **dict.fromkeys(("Zf", "Zd"), "complex"),
 }
 _NATIVE_ORDER = "@=<|"  # little-endian, as every machine that plugins run on
+
+NUMBERS = (bool, int, float, complex)
+"""The types of Python's numbers, each a part of the next."""
+
+_DEFAULTS = ("bool", "int32", "float", "complex128")
+_FORMATS = {
+    "half": "e", "float": "f", "double": "d", "bool": "?", "int8": "b", "uint8": "B", "int16": "h",
+    "uint16": "H", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,17 +71,31 @@ def content_of(found: Any) -> ArrayContent:
 
     Args:
         found: A numpy array or scalar, an object with Python's buffer protocol (`bytes`,
-            `array.array`, `memoryview`, ...), pinned memory, an object with `__dlpack__`, or
-            content itself.
+            `array.array`, `memoryview`, ...), pinned memory, an object with `__dlpack__`, a number,
+            nested lists of one of these, or content itself.
 
     Raises:
-        InvalidArgumentError: DLPack has no name for its elements, or the memory is on a device
-            that its producer does not copy from.
+        InvalidArgumentError: DLPack has no name for its elements, the memory is on a device that
+            its producer does not copy from, or lists in a list differ in length.
         TypeError: It is none of these.
     """
     if isinstance(found, ArrayContent):
         return found
+    if isinstance(found, NUMBERS) and not hasattr(found, "dtype"):  # numpy's have a type
+        return content_of_numbers(found)[1]
     numpy = sys.modules.get("numpy")  # an array of numpy's exists only where that was imported
+    if isinstance(found, (list, tuple)):
+        _, flat = flattened(found)
+        if all(isinstance(each, NUMBERS) and not hasattr(each, "dtype") for each in flat):
+            return content_of_numbers(found)[1]
+        arrays = NUMBERS if numpy is None else (*NUMBERS, numpy.generic, numpy.ndarray)
+        for each in flat:
+            if not isinstance(each, arrays):
+                raise _no_array(each)
+        try:
+            found = numpy.asarray(found)  # type: ignore[union-attr]  # some are numpy's
+        except ValueError as error:
+            raise InvalidArgumentError(f"a list of arrays: {error}") from None
     if numpy is not None and isinstance(found, (numpy.ndarray, numpy.generic)):
         return _of_numpy(numpy, numpy.asarray(found))
     if isinstance(found, HostMemory):
@@ -77,11 +105,15 @@ def content_of(found: Any) -> ArrayContent:
     try:
         view = memoryview(found)
     except TypeError:
-        raise TypeError(
-            f"{type(found).__name__!r} object: expected a numpy array, an object with the buffer "
-            "protocol, or one with __dlpack__"
-        ) from None
+        raise _no_array(found) from None
     return _of_buffer(view)
+
+
+def _no_array(found: object) -> TypeError:
+    return TypeError(
+        f"{type(found).__name__!r} object: expected a numpy array, an object with the buffer "
+        "protocol, one with __dlpack__, or lists of numbers"
+    )
 
 
 def _of_numpy(numpy: Any, array: Any) -> ArrayContent:
@@ -121,6 +153,66 @@ def _element_of_format(view: memoryview) -> ElementType:
             "for plain bytes, give memoryview(...).cast('B')"
         )
     return by_name(kind if kind == "bool" else f"{kind}{view.itemsize * 8}")
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def flattened(values: Any) -> tuple[tuple[int, ...], list[Any]]:
+    """Return the shape of nested lists, and what is in them in C order.
+
+    Raises InvalidArgumentError if lists beside each other differ in length.
+    """
+    shape: list[int] = []
+    level = [values]
+    while level and isinstance(level[0], (list, tuple)):
+        size = len(level[0])
+        if not all(isinstance(each, (list, tuple)) and len(each) == size for each in level):
+            raise InvalidArgumentError(f"lists of unequal lengths in dimension {len(shape)}")
+        shape.append(size)
+        level = [each for group in level for each in group]
+    if any(isinstance(each, (list, tuple)) for each in level):
+        raise InvalidArgumentError(f"lists beside other elements in dimension {len(shape)}")
+    return tuple(shape), level
+
+
+def content_of_numbers(values: Any, kind: DataType | None = None) -> tuple[DataType, ArrayContent]:
+    """Return a number, or nested lists of numbers, as elements of a type.
+
+    Without a type they are bool, int32, float32 or complex128, as in TensorFlow. Raises
+    InvalidArgumentError if a number does not fit, or there are bools among numbers.
+    """
+    shape, flat = flattened(values)
+    if kind is None:
+        ranks = [next(i for i, each in enumerate(NUMBERS) if isinstance(one, each)) for one in flat]
+        kind = number_type(_DEFAULTS[max(ranks, default=2)])
+    try:
+        data = _packed(flat, kind)
+    except (struct.error, OverflowError, TypeError):
+        shown = repr(values)
+        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."  # noqa: PLR2004  (fits on a line)
+        raise InvalidArgumentError(f"{shown} is no {kind}") from None
+    if kind.dlpack is None:
+        raise InvalidArgumentError(f"a number is no {kind}")
+    return kind, ArrayContent(shape, kind.dlpack, is_padded=False, data=data)
+
+
+def _packed(flat: list[Any], kind: DataType) -> bytes:
+    """Return numbers as bytes; `=` because the native format makes too large ones infinite."""
+    if any(isinstance(one, bool) != (kind.name == "bool") for one in flat):
+        raise TypeError
+    if kind.name in ("complex64", "complex128"):
+        part = "f" if kind.name == "complex64" else "d"
+        parts = [part for one in flat for part in (complex(one).real, complex(one).imag)]
+        return struct.pack(f"={len(parts)}{part}", *parts)
+    if kind.name == "bfloat16":
+        bits = struct.unpack(f"={len(flat)}I", struct.pack(f"={len(flat)}f", *flat))
+        rounded = [(each + 0x7FFF + (each >> 16 & 1)) >> 16 for each in bits]
+        return struct.pack(f"={len(flat)}H", *rounded)
+    letter = _FORMATS.get(kind.name)
+    if letter is None:
+        raise TypeError
+    return struct.pack(f"={len(flat)}{letter}", *flat)
 
 
 # -- shapes and element types ----------------------------------------------------------------------
@@ -193,6 +285,19 @@ def in_other_layout(
         address = int(ffi.cast("uintptr_t", held))
         found = Tensor(address, shape, None, dtype, HOST, held, is_padded=is_padded)
         return bytes_of(repacked(found, not is_padded))
+
+
+def host_tensor(
+    data: bytes,
+    shape: tuple[int, ...],
+    dtype: tuple[int, int, int],
+    is_padded: bool,  # noqa: FBT001  (pickles have it by position)
+) -> Tensor:
+    """Return a tensor in host memory, which is a copy of bytes; pickled arrays become one."""
+    memory = fresh_host_memory(len(data))
+    memory[:] = data
+    owner = ffi.from_buffer("char[]", memory.obj)
+    return Tensor(address_of(memory), shape, None, dtype, HOST, owner, is_padded=is_padded)
 
 
 def bytes_of(tensor: Tensor) -> memoryview:

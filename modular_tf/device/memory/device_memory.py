@@ -90,15 +90,10 @@ class DeviceMemory(NativeObject):
         Raises:
             InvalidArgumentError: It reaches outside.
         """
-        check_natural(offset, size)
-        offset, size = index(offset), index(size)  # numpy's may overflow
-        if offset + size > self.size:
-            raise InvalidArgumentError(
-                f"{size} bytes at offset {offset} reach outside of a memory of {self.size} bytes"
-            )
+        offset, size = _checked_part(offset, size, self.size)
         native, hold = held(self)
-        payload = lib.mtf_memory_payload(native)
-        return self.borrow(self._core, self._address + offset, size, owner=hold, payload=payload)
+        address, payload = self._address + offset, lib.mtf_memory_payload(native)
+        return DeviceMemory.borrow(self._core, address, size, owner=hold, payload=payload)
 
     def close(self) -> None:
         """Release the memory after the last copy that uses it. Safe to call twice."""
@@ -152,6 +147,12 @@ class HostMemory:
             raise self._core.closed_error("the host memory")
         return memoryview(view)
 
+    def part(self, offset: int, size: int) -> HostMemory:
+        """Return a piece of this memory, which keeps the whole; raises as `DeviceMemory.part`."""
+        offset, size = _checked_part(offset, size, self.size)
+        native = borrowed(self._core, self.address + offset, size)
+        return HostMemory(self._core, native, size, self.view)
+
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""
@@ -197,6 +198,10 @@ class UnifiedMemory(DeviceMemory):
         """The address on both; the host may still use it after the device was closed."""
         return self._host.address
 
+    def part(self, offset: int, size: int) -> UnifiedMemory:
+        """Return a piece of this memory, which keeps the whole; raises as `DeviceMemory.part`."""
+        return UnifiedMemory(self._core, self._host.part(offset, size))
+
     @property
     def view(self) -> memoryview:
         """The bytes, as the host sees them; it keeps the memory."""
@@ -218,6 +223,16 @@ def held(memory: DeviceMemory) -> tuple[Any, Any]:
     except AttributeError:
         hold = native = None
     return (native, hold) if native is not None else (usable(memory, DeviceMemory), None)
+
+
+def _checked_part(offset: int, size: int, whole: int) -> tuple[int, int]:
+    check_natural(offset, size)
+    offset, size = index(offset), index(size)  # numpy's may overflow
+    if offset + size > whole:
+        raise InvalidArgumentError(
+            f"{size} bytes at offset {offset} reach outside of a memory of {whole} bytes"
+        )
+    return offset, size
 
 
 # -- allocation ------------------------------------------------------------------------------------

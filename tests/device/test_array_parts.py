@@ -1,0 +1,239 @@
+"""Arrays as other arrays are: views of parts, lists, values, pickles, other element types."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+
+import numpy as np
+import pytest
+
+from modular_tf.errors import ClosedError, InvalidArgumentError, NotFoundError
+from modular_tf.service.service import PluginService
+
+VALUES = np.arange(24, dtype="float32").reshape(2, 3, 4)
+KINDS = ("device", "host", "unified")
+
+
+@pytest.fixture
+def cpu(host_device):
+    return host_device
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "key",
+    [
+        0, -1, (1, 2), (1, -3, 3), slice(1, None), slice(0, 0), slice(5, 9), (0, slice(1, 3)),
+        (1, slice(None)), (slice(0, 1), ...), np.int64(1), ..., slice(None),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_part_is_a_view(cpu, kind, key):
+    there = cpu.put(VALUES, memory=kind)
+    part = there[key]
+
+    np.testing.assert_array_equal(part.to_numpy(), VALUES[key])
+    part.copy_from(np.full(part.shape, -1, "float32"))
+    expected = VALUES.copy()
+    expected[key] = -1
+    np.testing.assert_array_equal(there.to_numpy(), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_shape_is_a_view(cpu, kind):
+    there = cpu.put(VALUES, memory=kind)
+
+    for shape in ((24,), (4, 6), (2, -1), -1):
+        view = there.reshape(shape)
+        np.testing.assert_array_equal(view.to_numpy(), VALUES.reshape(shape))
+        assert view.address == there.address
+    assert there.reshape(6, 4).shape == (6, 4)
+    assert cpu.empty((0, 3), "float32").reshape(3, -1).shape == (3, 0)
+
+
+@pytest.mark.parametrize(
+    "shape", [(5, 5), (-1, 5), (-1, -1), (2, 3, 4, 0), (-24, -1), "ab", (1.5,)]
+)
+def test_a_shape_of_another_size_is_refused(cpu, shape):
+    with pytest.raises(InvalidArgumentError, match="shape"):
+        cpu.put(VALUES).reshape(shape)
+
+
+@pytest.mark.parametrize("key", [2, -3, (0, 3), (0, 0, 0, 0)])
+def test_what_is_not_there_is_no_part(cpu, key):
+    with pytest.raises(IndexError):
+        cpu.put(VALUES)[key]
+
+
+@pytest.mark.parametrize("key", [slice(0, 2, 2), (slice(1, 2), 0), [0, 1], None, 0.5, "a"])
+def test_what_would_need_a_copy_is_no_part(cpu, key):
+    with pytest.raises(InvalidArgumentError, match="to_numpy"):
+        cpu.put(VALUES)[key]
+
+
+def test_packed_elements_have_parts_at_bytes(cpu):
+    import ml_dtypes
+
+    values = np.arange(8).astype(ml_dtypes.int4)
+    there = cpu.put(values)
+    assert there[3:].to_numpy().tolist() == values[3:].tolist()  # padded: a byte each
+
+    packed = cpu.put(there.to_host())
+    if not packed.is_padded:
+        with pytest.raises(InvalidArgumentError, match="does not begin a byte"):
+            packed[3:]
+
+
+def test_arrays_are_iterated_by_their_first_dimension(cpu):
+    rows = list(cpu.put(VALUES))
+
+    assert [row.shape for row in rows] == [(3, 4)] * 2
+    np.testing.assert_array_equal(rows[1].to_numpy(), VALUES[1])
+    with pytest.raises(TypeError, match="without dimensions"):
+        iter(cpu.put(np.float32(1)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_view_keeps_the_memory(cpu, kind):
+    there = cpu.put(VALUES, memory=kind)
+    view = there[1, 2]
+    there.close()
+    del there
+    gc.collect()
+
+    assert view.to_numpy().tolist() == VALUES[1, 2].tolist()
+    view.close()
+    with pytest.raises(ClosedError):
+        view.to_numpy()
+
+
+def test_views_end_with_their_service(recording):
+    with recording.devices() as [device, _]:
+        view = device.put(VALUES)[0]
+
+    assert view.closed
+    with pytest.raises(ClosedError, match="the device of the array"):
+        view.to_numpy()
+    assert recording.allocated == 0
+
+
+def test_other_libraries_take_views(cpu):
+    there = cpu.put(VALUES)
+    theirs = np.from_dlpack(there[1])
+
+    np.testing.assert_array_equal(theirs, VALUES[1])
+    assert theirs.ctypes.data == there.address + VALUES[0].nbytes
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        VALUES,
+        np.array(3, "int16"),
+        np.array([True, False]),
+        np.array([1 + 2j], "complex64"),
+        np.array([1, 2.5], "float16"),
+        np.zeros((2, 0), "int8"),
+    ],
+    ids=str,
+)
+def test_values_as_lists(cpu, values):
+    assert cpu.put(values).tolist() == values.tolist()
+
+
+def test_values_of_other_libraries_types_as_lists(cpu):
+    import ml_dtypes
+
+    assert cpu.put(np.array([1, 2.5], ml_dtypes.bfloat16)).tolist() == [1.0, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype"),
+    [
+        ([[1, 2], [3, 4]], "int32"),
+        ((1, 2.5), "float32"),
+        ([True, False], "bool"),
+        ([1j, 2], "complex128"),
+        ([], "float32"),
+        (7, "int32"),
+        ([np.float64(1), 2], "float64"),
+        ([np.zeros(2, "int8"), np.ones(2, "int8")], "int8"),
+    ],
+)
+def test_lists_become_arrays(cpu, given, dtype):
+    there = cpu.put(given)
+
+    assert there.dtype == dtype
+    assert there.to_numpy().tolist() == np.asarray(given).tolist()
+
+
+@pytest.mark.parametrize(
+    "given", [[[1], [2, 3]], [1, [2]], [True, 1], [1 << 40], [np.zeros(2), np.zeros(3)]], ids=str
+)
+def test_lists_that_are_no_arrays_are_refused(cpu, given):
+    with pytest.raises(InvalidArgumentError):
+        cpu.put(given)
+
+
+@pytest.mark.parametrize("given", [["a"], [None], [object]], ids=str)
+def test_lists_of_other_things_are_refused(cpu, given):
+    with pytest.raises(TypeError, match="numbers"):
+        cpu.put(given)
+
+
+def test_pickles_go_through_the_host(cpu):
+    back = pickle.loads(pickle.dumps(cpu.put(VALUES)))
+
+    np.testing.assert_array_equal(np.from_dlpack(back), VALUES)
+    np.testing.assert_array_equal(cpu.put(back).to_numpy(), VALUES)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_copies_are_arrays_of_the_device(cpu, copied):
+    there = cpu.put(VALUES)
+    other = copied(there)
+    there.copy_from(np.zeros_like(VALUES))
+
+    assert other.device is cpu
+    np.testing.assert_array_equal(other.to_numpy(), VALUES)
+
+
+@pytest.mark.parametrize("dtype", ["int32", np.float64, "bfloat16", "bool"])
+def test_other_element_types(cpu, dtype):
+    converted = cpu.put([[0, 1], [2, 3]]).astype(dtype)
+
+    assert converted.device is cpu
+    assert converted.to_numpy().astype("int32").tolist() == [
+        [0, 1],
+        [1, 1] if dtype == "bool" else [2, 3],
+    ]
+    with pytest.raises(InvalidArgumentError):
+        converted.astype("unknown")
+
+
+def test_a_small_array_shows_its_values(cpu):
+    assert repr(cpu.put([1, 2])) == "<DeviceArray int32 (2,) on CPU:0: [1, 2]>"
+    assert repr(cpu.put(np.zeros(17, "f4"))) == "<DeviceArray float32 (17,) on CPU:0>"
+
+
+def test_a_repr_waits_for_nothing(host_device):
+    from threading import Event
+
+    go_on, stream = Event(), host_device.create_stream()
+    there = host_device.put([1, 2])
+    stream.add_callback(go_on.wait)
+
+    assert repr(there) == "<DeviceArray int32 (2,) on CPU:0>"
+    go_on.set()
+    stream.block_until_done()
+
+
+def test_operators_need_kernels(cpu):
+    there = cpu.put([1, 2])
+    with pytest.raises(NotFoundError, match=r"AddV2.*plugin that has kernels"):
+        _ = there + there
+    with PluginService() as other:
+        other.load()
+        assert other.device("CPU:0").put([1]) != there  # objects, as ever

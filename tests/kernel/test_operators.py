@@ -1,0 +1,83 @@
+"""Operators of arrays, lists as inputs and arrays as outputs: operations by other ways."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from modular_tf.errors import InvalidArgumentError, NotFoundError
+from modular_tf.service.service import PluginService
+from tests.contrib.built_plugin import built_plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.device.device import Device
+
+
+@pytest.fixture
+def device() -> Iterator[Device]:
+    with PluginService() as service:
+        service.load("host_device")
+        service.load(built_plugin("host_kernels"))
+        yield service.device("CPU:0")
+
+
+def test_operators_are_operations(device: Device) -> None:
+    values = np.arange(6, dtype="float32").reshape(2, 3)
+    there = device.put(values)
+
+    for found, expected in [
+        (there + there, values + values),
+        (there + 1, values + 1),
+        (1.5 + there, 1.5 + values),
+        (there + values, values + values),
+        (there @ there.to_numpy().T, values @ values.T),
+    ]:
+        np.testing.assert_array_equal(found.to_numpy(), expected)
+        assert found.device is device
+    with pytest.raises(NotFoundError, match="Sub: no kernel"):
+        _ = there - there
+
+
+def test_lists_are_inputs(device: Device) -> None:
+    add: Any = device.op("AddV2")
+
+    assert add([[1, 2], [3, 4]], 1).tolist() == [[2, 3], [4, 5]]
+    assert add(device.put([1.5]), [1, 2]).dtype == "float32"
+    assert device.run("AddV2", [1.5], [1, 2]).tolist() == [2.5, 3.5]
+    with pytest.raises(InvalidArgumentError, match="unequal lengths"):
+        add([[1], [2, 3]], 1)
+
+
+def test_an_output_goes_where_it_shall(device: Device) -> None:
+    add: Any = device.op("AddV2")
+    out = device.put([0, 0])
+    address = out.address
+
+    assert add([1, 2], [3, 4], out=out) is out
+    assert device.run("AddV2", out, out, out=out) is out
+    assert (out.tolist(), out.address) == ([8, 12], address)
+    for unfit in (device.put([0]), device.put([0.0, 0.0]), [0, 0]):
+        with pytest.raises(InvalidArgumentError):
+            add([1, 2], [3, 4], out=unfit)
+
+
+def test_memory_that_a_view_sees_is_not_donated(device: Device) -> None:
+    relu: Any = device.op("Relu")
+    there = device.put([-1.0, 2.0])
+    view = there[1:]
+
+    assert relu(there, donate=[there]).tolist() == [0.0, 2.0]
+    assert view.tolist() == [2.0]
+    whole = device.put([-1.0, 2.0])
+    part = whole[:]
+    relu(part, donate=[part])
+    assert whole.tolist() == [-1.0, 2.0]
+
+
+def test_an_operation_is_made_once(device: Device) -> None:
+    assert device.op("AddV2") is device.op("AddV2")
+    assert device.op("AddV2") is not device.op("AddV2", label="other")
