@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from modular_tf.abi.data_types import DataType, by_name, by_number
 from modular_tf.abi.dlpack_devices import HOST, DeviceType
 from modular_tf.abi.dlpack_elements import by_dtype
-from modular_tf.device.arrays import array_memory
 from modular_tf.device.arrays.array_content import (
     ArrayContent,
     checked_shape,
@@ -58,14 +57,18 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from modular_tf.device.arrays.array_memory import ArrayMemory, MemoryKind
     from modular_tf.device.executor import Executor
     from modular_tf.device.factory import DeviceFactory
     from modular_tf.device.memory.allocator_stats import AllocatorStats, MemoryUsage
-    from modular_tf.device.memory.device_memory import HostBuffer
+    from modular_tf.device.memory.device_memory import ArrayMemory, HostBuffer, MemoryKind
     from modular_tf.device.streams.device_context import DeviceContext
     from modular_tf.device.streams.timer import Timer
 
+_KINDS: dict[str, type[DeviceMemory | HostMemory]] = {
+    "device": DeviceMemory,
+    "host": HostMemory,
+    "unified": UnifiedMemory,
+}
 _NO_ORDER = -1  # what consumers give as a stream that order their work themselves (dlpack §1.2)
 _MOST_SHOWN = 16  # elements in a repr
 _BUFFER_KINDS = "biufc"  # of numpy: elements that Python's buffers have formats for
@@ -313,7 +316,7 @@ class Device:
         content = content_of(source)
         array = self._allocated(content.shape, content.dtype, memory, is_padded=content.is_padded)
         try:
-            array_memory.write(self.executor, array._memory, content.data)  # noqa: SLF001  (sets no mark)
+            self.executor.write(array._memory, content.data, is_new=True)  # noqa: SLF001  (sets no mark)
         except BaseException:
             array.close()
             raise
@@ -345,7 +348,9 @@ class Device:
         is_padded: bool,
     ) -> DeviceArray:
         size = n_bytes_of(shape, dtype, is_padded=is_padded)
-        memory = array_memory.allocate(self.executor, size, kind)
+        if kind not in _KINDS:
+            raise InvalidArgumentError(f"memory {kind!r}: expected 'device', 'host' or 'unified'")
+        memory = _KINDS[kind].allocate(self.executor, size)
         return DeviceArray(self, memory, shape, dtype, is_padded=is_padded)
 
     def memory_usage(self) -> MemoryUsage:
@@ -556,6 +561,7 @@ class DeviceArray(Tensor):
 
     # Kernels' outputs are made in C (native/kernel_calls), without a memory until one is needed.
     __slots__ = ("__weakref__", "_device", "_executor", "_is_viewed", "_kept_memory")
+    _is_viewed: bool
 
     def __init__(
         self,
@@ -716,11 +722,11 @@ class DeviceArray(Tensor):
             InvalidArgumentError: It would have another number of elements.
         """
         first = shape[0] if len(shape) == 1 else shape
-        sizes = list(first) if isinstance(first, Iterable) else [first]
+        sizes: list[Any] = list(first) if isinstance(first, Iterable) else [first]
         if sizes.count(-1) == 1:
             known = prod(size for size in sizes if size != -1)
             sizes[sizes.index(-1)] = self.size // known if known else 0
-        wanted = checked_shape(sizes)  # type: ignore[arg-type]  # which it checks
+        wanted = checked_shape(sizes)
         if prod(wanted) != self.size:
             raise InvalidArgumentError(f"reshape: {self.size} elements do not fit into {wanted}")
         return self._view(0, wanted)
@@ -803,8 +809,7 @@ class DeviceArray(Tensor):
             and (source.shape, source.dlpack_dtype, source.is_padded)
             == (self.shape, self.dlpack_dtype, self.is_padded)
         ):
-            there = source._executor, source._open()  # noqa: SLF001  (of this class)
-            array_memory.copy(*there, self._executor, target)
+            source._executor.copy(source._open(), self._executor, target)  # noqa: SLF001
             return
         content = content_of(source)
         if (content.shape, content.dtype) != (self.shape, self.dlpack_dtype):
@@ -812,7 +817,7 @@ class DeviceArray(Tensor):
                 f"{_summary(content)} cannot be copied over an array of {_summary(self)}"
             )
         data = content.bytes_in_layout(is_padded=self.is_padded)
-        array_memory.overwrite(self._executor, target, data)
+        self._executor.write(target, data)
 
     def copy_to(self, device: Device) -> DeviceArray:
         """Return a copy in device memory, on this device or another; through the host if need be.
@@ -828,7 +833,7 @@ class DeviceArray(Tensor):
         source = self._open()
         target = DeviceMemory.allocate(device.executor, self.nbytes)
         try:
-            array_memory.copy(self._executor, source, device.executor, target)
+            self._executor.copy(source, device.executor, target)
             copied = DeviceArray(
                 device, target, self.shape, self.dlpack_dtype,
                 is_padded=self.is_padded, is_copied=is_copied,
@@ -851,7 +856,7 @@ class DeviceArray(Tensor):
             address_of(data), self.shape, None, self.dlpack_dtype, HOST, owner,
             is_copied=is_copied, is_padded=self.is_padded,
         )  # fmt: skip
-        array_memory.read(self._executor, data, source)
+        self._executor.read(data, source)
         return tensor
 
     def to_bytes(self) -> bytes:
@@ -891,7 +896,8 @@ class DeviceArray(Tensor):
         """
         element = element_type_of(dtype)
         if not self._device.is_host:
-            return self._computed("Cast", self, DstT=element.name)
+            converted: DeviceArray = self._computed("Cast", self, DstT=element.name)
+            return converted
         wanted = element.to_numpy()
         return self._device.put(self.to_numpy().astype(wanted))
 
@@ -943,9 +949,9 @@ class DeviceArray(Tensor):
         """Copy the elements; a kernel's output in host memory needs no stream for that."""
         owner = self.owner  # keeps the memory, whoever closes the array meanwhile
         if self._kept_memory is None and self._device.is_host:
-            array_memory.read_output(self._executor, data, self.address, self.nbytes)
+            self._executor.read_output(data, self.address, self.nbytes)
         else:
-            array_memory.read(self._executor, data, self._open())
+            self._executor.read(data, self._open())
         del owner
 
     # -- DLPack -----------------------------------------------------------------------------------
@@ -960,7 +966,7 @@ class DeviceArray(Tensor):
         if stream is not None and not isinstance(stream, (Stream, int)):
             raise BufferError(f"stream {stream!r}: expected None or a stream of the device's own")
         if stream != _NO_ORDER:
-            array_memory.wait_for_streams(self._executor)
+            self._executor.await_work()
             self._check_open()  # or it was closed meanwhile
 
     def _export_elsewhere(

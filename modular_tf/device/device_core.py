@@ -126,7 +126,8 @@ class DeviceCore:
 
         Memory that was dropped is kept by its last copies until then.
         """
-        return sum(each.release_passed() for each in list(self.in_flight)) > 0
+        passed = [each.release_passed() for each in list(self.in_flight)]
+        return True in passed
 
     # -- memory that outlives the device ----------------------------------------------------------
 

@@ -1,23 +1,26 @@
-"""The stream executor of one device: its streams together, its arenas, and its end."""
+"""The stream executor of one device: its streams together, whole copies, and its end."""
 
 from __future__ import annotations
 
 import atexit
 import gc
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.device.device_core import DeviceCore
-from modular_tf.device.memory.device_memory import DeviceMemory
+from modular_tf.device.memory.device_memory import DeviceMemory, UnifiedMemory, host_buffer
 from modular_tf.device.streams.device_context import DeviceContext
 from modular_tf.device.streams.event import end_of
-from modular_tf.errors import ClosedError
+from modular_tf.errors import ClosedError, InvalidArgumentError
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import TypeGuard
 
     from modular_tf.device.memory.arenas import Arenas
+    from modular_tf.device.memory.device_memory import ArrayMemory, HostBuffer
+    from modular_tf.device.streams.event import Event
     from modular_tf.device.streams.stream import Stream
     from modular_tf.errors import ModularTFError
     from modular_tf.loading.plugin_allocator import PluginAllocator
@@ -122,6 +125,68 @@ class Executor(DeviceCore):
         except ClosedError:  # another thread has closed one meanwhile
             self.synchronize()
 
+    # -- whole copies -----------------------------------------------------------------------------
+    #
+    # They are done when they return, and raise as the operations of `Stream`. Device memory goes
+    # over the context's streams, in TensorFlow's order; pinned memory needs no stream.
+
+    def write(self, target: ArrayMemory, data: HostBuffer, *, is_new: bool = False) -> None:
+        """Copy bytes of the host into memory, which may be in use unless it is new."""
+        if self._reaches(target):
+            context = self.context
+            _finish(context.copy_host_to_device(target, data), context.host_to_device)
+            return
+        if not is_new:  # no stream waits for what is in flight
+            self.await_work()
+        _copy_bytes(host_buffer(_host_side(target), writable=True), host_buffer(data))
+
+    def read(self, target: HostBuffer, source: ArrayMemory) -> None:
+        """Copy a memory into bytes of the host."""
+        if self._reaches(source):
+            self.await_streams()
+            context = self.context
+            _finish(context.copy_device_to_host(target, source), context.device_to_host)
+        else:
+            self.await_work()
+            _copy_bytes(host_buffer(target, writable=True), host_buffer(_host_side(source)))
+
+    def read_output(self, target: HostBuffer, source: int, n_bytes: int) -> None:
+        """Copy bytes at an address of a host device, which the caller keeps.
+
+        Raises ClosedError if the device was closed.
+        """
+        self.await_streams()
+        to = host_buffer(target, writable=True)
+        self.check(lib.mtf_read_host_memory(self.native, to, source, n_bytes), "read")
+
+    def copy(self, source: ArrayMemory, other: Executor, target: DeviceMemory) -> None:
+        """Copy a memory to another device, or to the same."""
+        if not self._reaches(source):
+            self.await_work()
+            other.write(target, _host_side(source), is_new=True)
+        elif self is other:
+            stream = self.context.compute
+            self.context.copy_on_device(target, source)
+            _finish(stream.record_event(), stream)
+        else:
+            self.await_streams()
+            here, there = self.context, other.context
+            event = here.copy_to_device(there, target, source)
+            _finish(event, *here.device_to_device, here.device_to_host, there.host_to_device)
+
+    def await_work(self) -> None:
+        """Wait until the device neither reads nor writes memory; returns at once if it was closed.
+
+        Raises ClosedError while the device is being closed, as it works until that has ended.
+        """
+        if self.may_work:
+            self.synchronize()
+
+    def _reaches(self, memory: ArrayMemory) -> TypeGuard[DeviceMemory]:
+        """Whether streams copy a memory; unified memory of a closed device is the host's."""
+        is_left_to_host = self._closed and isinstance(memory, UnifiedMemory)
+        return isinstance(memory, DeviceMemory) and not is_left_to_host
+
     # -- closing ----------------------------------------------------------------------------------
 
     @property
@@ -156,6 +221,25 @@ class Executor(DeviceCore):
         for in_flight in list(self.in_flight):
             in_flight.release_all()
         self.in_flight.clear()
+
+
+def _host_side(memory: ArrayMemory) -> memoryview:
+    return memory.view  # type: ignore[union-attr]  # plain device memory does not get here
+
+
+def _finish(event: Event, *streams: Stream) -> None:
+    """Wait for a copy, and release what its streams kept for it."""
+    event.wait()  # only this reports that the copy failed
+    for stream in streams:
+        stream.finish_passed()
+
+
+def _copy_bytes(target: Any, source: Any) -> None:
+    if len(target) != len(source):
+        raise InvalidArgumentError(
+            f"{len(source)} bytes cannot be copied over a memory of {len(target)}"
+        )
+    ffi.memmove(target, source, len(source))
 
 
 def close_executors(executors: Sequence[Executor]) -> list[ModularTFError]:

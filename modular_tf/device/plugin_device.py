@@ -48,49 +48,40 @@ class PluginDevice:
 
         An error is the plugin's own status (rule SE-042), or of a broken SP_Device.
         """
+        tables = self.tables
         if not self._exists[0]:
-            self._call_plugin()
+            try:
+                device_calls.create(
+                    tables.platform_fns.value("create_device"),
+                    tables.platform.address,
+                    self._params.address,
+                    plugin=tables.plugin,
+                    operation="create_device",
+                    exists=self._exists,
+                )
+            except ModularTFError as error:
+                raise error_from_code(
+                    error.code,
+                    f"{tables.device_type}:{self.ordinal}: {error.message}",
+                    plugin=tables.plugin,
+                    operation="create_device",
+                    rule=rules.CREATE_DEVICE_SUCCEEDS,
+                ) from None
         struct = self._struct
         self._warnings = [*struct.collect(self._params.get("device"), "params.device")]
         for violation in self._warnings:
             if violation.is_error:
-                raise self._refusal(violation)
+                raise FailedPreconditionError(
+                    f"{tables.device_type}:{self.ordinal}: {violation.in_full}"
+                    f" (plugin {tables.plugin})",
+                    plugin=tables.plugin,
+                    operation="create_device",
+                    rule=violation.rule,
+                )
         given = struct.table()
         self._warnings.extend(check_device(given))
         self.table = given.in_layout(layout("SP_Device", HOSTED))
         self.address = struct.filled_at
-
-    def _call_plugin(self) -> None:
-        tables = self.tables
-        try:
-            device_calls.create(
-                tables.platform_fns.value("create_device"),
-                tables.platform.address,
-                self._params.address,
-                plugin=tables.plugin,
-                operation="create_device",
-                exists=self._exists,
-            )
-        except ModularTFError as error:
-            raise self._failure(error) from None
-
-    def _failure(self, error: ModularTFError) -> ModularTFError:
-        return error_from_code(
-            error.code,
-            f"{self.tables.device_type}:{self.ordinal}: {error.message}",
-            plugin=self.tables.plugin,
-            operation="create_device",
-            rule=rules.CREATE_DEVICE_SUCCEEDS,
-        )
-
-    def _refusal(self, violation: Violation) -> FailedPreconditionError:
-        return FailedPreconditionError(
-            f"{self.tables.device_type}:{self.ordinal}: {violation.in_full}"
-            f" (plugin {self.tables.plugin})",
-            plugin=self.tables.plugin,
-            operation="create_device",
-            rule=violation.rule,
-        )
 
     @computed_once
     def details(self) -> DeviceDetails:

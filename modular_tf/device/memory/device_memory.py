@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.device.device_core import (
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 HostBuffer: TypeAlias = "Buffer | HostMemory"
 """An object with contiguous bytes (bytes, bytearray, memoryview, array, mmap, numpy array), or
 pinned memory."""
+
+MemoryKind: TypeAlias = Literal["device", "host", "unified"]
+"""Device memory; pinned memory of the host; memory that both use."""
+
+ArrayMemory: TypeAlias = "DeviceMemory | HostMemory"
+"""Unified memory is a device memory that the host sees too."""
 
 _MAX_BYTES = (1 << 63) - 1
 _OPERATIONS = {

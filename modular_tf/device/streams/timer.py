@@ -124,7 +124,8 @@ class HostClockTimer:
     def nanoseconds(self) -> int:
         """See `Timer.nanoseconds`."""
         self._core.refuse_in_callback("nanoseconds")
-        start, stop = _stopped(self._start, self._core), self._stop
+        start: list[int] = _stopped(self._start, self._core)
+        stop = self._stop
         _stopped(self._end, self._core).wait()
         if not (start and stop):
             raise InternalError(
