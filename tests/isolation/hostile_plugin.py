@@ -10,7 +10,7 @@ from tests.plugins.build import build_plugin
 from tests.plugins.matrix import FOLDER, variants
 
 _DEEDS = Path(__file__).parent / "deeds"
-_WIRE = Path(__file__).parents[2] / "modular_tf" / "native" / "core"
+_NATIVE = Path(__file__).parents[2] / "modular_tf" / "native"
 
 
 def hostile_plugin() -> Path:
@@ -21,7 +21,7 @@ def hostile_plugin() -> Path:
         defines=("TF_InitPlugin=fixture_init",),
         sources=("../throw.cc",),  # which has the C++ library linked
     )
-    headers = [FOLDER / "filesystem", _WIRE]
+    headers = [FOLDER / "filesystem", _NATIVE / "core", _NATIVE / "host_runtime"]
     objects = [
         compile_object(source, header_folders=headers)
         for source in sorted([*_DEEDS.glob("*.c"), *_DEEDS.glob("*.cc")])

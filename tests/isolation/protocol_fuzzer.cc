@@ -1,5 +1,5 @@
 // A worker that answers whatever comes to its mind, against the host's side of the protocol
-// (native/core/worker_call.cc, worker_proxies.cc, worker_files.cc, worker_settings.cc). Both run in this process,
+// (native/core/worker_call.cc, worker_proxies.cc). Both run in this process,
 // so that sanitizers see all that the host does with the replies.
 //
 // Usage: protocol_fuzzer MESSAGES SEED     exit status 1 where something was believed or is left
@@ -90,7 +90,11 @@ uint32_t any_turn(Dice& dice) {
   return any_of(dice, turns);
 }
 
-bool is_of_options(uint32_t operation) { return operation == kGetOptions || operation == kGetOption; }
+constexpr uint32_t kGetOption = operation_of(mtf::Slot::get_filesystem_configuration_option);
+
+bool is_of_options(uint32_t operation) {
+  return operation == operation_of(mtf::Slot::get_filesystem_configuration) || operation == kGetOption;
+}
 
 // Puts options into a reply that is a success.
 void put_options(Dice& dice, const Request& request, Message& message) {

@@ -20,12 +20,10 @@ _SOURCES = (
     "filesystem",
     "filesystem_files",
     "filesystem_operations",
-    "filesystem_settings",
     "float_state",
     "filesystem_state",
     "fork_lock",
     "huge_pages",
-    "lent_options",
     "library",
     "plugin_strings",
     "shared_init",
@@ -35,11 +33,9 @@ _SOURCES = (
     "worker_call",
     "worker_channels",
     "worker_connection",
-    "worker_files",
     "worker_line",
     "worker_options",
     "worker_proxies",
-    "worker_settings",
 )
 # Whoever believes a length asks for more at once; so does an allocation without an end.
 _LIMITS = "detect_leaks=1:max_allocation_size_mb=256:hard_rss_limit_mb=3000"

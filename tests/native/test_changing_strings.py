@@ -21,13 +21,11 @@ _CORE = (
     "filesystem",
     "filesystem_files",
     "filesystem_operations",
-    "filesystem_settings",
     "float_state",
 )
 _CORE += (
     "filesystem_state",
     "fork_lock",
-    "lent_options",
     "library",
     "plugin_messages",
     "plugin_strings",

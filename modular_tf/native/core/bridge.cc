@@ -11,9 +11,6 @@
 #include <thread>
 
 #include "bridge_calls.h"
-#include "bridge_tables.h"
-#include "fork_lock.h"
-#include "modular_tf/filesystem.h"
 
 namespace mtf::bridge {
 namespace {
@@ -81,6 +78,30 @@ void finish(TF_Status* status, const Answer& answer) {
     const bool has_text = answer.text != nullptr;  // not where Python's own lines were interrupted
     set_status(status, answer.code, has_text ? answer.text : "modular_tf: the call was interrupted");
   }
+}
+
+void release(int64_t file) {
+  if (file == 0) return;
+  Answer answer;
+  const Call call;
+  if (call) mtf_upcall_file("release", file, nullptr, 0, &answer);
+}
+
+UniqueCallLock lock_of(CallLock& lock, int64_t file, TF_Status* status) {
+  while (!lock.try_lock()) {
+    if (lock.is_held_by_this_thread()) {
+      const std::string message = std::string("modular_tf: ") + kFileIsInterrupted + kUseFileLater;
+      set_status(status, TF_FAILED_PRECONDITION, message.c_str());
+      return {};
+    }
+    Answer answer;
+    mtf_upcall_file("wait", file, nullptr, 0, &answer);
+  }
+  return UniqueCallLock(lock, std::adopt_lock);
+}
+
+void refuse(TF_Status* status) {
+  set_status(status, TF_FAILED_PRECONDITION, "modular_tf: the process ends");
 }
 
 Call::Call() {

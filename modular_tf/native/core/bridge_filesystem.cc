@@ -1,125 +1,107 @@
-// The slots of a filesystem that TensorFlow calls with paths.
+// The table of a filesystem that TensorFlow calls, and memory regions.
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <utility>
 
 #include "bridge_calls.h"
-#include "bridge_tables.h"
+#include "filesystem_slots.h"
+#include "plugin_strings.h"
 
 namespace mtf::bridge {
 namespace {
 
-bool ask_path(const char* operation, const char* path, const char* other, Answer& answer,
-              TF_Status* status) {
-  return ask(status, answer, [&] { mtf_upcall_path(operation, path, other, &answer); });
-}
-
-// A slot of the shape (filesystem, path, status).
-bool ask_path(const char* operation, const char* path, TF_Status* status) {
-  Answer answer;
-  return ask_path(operation, path, nullptr, answer, status);
-}
-
-// Turns names into an array whose strings TensorFlow frees one by one.
-int hand_over(const mtf_strings& names, char*** entries, TF_Status* status) {
-  *entries = nullptr;
-  if (names.count == 0) return 0;
-  auto** array = static_cast<char**>(std::calloc(names.count, sizeof(char*)));
-  const char* name = names.bytes;
-  int64_t done = 0;
-  for (; array != nullptr && done < names.count; ++done) {
-    array[done] = strdup(name);
-    if (array[done] == nullptr) break;
-    name += std::strlen(name) + 1;
+// The call of a slot by Python, which knows it by its name.
+class PythonCall {
+ public:
+  PythonCall(const TF_Filesystem*, Slot slot, SlotValues& values, TF_Status* status) : status_(status) {
+    if (slot == Slot::delete_recursively) answer_.numbers[1] = 1;  // where the walk cannot start
+    if (slot == Slot::is_directory) answer_.numbers[0] = 1;        // where the status is OK
+    is_ok_ = ask(status, answer_, [&] {
+      mtf_upcall_path(info_of(slot).name, values.texts[0], values.texts[1], &answer_);
+    });
+    std::memcpy(values.numbers, answer_.numbers, sizeof values.numbers);
   }
-  if (done == names.count) {
-    *entries = array;
-    return static_cast<int>(done);
+
+  bool is_ok() const { return is_ok_; }
+
+  int names(char*** entries) {
+    const mtf_strings& names = answer_.names;
+    const int count = split_names(names.bytes, names.size, names.count, entries);
+    if (count < 0) set_status(status_, TF_RESOURCE_EXHAUSTED, "modular_tf: no memory for the names");
+    return count;
   }
-  while (done > 0) std::free(array[--done]);
-  std::free(array);
-  set_status(status, TF_RESOURCE_EXHAUSTED, "modular_tf: no memory for the names");
-  return -1;
+
+ private:
+  Answer answer_;
+  TF_Status* status_;
+  bool is_ok_ = false;
+};
+
+struct Region {
+  char* data;
+  uint64_t length;
+};
+
+Region* region_of(const TF_ReadOnlyMemoryRegion* region) {
+  return static_cast<Region*>(region->plugin_memory_region);
 }
 
-int ask_names(const char* operation, const char* path, char*** entries, TF_Status* status) {
-  Answer answer;
-  *entries = nullptr;
-  if (!ask_path(operation, path, nullptr, answer, status)) return -1;
-  return hand_over(answer.names, entries, status);
+void cleanup_region(TF_ReadOnlyMemoryRegion* region) {
+  std::free(region_of(region)->data);
+  delete region_of(region);
 }
 
-void init(TF_Filesystem*, TF_Status* status) { set_status(status, TF_OK, ""); }
-
-void cleanup(TF_Filesystem*) {}
-
-void create_dir(const TF_Filesystem*, const char* path, TF_Status* status) {
-  ask_path("create_dir", path, status);
-}
-
-void recursively_create_dir(const TF_Filesystem*, const char* path, TF_Status* status) {
-  ask_path("recursively_create_dir", path, status);
-}
-
-void delete_file(const TF_Filesystem*, const char* path, TF_Status* status) {
-  ask_path("delete_file", path, status);
-}
-
-void delete_dir(const TF_Filesystem*, const char* path, TF_Status* status) {
-  ask_path("delete_dir", path, status);
-}
-
-void delete_recursively(const TF_Filesystem*, const char* path, uint64_t* files, uint64_t* dirs,
-                        TF_Status* status) {
-  Answer answer;
-  answer.numbers[1] = 1;  // where the walk cannot start
-  ask_path("delete_recursively", path, nullptr, answer, status);
-  *files = static_cast<uint64_t>(answer.numbers[0]);
-  *dirs = static_cast<uint64_t>(answer.numbers[1]);
-}
-
-void rename_file(const TF_Filesystem*, const char* source, const char* target,
+void open_region(const TF_Filesystem*, const char* path, TF_ReadOnlyMemoryRegion* region,
                  TF_Status* status) {
-  Answer answer;
-  ask_path("rename_file", source, target, answer, status);
+  guarded(status, [&] {
+    Answer answer;
+    auto opened = std::make_unique<Region>();
+    if (ask(status, answer, [&] {
+          mtf_upcall_path("new_read_only_memory_region_from_file", path, nullptr, &answer);
+        })) {
+      *opened = {std::exchange(answer.text, nullptr), static_cast<uint64_t>(answer.numbers[0])};
+      region->plugin_memory_region = opened.release();
+    }
+  });
 }
 
-void copy_file(const TF_Filesystem*, const char* source, const char* target, TF_Status* status) {
-  Answer answer;
-  ask_path("copy_file", source, target, answer, status);
-}
+// -- the tables -------------------------------------------------------------------------------------------
 
-void path_exists(const TF_Filesystem*, const char* path, TF_Status* status) {
-  ask_path("path_exists", path, status);
-}
-
-void stat(const TF_Filesystem*, const char* path, TF_FileStatistics* stats, TF_Status* status) {
-  Answer answer;
-  if (!ask_path("stat", path, nullptr, answer, status)) return;
-  *stats = {answer.numbers[0], answer.numbers[1], answer.numbers[2] != 0};
-}
-
-bool is_directory(const TF_Filesystem*, const char* path, TF_Status* status) {
-  return ask_path("is_directory", path, status);
-}
-
-int64_t get_file_size(const TF_Filesystem*, const char* path, TF_Status* status) {
-  Answer answer;
-  return ask_path("get_file_size", path, nullptr, answer, status) ? answer.numbers[0] : -1;
-}
-
+// The functions of slots whose rows say kOwn.
+template <Slot slot>
+constexpr void* kOwnFunction = nullptr;  // is none
+template <>
+constexpr auto kOwnFunction<Slot::new_random_access_file> = open_reader;
+template <>
+constexpr auto kOwnFunction<Slot::new_writable_file> = open_writer;
+template <>
+constexpr auto kOwnFunction<Slot::new_appendable_file> = open_appender;
+template <>
+constexpr auto kOwnFunction<Slot::new_read_only_memory_region_from_file> = open_region;
 // The whole URI: TensorFlow's own rule would drop the scheme, by which Python finds the filesystem.
-char* translate_name(const TF_Filesystem*, const char* uri) { return strdup(uri); }
+template <>
+constexpr auto kOwnFunction<Slot::translate_name> = +[](const TF_Filesystem*, const char* uri) {
+  return strdup(uri);
+};
+// TensorFlow names no scheme here.
+template <>
+constexpr auto kOwnFunction<Slot::flush_caches> = +[](const TF_Filesystem*) {};
 
-int get_children(const TF_Filesystem*, const char* path, char*** entries, TF_Status* status) {
-  return ask_names("get_children", path, entries, status);
+TF_FilesystemOps filesystem_table() {
+  TF_FilesystemOps table = {};
+  table.init = [](TF_Filesystem*, TF_Status* status) { set_status(status, TF_OK, ""); };
+  table.cleanup = [](TF_Filesystem*) {};
+#define MTF_FUNCTION_kAsked(slot) slot_function<PythonCall, Slot::slot>()
+#define MTF_FUNCTION_kOwn(slot) kOwnFunction<Slot::slot>
+#define MTF_FUNCTION_kNone(slot) nullptr
+#define MTF_SLOT(slot, texts, missing, worker, tensorflow) table.slot = MTF_FUNCTION_##tensorflow(slot);
+#include "filesystem_slots.def"
+  return table;
 }
 
-int get_matching_paths(const TF_Filesystem*, const char* glob, char*** entries,
-                       TF_Status* status) {
-  return ask_names("get_matching_paths", glob, entries, status);
-}
-
-void flush_caches(const TF_Filesystem*) {}  // TensorFlow names no scheme here
+// The slots before the transactions: what the tables of 264 and of 216 bytes have in common.
+constexpr size_t kCommonTable = offsetof(TF_FilesystemOps_V221, start_transaction);
 
 // Lets TensorFlow, which frees each table, have a copy of its own.
 template <class Table>
@@ -127,32 +109,6 @@ Table* lent(const Table& table) {
   auto* copy = static_cast<Table*>(std::malloc(sizeof(Table)));
   if (copy != nullptr) *copy = table;
   return copy;
-}
-
-TF_FilesystemOps_V221 filesystem_table() {
-  TF_FilesystemOps_V221 table = {};
-  table.init = init;
-  table.cleanup = cleanup;
-  table.new_random_access_file = open_reader;
-  table.new_writable_file = open_writer;
-  table.new_appendable_file = open_appender;
-  table.new_read_only_memory_region_from_file = open_region;
-  table.create_dir = create_dir;
-  table.recursively_create_dir = recursively_create_dir;
-  table.delete_file = delete_file;
-  table.delete_dir = delete_dir;
-  table.delete_recursively = delete_recursively;
-  table.rename_file = rename_file;
-  table.copy_file = copy_file;
-  table.path_exists = path_exists;
-  table.stat = stat;
-  table.is_directory = is_directory;
-  table.get_file_size = get_file_size;
-  table.translate_name = translate_name;
-  table.get_children = get_children;
-  table.get_matching_paths = get_matching_paths;
-  table.flush_caches = flush_caches;
-  return table;
 }
 
 }  // namespace
@@ -164,7 +120,10 @@ void fill_tables(TF_FilesystemPluginOps* entry, const char* scheme) {
   entry->filesystem_ops = lent(filesystem_table());
   entry->random_access_file_ops = lent(reader_table());
   entry->writable_file_ops = lent(writer_table());
-  entry->read_only_memory_region_ops = lent(region_table());
+  entry->read_only_memory_region_ops = lent(TF_ReadOnlyMemoryRegionOps{
+      cleanup_region,
+      [](const TF_ReadOnlyMemoryRegion* region) -> const void* { return region_of(region)->data; },
+      [](const TF_ReadOnlyMemoryRegion* region) { return region_of(region)->length; }});
 }
 
 }  // namespace mtf::bridge

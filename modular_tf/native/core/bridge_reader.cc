@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "bridge_files.h"
-#include "bridge_tables.h"
+#include "bridge_calls.h"
 
 namespace mtf::bridge {
 namespace {

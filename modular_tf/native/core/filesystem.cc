@@ -87,7 +87,7 @@ extern "C" mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int 
   filesystem->gate.after_fork();
   filesystem->cleanup_done = filesystem->gate.has_ended();  // by the parent, soon if not yet
   // A child of a fork has a worker of its own, which calls init.
-  if (filesystem->gate.is_closed() || reinitialise == 0 || filesystem->in_worker != nullptr) return nullptr;
+  if (filesystem->gate.is_closed() || reinitialise == 0 || filesystem->in_worker) return nullptr;
   filesystem->handle = {};
   const Init init = filesystem->is_shared ? mtf::repeat_shared_init : init_own;
   return init(filesystem->tables->filesystem, filesystem->plugin, &filesystem->handle);

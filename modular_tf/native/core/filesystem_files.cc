@@ -7,12 +7,12 @@
 
 #include "filesystem_state.h"
 #include "read_bounds.h"
+#include "worker_wire.h"
 
 using mtf::drop;
 using mtf::Error;
 using mtf::FilesystemUse;
 using mtf::guarded;
-using mtf::on_path;
 
 namespace {
 
@@ -37,8 +37,7 @@ struct mtf_reader final : mtf::OpenFile {
 
   Error end() {
     Error error = guarded({owner->plugin, "reader cleanup", path}, [&](TF_Status* status) {
-      if (owner->in_worker != nullptr) return owner->in_worker->release_reader(&handle, status);
-      owner->tables->reader.cleanup(&handle);
+      mtf::call_without_status(*owner, owner->tables->reader.cleanup, status, &handle);
     });
     owner->remove_open(this);
     owner->leave();
@@ -108,10 +107,9 @@ struct mtf_writer final : mtf::OpenFile {
                                                        table.close(&handle, status);
                                                      });
     Error cleaned_up = guarded({owner->plugin, "writer cleanup", path}, [&](TF_Status* status) {
-      if (owner->in_worker != nullptr) return owner->in_worker->release_writer(&handle, status);
-      table.cleanup(&handle);
+      mtf::call_without_status(*owner, table.cleanup, status, &handle);
     });
-    if (!error && owner->in_worker != nullptr) error = std::move(cleaned_up);
+    if (!error && owner->in_worker) error = std::move(cleaned_up);
     lock.unlock();
     owner->remove_open(this);
     owner->leave();
@@ -146,6 +144,17 @@ void release_file(File* file) {
   owner->release();
 }
 
+// Calls a slot that opens a file of the kind of `handle`. The filesystem is in use.
+template <class Slot, class Handle>
+Error call_opener(mtf_filesystem* filesystem, const char* operation, const char* path, Slot slot,
+                  Handle* handle) {
+  mtf::TranslatedPath translated;
+  if (Error error = translated.translate(*filesystem, path)) return error;
+  return guarded({filesystem->plugin, operation, path}, [&](TF_Status* status) {
+    slot(&filesystem->handle, translated.get(), handle, status);
+  });
+}
+
 // Opens `file` by `slot` and lists it with its filesystem; deletes it where that fails.
 template <class File, class Slot>
 Error open_listed(mtf_filesystem* filesystem, const char* operation, const char* path, Slot slot,
@@ -155,11 +164,7 @@ Error open_listed(mtf_filesystem* filesystem, const char* operation, const char*
   auto made = std::make_unique<File>();
   made->owner = filesystem;
   made->keep_path(path);
-  Error error = on_path(filesystem, operation, path,
-                        [&](const char* translated, TF_Status* status) {
-                          slot(&filesystem->handle, translated, &made->handle, status);
-                        });
-  if (error) return error;
+  if (Error error = call_opener(filesystem, operation, path, slot, &made->handle)) return error;
   filesystem->references.fetch_add(1);
   filesystem->add_open(made.get());
   use.hand_over();
@@ -266,8 +271,7 @@ extern "C" mtf_error* mtf_writer_append(mtf_writer* writer, const char* data, si
                                         int tears) {
   if (writer->owner->tables->writer.append == nullptr) return mtf::missing_operation("append");
   const auto append = [&](const TF_WritableFileOps& table, TF_Status* status) {
-    const mtf::SlotsInWorker* const in_worker = writer->owner->in_worker;
-    const size_t most = in_worker != nullptr ? in_worker->most_appended : size;
+    const size_t most = writer->owner->in_worker ? mtf::wire::kMostAppended : size;
     size_t done = 0;
     do {
       const size_t part = size - done < most ? size - done : most;
@@ -324,10 +328,8 @@ extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* pa
   auto made = std::make_unique<mtf_region>();
   made->owner = filesystem;
   TF_ReadOnlyMemoryRegion& handle = made->handle;
-  Error error = on_path(filesystem, "new_read_only_memory_region_from_file", path,
-                        [&](const char* translated, TF_Status* status) {
-                          slot(&filesystem->handle, translated, &handle, status);
-                        });
+  Error error =
+      call_opener(filesystem, "new_read_only_memory_region_from_file", path, slot, &handle);
   if (error) return error.release();
   const auto& table = filesystem->tables->region;
   error = guarded({filesystem->plugin, "data or length of a region", path}, [&](TF_Status* status) {

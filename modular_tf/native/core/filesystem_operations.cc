@@ -1,152 +1,400 @@
-// The path operations: translate, call the slot, copy the result out of the plugin's memory.
+// Calls of the slots of a plugin's filesystem: paths are translated, results checked and copied.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "copied_text.h"
+#include "filesystem_slots.h"
 #include "filesystem_state.h"
+#include "library.h"
+#include "option_blocks.h"
 #include "plugin_strings.h"
 
-using mtf::Error;
-using mtf::FilesystemUse;
-using mtf::guarded;
-using mtf::on_path;
-using mtf::TranslatedPath;
-using mtf::with_path;
+static_assert(sizeof(mtf_option) == sizeof(TF_Filesystem_Option), "one layout, two names");
+static_assert(sizeof(mtf_option_value) == sizeof(TF_Filesystem_Option_Value), "one layout");
+static_assert(sizeof(mtf_option_item) == sizeof(TF_Filesystem_Option_Value_Union), "one layout");
 
+namespace mtf {
 namespace {
 
-// One slot of the shape (filesystem, path, status).
-template <auto Slot>
-Error path_operation(mtf_filesystem* filesystem, const char* path, const char* name) {
-  const auto operation = filesystem->tables->filesystem.*Slot;
-  if (operation == nullptr) return mtf::missing_operation(name);
-  return on_path(filesystem, name, path, [&](const char* translated, TF_Status* status) {
-    operation(&filesystem->handle, translated, status);
-  });
-}
+constexpr int64_t kNotFilledIn = INT64_MIN;  // the length of no file
 
-// One slot of the shape (filesystem, source, target, status).
-template <auto Slot>
-Error two_path_operation(mtf_filesystem* filesystem, const char* source, const char* target,
-                         const char* name) {
-  const auto operation = filesystem->tables->filesystem.*Slot;
-  if (operation == nullptr) return mtf::missing_operation(name);
-  return with_path(filesystem, source, [&](const char* from) {
-    return on_path(filesystem, name, target, [&](const char* to, TF_Status* status) {
-      operation(&filesystem->handle, from, to, status);
+// Options in memory of the plugin's allocator, as the interface demands of those that a plugin is given. The
+// blocks are the host's, which frees each of them whatever the plugin has made of their content.
+class LentOptions {
+ public:
+  explicit LentOptions(const mtf_filesystem& filesystem) : filesystem_(filesystem) {}
+  ~LentOptions() {
+    for (void* block : blocks_) {
+      if (block == nullptr) continue;
+      free_by_plugin(filesystem_.plugin, filesystem_.tables->plugin_free, block);
+    }
+  }
+  LentOptions(const LentOptions&) = delete;
+  LentOptions& operator=(const LentOptions&) = delete;
+
+  Error copy(mtf_option* options, int count) {
+    if (Error error = lend_copy(options, static_cast<size_t>(count))) return error;
+    for (int i = 0; i < count; ++i) {
+      if (Error error = copy_option(options[i])) return error;
+    }
+    options_ = reinterpret_cast<const TF_Filesystem_Option*>(options);
+    return nullptr;
+  }
+  const TF_Filesystem_Option* get() const { return options_; }
+
+ private:
+  Error copy_option(mtf_option& option) {
+    if (Error error = lend_copy(option.name, std::strlen(option.name) + 1)) return error;
+    if (Error error = lend_copy(option.description, std::strlen(option.description) + 1)) return error;
+    if (Error error = lend_copy(option.value, 1)) return error;
+    mtf_option_value& value = *option.value;
+    if (Error error = lend_copy(value.values, static_cast<size_t>(value.num_values))) return error;
+    for (int i = 0; value.type_tag == kBuffers && i < value.num_values; ++i) {
+      mtf_option_buffer& buffer = value.values[i].buffer;
+      if (Error error = lend_copy(buffer.bytes, static_cast<size_t>(buffer.length))) return error;
+    }
+    return nullptr;
+  }
+
+  // Points `pointer` to a copy of its `count` objects.
+  template <class Type>
+  Error lend_copy(Type*& pointer, size_t count) {
+    const size_t size = count * sizeof(Type);
+    blocks_.push_back(nullptr);  // first, so that no block is lost where the list cannot grow
+    void*& block = blocks_.back();
+    Error error = guarded({filesystem_.plugin, "plugin_memory_allocate"}, [&](TF_Status* status) {
+      block = filesystem_.tables->plugin_allocate(std::max<size_t>(size, 1));
+      if (block == nullptr) {
+        mtf_status_set(status, TF_RESOURCE_EXHAUSTED,
+                       "the plugin's plugin_memory_allocate has no memory for options");
+      }
     });
-  });
+    if (error) return error;
+    if (size != 0) std::memcpy(block, pointer, size);
+    pointer = static_cast<Type*>(block);
+    return nullptr;
+  }
+
+  const mtf_filesystem& filesystem_;
+  const TF_Filesystem_Option* options_ = nullptr;
+  std::vector<void*> blocks_;
+};
+
+// One call: the C arguments of the slot, in their order, and what it has returned.
+class PluginCall {
+ public:
+  PluginCall(const mtf_filesystem& filesystem, const SlotInfo& slot, SlotValues& values)
+      : filesystem_(filesystem), slot_(slot), values_(values), lent_(filesystem), result_(slot.makes_names ? -1 : 0) {}
+
+  Error prepare() {
+    for (int i = 0; i < 2; ++i) {
+      texts_[i] = values_.texts[i];
+      if (slot_.texts != Texts::kPaths || texts_[i] == nullptr) continue;
+      if (Error error = translated_[i].translate(filesystem_, texts_[i])) return error;
+      texts_[i] = translated_[i].get();
+    }
+    if (slot_.makes_options && !slot_.counts_options) values_.option_count = 1;
+    return slot_.takes_options ? lent_.copy(values_.options, values_.option_count) : nullptr;
+  }
+
+  template <class Result, class... Arguments>
+  void make(Result (*function)(const TF_Filesystem*, Arguments...), TF_Status* status) {
+    const auto call = [&](auto... arguments) {
+      if constexpr (count_of<TF_Status*, Arguments...> == 0) {
+        return call_without_status(filesystem_, function, status, arguments...);
+      } else if constexpr (std::is_same_v<Result, bool>) {
+        return returning_byte(function)(arguments...);
+      } else {
+        return function(arguments...);
+      }
+    };
+    const std::tuple<const TF_Filesystem*, Arguments...> arguments{&filesystem_.handle,
+                                                                   next<Arguments>(status)...};
+    if constexpr (std::is_void_v<Result>) {
+      std::apply(call, arguments);
+    } else if constexpr (std::is_same_v<Result, int>) {
+      result_ = std::apply(call, arguments);
+    } else if constexpr (std::is_same_v<Result, char*>) {
+      text_ = std::apply(call, arguments);
+    } else if constexpr (std::is_same_v<Result, bool>) {
+      values_.numbers[0] = std::apply(call, arguments) != 0;
+    } else {
+      values_.numbers[0] = std::apply(call, arguments);
+    }
+    if (status->code == TF_OK) check(status);
+  }
+
+  // Copies the strings that the plugin has made, and frees them also where the call has failed.
+  Error take_strings(Error error) {
+    if (slot_.makes_names) {
+      const PluginStrings names(filesystem_.plugin, names_, result_, filesystem_.tables->plugin_free);
+      return error ? std::move(error) : names.copy_to(&values_.strings);
+    }
+    if (text_ == nullptr) return error;
+    if (!error) error = put_text(text_, values_);
+    free_by_plugin(filesystem_.plugin, filesystem_.tables->plugin_free, text_);
+    return error;
+  }
+
+  static Error put_text(const char* text, SlotValues& values) {
+    values.strings = {1, 0, mtf_copied_text(text)};
+    if (values.strings.bytes == nullptr) return make_error(TF_RESOURCE_EXHAUSTED, "no memory for a text");
+    values.strings.size = std::strlen(values.strings.bytes);
+    return nullptr;
+  }
+
+ private:
+  template <class Argument>
+  Argument next(TF_Status* status) {
+    if constexpr (std::is_same_v<Argument, TF_Status*>) {
+      return status;
+    } else if constexpr (std::is_same_v<Argument, const char*>) {
+      return texts_[next_text_++];
+    } else if constexpr (std::is_same_v<Argument, uint64_t*>) {
+      return reinterpret_cast<uint64_t*>(&values_.numbers[next_number_++]);
+    } else if constexpr (std::is_same_v<Argument, TF_FileStatistics*>) {
+      return &statistics_;
+    } else if constexpr (std::is_same_v<Argument, char***>) {
+      return &names_;
+    } else if constexpr (std::is_same_v<Argument, TF_TransactionToken**>) {
+      return &values_.token;
+    } else if constexpr (std::is_same_v<Argument, TF_Filesystem_Option**>) {
+      return reinterpret_cast<TF_Filesystem_Option**>(&values_.options);
+    } else if constexpr (std::is_same_v<Argument, const TF_Filesystem_Option*>) {
+      return lent_.get();
+    } else if constexpr (std::is_same_v<Argument, int*>) {
+      return &values_.option_count;
+    } else if constexpr (std::is_same_v<Argument, int>) {
+      return values_.option_count;
+    } else {
+      static_assert(std::is_convertible_v<TF_TransactionToken*, Argument>, "a type of unknown meaning");
+      return values_.token;
+    }
+  }
+
+  // Sets the status where an OK slot has not returned what it must.
+  void check(TF_Status* status) {
+    const char* wrong = nullptr;
+    if (slot_.makes_statistics) {
+      wrong = statistics_.length == kNotFilledIn ? "stat succeeded without filling in its result"
+              : statistics_.length < 0           ? "stat gave a negative length"
+                                                 : nullptr;
+      const auto is_directory = reinterpret_cast<const unsigned char&>(statistics_.is_directory);
+      values_.numbers[0] = statistics_.length;
+      values_.numbers[1] = statistics_.mtime_nsec;
+      values_.numbers[2] = is_directory != 0;
+    } else if (!slot_.makes_names && result_ == -1) {
+      wrong = "the plugin returned -1 with an OK status";
+    } else if (slot_.makes_token && values_.token == nullptr) {
+      wrong = "the plugin returned no token with an OK status";
+    } else if (slot_.makes_text && text_ == nullptr) {
+      wrong = "the plugin returned NULL";
+    } else if (slot_.counts_options && (values_.option_count < 0 ||
+                                        (values_.option_count > 0 && values_.options == nullptr))) {
+      wrong = "the plugin returned a count that does not fit its array";
+    } else if (slot_.makes_options && !slot_.counts_options && values_.options == nullptr) {
+      wrong = "the plugin returned no option with an OK status";
+    } else if (slot_.returns_number && values_.numbers[0] < 0) {
+      wrong = "the plugin returned a negative number with an OK status";
+    }
+    if (wrong != nullptr) mtf_status_set(status, TF_INTERNAL, wrong);
+  }
+
+  const mtf_filesystem& filesystem_;
+  const SlotInfo& slot_;
+  SlotValues& values_;
+  TranslatedPath translated_[2];
+  LentOptions lent_;
+  const char* texts_[2];
+  int next_text_ = 0;
+  int next_number_ = 0;
+  // Of the plugin.
+  TF_FileStatistics statistics_ = {kNotFilledIn, 0, false};
+  char** names_ = nullptr;
+  int result_;  // of names, how many; -1, and none, where the slot throws
+  char* text_ = nullptr;
+};
+
+// The host's result where the plugin has no such slot.
+Error own_result(Slot slot, const mtf_filesystem& filesystem, SlotValues& values) {
+  if (slot == Slot::translate_name) {
+    TranslatedPath translated;
+    if (Error error = translated.translate_here(filesystem, values.texts[0])) return error;
+    return PluginCall::put_text(translated.get(), values);
+  }
+  char text[96];
+  TF_TransactionToken found;  // which is the plugin's, and may lie anywhere
+  if (mtf_try_read(values.token, &found, sizeof found) == 0) {
+    std::snprintf(text, sizeof text, "token at %p, which cannot be read", static_cast<void*>(values.token));
+  } else {
+    std::snprintf(text, sizeof text, "token %#zx, owner %#zx", reinterpret_cast<size_t>(found.token),
+                  reinterpret_cast<size_t>(found.owner));
+  }
+  return PluginCall::put_text(text, values);
 }
 
-using ListSlot = int (*)(const TF_Filesystem*, const char*, char***, TF_Status*);
-
-// `subject` is the path as the user wrote it.
-Error list_strings(mtf_filesystem* filesystem, const char* operation, ListSlot slot,
-                   const char* subject, const char* path, mtf_strings* strings) {
-  char** entries = nullptr;
-  int count = -1;  // where the slot throws
-  Error error = guarded({filesystem->plugin, operation, subject}, [&](TF_Status* status) {
-    count = slot(&filesystem->handle, path, &entries, status);
-  });
-  const mtf::PluginStrings taken(filesystem->plugin, entries, count,
-                                 filesystem->tables->plugin_free);
-  return error ? std::move(error) : taken.copy_to(strings);
-}
-
-// Runs call(name) with the name by which the plugin knows a path, also where a worker translates.
-template <class Call>
-Error with_name(mtf_filesystem* filesystem, const char* path, Call&& call) {
+template <Slot slot>
+Error call(mtf_filesystem* filesystem, SlotValues& values) {
+  constexpr const SlotInfo& info = info_of(slot);
+  const auto function = filesystem->tables->filesystem.*kMember<slot>;
+  if (info.missing == Missing::kUnimplemented && function == nullptr) return missing_operation(info.name);
   FilesystemUse use(filesystem);
-  if (!use) return mtf::closed_filesystem_error();
-  TranslatedPath translated;
-  if (Error error = translated.translate_here(*filesystem, path)) return error;
-  return call(translated.get());
+  if (!use) return closed_filesystem_error();
+  if (function == nullptr) {
+    return info.missing == Missing::kOwn ? own_result(slot, *filesystem, values) : nullptr;
+  }
+  PluginCall made(*filesystem, info, values);
+  if (Error error = made.prepare()) return error;
+  const char* subject = values.texts[1] != nullptr ? values.texts[1] : values.texts[0];
+  Error error = guarded({filesystem->plugin, info.name, subject},
+                        [&](TF_Status* status) { made.make(function, status); });
+  return made.take_strings(std::move(error));
 }
 
 }  // namespace
 
-extern "C" mtf_error* mtf_translate_name(mtf_filesystem* filesystem, const char* path,
-                                         char** name) {
-  return with_name(filesystem, path, [&](const char* translated) -> Error {
-    *name = mtf_copied_text(translated);
-    return *name != nullptr ? nullptr : mtf::make_error(TF_RESOURCE_EXHAUSTED, "no memory for a name");
-  });
+Error call_slot(Slot slot, mtf_filesystem* filesystem, SlotValues& values) {
+  switch (slot) {
+#define MTF_CASE_kCalled(name) \
+  case Slot::name:             \
+    return call<Slot::name>(filesystem, values);
+#define MTF_CASE_kOwn(name)
+#define MTF_CASE_kNone(name)
+#define MTF_SLOT(slot, texts, missing, worker, tensorflow) MTF_CASE_##worker(slot)
+#include "filesystem_slots.def"
+    default: return make_error(TF_INVALID_ARGUMENT, "there is no such call");
+  }
 }
 
-extern "C" int mtf_is_same_name(mtf_filesystem* filesystem, const char* one, const char* other) {
-  bool same = false;
-  const Error ended = with_name(filesystem, one, [&](const char* first) {
-    return with_name(filesystem, other, [&](const char* second) -> Error {
-      same = std::strcmp(first, second) == 0;
-      return nullptr;
-    });
-  });
-  return same ? 1 : 0;
+}  // namespace mtf
+
+using mtf::Error;
+using mtf::Slot;
+using mtf::SlotValues;
+
+namespace {
+
+// Entries for Python, by what their slots return.
+
+template <Slot slot>
+mtf_error* nothing_of(mtf_filesystem* filesystem, const char* text = nullptr, const char* other = nullptr) {
+  SlotValues values(text, other);
+  return mtf::call<slot>(filesystem, values);
 }
 
-extern "C" mtf_error* mtf_create_dir(mtf_filesystem* filesystem, const char* path) {
-  return path_operation<&TF_FilesystemOps::create_dir>(filesystem, path, "create_dir");
+template <Slot slot>
+mtf_error* strings_of(mtf_filesystem* filesystem, const char* text, mtf_strings* strings) {
+  SlotValues values(text);
+  Error error = mtf::call<slot>(filesystem, values);
+  if (!error) *strings = std::exchange(values.strings, {});
+  return error.release();
 }
 
-extern "C" mtf_error* mtf_recursively_create_dir(mtf_filesystem* filesystem, const char* path) {
-  return path_operation<&TF_FilesystemOps::recursively_create_dir>(filesystem, path,
-                                                                   "recursively_create_dir");
+template <Slot slot>
+mtf_error* token_of(mtf_filesystem* filesystem, const char* path, void** token) {
+  SlotValues values(path);
+  Error error = mtf::call<slot>(filesystem, values);
+  *token = values.token;
+  return error.release();
 }
 
-extern "C" mtf_error* mtf_delete_file(mtf_filesystem* filesystem, const char* path) {
-  return path_operation<&TF_FilesystemOps::delete_file>(filesystem, path, "delete_file");
+template <Slot slot>
+mtf_error* with_token(mtf_filesystem* filesystem, const char* path, const void* token,
+                      char** text = nullptr) {
+  SlotValues values(path);
+  values.token = static_cast<TF_TransactionToken*>(const_cast<void*>(token));
+  Error error = mtf::call<slot>(filesystem, values);
+  if (!error && text != nullptr) *text = std::exchange(values.strings.bytes, nullptr);
+  return error.release();
 }
 
-extern "C" mtf_error* mtf_delete_dir(mtf_filesystem* filesystem, const char* path) {
-  return path_operation<&TF_FilesystemOps::delete_dir>(filesystem, path, "delete_dir");
+template <Slot slot>
+mtf_error* options_of(mtf_filesystem* filesystem, const char* key, mtf_option** options, int* count) {
+  SlotValues values(key);
+  Error error = mtf::call<slot>(filesystem, values);
+  *options = values.options;
+  *count = values.option_count;
+  return error.release();
 }
 
-extern "C" mtf_error* mtf_delete_recursively(mtf_filesystem* filesystem, const char* path,
-                                             uint64_t* undeleted_files, uint64_t* undeleted_dirs) {
-  const auto operation = filesystem->tables->filesystem.delete_recursively;
-  if (operation == nullptr) return mtf::missing_operation("delete_recursively");
-  *undeleted_files = *undeleted_dirs = 0;
-  return on_path(filesystem, "delete_recursively", path,
-                 [&](const char* translated, TF_Status* status) {
-    operation(&filesystem->handle, translated, undeleted_files, undeleted_dirs, status);
-  });
+template <Slot slot>
+mtf_error* set_options(mtf_filesystem* filesystem, const mtf_option* options, int count) {
+  SlotValues values;
+  values.options = const_cast<mtf_option*>(options);
+  values.option_count = count;
+  return mtf::call<slot>(filesystem, values);
 }
 
-extern "C" mtf_error* mtf_rename_file(mtf_filesystem* filesystem, const char* source,
-                                      const char* target) {
-  return two_path_operation<&TF_FilesystemOps::rename_file>(filesystem, source, target,
-                                                            "rename_file");
+}  // namespace
+
+extern "C" {
+
+mtf_error* mtf_create_dir(mtf_filesystem* filesystem, const char* path) {
+  return nothing_of<Slot::create_dir>(filesystem, path);
 }
 
-extern "C" mtf_error* mtf_copy_file(mtf_filesystem* filesystem, const char* source,
-                                    const char* target) {
-  return two_path_operation<&TF_FilesystemOps::copy_file>(filesystem, source, target, "copy_file");
+mtf_error* mtf_recursively_create_dir(mtf_filesystem* filesystem, const char* path) {
+  return nothing_of<Slot::recursively_create_dir>(filesystem, path);
 }
 
-extern "C" mtf_error* mtf_path_exists(mtf_filesystem* filesystem, const char* path) {
-  return path_operation<&TF_FilesystemOps::path_exists>(filesystem, path, "path_exists");
+mtf_error* mtf_delete_file(mtf_filesystem* filesystem, const char* path) {
+  return nothing_of<Slot::delete_file>(filesystem, path);
 }
 
-extern "C" mtf_error* mtf_paths_exist(mtf_filesystem* filesystem, const char* const* paths,
-                                      int count, mtf_error** errors, int* all) {
+mtf_error* mtf_delete_dir(mtf_filesystem* filesystem, const char* path) {
+  return nothing_of<Slot::delete_dir>(filesystem, path);
+}
+
+mtf_error* mtf_rename_file(mtf_filesystem* filesystem, const char* source, const char* target) {
+  return nothing_of<Slot::rename_file>(filesystem, source, target);
+}
+
+mtf_error* mtf_copy_file(mtf_filesystem* filesystem, const char* source, const char* target) {
+  return nothing_of<Slot::copy_file>(filesystem, source, target);
+}
+
+mtf_error* mtf_path_exists(mtf_filesystem* filesystem, const char* path) {
+  return nothing_of<Slot::path_exists>(filesystem, path);
+}
+
+mtf_error* mtf_flush_caches(mtf_filesystem* filesystem) {
+  return nothing_of<Slot::flush_caches>(filesystem);
+}
+
+mtf_error* mtf_delete_recursively(mtf_filesystem* filesystem, const char* path, uint64_t* undeleted_files,
+                                  uint64_t* undeleted_dirs) {
+  SlotValues values(path);
+  Error error = mtf::call<Slot::delete_recursively>(filesystem, values);
+  *undeleted_files = static_cast<uint64_t>(values.numbers[0]);
+  *undeleted_dirs = static_cast<uint64_t>(values.numbers[1]);
+  return error.release();
+}
+
+mtf_error* mtf_paths_exist(mtf_filesystem* filesystem, const char* const* paths, int count,
+                           mtf_error** errors, int* all) {
   const auto operation = filesystem->tables->filesystem.paths_exist;
   if (operation == nullptr) return mtf::missing_operation("paths_exist");
-  FilesystemUse use(filesystem);
+  mtf::FilesystemUse use(filesystem);
   if (!use) return mtf::closed_filesystem_error();
   std::vector<mtf::CallStatus> statuses(static_cast<size_t>(count));
   std::vector<std::string> names;
   std::vector<char*> arguments;
   std::vector<TF_Status*> pointers;
   for (int i = 0; i < count; ++i) {
-    TranslatedPath translated;
+    mtf::TranslatedPath translated;
     if (Error error = translated.translate(*filesystem, paths[i])) return error.release();
     names.emplace_back(translated.get());
   }
   for (auto& name : names) arguments.push_back(&name[0]);
   for (auto& status : statuses) pointers.push_back(status.get());
-  Error error = guarded({filesystem->plugin, "paths_exist", count > 0 ? paths[0] : nullptr},
-                        [&](TF_Status*) {
+  Error error = mtf::guarded({filesystem->plugin, "paths_exist", count > 0 ? paths[0] : nullptr},
+                             [&](TF_Status*) {
     *all = mtf::returning_byte(operation)(
         &filesystem->handle, arguments.data(), count, pointers.data()) != 0;
   });
@@ -154,77 +402,97 @@ extern "C" mtf_error* mtf_paths_exist(mtf_filesystem* filesystem, const char* co
   return error.release();
 }
 
-extern "C" mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path,
-                                    char* result) {
-  const auto operation = filesystem->tables->filesystem.stat;
-  if (operation == nullptr) return mtf::missing_operation("stat");
-  TF_FileStatistics statistics = {};
-  statistics.length = INT64_MIN;  // no file has it: tells "not filled in" from "empty"
-  Error error = on_path(filesystem, "stat", path, [&](const char* translated, TF_Status* status) {
-    operation(&filesystem->handle, translated, &statistics, status);
-    if (status->code != TF_OK) return;
-    if (statistics.length == INT64_MIN) {
-      mtf_status_set(status, TF_INTERNAL, "stat succeeded without filling in its result");
-    } else if (statistics.length < 0) {
-      mtf_status_set(status, TF_INTERNAL, "stat gave a negative length");
-    }
-  });
-  static_assert(sizeof statistics == 24, "what the caller has room for");
-  std::memcpy(result, &statistics, sizeof statistics);
+mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path, char* result) {
+  SlotValues values(path);
+  Error error = mtf::call<Slot::stat>(filesystem, values);
+  const TF_FileStatistics found = {values.numbers[0], values.numbers[1], values.numbers[2] != 0};
+  static_assert(sizeof found == 24, "what the caller has room for");
+  std::memcpy(result, &found, sizeof found);
   return error.release();
 }
 
-extern "C" mtf_error* mtf_is_directory(mtf_filesystem* filesystem, const char* path, int* result) {
-  const auto operation = filesystem->tables->filesystem.is_directory;
-  if (operation == nullptr) return mtf::missing_operation("is_directory");
-  return on_path(filesystem, "is_directory", path,
-                 [&](const char* translated, TF_Status* status) {
-    *result = mtf::returning_byte(operation)(&filesystem->handle, translated, status) != 0;
+mtf_error* mtf_is_directory(mtf_filesystem* filesystem, const char* path, int* result) {
+  SlotValues values(path);
+  Error error = mtf::call<Slot::is_directory>(filesystem, values);
+  *result = static_cast<int>(values.numbers[0]);
+  return error.release();
+}
+
+mtf_error* mtf_get_file_size(mtf_filesystem* filesystem, const char* path, int64_t* size) {
+  SlotValues values(path);
+  Error error = mtf::call<Slot::get_file_size>(filesystem, values);
+  *size = values.numbers[0];
+  return error.release();
+}
+
+mtf_error* mtf_get_children(mtf_filesystem* filesystem, const char* path, mtf_strings* names) {
+  return strings_of<Slot::get_children>(filesystem, path, names);
+}
+
+mtf_error* mtf_get_matching_paths(mtf_filesystem* filesystem, const char* pattern, mtf_strings* paths) {
+  return strings_of<Slot::get_matching_paths>(filesystem, pattern, paths);
+}
+
+mtf_error* mtf_translate_name(mtf_filesystem* filesystem, const char* path, char** name) {
+  mtf_strings text = {};
+  Error error(strings_of<Slot::translate_name>(filesystem, path, &text));
+  *name = text.bytes;
+  return error.release();
+}
+
+int mtf_is_same_name(mtf_filesystem* filesystem, const char* one, const char* other) {
+  mtf::FilesystemUse use(filesystem);
+  mtf::TranslatedPath first, second;
+  if (!use || first.translate_here(*filesystem, one) || second.translate_here(*filesystem, other)) return 0;
+  return std::strcmp(first.get(), second.get()) == 0 ? 1 : 0;
+}
+
+mtf_error* mtf_start_transaction(mtf_filesystem* filesystem, void** token) {
+  return token_of<Slot::start_transaction>(filesystem, nullptr, token);
+}
+
+mtf_error* mtf_end_transaction(mtf_filesystem* filesystem, void* token) {
+  return with_token<Slot::end_transaction>(filesystem, nullptr, token);
+}
+
+mtf_error* mtf_add_to_transaction(mtf_filesystem* filesystem, const char* path, void* token) {
+  return with_token<Slot::add_to_transaction>(filesystem, path, token);
+}
+
+mtf_error* mtf_get_transaction_for_path(mtf_filesystem* filesystem, const char* path, void** token) {
+  return token_of<Slot::get_transaction_for_path>(filesystem, path, token);
+}
+
+mtf_error* mtf_get_or_start_transaction_for_path(mtf_filesystem* filesystem, const char* path,
+                                                 void** token) {
+  return token_of<Slot::get_or_start_transaction_for_path>(filesystem, path, token);
+}
+
+mtf_error* mtf_decode_transaction_token(mtf_filesystem* filesystem, const void* token, char** text) {
+  return with_token<Slot::decode_transaction_token>(filesystem, nullptr, token, text);
+}
+
+mtf_error* mtf_get_configuration(mtf_filesystem* filesystem, mtf_option** options, int* count) {
+  return options_of<Slot::get_filesystem_configuration>(filesystem, nullptr, options, count);
+}
+
+mtf_error* mtf_get_configuration_option(mtf_filesystem* filesystem, const char* key, mtf_option** option) {
+  int count;
+  return options_of<Slot::get_filesystem_configuration_option>(filesystem, key, option, &count);
+}
+
+mtf_error* mtf_set_configuration(mtf_filesystem* filesystem, const mtf_option* options, int count) {
+  return set_options<Slot::set_filesystem_configuration>(filesystem, options, count);
+}
+
+mtf_error* mtf_set_configuration_option(mtf_filesystem* filesystem, const mtf_option* option) {
+  return set_options<Slot::set_filesystem_configuration_option>(filesystem, option, 1);
+}
+
+void mtf_options_free(mtf_filesystem* filesystem, mtf_option* options, int count) {
+  mtf::release_options(options, count, [filesystem](void* memory) {
+    mtf::free_by_plugin(filesystem->plugin, filesystem->tables->plugin_free, memory);
   });
 }
 
-extern "C" mtf_error* mtf_get_file_size(mtf_filesystem* filesystem, const char* path,
-                                        int64_t* size) {
-  const auto operation = filesystem->tables->filesystem.get_file_size;
-  if (operation == nullptr) return mtf::missing_operation("get_file_size");
-  return on_path(filesystem, "get_file_size", path,
-                 [&](const char* translated, TF_Status* status) {
-    *size = operation(&filesystem->handle, translated, status);
-    if (status->code == TF_OK && *size < 0) {
-      mtf_status_set(status, TF_INTERNAL, "get_file_size gave a negative size");
-    }
-  });
-}
-
-extern "C" mtf_error* mtf_get_children(mtf_filesystem* filesystem, const char* path,
-                                       mtf_strings* names) {
-  const auto operation = filesystem->tables->filesystem.get_children;
-  if (operation == nullptr) return mtf::missing_operation("get_children");
-  return with_path(filesystem, path, [&](const char* translated) {
-    return list_strings(filesystem, "get_children", operation, path, translated, names);
-  });
-}
-
-extern "C" mtf_error* mtf_get_matching_paths(mtf_filesystem* filesystem, const char* pattern,
-                                             mtf_strings* paths) {
-  const auto operation = filesystem->tables->filesystem.get_matching_paths;
-  if (operation == nullptr) return mtf::missing_operation("get_matching_paths");
-  FilesystemUse use(filesystem);
-  if (!use) return mtf::closed_filesystem_error();
-  // A pattern is passed as it is: TensorFlow does not translate it either.
-  return list_strings(filesystem, "get_matching_paths", operation, pattern, pattern, paths);
-}
-
-extern "C" mtf_error* mtf_flush_caches(mtf_filesystem* filesystem) {
-  const auto operation = filesystem->tables->filesystem.flush_caches;
-  FilesystemUse use(filesystem);
-  if (!use) return mtf::closed_filesystem_error();
-  if (operation == nullptr) return nullptr;
-  return guarded({filesystem->plugin, "flush_caches"}, [&](TF_Status* status) {
-    if (filesystem->in_worker != nullptr) {
-      filesystem->in_worker->flush_caches(&filesystem->handle, status);
-    } else {
-      operation(&filesystem->handle);
-    }
-  });
-}
+}  // extern "C"

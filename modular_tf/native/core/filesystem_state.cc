@@ -34,7 +34,7 @@ void OpenFile::take_off() {
 }
 
 Error TranslatedPath::translate(const mtf_filesystem& filesystem, const char* path) {
-  if (filesystem.in_worker == nullptr) return translate_here(filesystem, path);
+  if (!filesystem.in_worker) return translate_here(filesystem, path);
   path_ = const_cast<char*>(path);
   return nullptr;
 }
@@ -44,9 +44,7 @@ Error TranslatedPath::translate_here(const mtf_filesystem& filesystem, const cha
   if (translate == nullptr) return translate_by_default(path);
   Error error = guarded({filesystem.plugin, "translate_name", path},
                         [&](TF_Status* status) {
-    path_ = filesystem.in_worker != nullptr
-                ? filesystem.in_worker->translate_name(&filesystem.handle, path, status)
-                : translate(&filesystem.handle, path);
+    path_ = call_without_status(filesystem, translate, status, &filesystem.handle, path);
   });
   plugin_ = filesystem.plugin;
   plugin_free_ = filesystem.tables->plugin_free;

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "filesystem.h"
+#include "filesystem_slots.h"
 #include "fork_lock.h"
 #include "gate.h"
 #include "guard.h"
@@ -49,17 +49,6 @@ struct OpenFile {
   }
 };
 
-// Operations to which the interface gives no status, as a worker has them: their calls may fail.
-struct SlotsInWorker {
-  char* (*translate_name)(const TF_Filesystem*, const char* path, TF_Status*);
-  void (*flush_caches)(const TF_Filesystem*, TF_Status*);
-  char* (*decode_transaction_token)(const TF_Filesystem*, const TF_TransactionToken*, TF_Status*);
-  // The cleanup of open files, which fails by an interrupt alone.
-  void (*release_reader)(TF_RandomAccessFile*, TF_Status*);
-  void (*release_writer)(TF_WritableFile*, TF_Status*);
-  size_t most_appended;  // by one call; longer writes go in parts
-};
-
 Error closed_filesystem_error();
 Error missing_operation(const char* name);
 
@@ -73,9 +62,9 @@ struct mtf_filesystem {
   TF_Filesystem handle = {};
   const mtf::Tables* tables;
   const mtf_plugin* plugin;  // for messages
-  // Where its functions call a worker, which translates paths itself. Those of `tables` for these say
-  // only that the plugin has them.
-  const mtf::SlotsInWorker* in_worker = nullptr;
+  // The functions of `tables` call a worker, which translates paths itself. Those to which the interface gives
+  // no status have one (call_without_status).
+  bool in_worker = false;
   bool is_shared = false;  // `handle` is, with others of the plugin (shared_init.h)
   mtf::Gate gate;  // calls and open files are its users, and regions, which rest
   std::atomic<int> references{1};
@@ -140,29 +129,19 @@ class TranslatedPath {
   char inline_[kInline];
 };
 
-// Runs call(translated path), which returns an Error, if the filesystem is open.
-template <class Call>
-Error with_path(mtf_filesystem* filesystem, const char* path, Call&& call) {
-  FilesystemUse use(filesystem);
-  if (!use) return closed_filesystem_error();
-  TranslatedPath translated;
-  if (Error error = translated.translate(*filesystem, path)) return error;
-  return call(translated.get());
-}
-
-// The same for call(translated path, status), which calls the plugin's `operation`.
-template <class Call>
-Error on_path(mtf_filesystem* filesystem, const char* operation, const char* path, Call&& call) {
-  return with_path(filesystem, path, [&](const char* translated) {
-    return guarded({filesystem->plugin, operation, path},
-                   [&](TF_Status* status) { call(translated, status); });
-  });
+// Calls a slot to which the interface gives no status. A function that calls a worker has it, as its last
+// argument: such a call may fail.
+template <class Result, class... Parameters, class... Arguments>
+Result call_without_status(const mtf_filesystem& filesystem, Result (*slot)(Parameters...), TF_Status* status,
+                           Arguments... arguments) {
+  if (!filesystem.in_worker) return slot(arguments...);
+  return as_function<Result (*)(Parameters..., TF_Status*)>(slot)(arguments..., status);
 }
 
 // The same slot with its C bool as a byte: only the low byte of the result is defined.
 template <class... Arguments>
 auto returning_byte(bool (*slot)(Arguments...)) {
-  return reinterpret_cast<unsigned char (*)(Arguments...)>(reinterpret_cast<void (*)()>(slot));
+  return as_function<unsigned char (*)(Arguments...)>(slot);
 }
 
 }  // namespace mtf

@@ -11,6 +11,7 @@ namespace mtf {
 namespace {
 
 constexpr size_t kFirstRoom = 4096;
+constexpr int64_t kMostNames = int64_t{1} << 24;  // copies take memory, also of names that are empty
 
 // Strings, one behind the other, in memory that std::free takes back.
 class StringBlock {
@@ -74,6 +75,27 @@ Error PluginStrings::copy_to(mtf_strings* strings) const {
   strings->count = count_;
   block.hand_over(strings);
   return nullptr;
+}
+
+int split_names(const char* bytes, size_t size, int64_t count, char*** entries) {
+  if (count < 0 || count > kMostNames || static_cast<uint64_t>(count) > size) return -1;
+  auto** const made = static_cast<char**>(std::calloc(static_cast<size_t>(count) + 1, sizeof(char*)));
+  int64_t done = 0;
+  for (size_t at = 0; made != nullptr && done < count; ++done) {
+    const size_t length = strnlen(bytes + at, size - at);
+    if (length == size - at) break;
+    made[done] = static_cast<char*>(std::malloc(length + 1));
+    if (made[done] == nullptr) break;
+    mtf_put_text(made[done], bytes + at, length);
+    at += length + 1;
+  }
+  if (made != nullptr && done == count) {
+    *entries = made;
+    return static_cast<int>(count);
+  }
+  while (done > 0) std::free(made[--done]);
+  std::free(made);
+  return -1;
 }
 
 }  // namespace mtf

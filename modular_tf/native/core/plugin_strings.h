@@ -1,4 +1,5 @@
-// The strings that a plugin returns: copied, then given back to the plugin's own free.
+// The strings that a slot returns: those of a plugin, copied and given back to its own free, and those that
+// the host returns in its place.
 #pragma once
 
 #include "filesystem.h"
@@ -24,5 +25,10 @@ class PluginStrings {
   int count_;
   void (*free_)(void*);
 };
+
+// Makes the array of `count` names, at most 2^24, which lie one behind the other in `size` bytes that another
+// process may change meanwhile; array and names are malloc's. Returns how many; -1: there are fewer names in the
+// bytes, or there is no memory.
+int split_names(const char* bytes, size_t size, int64_t count, char*** entries);
 
 }  // namespace mtf

@@ -47,11 +47,11 @@ void mtf_worker_tables(const void* slots, void* tables);
 /* The size of such a block. */
 size_t mtf_worker_tables_size(void);
 
-/* A filesystem of the worker's, the `index`th. `tables` came from mtf_worker_tables. With `looks` its
+/* A filesystem of the worker's, the `index`th. `tables` came from mtf_worker_tables. With `stats_on_open` its
  * files are looked up when they are opened for reading, so that they can be opened again in another
  * process; without, only those can that were looked up before. */
 mtf_error* mtf_filesystem_new_in_worker(const void* tables, const mtf_plugin* plugin,
-                                        mtf_worker* worker, uint32_t index, int looks,
+                                        mtf_worker* worker, uint32_t index, int stats_on_open,
                                         mtf_filesystem** filesystem);
 
 /* In the worker: answers the calls of the host until it closes the socket `control`. The filesystems

@@ -74,12 +74,12 @@ bool WorkerCall::failed(int code, int32_t mark, const char* format, ...) {
   va_end(arguments);
   mtf_status_set(status_, code, message);
   status_->mark = mark;
-  if (mark == kWorkerTold) give_up();
+  if (mark == kInvalidReply) give_up();
   return false;
 }
 
-bool WorkerCall::disbelieve(const char* what) {
-  return failed(TF_INTERNAL, kWorkerTold, "the process of the plugin sent %s", what);
+bool WorkerCall::reject_reply(const char* what) {
+  return failed(TF_INTERNAL, kInvalidReply, "the process of the plugin sent %s", what);
 }
 
 bool WorkerCall::texts(const char* first, const char* second) {
@@ -318,7 +318,7 @@ bool WorkerCall::check_reply() {
                         : reply.place == wire::kInArea ? reply.size <= channel_->area_size
                                                        : reply.place == wire::kInFile && file_ >= 0;
   if (!has_room || reply.code < 0 || reply.code > TF_UNAUTHENTICATED || reply.serial != channel_->serial) {
-    return failed(TF_INTERNAL, kWorkerTold,
+    return failed(TF_INTERNAL, kInvalidReply,
                   "the process of the plugin sent a reply of code %d with %llu bytes in place %u to call "
                   "%u, expected one to call %u",
                   reply.code, static_cast<unsigned long long>(reply.size), reply.place, reply.serial,
@@ -355,13 +355,13 @@ const char* WorkerCall::map(uint64_t most, bool* mapped) {
   *mapped = false;
   const wire::Reply& reply = channel_->reply;
   if (reply.size > most) {
-    failed(TF_INTERNAL, kWorkerTold, "the process of the plugin sent %llu bytes, expected at most %llu",
+    failed(TF_INTERNAL, kInvalidReply, "the process of the plugin sent %llu bytes, expected at most %llu",
            static_cast<unsigned long long>(reply.size), static_cast<unsigned long long>(most));
     return nullptr;
   }
   if (reply.place != wire::kInFile) return payload();
   if (!is_whole_and_sealed(file_, reply.size)) {
-    disbelieve("a file that is not sealed, too short, or has holes");
+    reject_reply("a file that is not sealed, too short, or has holes");
     return nullptr;
   }
   if (reply.size == 0) return channel_->line->beside;

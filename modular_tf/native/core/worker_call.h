@@ -9,7 +9,7 @@ namespace mtf {
 // Rules of rules/worker.py as marks of a status.
 constexpr int32_t kWorkerEnded = 2140;  // LD-140
 constexpr int32_t kWorkerLate = 2141;   // LD-141
-constexpr int32_t kWorkerTold = 2142;   // LD-142
+constexpr int32_t kInvalidReply = 2142;   // LD-142
 constexpr int32_t kFileLost = 2143;     // LD-143
 // A signal handler raised an exception during the call.
 constexpr int32_t kInterrupted = 2999;
@@ -57,7 +57,7 @@ class WorkerCall {
   bool is_answered() const { return is_answered_; }
   const wire::Reply& reply() const { return channel_->reply; }
   // Ends a call whose reply cannot be one, and its channel; returns false.
-  bool disbelieve(const char* what);
+  bool reject_reply(const char* what);
   // The payload, of reply().size bytes, where it is beside or in the area.
   const char* payload() const;
   // Maps the payload for reading, wherever it is, for the caller to munmap where `mapped` is true. NULL

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,11 +16,11 @@
 #include "filesystem_state.h"
 #include "oldest_call.h"
 #include "worker.h"
-#include "worker_open_files.h"
+#include "worker_options.h"
 #include "worker_served_channel.h"
-#include "worker_served_settings.h"
 
 using mtf::Error;
+using mtf::Slot;
 using namespace mtf::wire;
 
 namespace {
@@ -27,11 +28,76 @@ namespace {
 constexpr size_t kLongRead = size_t{1} << 20;
 constexpr size_t kMostThatCounts = (size_t{32} << 20) - (size_t{8} << 10);
 
+// The files of a worker that the host has open, by the numbers that the host knows them by.
+class OpenFiles {
+ public:
+  uint64_t add(mtf_reader* reader) { return add_to(readers_, reader); }
+  uint64_t add(mtf_writer* writer) { return add_to(writers_, writer); }
+  mtf_reader* reader(uint64_t number) { return find(readers_, number, false); }
+  mtf_writer* writer(uint64_t number) { return find(writers_, number, false); }
+  mtf_reader* take_reader(uint64_t number) { return find(readers_, number, true); }
+  mtf_writer* take_writer(uint64_t number) { return find(writers_, number, true); }
+
+ private:
+  template <class File>
+  uint64_t add_to(std::map<uint64_t, File*>& files, File* file) {
+    const mtf::LockGuard lock(lock_);
+    files[++last_] = file;
+    return last_;
+  }
+  template <class File>
+  File* find(std::map<uint64_t, File*>& files, uint64_t number, bool take) {
+    const mtf::LockGuard lock(lock_);
+    const auto found = files.find(number);
+    if (found == files.end()) return nullptr;
+    File* file = found->second;
+    if (take) files.erase(found);
+    return file;
+  }
+
+  mtf::Lock lock_;
+  uint64_t last_ = 0;
+  std::map<uint64_t, mtf_reader*> readers_;
+  std::map<uint64_t, mtf_writer*> writers_;
+};
+
+// The tokens that the host knows, by the numbers that it knows them by.
+class OpenTransactions {
+ public:
+  // One number for one token.
+  int64_t number_of(mtf_filesystem* filesystem, TF_TransactionToken* token) {
+    const mtf::LockGuard lock(lock_);
+    for (const auto& [number, entry] : entries_) {
+      if (entry.filesystem == filesystem && entry.token == token) return number;
+    }
+    entries_[++last_] = {filesystem, token};
+    return last_;
+  }
+  // NULL where the number is none of the filesystem's. With `take` it is none any more.
+  TF_TransactionToken* find(mtf_filesystem* filesystem, uint64_t number, bool take) {
+    const mtf::LockGuard lock(lock_);
+    const auto found = entries_.find(static_cast<int64_t>(number));
+    if (found == entries_.end() || found->second.filesystem != filesystem) return nullptr;
+    TF_TransactionToken* token = found->second.token;
+    if (take) entries_.erase(found);
+    return token;
+  }
+
+ private:
+  struct Entry {
+    mtf_filesystem* filesystem;
+    TF_TransactionToken* token;
+  };
+  mtf::Lock lock_;
+  int64_t last_ = 0;
+  std::map<int64_t, Entry> entries_;
+};
+
 struct Server {
   mtf_filesystem** filesystems;
   uint32_t count;
-  mtf::OpenFiles files;
-  mtf::ServedSettings settings;
+  OpenFiles files;
+  OpenTransactions transactions;
 };
 
 // Has malloc keep what a plugin frees after a long read, which the next one needs again: the largest
@@ -65,104 +131,81 @@ class ChannelServer : public mtf::ServedChannel {
       if (mtf::fork_generation() != forks_) _exit(1);  // the process that the plugin has made of this one
       if (error) tell(error);
       reply();
-      mtf_strings_free(&strings_);
     }
     if (is_unread()) undo();
   }
 
  private:
-  const char* first() const { return payload(); }
-  const char* second() const { return payload() + request_.first; }
-
   Error perform() {
     if (request_.filesystem >= server_.count) {
       return mtf::make_error(TF_INVALID_ARGUMENT, "there is no such filesystem in the worker");
     }
     mtf_filesystem* const fs = server_.filesystems[request_.filesystem];
-    auto& numbers = reply_.numbers;
     switch (request_.operation) {
-      case kCreateDir: return Error(mtf_create_dir(fs, first()));
-      case kRecursivelyCreateDir: return Error(mtf_recursively_create_dir(fs, first()));
-      case kDeleteFile: return Error(mtf_delete_file(fs, first()));
-      case kDeleteDir: return Error(mtf_delete_dir(fs, first()));
-      case kDeleteRecursively: return delete_recursively(fs);
-      case kRenameFile: return Error(mtf_rename_file(fs, first(), second()));
-      case kCopyFile: return Error(mtf_copy_file(fs, first(), second()));
-      case kPathExists: return Error(mtf_path_exists(fs, first()));
-      case kPathsExist: return paths_exist(fs);
-      case kStat: return stat_path(fs);
-      case kIsDirectory: return is_directory(fs);
-      case kGetFileSize: return Error(mtf_get_file_size(fs, first(), &numbers[0]));
-      case kGetChildren: return list(mtf_get_children, fs);
-      case kGetMatchingPaths: return list(mtf_get_matching_paths, fs);
-      case kTranslateName: return translate_name(fs);
-      case kFlushCaches: return Error(mtf_flush_caches(fs));
-      case kOpenRegion: return open_region(fs);
-      case kOpenReader: return open_reader(fs);
-      case kLookAndOpenReader: return look_and_open_reader(fs);
-      case kOpenWriter: return open_writer(fs, 0);
-      case kOpenAppender: return open_writer(fs, 1);
+      case operation_of(Slot::new_random_access_file): return open_reader(fs);
+      case operation_of(Slot::new_writable_file): return open_writer(fs, 0);
+      case operation_of(Slot::new_appendable_file): return open_writer(fs, 1);
+      case operation_of(Slot::new_read_only_memory_region_from_file): return open_region(fs);
+      case operation_of(Slot::paths_exist): return paths_exist(fs);
+      case kStatAndOpenReader: return stat_and_open_reader(fs);
       case kRead:
       case kReleaseReader: return on_reader();
-      default: return request_.operation < kStartTransaction ? on_writer() : on_settings(fs);
+      default: return request_.operation < mtf::kSlotCount ? call_slot(fs) : on_writer();
     }
   }
 
-  Error delete_recursively(mtf_filesystem* fs) {
-    uint64_t files = 0;
-    uint64_t dirs = 0;
-    Error error(mtf_delete_recursively(fs, first(), &files, &dirs));
-    reply_.numbers[0] = static_cast<int64_t>(files);
-    reply_.numbers[1] = static_cast<int64_t>(dirs);
-    return error;
+  // A slot that is called as its type says.
+  Error call_slot(mtf_filesystem* fs) {
+    const auto slot = static_cast<Slot>(request_.operation);
+    const mtf::SlotInfo& info = mtf::info_of(slot);
+    mtf::SlotValues values(info.text_count > 0 ? payload() : nullptr,
+                           info.text_count > 1 ? payload() + request_.first : nullptr);
+    mtf::OwnedOptions given;
+    if (info.takes_token) {
+      values.token = server_.transactions.find(fs, request_.file, slot == Slot::end_transaction);
+      if (values.token == nullptr) return mtf::make_error(TF_INVALID_ARGUMENT, "the transaction has ended");
+    }
+    if (info.takes_options) {
+      if (!mtf::read_options(payload(), static_cast<size_t>(request_.size), request_.count, given)) {
+        return mtf::make_error(TF_RESOURCE_EXHAUSTED, "no memory for options in the process of the plugin");
+      }
+      values.options = given.options;
+      values.option_count = given.count;
+    }
+    Error error = mtf::call_slot(slot, fs, values);
+    std::memcpy(reply_.numbers, values.numbers, sizeof reply_.numbers);
+    if (error) return error;
+    if (info.makes_token) reply_.numbers[0] = server_.transactions.number_of(fs, values.token);
+    if (info.makes_options) return answer_options(fs, values);
+    if (!info.makes_names && !info.makes_text) return nullptr;
+    reply_.numbers[0] = values.strings.count;
+    return answer(values.strings.bytes, values.strings.size);
+  }
+
+  Error answer_options(mtf_filesystem* fs, const mtf::SlotValues& values) {
+    std::string bytes;
+    const bool are_written = mtf::write_options(values.options, values.option_count, bytes);
+    mtf_options_free(fs, values.options, values.option_count);
+    if (!are_written) return mtf::make_error(TF_RESOURCE_EXHAUSTED, mtf::kTooManyOptions);
+    reply_.numbers[0] = values.option_count;
+    return answer(bytes.data(), bytes.size());
   }
 
   Error paths_exist(mtf_filesystem* fs) {
-    const char* path = first();
-    mtf_error* told = nullptr;
+    const char* path = payload();
+    mtf_error* path_error = nullptr;
     int all = 0;
-    Error error(mtf_paths_exist(fs, &path, 1, &told, &all));
-    Error one(told);
+    Error error(mtf_paths_exist(fs, &path, 1, &path_error, &all));
+    Error of_path(path_error);
     reply_.numbers[0] = all;
-    return error ? std::move(error) : std::move(one);
-  }
-
-  Error stat_path(mtf_filesystem* fs) {
-    TF_FileStatistics found = {};
-    Error error(mtf_stat_path(fs, first(), reinterpret_cast<char*>(&found)));
-    reply_.numbers[0] = found.length;
-    reply_.numbers[1] = found.mtime_nsec;
-    reply_.numbers[2] = found.is_directory ? 1 : 0;
-    return error;
-  }
-
-  Error is_directory(mtf_filesystem* fs) {
-    int is = 0;
-    Error error(mtf_is_directory(fs, first(), &is));
-    reply_.numbers[0] = is;
-    return error;
-  }
-
-  Error list(mtf_error* (*slot)(mtf_filesystem*, const char*, mtf_strings*), mtf_filesystem* fs) {
-    Error error(slot(fs, first(), &strings_));
-    if (error) return error;
-    reply_.numbers[0] = strings_.count;
-    return answer(strings_.bytes, strings_.size);
-  }
-
-  Error translate_name(mtf_filesystem* fs) {
-    char* name = nullptr;
-    Error error(mtf_translate_name(fs, first(), &name));
-    if (error) return error;
-    const std::unique_ptr<char, void (*)(char*)> owned(name, mtf_string_free);
-    return answer(name, std::strlen(name));
+    return error ? std::move(error) : std::move(of_path);
   }
 
   Error open_region(mtf_filesystem* fs) {
     mtf_region* region = nullptr;
     const char* data = nullptr;
     uint64_t length = 0;
-    Error error(mtf_region_open(fs, first(), &region, &data, &length));
+    Error error(mtf_region_open(fs, payload(), &region, &data, &length));
     if (error) return error;
     error = length > 0 ? answer_in_file(data, static_cast<size_t>(length)) : Error();
     mtf_region_release(region);
@@ -171,36 +214,37 @@ class ChannelServer : public mtf::ServedChannel {
 
   Error open_reader(mtf_filesystem* fs) {
     mtf_reader* reader = nullptr;
-    Error error(mtf_reader_open(fs, first(), &reader));
+    Error error(mtf_reader_open(fs, payload(), &reader));
     if (!error) reply_.numbers[0] = static_cast<int64_t>(opened_ = server_.files.add(reader));
     return error;
   }
 
-  // The look comes first: where the file is replaced meanwhile, a later look finds a difference.
-  Error look_and_open_reader(mtf_filesystem* fs) {
-    Error looked = stat_path(fs);
-    const int64_t length = looked ? -1 : reply_.numbers[0];
-    const int64_t mtime_nsec = reply_.numbers[1];
+  // stat comes first: where the file is replaced meanwhile, a later one finds a difference.
+  Error stat_and_open_reader(mtf_filesystem* fs) {
+    mtf::SlotValues found(payload());
+    const bool is_found = !mtf::call_slot(Slot::stat, fs, found);
     Error error = open_reader(fs);
-    reply_.numbers[1] = length;
-    reply_.numbers[2] = mtime_nsec;
+    reply_.numbers[1] = is_found ? found.numbers[0] : -1;
+    reply_.numbers[2] = found.numbers[1];
     return error;
   }
 
   Error open_writer(mtf_filesystem* fs, int append) {
     mtf_writer* writer = nullptr;
-    Error error(mtf_writer_open(fs, first(), append, &writer));
+    Error error(mtf_writer_open(fs, payload(), append, &writer));
     if (!error) reply_.numbers[0] = static_cast<int64_t>(opened_ = server_.files.add(writer));
     return error;
   }
 
-  // Nobody has got what the last call opened.
+  // The host has not received what the last call opened.
   void undo() {
-    const bool is_reader =
-        request_.operation == kOpenReader || request_.operation == kLookAndOpenReader;
-    if (is_reader) mtf_reader_release(server_.files.take_reader(opened_));
-    if (request_.operation != kOpenWriter && request_.operation != kOpenAppender) return;
-    if (mtf_writer* writer = server_.files.take_writer(opened_)) discard(writer);
+    switch (request_.operation) {
+      case operation_of(Slot::new_random_access_file):
+      case kStatAndOpenReader: return mtf_reader_release(server_.files.take_reader(opened_));
+      case operation_of(Slot::new_writable_file):
+      case operation_of(Slot::new_appendable_file):
+        if (mtf_writer* writer = server_.files.take_writer(opened_)) discard(writer);
+    }
   }
 
   Error no_file() {
@@ -243,17 +287,10 @@ class ChannelServer : public mtf::ServedChannel {
     }
   }
 
-  Error on_settings(mtf_filesystem* fs) {
-    std::string bytes;
-    Error error = server_.settings.perform(fs, request_, payload(), reply_, bytes);
-    return error ? std::move(error) : answer(bytes.data(), bytes.size());
-  }
-
   Server& server_;
   mtf::CallingThread calling_;  // made and used by one thread
   const unsigned forks_ = mtf::fork_generation();
   uint64_t opened_ = 0;  // by the last call
-  mtf_strings strings_ = {};
 };
 
 struct Start {

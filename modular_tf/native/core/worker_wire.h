@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "filesystem_slots.h"
+
 namespace mtf::wire {
 
 constexpr size_t kInline = size_t{16} << 10;   // bytes in the line of a channel
@@ -18,47 +20,19 @@ constexpr size_t kBlock = size_t{1} << 20;      // of long reads of files of thi
 constexpr size_t kMostArea = size_t{64} << 20;     // longer reads come in parts
 constexpr size_t kMostAppended = size_t{8} << 20;  // longer writes go in parts
 
+// What a request is for: the number of a slot (filesystem_slots.def), or one of these.
 enum Operation : uint32_t {
-  kCreateDir = 1,
-  kRecursivelyCreateDir,
-  kDeleteFile,
-  kDeleteDir,
-  kDeleteRecursively,
-  kRenameFile,
-  kCopyFile,
-  kPathExists,
-  kPathsExist,
-  kStat,
-  kIsDirectory,
-  kGetFileSize,
-  kGetChildren,
-  kGetMatchingPaths,
-  kTranslateName,
-  kFlushCaches,
-  kOpenReader,
-  kLookAndOpenReader,  // tells length and time too
+  kStatAndOpenReader = kSlotCount,  // gives length and time too
   kRead,
   kReleaseReader,
-  kOpenWriter,
-  kOpenAppender,
   kAppend,
   kTell,
   kFlush,
   kSync,
   kCloseWriter,
   kReleaseWriter,
-  kOpenRegion,
-  kStartTransaction,
-  kEndTransaction,
-  kAddToTransaction,
-  kGetTransaction,
-  kGetOrStartTransaction,
-  kDecodeTransaction,
-  kGetOptions,
-  kGetOption,
-  kSetOptions,
-  kSetOption,
 };
+constexpr uint32_t operation_of(Slot slot) { return static_cast<uint32_t>(slot); }
 
 // Where the payload of a message is. A request's: two texts, each with its NUL, the bytes to append, or
 // options (worker_options.h).
