@@ -77,7 +77,7 @@ uintptr_t Arena::take(uint64_t bytes) {
 uintptr_t Arena::find(uint64_t bytes) {
   if (bytes == 0 || bytes > kLargestLimit) return 0;
   const uint64_t rounded = round_up(bytes);
-  Chunk* chunk = bins_.best_fit(rounded);
+  Chunk* chunk = free_.best_fit(rounded);
   if (chunk == nullptr) return 0;
   pool_.reserve();
   return occupy(chunk, bytes, rounded);
@@ -85,7 +85,7 @@ uintptr_t Arena::find(uint64_t bytes) {
 
 // Needs a chunk in reserve; from here on nothing can fail.
 uintptr_t Arena::occupy(Chunk* chunk, uint64_t requested, uint64_t rounded) {
-  bins_.remove(chunk);
+  free_.remove(chunk);
   if (chunk->bytes >= 2 * rounded || chunk->bytes - rounded >= kLargestRest) split(chunk, rounded);
   chunk->requested = requested;
   live_.insert(chunk);
@@ -107,7 +107,7 @@ void Arena::split(Chunk* chunk, uint64_t bytes) {
   if (rest->next != nullptr) rest->next->previous = rest;
   chunk->next = rest;
   chunk->bytes = bytes;
-  bins_.insert(rest);
+  free_.insert(rest);
 }
 
 mtf_error* Arena::allocate(uint64_t bytes, uintptr_t* address) {
@@ -144,19 +144,19 @@ mtf_error* Arena::free(uintptr_t address) {
   if (chunk == nullptr) return not_live(address);
   stats_.bytes_in_use -= static_cast<int64_t>(chunk->bytes);
   chunk->requested = 0;
-  bins_.insert(coalesce(chunk));
+  free_.insert(coalesce(chunk));
   if (is_growing()) changed_.notify_all();
   return closed_ && live_.count() == 0 ? drop_all(lock) : nullptr;
 }
 
 Chunk* Arena::coalesce(Chunk* chunk) {
   if (chunk->next != nullptr && chunk->next->is_free()) {
-    bins_.remove(chunk->next);
+    free_.remove(chunk->next);
     absorb_next(chunk);
   }
   Chunk* previous = chunk->previous;
   if (previous == nullptr || !previous->is_free()) return chunk;
-  bins_.remove(previous);
+  free_.remove(previous);
   absorb_next(previous);
   return previous;
 }
@@ -258,7 +258,7 @@ void Arena::adopt(std::unique_ptr<Region> region) {
   stats_.bytes_reserved += static_cast<int64_t>(region->given_bytes);
   stats_.peak_bytes_reserved = std::max(stats_.peak_bytes_reserved, stats_.bytes_reserved);
   regions_.push_back(std::move(region));
-  bins_.insert(chunk);
+  free_.insert(chunk);
 }
 
 const Region* Arena::overlapping(uintptr_t start, uint64_t bytes) const {
@@ -304,7 +304,7 @@ void Arena::forget(const Region& region) {
   for (Chunk* chunk = region.first; chunk != nullptr;) {
     Chunk* next = chunk->next;
     if (chunk->is_free()) {
-      bins_.remove(chunk);
+      free_.remove(chunk);
     } else {
       live_.remove(chunk->address);
       stats_.bytes_in_use -= static_cast<int64_t>(chunk->bytes);
@@ -364,7 +364,7 @@ bool Arena::is_abandoned() {
 mtf_allocator_stats Arena::figures() const {
   mtf_allocator_stats stats = stats_;
   stats.num_live_allocs = static_cast<int64_t>(live_.count());
-  stats.largest_free_block_bytes = static_cast<int64_t>(bins_.largest());
+  stats.largest_free_block_bytes = static_cast<int64_t>(free_.largest());
   return stats;
 }
 

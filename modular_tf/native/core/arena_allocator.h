@@ -88,7 +88,7 @@ class Arena {
   Lock mutex_;  // of what follows
   Signal changed_;
   ChunkPool pool_;
-  FreeBins bins_;
+  FreeChunks free_;
   LiveChunks live_;
   Regions regions_;
   // The process in which a thread asks the source for a region; only that thread adds some. A child

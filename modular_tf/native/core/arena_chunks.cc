@@ -1,40 +1,8 @@
 #include "arena_chunks.h"
 
-#include <algorithm>
 #include <new>
-#include <utility>
 
 namespace mtf {
-
-int bin_of(uint64_t bytes) {
-  const int log = 63 - __builtin_clzll(std::max(bytes, kChunkUnit) / kChunkUnit);
-  return std::min(log, kBins - 1);
-}
-
-void FreeBins::insert(Chunk* chunk) {
-  const int bin = bin_of(chunk->bytes);
-  chunk->node.value() = {chunk->bytes, chunk->address, chunk};
-  chunk->place = bins_[bin].insert(std::move(chunk->node)).position;
-  occupied_ |= 1u << bin;
-}
-
-void FreeBins::remove(Chunk* chunk) {
-  const int bin = bin_of(chunk->bytes);
-  chunk->node = bins_[bin].extract(chunk->place);
-  if (bins_[bin].empty()) occupied_ &= ~(1u << bin);
-}
-
-Chunk* FreeBins::best_fit(uint64_t bytes) const {
-  const int first = bin_of(bytes);
-  const auto found = bins_[first].lower_bound(bytes);
-  if (found != bins_[first].end()) return found->chunk;
-  const uint32_t larger = first + 1 < kBins ? occupied_ >> (first + 1) << (first + 1) : 0;
-  return larger == 0 ? nullptr : bins_[__builtin_ctz(larger)].begin()->chunk;
-}
-
-uint64_t FreeBins::largest() const {
-  return occupied_ == 0 ? 0 : bins_[31 - __builtin_clz(occupied_)].rbegin()->bytes;
-}
 
 size_t LiveChunks::bucket_of(uintptr_t address, size_t buckets) {
   const uint64_t mixed = address / kChunkUnit * UINT64_C(0x9E3779B97F4A7C15);

@@ -2,22 +2,21 @@
 // ones by address. Nothing here touches the memory that a chunk stands for.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace mtf {
 
 constexpr uint64_t kChunkUnit = 256;  // sizes and addresses are multiples of it
-constexpr int kBins = 21;             // the last one holds everything from 256 MiB
 
 struct Chunk;
 struct Region;
 
-// What a bin knows of a chunk, so that a search need not look at the chunks themselves.
+// What a search compares, so that it need not look at the chunks themselves.
 struct FreeEntry {
   uint64_t bytes;
   uintptr_t address;
@@ -43,27 +42,29 @@ struct Chunk {
   Chunk* previous = nullptr;  // neighbours in the region, by address
   Chunk* next = nullptr;
   Chunk* link = nullptr;      // the next one in the same bucket, or on the spare list
-  FreeSet::iterator place;   // in its bin, while free
-  FreeSet::node_type node;   // what the bin needs, while not in one
+  FreeSet::iterator place;   // among the free ones, while it is one
+  FreeSet::node_type node;   // what its place needs, while it has none
 
   bool is_free() const { return requested == 0; }
 };
 
-// The bin for chunks of a size: 256 B, 512 B, 1 KiB, ... 256 MiB.
-int bin_of(uint64_t bytes);
-
 // Free chunks by size. Insertion and removal allocate nothing.
-class FreeBins {
+class FreeChunks {
  public:
-  void insert(Chunk* chunk);
-  void remove(Chunk* chunk);
-  // The smallest chunk that has `bytes`, or NULL; it stays in its bin.
-  Chunk* best_fit(uint64_t bytes) const;
-  uint64_t largest() const;
+  void insert(Chunk* chunk) {
+    chunk->node.value() = {chunk->bytes, chunk->address, chunk};
+    chunk->place = all_.insert(std::move(chunk->node)).position;
+  }
+  void remove(Chunk* chunk) { chunk->node = all_.extract(chunk->place); }
+  // The smallest chunk that has `bytes`, or NULL; it stays here.
+  Chunk* best_fit(uint64_t bytes) const {
+    const auto found = all_.lower_bound(bytes);
+    return found == all_.end() ? nullptr : found->chunk;
+  }
+  uint64_t largest() const { return all_.empty() ? 0 : all_.rbegin()->bytes; }
 
  private:
-  std::array<FreeSet, kBins> bins_;
-  uint32_t occupied_ = 0;  // one bit per bin
+  FreeSet all_;
 };
 
 // Live chunks by address: a chained hash table that goes on working when it cannot grow.

@@ -13,6 +13,13 @@ namespace mtf {
 namespace {
 
 constexpr size_t kRegionsShown = 24;
+constexpr int kBins = 21;  // the last one has everything from 256 MiB
+
+// The bin for chunks of a size: 256 B, 512 B, 1 KiB, ... 256 MiB.
+int bin_of(uint64_t bytes) {
+  const int log = 63 - __builtin_clzll(std::max(bytes, kChunkUnit) / kChunkUnit);
+  return std::min(log, kBins - 1);
+}
 
 void add(std::string* text, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
