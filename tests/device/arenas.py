@@ -195,7 +195,7 @@ class Arena:
         """Return the size of the chunk behind a live allocation; 0 for any other address."""
         if not 0 <= address <= _LARGEST_ADDRESS:
             return 0
-        return lib.mtf_arena_allocated_bytes(self._arena, address)
+        return int(lib.mtf_arena_allocated_bytes(self._arena, address))
 
     def stats(self) -> ArenaStats:
         """Return all figures of one moment."""
