@@ -12,13 +12,17 @@ import pytest
 
 from modular_tf import PluginService
 from modular_tf.device.device import DeviceArray
+from modular_tf.device.device_core import usable
 from modular_tf.errors import (
     AlreadyExistsError,
     ClosedError,
     FailedPreconditionError,
+    InternalError,
     InvalidArgumentError,
     NotFoundError,
 )
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.status import take_error
 from tests.fixtures.compiler import compile_object, link_library
 
 if TYPE_CHECKING:
@@ -58,6 +62,27 @@ def test_a_kernel_assigns_and_reads(device: Device) -> None:
 
     assert values_of(variable) == [1, 2]
     assert device.op("MtfRead")(variable).to_numpy().tolist() == [1, 2]
+
+
+def test_a_value_that_the_core_refuses_is_given_back(device: Device) -> None:
+    variable = device.variable("float32")
+    before = device.allocator_stats().bytes_in_use
+    memory = usable(device.put(floats(1, 2)).device_memory)
+    ffi.gc(memory, None)  # the variable takes it over, also when it fails
+    too_many = 255
+
+    error = lib.mtf_kernel_variable_set(
+        variable.open_native(),
+        variable._site.native,
+        memory,
+        variable.type.number,
+        ffi.new("int64_t[]", [1] * too_many),
+        too_many,
+    )
+
+    with pytest.raises(InternalError, match="expected 0 to 254 sizes"):
+        raise take_error(error, operation="assign of a variable")
+    assert device.allocator_stats().bytes_in_use == before
 
 
 def test_python_assigns_and_kernels_update(device: Device) -> None:
