@@ -17,14 +17,14 @@ Error missing_slot_error(const char* name);
 // those that are over by now; returns how many of an executor are not.
 int64_t end_abandoned_executions(const mtf_executor* executor);
 
-// What this thread does is part of a call that was let in before: a closing executor, which waits for
-// that call, lets it in too. One that has waited does not: the call was given up.
-class PartOfCall {
+// Marks this thread as inside a call that was let in before: an executor that closes waits for that
+// call, and lets in what it does. It no longer does so once it has given up that call.
+class NestedCall {
  public:
-  explicit PartOfCall(const mtf_executor* executor) : outer_(executor_) { executor_ = executor; }
-  ~PartOfCall() { executor_ = outer_; }
-  PartOfCall(const PartOfCall&) = delete;
-  PartOfCall& operator=(const PartOfCall&) = delete;
+  explicit NestedCall(const mtf_executor* executor) : outer_(executor_) { executor_ = executor; }
+  ~NestedCall() { executor_ = outer_; }
+  NestedCall(const NestedCall&) = delete;
+  NestedCall& operator=(const NestedCall&) = delete;
   static bool is_of(const mtf_executor* executor) {
     return executor_ == executor && !executor->is_foreign() && executor->stage() == Stage::kOpen;
   }
@@ -38,7 +38,7 @@ class PartOfCall {
 class ExecutorUse {
  public:
   explicit ExecutorUse(mtf_executor* executor)
-      : executor_(executor), open_(executor->enter() || PartOfCall::is_of(executor)) {}
+      : executor_(executor), open_(executor->enter() || NestedCall::is_of(executor)) {}
   ~ExecutorUse() { executor_->leave(); }
   ExecutorUse(const ExecutorUse&) = delete;
   ExecutorUse& operator=(const ExecutorUse&) = delete;

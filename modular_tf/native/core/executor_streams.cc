@@ -30,6 +30,14 @@ void destroy_handle(mtf_executor* executor, Handle handle, Destroy destroy, cons
                     [&](TF_Status*) { destroy(executor->device, handle); }));
 }
 
+// Calls a slot about a stream and a further object, which may be another executor's.
+template <class Slot, class Object>
+mtf_error* call_on_stream(mtf_stream* stream, Slot slot, const char* name, Object* object) {
+  const mtf::Operand operand(stream->owner, object);
+  if (mtf::Error error = operand.refusal()) return error.release();
+  return call_slot(stream->owner, slot, name, stream->handle, object->handle);
+}
+
 // Looks again and again, without sleeping for as long as `spin`.
 int32_t poll(mtf_event* event, uint64_t nanoseconds, std::chrono::nanoseconds spin) {
   using Clock = std::chrono::steady_clock;
@@ -88,10 +96,8 @@ void mtf_stream_free(mtf_stream* stream) {
 }
 
 mtf_error* mtf_stream_depend(mtf_stream* dependent, mtf_stream* other) {
-  const mtf::Operand operand(dependent->owner, other);
-  if (mtf::Error error = operand.refusal()) return error.release();
-  return call_slot(dependent->owner, dependent->owner->table.create_stream_dependency,
-                   "create_stream_dependency", dependent->handle, other->handle);
+  return call_on_stream(dependent, dependent->owner->table.create_stream_dependency,
+                        "create_stream_dependency", other);
 }
 
 uintptr_t mtf_stream_handle(const mtf_stream* stream) {
@@ -120,10 +126,7 @@ void mtf_event_free(mtf_event* event) {
 }
 
 mtf_error* mtf_event_record(mtf_event* event, mtf_stream* stream) {
-  const mtf::Operand operand(stream->owner, event);
-  if (mtf::Error error = operand.refusal()) return error.release();
-  return call_slot(stream->owner, stream->owner->table.record_event, "record_event",
-                   stream->handle, event->handle);
+  return call_on_stream(stream, stream->owner->table.record_event, "record_event", event);
 }
 
 mtf_event* mtf_stream_mark(mtf_stream* stream) {
@@ -136,10 +139,7 @@ mtf_event* mtf_stream_mark(mtf_stream* stream) {
 }
 
 mtf_error* mtf_stream_wait_for_event(mtf_stream* stream, mtf_event* event) {
-  const mtf::Operand operand(stream->owner, event);
-  if (mtf::Error error = operand.refusal()) return error.release();
-  return call_slot(stream->owner, stream->owner->table.wait_for_event, "wait_for_event",
-                   stream->handle, event->handle);
+  return call_on_stream(stream, stream->owner->table.wait_for_event, "wait_for_event", event);
 }
 
 mtf_error* mtf_event_block(mtf_event* event) {
@@ -194,17 +194,11 @@ void mtf_timer_free(mtf_timer* timer) {
 }
 
 mtf_error* mtf_timer_start(mtf_timer* timer, mtf_stream* stream) {
-  const mtf::Operand operand(stream->owner, timer);
-  if (mtf::Error error = operand.refusal()) return error.release();
-  return call_slot(stream->owner, stream->owner->table.start_timer, "start_timer", stream->handle,
-                   timer->handle);
+  return call_on_stream(stream, stream->owner->table.start_timer, "start_timer", timer);
 }
 
 mtf_error* mtf_timer_stop(mtf_timer* timer, mtf_stream* stream) {
-  const mtf::Operand operand(stream->owner, timer);
-  if (mtf::Error error = operand.refusal()) return error.release();
-  return call_slot(stream->owner, stream->owner->table.stop_timer, "stop_timer", stream->handle,
-                   timer->handle);
+  return call_on_stream(stream, stream->owner->table.stop_timer, "stop_timer", timer);
 }
 
 mtf_error* mtf_timer_nanoseconds(mtf_timer* timer, uint64_t* nanoseconds) {

@@ -147,7 +147,7 @@ mtf_kernel_site* site_of(const mtf_kernel_place* place) {
 int allocate(const mtf_kernel_place* place, uint64_t size, void** address, void** owner,
              char* message, size_t message_size) {
   mtf_kernel_site* site = site_of(place);
-  const mtf::PartOfCall of_execution(site->executor);
+  const mtf::NestedCall of_execution(site->executor);
   mtf_memory* memory = site->arena == nullptr
                            ? mtf_memory_new(site->executor, MTF_DEVICE_MEMORY, size)
                            : mtf_arena_memory_new(site->executor, site->arena, MTF_DEVICE_MEMORY, size);
