@@ -9,6 +9,8 @@ import secrets
 import sys
 from collections import Counter
 from dataclasses import replace
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,9 +18,11 @@ import click
 from modular_tf.check.candidates import candidates_of
 from modular_tf.check.conformance import check_plugins
 from modular_tf.check.expectation import Blocked
+from modular_tf.check.filesystem.prepared_files import write_prepared_files
 from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import BAD
 from modular_tf.check.planning import number_of_checks
+from modular_tf.check.profile import profile_names
 from modular_tf.check.report.annotations import github_annotations
 from modular_tf.check.report.badge import badge
 from modular_tf.check.report.comparison import compare
@@ -27,26 +31,20 @@ from modular_tf.check.report.json_report import SCHEMA_VERSION, as_json, read_re
 from modular_tf.check.report.junit import junit
 from modular_tf.check.report.text import comparison_lines, plugin_lines, summary_line, total_line
 from modular_tf.check.sanitizer_runtime import looks_for_leaks
+from modular_tf.check.selection import selected
+from modular_tf.check.sequences.program import Replay
+from modular_tf.check.sequences.replaying import replay as perform
 from modular_tf.check.settings import decided, find_settings, on_prepared_files
 from modular_tf.check.settings_file import value_of
-from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.frame import argument, command
-from modular_tf.cli.output import (
-    has_colour,
-    message_of,
-    printable,
-    report_error,
-    report_problems,
-)
-from modular_tf.cli.process import terminate_as_interrupt
+from modular_tf.cli.frame import Invocation, argument, command
+from modular_tf.cli.output import has_colour, message_of, printable, report_error, report_problems
+from modular_tf.cli.process import Exit, terminate_as_interrupt
 from modular_tf.cli.progress import ProgressLine
-from modular_tf.cli.words import FILE, FOLDER, PLUGIN, URI
+from modular_tf.cli.values import FILE, FOLDER, PLUGIN, URI, factor
+from modular_tf.discovery.linking.host_exports import host_exports
+from modular_tf.discovery.probe import probe
 from modular_tf.errors import ConfigError
-from modular_tf.service.output_file import (
-    STANDARD_OUTPUT,
-    refuse_special,
-    write_output,
-)
+from modular_tf.service.output_file import STANDARD_OUTPUT, refuse_special, write_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -56,7 +54,6 @@ if TYPE_CHECKING:
     from modular_tf.check.report.report import Report
     from modular_tf.check.settings import CheckSettings
     from modular_tf.cli.output import Printer
-    from modular_tf.cli.session import Invocation
 
 _SEED_BITS = 31
 CUT_SHORT = "the run was ended by a signal: the report has what was known by then"
@@ -87,16 +84,6 @@ def _option(text: str) -> tuple[str, Any]:
     except ValueError as error:
         message = f"{text!r}: the value is no TOML, in which a string has quotes: {error}"
         raise click.BadParameter(message) from None
-
-
-def _factor(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise click.BadParameter(f"{text!r} is no number above 0")
-    return value
 
 
 @command(calls_plugins=False)
@@ -140,7 +127,7 @@ def _factor(text: str) -> float:
 @click.option("--seed", type=int, metavar="N", help="repeat what an earlier run did at random")
 @click.option(
     "--patience",
-    type=_factor,
+    type=factor,
     default=1.0,
     metavar="X",
     help="wait X times as long as usual before a check counts as hung",
@@ -157,7 +144,7 @@ def _factor(text: str) -> float:
 @click.option(
     "--html",
     type=FILE,
-    help="also write a page for browsers, which says with --compare what changed (- likewise)",
+    help="also write a page for browsers, which shows with --compare what changed (- likewise)",
 )
 @click.option(
     "--badge",
@@ -189,8 +176,6 @@ def check(
     try:
         settings = _settings(plugins, values)
         if write_files is not None:
-            from modular_tf.check.filesystem.prepared_files import write_prepared_files  # noqa: PLC0415
-
             write_prepared_files(write_files, {**settings.profile.options, **settings.options})
             return Exit.DONE
         if is_list:
@@ -200,7 +185,7 @@ def check(
             return Exit.USAGE
         if replay is not None:
             return _replay(replay, plugins, settings, call)
-        return _check(plugins, settings, values, call, verbose=call.options.verbose > 0)
+        return _check(plugins, settings, values, call)
     except ConfigError as error:  # the settings make no sense; nothing was checked
         report_error(message_of(error))
         return Exit.USAGE
@@ -227,17 +212,11 @@ def _settings(plugins: list[str], values: dict[str, Any]) -> CheckSettings:
     )
     if values["prepared"]:
         settings = on_prepared_files(settings)
-    return replace(
-        settings,
-        only=values["only"] or settings.only,
-        skip=(*settings.skip, *values["skip"]),
-    )
+    only, skip = values["only"] or settings.only, (*settings.skip, *values["skip"])
+    return replace(settings, only=only, skip=skip)
 
 
 def _list(settings: CheckSettings, call: Invocation) -> Exit:
-    from modular_tf.check.profile import profile_names  # noqa: PLC0415
-    from modular_tf.check.selection import selected  # noqa: PLC0415
-
     checks = [
         {
             "id": check.id,
@@ -256,12 +235,7 @@ def _list(settings: CheckSettings, call: Invocation) -> Exit:
 
 
 def _check(
-    plugins: list[str],
-    settings: CheckSettings,
-    values: dict[str, Any],
-    call: Invocation,
-    *,
-    verbose: bool,
+    plugins: list[str], settings: CheckSettings, values: dict[str, Any], call: Invocation
 ) -> Exit:
     if looks_for_leaks(os.environ):
         report_error(
@@ -282,7 +256,8 @@ def _check(
             limits=Limits(patience=values["patience"], jobs=values["jobs"]),
             tell=progress.tell,
         )
-    write(report, files, call, before, verbose=verbose, annotations=values["annotations"])
+    verbose, annotations = call.options.verbose > 0, values["annotations"]
+    write(report, files, call, before, verbose=verbose, annotations=annotations)
     if report.interrupted:
         report_error(CUT_SHORT)
         return Exit.INTERRUPTED
@@ -314,10 +289,6 @@ class CheckProgress(ProgressLine):
 
 def _replay(token: str, plugins: list[str], settings: CheckSettings, call: Invocation) -> Exit:
     """Perform a random sequence in this process; each call is written before it is made."""
-    from modular_tf.check.sequences.program import Replay  # noqa: PLC0415  (rarely wanted)
-    from modular_tf.check.sequences.replaying import replay  # noqa: PLC0415
-    from modular_tf.discovery.linking.host_exports import host_exports  # noqa: PLC0415
-    from modular_tf.discovery.probe import probe  # noqa: PLC0415
 
     def write_call(call: str) -> None:
         sys.stderr.write(printable(call) + "\n")
@@ -329,18 +300,21 @@ def _replay(token: str, plugins: list[str], settings: CheckSettings, call: Invoc
         raise ConfigError(f"--replay works on one library, found {len(candidates)}")
     library = probe(candidates[0], host_exports())
     try:
-        failure = replay(found, library, settings, write_call)
+        failure = perform(found, library, settings, write_call)
     except Blocked as blocked:
         report_error(str(blocked))
         return Exit.NOTHING
-    if call.json:
-        call.json_object(failure=None if failure is None else failure.as_dict())
-    elif failure is None:
-        call.line(f"nothing is wrong in these {len(found.program.steps)} steps")
-    else:
+    if failure is None:
+        text = f"nothing is wrong in these {len(found.program.steps)} steps"
+        call.show_object({"failure": None}, lambda: call.line(text))
+        return Exit.DONE
+
+    def show() -> None:
         call.line(failure.message)
         call.facts({"expected": failure.expected, "found": failure.found})
-    return Exit.DONE if failure is None else Exit.NO
+
+    call.show_object({"failure": failure.as_dict()}, show)
+    return Exit.NO
 
 
 # -- the report -----------------------------------------------------------------------------------
@@ -393,9 +367,8 @@ def write(
         token = secrets.token_hex(16) if annotations else None
         if token is not None:
             sys.stdout.write(f"::stop-commands::{token}\n")
-        lines: list[str] = []
-        for plugin in report.plugins:
-            lines += [*plugin_lines(plugin, verbose=verbose), ""]
+        shown = (plugin_lines(plugin, verbose=verbose) for plugin in report.plugins)
+        lines = [line for plugin in shown for line in (*plugin, "")]
         if changes is not None:
             lines += comparison_lines(changes)
         lines += map(summary_line, report.plugins)
@@ -415,11 +388,8 @@ def _write_lines(call: Printer, lines: Iterable[str]) -> None:
     """Write lines: for a terminal broken at words, with colours unless the user wants none."""
     coloured_lines = has_colour(os.environ, terminal=call.terminal)
     if not call.terminal and not coloured_lines:
-        for line in lines:
-            call.line(line)
+        call.lines(lines)
         return
-    from shutil import get_terminal_size  # noqa: PLC0415  (for terminals only)
-
     columns = max(get_terminal_size().columns, _LEAST_COLUMNS)
     for line in map(printable, lines):
         shown = broken_at_words(line, columns) if call.terminal else [line]
@@ -447,8 +417,6 @@ def broken_at_words(line: str, columns: int) -> list[str]:
     is_row = _CELLS.search(line, begin) is not None
     if len(line) <= columns or line.startswith(_COMMAND) or is_row:
         return [line]
-    from textwrap import wrap  # noqa: PLC0415  (for terminals only)
-
     return wrap(
         line[begin:],
         columns,

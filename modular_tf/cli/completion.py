@@ -5,19 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import ShellComplete, split_arg_string
 
-from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.frame import argument, command
-from modular_tf.cli.process import COMPLETION_VARIABLE, PROGRAM
-from modular_tf.cli.session import GlobalOptions
-
-if TYPE_CHECKING:
-    from modular_tf.cli.session import Invocation
-
+from modular_tf.cli.frame import GlobalOptions, Invocation, argument, command
+from modular_tf.cli.process import COMPLETION_VARIABLE, PROGRAM, Exit
 
 # Each script passes the line up to the cursor. bash parts words at colons and inserts what it gets
 # as it stands; zsh and fish quote it themselves. No shell adds a space after a directory or scheme.
@@ -62,10 +55,8 @@ def completion(call: Invocation, shell: str) -> Exit:
     own. Commands, options, plugins, operations, schemes, files and what is in stores are completed;
     for a store a shell waits two seconds at most.
     """
-    if call.json:
-        call.json_object(shell=shell, code=_SCRIPTS[shell])
-    else:
-        sys.stdout.write(_SCRIPTS[shell])
+    code = _SCRIPTS[shell]
+    call.show_object({"shell": shell, "code": code}, lambda: sys.stdout.write(code))
     return Exit.DONE
 
 

@@ -48,10 +48,20 @@ def try_device(device: Device, plugin: Plugin, seconds: float) -> list[dict[str,
     tried: dict[str, dict[str, Any]] = {}
 
     def add(outcome: Outcome) -> None:
-        found = _tried(outcome, device)
-        if tried.setdefault(found["check"], found)["works"]:
-            tried[found["check"]] = found
-        if outcome.verdict is Verdict.HUNG:
+        check, verdict = DEVICE_OPERATIONS[outcome.check_id], outcome.verdict
+        works = None if verdict is Verdict.SKIPPED else verdict not in BAD | {Verdict.BLOCKED}
+        message = f"{outcome.message}: {outcome.found}" if outcome.found else outcome.message
+        if outcome.incident is not None:
+            frames = outcome.incident.backtrace
+            own = [frame for frame in frames if not is_of_system(frame.partition(" ")[0])]
+            message += "".join(f", at {frame}" for frame in [*own, *frames][:1])
+        if check == "timer" and works and not device.factory.tables.executor.has("create_timer"):  # type: ignore[attr-defined]
+            message = "by the host's clock: the plugin has no timers"
+        if check not in tried or tried[check]["works"]:
+            elapsed_ms = round(outcome.seconds * 1e3, 3)
+            text = "; ".join(message.splitlines()) or None
+            tried[check] = {"works": works, "elapsed_ms": elapsed_ms, "message": text}
+        if verdict is Verdict.HUNG:
             raise _HungError
 
     try:
@@ -63,19 +73,4 @@ def try_device(device: Device, plugin: Plugin, seconds: float) -> list[dict[str,
             raise fault
     absent = {"works": None, "elapsed_ms": 0.0, "message": _NOT_TRIED}
     names = dict.fromkeys(DEVICE_OPERATIONS.values())
-    return [tried.get(name) or {"check": name, **absent} for name in names]
-
-
-def _tried(outcome: Outcome, device: Device) -> dict[str, Any]:
-    check, verdict = DEVICE_OPERATIONS[outcome.check_id], outcome.verdict
-    works = None if verdict is Verdict.SKIPPED else verdict not in BAD | {Verdict.BLOCKED}
-    message = f"{outcome.message}: {outcome.found}" if outcome.found else outcome.message
-    if outcome.incident is not None:
-        frames = outcome.incident.backtrace
-        own = [frame for frame in frames if not is_of_system(frame.partition(" ")[0])]
-        message += "".join(f", at {frame}" for frame in [*own, *frames][:1])
-    if check == "timer" and works and not device.factory.tables.executor.has("create_timer"):  # type: ignore[attr-defined]
-        message = "by the host's clock: the plugin has no timers"
-    elapsed_ms = round(outcome.seconds * 1e3, 3)
-    message = "; ".join(message.splitlines())
-    return {"check": check, "works": works, "elapsed_ms": elapsed_ms, "message": message or None}
+    return [{"check": name, **tried.get(name, absent)} for name in names]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.frame import argument, command
+from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.output import report_error, size
 from modular_tf.cli.plugins import reason_line
+from modular_tf.cli.process import Exit
+from modular_tf.cli.values import seconds
 from modular_tf.concurrency.threads import Work
 from modular_tf.discovery.candidate import Source
 from modular_tf.errors import NotFoundError
@@ -21,9 +21,8 @@ from modular_tf.service.report import State
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from modular_tf.cli.session import Invocation
+    from modular_tf.cli.output import Printer
     from modular_tf.device.device import Device
-    from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
 
 _KNOWN = ("name", "device_type", "platform", "ordinal", "priority", "plugin")
@@ -33,17 +32,6 @@ _DETAILS = (
 )  # fmt: skip
 _SECONDS = 60.0
 _SILENCE_S = 2.0  # that a person is left without a message
-
-
-def seconds(text: str) -> float:
-    """Return a time limit in seconds."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= threading.TIMEOUT_MAX:
-        raise click.BadParameter(f"{text!r} is no number of seconds above 0")
-    return value
 
 
 @command()
@@ -80,12 +68,26 @@ def devices(call: Invocation, *, wish: str | None, smoke: bool, timeout: float) 
                 code = _try_all(service, found, timeout, call, details)
             else:
                 code = _list(found, call, details)
-            absent = [plugin for plugin in service.plugins() if _is_missed(plugin)]
+            # Plugins whose devices are missing, and were requested or announced.
+            absent = [
+                plugin
+                for plugin in service.plugins()
+                if (
+                    any(reason.stage == "list" for reason in plugin.reasons)
+                    if plugin.state is State.LOADED
+                    else plugin.source == Source.ARGUMENT.value
+                )
+            ]
             for plugin in absent:
                 reason = plugin.reason.as_dict() if plugin.reason else None
                 report_error(f"{plugin.state}: {reason_line(reason)}", plugin.name)
             if not found:
-                report_error(_none_found(service, wish))
+                there = ", ".join(device.name for device in service.devices())
+                why = "no devices were found; `modular-tf list` shows what became of each plugin"
+                if there and wish is not None:
+                    hint = f"`modular-tf why {wish}` shows more"
+                    why = f"no device {wish!r}; there are: {there}; {hint}"
+                report_error(why)
                 code = Exit.NOTHING
             elif smoke and absent:  # their devices were not tried: this is no success
                 code = Exit.NO
@@ -103,20 +105,6 @@ def _wanted(service: PluginService, wish: str | None) -> list[Device]:
         return [service.device(wish)]
     except NotFoundError:
         return []
-
-
-def _none_found(service: PluginService, wish: str | None) -> str:
-    there = ", ".join(device.name for device in service.devices())
-    if there and wish is not None:
-        return f"no device {wish!r}; there are: {there}; `modular-tf why {wish}` shows more"
-    return "no devices were found; `modular-tf list` shows what became of each plugin"
-
-
-def _is_missed(plugin: PluginRecord) -> bool:
-    """Return whether devices of a plugin are missing that were requested or announced."""
-    if plugin.state is not State.LOADED:
-        return plugin.source == Source.ARGUMENT.value
-    return any(reason.stage == "list" for reason in plugin.reasons)
 
 
 # -- listing --------------------------------------------------------------------------------------
@@ -159,22 +147,18 @@ def _without_details(device: Device, why: str | None) -> dict[str, Any]:
 
 
 def _list(devices: Sequence[Device], call: Invocation, details: Details) -> Exit:
+    def memory(device: dict[str, Any]) -> str | None:
+        free, total = device["memory_free"], device["memory_total"]
+        known = free is not None and total is not None
+        return f"{size(free)} of {size(total)} free" if known else None
+
     found = [details.of(device) for device in devices]
-    columns = (
-        *("name", "platform", "priority", "plugin", "hardware name", "vendor"),
-        *(("memory", _memory), "streams"),
-    )
-    call.show("devices", found, columns)
+    columns = ("name", "platform", "priority", "plugin", "hardware name", "vendor")
+    call.show("devices", found, (*columns, ("memory", memory), "streams"))
     for device in found:
         if device["error"]:
             report_error(device["error"].removeprefix(f"{device['name']}: "), device["name"])
     return Exit.DONE
-
-
-def _memory(device: dict[str, Any]) -> str | None:
-    free, total = device["memory_free"], device["memory_total"]
-    known = free is not None and total is not None
-    return f"{size(free)} of {size(total)} free" if known else None
 
 
 # -- trying ---------------------------------------------------------------------------------------
@@ -184,37 +168,34 @@ def _try_all(
     service: PluginService,
     devices: Sequence[Device],
     timeout: float,
-    call: Invocation,
+    call: Printer,
     details: Details,
 ) -> Exit:
     from modular_tf.cli.device_smoke import try_device  # noqa: PLC0415  (listing needs no kit)
 
     results: list[dict[str, Any]] = []
     rows: list[tuple[object, ...]] = []
-    failed: list[str] = []
     for device in devices:
         can_work = hasattr(device.factory, "executor")  # else it only describes itself
         plugin = service.entry(device.plugin).plugin if can_work else None
         checks = [] if plugin is None else try_device(device, plugin, timeout)
         works = all(check["works"] is True for check in checks)
-        if not works:
-            failed.append(device.name)
+        known: dict[str, Any] = {"name": device.name}
+        if call.json:
+            # A device that nothing worked on in another process is not called in this one.
+            is_usable = not checks or any(check["works"] for check in checks)
+            why = None if is_usable else checks[0]["message"]
+            known = details.of(device) if is_usable else _without_details(device, why)
+        results.append({**known, "works": works, "checks": checks})
         if not checks:
             rows.append((device.name, None, "nothing to try", None, "it only describes itself"))
         for check in checks:
             outcome = {True: "works", False: "failed", None: "not tried"}[check["works"]]
             elapsed = f"{check['elapsed_ms']:.2f}"
             rows.append((device.name, check["check"], outcome, elapsed, check["message"]))
-        if call.json:
-            # A device that nothing worked on in another process is not called in this one.
-            is_usable = not checks or any(check["works"] for check in checks)
-            why = None if is_usable else checks[0]["message"]
-            known = details.of(device) if is_usable else _without_details(device, why)
-            results.append({**known, "works": works, "checks": checks})
-    if call.json:
-        call.json_object(devices=results)
-    else:
-        call.table(("name", "check", "outcome", "ms", "message"), rows)
+    columns = ("name", "check", "outcome", "ms", "message")
+    call.show_object({"devices": results}, lambda: call.table(columns, rows))
+    failed = [device["name"] for device in results if not device["works"]]
     if failed:
         report_error(f"{len(failed)} of {len(devices)} devices failed: {', '.join(failed)}")
     return Exit.NO if failed else Exit.DONE

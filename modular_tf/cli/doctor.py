@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import modular_tf
-from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.frame import command
-from modular_tf.cli.process import terminate_as_interrupt
+from modular_tf.cli.frame import Invocation, command
+from modular_tf.cli.process import Exit, terminate_as_interrupt
 from modular_tf.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
-    from modular_tf.cli.session import Invocation
+    from collections.abc import Mapping
+
+    from modular_tf.service.configuration import Config
     from modular_tf.tensorflow.doctor import Diagnosis, PluginRow
 
 
@@ -45,21 +46,24 @@ def doctor(call: Invocation) -> Exit:
     """
     from modular_tf.tensorflow.doctor import diagnose  # noqa: PLC0415  (help needs none of it)
 
-    progress = ProgressLine()
-
     def show_progress() -> None:
         progress.show(lambda spent_s: f"importing TensorFlow in child processes, {spent_s:.0f} s")
 
-    with call.session(runs_plugins=False) as service, terminate_as_interrupt():
-        try:
-            diagnosis = diagnose(service, on_wait=show_progress)
-        finally:
-            progress.wipe()
-    if call.json:
-        call.json_object(**_as_object(diagnosis))
-    else:
-        _show(diagnosis, call)
+    with (
+        call.session(adapted=_tried_in_children) as service,
+        terminate_as_interrupt(),
+        ProgressLine() as progress,
+    ):
+        diagnosis = diagnose(service, on_wait=show_progress)
+    values = _as_object(diagnosis)
+    call.show_object(values, lambda: _show(diagnosis, values, call))
     return Exit.DONE if diagnosis.is_well else Exit.NO
+
+
+def _tried_in_children(config: Config) -> Config:
+    """Return a configuration by which no plugin is mapped in this process."""
+    tries = "new" if config.first_contact == "never" else config.first_contact
+    return replace(config, first_contact=tries, load="lazy")
 
 
 def _as_object(diagnosis: Diagnosis) -> dict[str, object]:
@@ -70,7 +74,7 @@ def _as_object(diagnosis: Diagnosis) -> dict[str, object]:
     return {
         "modular_tf": modular_tf.__version__,
         "python": platform.python_version(),
-        "system": _system(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "libc": " ".join(platform.libc_ver()),
         "tensorflow": diagnosis.tensorflow and asdict(diagnosis.tensorflow),
         **rows,
@@ -80,26 +84,19 @@ def _as_object(diagnosis: Diagnosis) -> dict[str, object]:
     }
 
 
-def _system() -> str:
-    return f"{platform.system()} {platform.release()} {platform.machine()}"
-
-
-def _show(diagnosis: Diagnosis, call: Invocation) -> None:
+def _show(diagnosis: Diagnosis, values: Mapping[str, object], call: Invocation) -> None:
     def begin(title: str) -> None:
-        call.line()
-        call.line(title)
+        call.lines(["", title])
 
     def show(
         word: str, subject: str, message: str, remedy: str = "", *, is_bad: bool = False
     ) -> None:
         call.line(f"{'!' if is_bad else ' '} {word:<12} {subject}")
         for more in filter(None, (message, remedy and f"-> {remedy}")):
-            for line in more.splitlines():
-                call.line(f"{'':15}{line}")
+            call.lines(f"{'':15}{line}" for line in more.splitlines())
 
-    libc = " ".join(platform.libc_ver())
-    call.line(f"modular_tf {modular_tf.__version__}, Python {platform.python_version()}, {libc}")
-    call.line(_system())
+    call.line("modular_tf {modular_tf}, Python {python}, {libc}".format_map(values))
+    call.line(str(values["system"]))
     found = diagnosis.tensorflow
     if found is None:
         call.line("TensorFlow: not installed for this Python")

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.frame import argument, command
+from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.output import report_error
-from modular_tf.cli.plugins import plugin_object, show_plugins
-from modular_tf.cli.process import terminate_as_interrupt
-from modular_tf.cli.words import DIR, FILE
+from modular_tf.cli.plugins import listed_object, show_plugins
+from modular_tf.cli.process import Exit, terminate_as_interrupt
+from modular_tf.cli.values import DIR, FILE
+from modular_tf.discovery.sources.search_paths import SearchPaths
 from modular_tf.loading.published import known_packages
+from modular_tf.service import fetching
 from modular_tf.service.report import State
 
 if TYPE_CHECKING:
-    from modular_tf.cli.session import Invocation
     from modular_tf.service.fetching import FetchedWheel
     from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
@@ -35,7 +35,7 @@ _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:==([A-Za-z0-9][A-Za-z
     "wheel",
     type=FILE,
     metavar="WHEEL",
-    help="take this file, of any package, instead of downloading one",
+    help="use this file, of any package, instead of downloading one",
 )
 @click.option(
     "--to", type=DIR,
@@ -49,9 +49,6 @@ def fetch(call: Invocation, package: str | None, wheel: str | None, to: str | No
     RECORD, and its plugins, with the libraries of the wheel that they need, become the folder
     NAME.wheel in the drop-in directory. Remove that folder to be rid of them.
     """
-    from modular_tf.discovery.sources.search_paths import SearchPaths  # noqa: PLC0415  (not for help)
-    from modular_tf.service import fetching  # noqa: PLC0415
-
     named = _REQUIREMENT.fullmatch(package or "")
     if named is None and (package is not None or wheel is None):
         found = "nothing" if package is None else repr(package)
@@ -73,15 +70,15 @@ def fetch(call: Invocation, package: str | None, wheel: str | None, to: str | No
         call.options.plugin_dir.append(fetched.folder)
     with call.session() as service:
         records = [record for record in service.plugins() if _is_of(record, service, fetched)]
-    plugins = [plugin_object(record) for record in records]
-    if call.json:
-        call.json_object(**fetched._asdict(), served=plugins)
-    else:
+    plugins = [listed_object(record) for record in records]
+
+    def show() -> None:
         if call.terminal:
             is_new = "is in" if fetched.changed else "was already in"
-            call.line(f"{fetched.name} {fetched.version} {is_new} {fetched.folder}")
-            call.line()
+            call.lines([f"{fetched.name} {fetched.version} {is_new} {fetched.folder}", ""])
         show_plugins(plugins, call, with_warnings=call.options.verbose > 0)
+
+    call.show_object({**fetched._asdict(), "served": plugins}, show)
     if not records:
         report_error(
             f"nothing found the plugins in {fetched.folder}; `modular-tf paths` shows the search"

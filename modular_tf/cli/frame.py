@@ -1,34 +1,116 @@
 """The frame of every command: click's commands and groups, with global options, help and examples.
 
-A command is a function `f(call, **values)` that returns its exit code: the call has its global
-options and its service, and writes its results; the values are those of its own arguments. Its
-docstring is its help.
+A command is a function `f(call, **values)` that returns its exit code: the call (`Invocation`) has
+its global options and its service, and writes its results; the values are those of its own
+arguments. Its docstring is its help.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import augment_usage_errors
-from click.shell_completion import CompletionItem
 
-from modular_tf.cli import session
-from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.session import GlobalOptions, Invocation
-from modular_tf.cli.words import DIR, FILE, PATH
+from modular_tf.cli.output import Printer, report_problems
+from modular_tf.cli.process import Exit
+from modular_tf.cli.values import DIR, FILE, PATH
+from modular_tf.discovery.privileges import is_privileged
+from modular_tf.events.event_log import CRITICAL, ROOT, EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from click.shell_completion import CompletionItem
+
+    from modular_tf.service.configuration import Config
+    from modular_tf.service.service import PluginService
+
+
+# -- calls ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class GlobalOptions:
+    """The values of the global options, wherever they stand on the command line."""
+
+    plugin: list[str] = field(default_factory=list)
+    plugin_dir: list[str] = field(default_factory=list)
+    bundled: bool = True
+    frozen: bool = False
+    json: bool = False
+    verbose: int = 0
+    log: str | None = None
+    trace: str | None = None
+    statistics: str | None = None
+
+
+class Invocation(Printer):
+    """One call of a command: it writes results, and runs the service that they come from."""
+
+    def __init__(self, options: GlobalOptions) -> None:
+        super().__init__(json=options.json)
+        self.options = options
+
+    @contextmanager
+    def session(
+        self, *, load: bool | None = True, adapted: Callable[[Config], Config] = lambda it: it
+    ) -> Iterator[PluginService]:
+        """Run the service: discover, and with `load` load and register as well.
+
+        Problems of the search are reported on standard error. `load` is None for a command that
+        does either itself. `adapted` changes the configuration for this command.
+        """
+        from modular_tf.service.configuration import load_config  # noqa: PLC0415  (not for help)
+        from modular_tf.service.service import PluginService  # noqa: PLC0415  (the native core)
+
+        options, config = self.options, load_config(privileged=is_privileged())
+        if options.frozen:
+            config = replace(config, trust=replace(config.trust, frozen=True))
+        with PluginService(
+            config=adapted(config),
+            plugin_paths=tuple(options.plugin),
+            plugin_dirs=tuple(options.plugin_dir),
+            bundled=options.bundled,
+        ) as service:
+            if load is not None:
+                report = service.load() if load else service.discover()
+                report_problems(report.problems)
+            yield service
+
+
+def set_up_log(output: str | None, verbosity: int) -> None:
+    """Configure the log of a command on standard error, if it was requested.
+
+    `output` is "pretty", "json" or "off", None where the command line names none. `verbosity` is
+    the number of `-v`: 1 for outcomes, from 2 on every step too.
+    """
+    from_environment = output is None and verbosity == 0
+    if from_environment and not os.environ.get("MODULAR_TF_LOG"):
+        # What a user must know is in the result, and a log costs time.
+        if "logging" in sys.modules:
+            sys.modules["logging"].getLogger(ROOT).setLevel(CRITICAL)
+        else:
+            EventLog.default_level = CRITICAL
+        return
+    from modular_tf.service.log_output import configure_logging, follow_environment  # noqa: PLC0415  (likewise)
+
+    if from_environment:
+        follow_environment()
+    else:
+        configure_logging(output or "pretty", level="debug" if verbosity > 1 else "info")
 
 
 # -- arguments ------------------------------------------------------------------------------------
 
 
 class Argument(click.Argument):
-    """A positional argument with a line in the help, which says what it means."""
+    """A positional argument with a line in the help, which describes it."""
 
     def __init__(self, declarations: list[str], *, help: str, **values: Any) -> None:  # noqa: A002
         super().__init__(declarations, **values)
@@ -103,18 +185,15 @@ class _Framed(click.Command):
     """What commands and groups have in common: global options, and the order of the help."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return its own arguments and options, then the global ones."""
         return [*super().get_params(ctx), *GLOBAL_OPTIONS]
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """Return the option that shows the help, in words like those of the others."""
         option = super().get_help_option(ctx)
         if option is not None:
             option.help = "show this help"
         return option
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the line that shows how it is called."""
         pieces = self.collect_usage_pieces(ctx)
         formatter.write_usage(ctx.command_path, " ".join(pieces), prefix="usage: ")
 
@@ -122,7 +201,6 @@ class _Framed(click.Command):
         """Write nothing: from its 8.5 on click has a section of its own for arguments."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write its arguments, its options and the global options."""
         sections: dict[str, list[tuple[str, str]]] = {"arguments": [], "options": []}
         for each in super().get_params(ctx):
             if record := each.get_help_record(ctx):
@@ -139,7 +217,7 @@ class _Framed(click.Command):
 class Command(_Framed):
     """A command, whose help ends with examples.
 
-    `calls_plugins` says whether it may call plugins in its own process.
+    `calls_plugins`: whether it may call plugins in its own process.
     """
 
     def __init__(self, *, calls_plugins: bool = True, **values: Any) -> None:
@@ -147,12 +225,29 @@ class Command(_Framed):
         self._calls_plugins = calls_plugins
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it and return its exit code."""
+        """Run it and return its exit code; its calls into plugins are measured on request.
+
+        Statistics are written at its end, also after a failure. `OSError` if they or the trace
+        cannot be written.
+        """
         options: GlobalOptions = ctx.obj
         if not self._calls_plugins and (options.trace or options.statistics):
             ctx.fail("--trace and --statistics: this command calls no plugin in its process")
-        session.set_up_log(options.log, options.verbose)
-        with session.measured(options), augment_usage_errors(ctx):
+        set_up_log(options.log, options.verbose)
+        with augment_usage_errors(ctx), ExitStack() as ends:
+            if options.trace is not None:
+                from modular_tf.service.statistics import trace  # noqa: PLC0415  (few commands need it)
+
+                ends.enter_context(trace(options.trace))
+            if (path := options.statistics) is not None:
+                from modular_tf.native.measured_calls import CountedCalls  # noqa: PLC0415  (likewise)
+                from modular_tf.service.output_file import refuse_special, write_output  # noqa: PLC0415
+                from modular_tf.service.statistics import statistics_of  # noqa: PLC0415
+
+                refuse_special(path)  # before the work is done
+                counted = CountedCalls()
+                ends.callback(lambda: write_output(path, statistics_of().prometheus().encode()))
+                ends.callback(counted.close)
             return self.callback(Invocation(options), **ctx.params)  # type: ignore[misc]  # commands have one
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -165,51 +260,51 @@ def command(kind: type[Command] = Command, **values: Any) -> Callable[[Any], cli
     return click.command(cls=kind, **values)
 
 
-class Verb(NamedTuple):
+class LazyCommand(NamedTuple):
     """A command, or a group of commands, that is imported when it is used.
 
     `help` is its line in the list of commands; `target` is module and name of the command below
-    `modular_tf.cli`, empty for a group; `family` are the commands of a group by name.
+    `modular_tf.cli`, empty for a group; `commands` are those of a group by name.
     """
 
     help: str
     target: str = ""
-    family: Mapping[str, Verb] | None = None
+    commands: Mapping[str, LazyCommand] | None = None
 
 
 class Group(_Framed, click.Group):
     """Commands that are imported when they are used, so that each starts fast."""
 
-    def __init__(self, name: str, verbs: Mapping[str, Verb], **values: Any) -> None:
+    def __init__(self, name: str, commands: Mapping[str, LazyCommand], **values: Any) -> None:
         super().__init__(name, subcommand_metavar="COMMAND [ARGUMENTS]...", **values)
-        self._verbs = verbs
+        self._lazy = commands
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of its commands."""
         del ctx
-        return list(self._verbs)
+        return list(self._lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a name, None for none."""
         del ctx
-        verb = self._verbs.get(cmd_name)
-        if verb is None:
+        lazy = self._lazy.get(cmd_name)
+        if lazy is None:
             return None
-        if verb.family is not None:
-            return Group(cmd_name, verb.family, help=f"{verb.help.capitalize()}.")
-        module, _, name = verb.target.partition(":")
+        if lazy.commands is not None:
+            return Group(cmd_name, lazy.commands, help=f"{lazy.help.capitalize()}.")
+        module, _, name = lazy.target.partition(":")
         found: click.Command = getattr(import_module(f"modular_tf.cli.{module}"), name)
         return found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is named; a name that is close to another one says so."""
-        if args[0] not in self._verbs and not ctx.resilient_parsing:
+        """Return the command that is named; a wrong one is an error, with a name close to it."""
+        if args[0] not in self._lazy and not ctx.resilient_parsing:
             from difflib import get_close_matches  # noqa: PLC0415  (for mistakes only)
 
-            close = get_close_matches(args[0], self._verbs, n=1)
-            there = f"there are: {', '.join(self._verbs)}"
+            close = get_close_matches(args[0], self._lazy, n=1)
+            there = f"there are: {', '.join(self._lazy)}"
             ctx.fail(f"no command {args[0]!r}; {f'did you mean {close[0]!r}?' if close else there}")
         return super().resolve_command(ctx, args)
 
@@ -223,7 +318,7 @@ class Group(_Framed, click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, then the options."""
         with formatter.section("commands"):
-            formatter.write_dl([(name, verb.help) for name, verb in self._verbs.items()])
+            formatter.write_dl([(name, lazy.help) for name, lazy in self._lazy.items()])
         super().format_options(ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -234,10 +329,12 @@ class Group(_Framed, click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return its commands and options that begin with a text."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415  (for shells only)
+
         return [
             *(
-                CompletionItem(name, help=verb.help)
-                for name, verb in self._verbs.items()
+                CompletionItem(name, help=lazy.help)
+                for name, lazy in self._lazy.items()
                 if name.startswith(incomplete)
             ),
             *click.Command.shell_complete(self, ctx, incomplete),
@@ -256,8 +353,8 @@ def examples() -> Mapping[str, Mapping[str, str]]:
 
 def examples_text(command_path: str) -> str:
     """Return the examples of a command such as `modular-tf fs ls`, as its help shows them."""
-    program, _, verb = command_path.partition(" ")
+    program, _, name = command_path.partition(" ")
     lines = ["examples:"]
-    for words, purpose in examples().get(verb, {}).items():
+    for words, purpose in examples().get(name, {}).items():
         lines += [f"  {program} {words}", f"      {purpose}"]
     return "\n".join(lines)

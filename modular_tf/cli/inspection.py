@@ -9,27 +9,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modular_tf.abi.layouts import FILESYSTEM_OPS
-from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.frame import argument, command
-from modular_tf.cli.plugins import reason_line
-from modular_tf.cli.words import PLUGIN
+from modular_tf.cli.frame import Invocation, argument, command
+from modular_tf.cli.plugins import plugin_object, reason_line
+from modular_tf.cli.process import Exit
+from modular_tf.cli.values import PLUGIN
 from modular_tf.discovery.linking.symbol_families import family_of, readable_name
+from modular_tf.filesystem.filesystem import Filesystem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from modular_tf.abi.layouts import Layout
-    from modular_tf.cli.session import Invocation
     from modular_tf.discovery.probe import Probe
     from modular_tf.service.plugin_entry import PluginEntry
 
-HOST_DEFAULTS = frozenset((
-    "recursively_create_dir", "delete_recursively", "rename_file", "copy_file", "paths_exist",
-    "is_directory", "get_file_size", "get_matching_paths", "translate_name", "flush_caches",
-    "decode_transaction_token", "get_filesystem_configuration", "set_filesystem_configuration",
-    "set_filesystem_configuration_option", "get_filesystem_configuration_option",
-    "get_filesystem_configuration_keys",
-))  # fmt: skip
+HOST_DEFAULTS = frozenset(
+    slot.name
+    for slot in FILESYSTEM_OPS.slots
+    if (method := getattr(Filesystem, slot.name, None)) is not None
+    and "_unimplemented" not in method.__code__.co_names
+)
 """The operations that the host does itself where a filesystem leaves them out."""
 
 _SHOWN_SYMBOLS = 12
@@ -46,9 +45,7 @@ def inspect(call: Invocation, *, wanted: str, no_load: bool) -> Exit:
             service.load(entry.plugin.name)
         record = entry.plugin.record()
         description = {
-            **record.as_dict(),
-            "reasons": [reason.as_dict() for reason in record.reasons],
-            "warnings": [warning.as_dict() for warning in record.warnings],
+            **plugin_object(record),
             "probe": _facts(entry.probe),
             "tables": list(_tables(entry)),
             "registered_kernels": [],
@@ -63,10 +60,7 @@ def inspect(call: Invocation, *, wanted: str, no_load: bool) -> Exit:
                 "registered_kernels": list(map(kernel_as_dict, kernels)),
                 "op_definitions": list(map(definition_as_dict, definitions)),
             }
-    if call.json:
-        call.json_object(plugin=description)
-    else:
-        _show(description, call)
+    call.show_object({"plugin": description}, lambda: _show(description, call))
     return Exit.DONE
 
 
@@ -185,8 +179,7 @@ def _show(plugin: dict[str, Any], call: Invocation) -> None:
     for table in plugin["tables"]:
         serves = table.get("platform") or f"{table.get('scheme')}://"
         struct = f"{table['struct']}, {table['size']} bytes ({table['dialect'] or 'any'})"
-        call.line()
-        call.line(f"{serves} {struct}")
+        call.lines(["", f"{serves} {struct}"])
         call.show("slots", table["slots"], columns)
     if plugin["registered_kernels"]:
         from modular_tf.cli.kernels import KERNEL_COLUMNS  # noqa: PLC0415  (few have any)
@@ -195,8 +188,7 @@ def _show(plugin: dict[str, Any], call: Invocation) -> None:
         call.show("kernels", plugin["registered_kernels"], KERNEL_COLUMNS[:-1])
     if plugin["op_definitions"]:
         call.line()
-        signatures = ("operation", lambda each: each["signature"])
-        call.show("operations", plugin["op_definitions"], [signatures])
+        call.show("operations", plugin["op_definitions"], [("operation", "signature")])
 
 
 def _shortened(symbols: list[str]) -> str:

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modular_tf.abi.data_types import DataType
-from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.frame import argument, command
+from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.output import report_error
-from modular_tf.cli.words import OPERATION, PLUGIN
+from modular_tf.cli.process import Exit
+from modular_tf.cli.values import OPERATION, PLUGIN
 from modular_tf.kernel.aliases import aliases_of, computed_by
+from modular_tf.kernel.inputs import bind_arguments
 from modular_tf.kernel.op_definition import FunctionName, TensorText
 from modular_tf.kernel.selection import device_types_of
+from modular_tf.service.output_file import STANDARD_OUTPUT, refuse_special, write_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from modular_tf.cli.session import Invocation
     from modular_tf.kernel.op import Op
     from modular_tf.kernel.op_definition import OpDefinition
     from modular_tf.kernel.registration import KernelRegistration
@@ -147,8 +148,7 @@ def ops(call: Invocation, *, name: str | None, with_all: bool) -> Exit:
     with call.session() as service:
         listed = list(_listed(service.kernel_registry, with_all=with_all))
     columns = (
-        ("op", lambda op: op["name"]),
-        *("kernels", "device types", "plugins", ("computed by", lambda op: op["aliases"])),
+        *(("op", "name"), "kernels", "device types", "plugins", ("computed by", "aliases")),
         ("defined by", lambda op: op["source"] or "nobody"),
     )
     call.show("ops", listed, columns)
@@ -194,46 +194,50 @@ def _show_operation(call: Invocation, name: str) -> Exit:
         }
         for kernel in found
     ]
-    related = {"aliases": aliases, "computes": list(computed_by(name))}
-    if call.json:
-        call.json_object(op={**definition_as_dict(definition), **related, "kernels": shown})
-        return Exit.DONE
-    properties = [each for each in _PROPERTIES if getattr(definition, each)]
-    call.line(f"{definition.name}{definition.signature}")
-    call.facts(
-        {
-            "defined by": definition.source,
-            "properties": [each.removeprefix("is_").replace("_", " ") for each in properties],
-            "computed by": related["aliases"],
-            "computes": related["computes"],
-        }
-    )
-    arguments = [
-        (arg.name, kind, f"{arg.type_text} (a list)" if arg.is_list else arg.type_text)
-        for kind, args in (("input", definition.inputs), ("output", definition.outputs))
-        for arg in args
-    ]
-    attributes = [
-        (
-            attr.name,
-            attr.type_text,
-            "" if attr.default is None else str(_as_json(attr.default)),
-            [arg.name for arg in definition.inputs if attr.name in arg.attrs],
+    computes = list(computed_by(name))
+    op = {**definition_as_dict(definition), "aliases": aliases, "computes": computes}
+
+    def show() -> None:
+        properties = [each for each in _PROPERTIES if op[each]]
+        call.line(op["signature"])
+        call.facts(
+            {
+                "defined by": op["source"],
+                "properties": [each.removeprefix("is_").replace("_", " ") for each in properties],
+                "computed by": aliases,
+                "computes": computes,
+            }
         )
-        for attr in definition.attrs
-    ]
-    for headers, rows in (
-        (("argument", "is", "type"), arguments),
-        (("attribute", "type", "default", "given by"), attributes),
-    ):
-        if rows:
-            call.line()
-            call.table(headers, rows)
-    call.line()
-    if shown:
-        call.show("kernels", shown, (*KERNEL_COLUMNS, "devices"))
-    else:
-        call.line("no plugin has a kernel of it")
+        kinds = [("input", arg) for arg in op["inputs"]] + [
+            ("output", arg) for arg in op["outputs"]
+        ]
+        arguments = [
+            (arg["name"], kind, f"{arg['type']} (a list)" if arg["is_list"] else arg["type"])
+            for kind, arg in kinds
+        ]
+        attributes = [
+            (
+                attr.name,
+                attr.type_text,
+                "" if attr.default is None else str(_as_json(attr.default)),
+                [arg.name for arg in definition.inputs if attr.name in arg.attrs],
+            )
+            for attr in definition.attrs
+        ]
+        for headers, rows in (
+            (("argument", "is", "type"), arguments),
+            (("attribute", "type", "default", "given by"), attributes),
+        ):
+            if rows:
+                call.line()
+                call.table(headers, rows)
+        call.line()
+        if shown:
+            call.show("kernels", shown, (*KERNEL_COLUMNS, "devices"))
+        else:
+            call.line("no plugin has a kernel of it")
+
+    call.show_object({"op": {**op, "kernels": shown}}, show)
     return Exit.DONE
 
 
@@ -354,7 +358,7 @@ def _run(
         for name, array in arrays.items()
     ]
     columns = (
-        *(("output", lambda one: one["name"]), "dtype"),
+        *(("output", "name"), "dtype"),
         *(("shape", lambda one: f"({', '.join(map(str, one['shape']))})"), "device"),
         *(("values", lambda one: _summary_text(one["summary"])), "file"),
     )
@@ -369,8 +373,6 @@ def _inputs(words: Iterable[str], definition: OpDefinition) -> tuple[list[Any], 
 
     A word is `VALUE` for the next input, or `NAME=VALUE`, repeated for an input that is a list.
     """
-    from modular_tf.kernel.inputs import bind_arguments  # noqa: PLC0415  (not for help)
-
     by_position: list[Any] = []
     by_name: dict[str, list[Any]] = {}
     for word in words:
@@ -452,11 +454,6 @@ def _output_files(words: Iterable[str], definition: OpDefinition) -> list[tuple[
 
     Each is one that could be written.
     """
-    from modular_tf.service.output_file import (  # noqa: PLC0415  (not for help)
-        STANDARD_OUTPUT,
-        refuse_special,
-    )
-
     names = {arg.name for arg in definition.outputs}
     files: list[tuple[str | None, str]] = []
     for word in words:
@@ -476,8 +473,6 @@ def _write(
 ) -> tuple[dict[str, str], list[str]]:
     """Write arrays into files; return these by outputs' names, and those without an output."""
     import numpy as np  # noqa: PLC0415  (heavy, and an extra)
-
-    from modular_tf.service.output_file import write_output  # noqa: PLC0415
 
     named = {name for name, _ in files}
     unnamed = iter([name for name in arrays if name not in named])
@@ -499,7 +494,14 @@ def _summary(values: Any) -> dict[str, Any]:
     """Return the first values; of more numbers than these, their range and mean too."""
     import numpy as np  # noqa: PLC0415  (heavy, and an extra)
 
-    first = [_plain(each) for each in values.reshape(-1)[:_MOST_SHOWN]]
+    def plain(value: Any) -> Any:  # as text where JSON has no such number
+        item = value.item() if hasattr(value, "item") else value
+        if isinstance(item, (bool, int)):
+            return item
+        number = item if isinstance(item, complex) else float(item)
+        return number if isinstance(number, float) and math.isfinite(number) else str(number)
+
+    first = [plain(each) for each in values.reshape(-1)[:_MOST_SHOWN]]
     if values.size <= _MOST_SHOWN or values.dtype.kind == "c":
         return {"first": first}
     numbers = values.astype(np.float64)
@@ -508,15 +510,6 @@ def _summary(values: Any) -> dict[str, Any]:
     if finite.size:
         found |= {name: float(getattr(finite, name)()) for name in ("min", "max", "mean")}
     return found
-
-
-def _plain(value: Any) -> Any:
-    """Return a number as JSON can have it; as text where JSON has no such number."""
-    item = value.item() if hasattr(value, "item") else value
-    if isinstance(item, (bool, int)):
-        return item
-    number = item if isinstance(item, complex) else float(item)
-    return number if isinstance(number, float) and math.isfinite(number) else str(number)
 
 
 def _summary_text(summary: dict[str, Any]) -> str:

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.frame import command
+from modular_tf.cli.frame import Invocation, command
 from modular_tf.cli.output import counted, report_error
-from modular_tf.cli.words import FILE
+from modular_tf.cli.process import Exit
+from modular_tf.cli.values import FILE
 from modular_tf.discovery.file_identity import sha256_of_seen
 from modular_tf.discovery.linking.system_libraries import environment_libraries
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.sources.search_paths import NO_HOME
-from modular_tf.discovery.trust.lock import LockedFile, LockedHook, LockedPlugin, LockFile
-from modular_tf.rules.shortage import raise_shortage
-from modular_tf.service.output_file import (
-    STANDARD_OUTPUT,
-    refuse_special,
-    write_output,
+from modular_tf.discovery.trust.lock import (
+    LockedFile,
+    LockedHook,
+    LockedPlugin,
+    LockFile,
+    code_of_hook,
 )
+from modular_tf.rules.shortage import raise_shortage
+from modular_tf.service.configuration import lock_path
+from modular_tf.service.hooks import installed_hooks
+from modular_tf.service.output_file import STANDARD_OUTPUT, refuse_special, write_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.cli.session import Invocation
     from modular_tf.discovery.file_identity import SeenFile
+    from modular_tf.service.configuration import Config
     from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
 
@@ -59,12 +64,10 @@ def lock(call: Invocation, *, output: str | None, check: bool, load: bool) -> Ex
     plugin is loaded. The file names no directories, so one that is made in an image holds in its
     containers.
     """
-    from modular_tf.service.configuration import lock_path  # noqa: PLC0415  (the service loads it too)
-
     if output == STANDARD_OUTPUT and (check or call.options.json):
         report_error(f"--output {output} writes the lock file alone: no --check, no --json")
         return Exit.USAGE
-    with call.session(load=load, frozen=False) as service:
+    with call.session(load=load, adapted=_not_frozen) as service:
         path = output or lock_path(service.config)
         if path is not None and not check:
             refuse_special(path)  # before the plugins are loaded, which may take long
@@ -89,15 +92,20 @@ def lock(call: Invocation, *, output: str | None, check: bool, load: bool) -> Ex
     if path == STANDARD_OUTPUT:
         return Exit.DONE
     path = os.path.abspath(path)
-    if call.json:
-        call.json_object(lock=path, **now.as_dict())
-        return Exit.DONE
-    files = [(plugin.name, plugin.library) for plugin in now.plugins.values()]
-    files += [(hook.name, hook.code) for hook in now.hooks]
-    rows = [(name, file.file, file.sha256) for name, file in files]
-    call.table(("name", "file", "sha256"), rows)
-    call.line(f"{counted(len(now.plugins), 'plugin')} in {path}")
+
+    def show() -> None:
+        files = [(plugin.name, plugin.library) for plugin in now.plugins.values()]
+        files += [(hook.name, hook.code) for hook in now.hooks]
+        rows = [(name, file.file, file.sha256) for name, file in files]
+        call.table(("name", "file", "sha256"), rows)
+        call.line(f"{counted(len(now.plugins), 'plugin')} in {path}")
+
+    call.show_object({"lock": path, **now.as_dict()}, show)
     return Exit.DONE
+
+
+def _not_frozen(config: Config) -> Config:
+    return replace(config, trust=replace(config.trust, frozen=False))
 
 
 def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened: bool) -> LockFile:
@@ -127,9 +135,6 @@ def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened
 
 def _hooks() -> Iterator[LockedHook]:
     """Yield the hooks that installed packages bring; those without code would not run either."""
-    from modular_tf.discovery.trust.lock import code_of_hook  # noqa: PLC0415
-    from modular_tf.service.hooks import installed_hooks  # noqa: PLC0415  (the service has loaded it)
-
     for name, value in installed_hooks(sys.path):
         try:
             code = code_of_hook(value)
@@ -155,14 +160,12 @@ def _check(path: str, now: LockFile, call: Invocation, *, with_opened: bool) -> 
     except (OSError, ValueError) as error:
         report_error(f"the lock file cannot be read: {error}", path)
         return Exit.NO
-    differences = list(_differences(locked, now, with_opened=with_opened))
-    if call.json:
-        found = [{"plugin": plugin, "what": what} for plugin, what in differences]
-        call.json_object(lock=path, differences=found)
-    else:
-        for plugin, what in differences:
-            call.line(f"{plugin}: {what}")
-    return Exit.NO if differences else Exit.DONE
+    differences = _differences(locked, now, with_opened=with_opened)
+    found = ({"plugin": plugin, "what": what} for plugin, what in differences)
+    n = call.show_each(
+        "differences", found, lambda it: [f"{it['plugin']}: {it['what']}"], lock=path
+    )
+    return Exit.NO if n else Exit.DONE
 
 
 def _differences(
@@ -171,9 +174,9 @@ def _differences(
     """Yield the name of a plugin or hook, and what differs, for each difference."""
     names = {plugin.name: plugin for plugin in locked.plugins.values()}
     for sha256, plugin in now.plugins.items():
-        known = locked.plugins.get(sha256)
-        if known is not None:
-            yield from _companion_differences(known, plugin, with_opened=with_opened)
+        if (known := locked.plugins.get(sha256)) is not None:
+            for what in _companion_differences(known, plugin, with_opened=with_opened):
+                yield plugin.name, what
         elif plugin.name in names:
             was = names[plugin.name].library.sha256
             yield plugin.name, f"its sha256 is {sha256}, locked was {was}"
@@ -194,14 +197,14 @@ def _differences(
 
 def _companion_differences(
     locked: LockedPlugin, now: LockedPlugin, *, with_opened: bool
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[str]:
     known = {entry.sha256 for entry in locked.companions}
     found = {entry.sha256 for entry in now.companions}
-    for entry in now.companions:
-        if entry.sha256 not in known:
-            yield now.name, f"new companion: {entry.file}, sha256 {entry.sha256}"
     # Without loading, what is locked and not found may be what code opens.
     names = {entry.file for entry in (locked if with_opened else now).companions}
+    for entry in now.companions:
+        if entry.sha256 not in known:
+            yield f"new companion: {entry.file}, sha256 {entry.sha256}"
     for entry in locked.companions:
         if entry.sha256 not in found and entry.file in names:
-            yield now.name, f"companion gone: {entry.file}, sha256 {entry.sha256}"
+            yield f"companion gone: {entry.file}, sha256 {entry.sha256}"

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from modular_tf import __version__
 from modular_tf.cli import process
-from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.frame import Group, Verb
+from modular_tf.cli.frame import GlobalOptions, Group, LazyCommand
 from modular_tf.cli.output import EXPECTED, message_of, report_error
 from modular_tf.cli.process import (
     COMPLETION_VARIABLE,
     PROGRAM,
+    Exit,
     OutputError,
     leave_on_second_interrupt,
 )
-from modular_tf.cli.session import GlobalOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,47 +27,51 @@ _CHECK = "modular_tf.check"
 """The conformance kit; all other commands work without it."""
 
 _FS = {
-    "ls": Verb("list directories", "fs.listing:ls"),
-    "find": Verb("list whole trees", "fs.listing:find"),
-    "glob": Verb("list what matches patterns", "fs.listing:glob"),
-    "du": Verb("show how much directories hold", "fs.listing:du"),
-    "stat": Verb("show size, kind and modification time", "fs.listing:stat"),
-    "cat": Verb("write files to standard output", "fs.reading:cat"),
-    "head": Verb("write the first lines of files", "fs.reading:head"),
-    "tail": Verb("write the last lines of files", "fs.reading:tail"),
-    "cp": Verb("copy, also between schemes and local paths", "fs.transfer:cp"),
-    "mv": Verb("move or rename", "fs.transfer:mv"),
-    "rm": Verb("remove", "fs.transfer:rm"),
-    "sync": Verb("make a directory like another one", "fs.transfer:sync"),
-    "mkdir": Verb("make directories", "fs.transfer:mkdir"),
+    "ls": LazyCommand("list directories", "fs.listing:ls"),
+    "find": LazyCommand("list whole trees", "fs.listing:find"),
+    "glob": LazyCommand("list what matches patterns", "fs.listing:glob"),
+    "du": LazyCommand("show how much directories hold", "fs.listing:du"),
+    "stat": LazyCommand("show size, kind and modification time", "fs.listing:stat"),
+    "cat": LazyCommand("write files to standard output", "fs.reading:cat"),
+    "head": LazyCommand("write the first lines of files", "fs.reading:head"),
+    "tail": LazyCommand("write the last lines of files", "fs.reading:tail"),
+    "cp": LazyCommand("copy, also between schemes and local paths", "fs.transfer:cp"),
+    "mv": LazyCommand("move or rename", "fs.transfer:mv"),
+    "rm": LazyCommand("remove", "fs.transfer:rm"),
+    "sync": LazyCommand("make a directory like another one", "fs.transfer:sync"),
+    "mkdir": LazyCommand("make directories", "fs.transfer:mkdir"),
 }
 
 _QUARANTINE = {
-    "list": Verb("list the quarantined plugins", "quarantine:list_quarantined"),
-    "retry": Verb("release plugins from quarantine and try them again", "quarantine:retry"),
-    "clear": Verb("release plugins from quarantine", "quarantine:clear"),
+    "list": LazyCommand("list the quarantined plugins", "quarantine:list_quarantined"),
+    "retry": LazyCommand("release plugins from quarantine and try them again", "quarantine:retry"),
+    "clear": LazyCommand("release plugins from quarantine", "quarantine:clear"),
 }
 
-VERBS: Mapping[str, Verb] = {
-    "list": Verb("list plugins, and why one is not loaded", "plugins:list_plugins"),
-    "devices": Verb("list devices", "devices:devices"),
-    "schemes": Verb("list filesystem schemes and their plugins", "plugins:schemes"),
-    "kernels": Verb("list the kernels of plugins", "kernels:kernels"),
-    "ops": Verb("list operations, or show one", "kernels:ops"),
-    "run": Verb("compute an operation on files of numpy", "kernels:run"),
-    "paths": Verb("list where plugins are searched for", "plugins:paths"),
-    "inspect": Verb("show what is in a plugin", "inspection:inspect"),
-    "check": Verb("check whether a plugin conforms to its interface", "check:check"),
-    "new": Verb("write the project of a new plugin", "new:new"),
-    "headers": Verb("print the path of the C headers for plugins", "plugins:headers"),
-    "fetch": Verb("get the plugins of a published package", "fetch:fetch"),
-    "why": Verb("explain why a name is served or not", "plugins:why"),
-    "doctor": Verb("report what works here, and what TensorFlow will do with it", "doctor:doctor"),
-    "watch": Verb("follow plugin files that come, change and go", "plugins:watch"),
-    "lock": Verb("write which plugins may load when frozen, or check", "lock:lock"),
-    "quarantine": Verb("work with quarantined plugins", family=_QUARANTINE),
-    "completion": Verb("print what completes command lines in a shell", "completion:completion"),
-    "fs": Verb("work with files of any scheme", family=_FS),
+VERBS: Mapping[str, LazyCommand] = {
+    "list": LazyCommand("list plugins, and why one is not loaded", "plugins:list_plugins"),
+    "devices": LazyCommand("list devices", "devices:devices"),
+    "schemes": LazyCommand("list filesystem schemes and their plugins", "plugins:schemes"),
+    "kernels": LazyCommand("list the kernels of plugins", "kernels:kernels"),
+    "ops": LazyCommand("list operations, or show one", "kernels:ops"),
+    "run": LazyCommand("compute an operation on files of numpy", "kernels:run"),
+    "paths": LazyCommand("list where plugins are searched for", "plugins:paths"),
+    "inspect": LazyCommand("show what is in a plugin", "inspection:inspect"),
+    "check": LazyCommand("check whether a plugin conforms to its interface", "check:check"),
+    "new": LazyCommand("write the project of a new plugin", "new:new"),
+    "headers": LazyCommand("print the path of the C headers for plugins", "plugins:headers"),
+    "fetch": LazyCommand("get the plugins of a published package", "fetch:fetch"),
+    "why": LazyCommand("explain why a name is served or not", "plugins:why"),
+    "doctor": LazyCommand(
+        "report what works here, and what TensorFlow will do with it", "doctor:doctor"
+    ),
+    "watch": LazyCommand("follow plugin files that come, change and go", "plugins:watch"),
+    "lock": LazyCommand("write which plugins may load when frozen, or check", "lock:lock"),
+    "quarantine": LazyCommand("work with quarantined plugins", commands=_QUARANTINE),
+    "completion": LazyCommand(
+        "print what completes command lines in a shell", "completion:completion"
+    ),
+    "fs": LazyCommand("work with files of any scheme", commands=_FS),
 }
 
 _FIRST_STEPS = f"""\
@@ -82,25 +85,17 @@ first steps:
 """
 
 
-def _show_version(ctx: click.Context, _: click.Parameter, value: Any) -> None:
-    if value and not ctx.resilient_parsing:
-        sys.stdout.write(f"{PROGRAM} {__version__}\n")
-        ctx.exit()
-
-
-PROGRAM_COMMAND = Group(
-    PROGRAM,
-    VERBS,
-    help="Find, load and use TensorFlow's filesystem and device plugins.",
-    epilog=_FIRST_STEPS,
-    params=[
-        click.Option(
-            ["--version"], is_flag=True, is_eager=True, expose_value=False,
-            callback=_show_version, help="show the version",
-        )
-    ],
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)  # fmt: skip
+PROGRAM_COMMAND: click.Command = click.version_option(
+    __version__, prog_name=PROGRAM, message="%(prog)s %(version)s", help="show the version"
+)(
+    Group(
+        PROGRAM,
+        VERBS,
+        help="Find, load and use TensorFlow's filesystem and device plugins.",
+        epilog=_FIRST_STEPS,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+)
 
 
 def run(words: Sequence[str] | None = None) -> int:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import TYPE_CHECKING
 
 import click
 
 from modular_tf.check.project_template.names import KINDS, project_names
 from modular_tf.check.project_template.project import write_project
-from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.frame import argument, command
+from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.output import message_of, report_error
-from modular_tf.cli.words import DIR
+from modular_tf.cli.process import Exit
+from modular_tf.cli.values import DIR
 from modular_tf.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from modular_tf.cli.session import Invocation
 
 
 @command(calls_plugins=False)
@@ -52,7 +48,7 @@ def new(
 
     It is a filesystem in memory, or a device that computes nothing in the memory of the host: few
     files, with a test, a wheel and a workflow, to be changed into what you have in mind. Its
-    README.md tells the commands.
+    README.md has the commands.
     """
     try:
         names = project_names(kind, name, scheme=scheme, device_type=device_type)
@@ -64,14 +60,14 @@ def new(
     except OSError as error:
         report_error(message_of(error), folder)
         return Exit.NO
-    if call.json:
-        call.json_object(directory=folder, files=list(files), **names.as_dict())
-    elif call.terminal:
-        call.line(f"a {kind} plugin for {names.users_write}, {len(files)} files in {folder}")
-        call.line()
-        call.line(f"  cd {shlex.quote(os.path.relpath(folder))}")
-        call.line("  less README.md    # how to build, check, test, install and change it")
-    else:
-        for file in files:
-            call.line(os.path.join(folder, file))
+    lines = [os.path.join(folder, file) for file in files]
+    if call.terminal:
+        lines = [
+            f"a {kind} plugin for {names.users_write}, {len(files)} files in {folder}",
+            "",
+            f"  cd {shlex.quote(os.path.relpath(folder))}",
+            "  less README.md    # how to build, check, test, install and change it",
+        ]
+    values = {"directory": folder, "files": list(files), **names.as_dict()}
+    call.show_object(values, lambda: call.lines(lines))
     return Exit.DONE

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from modular_tf.rules import Violation
 
-    Column = str | tuple[str, Callable[[Any], object]]
+    Column = str | tuple[str, str | Callable[[Any], object]]
 
 SCHEMA_VERSION = 1
 
@@ -79,14 +79,15 @@ def raw(text: str) -> bytes:
         return printable(text).encode(sys.getfilesystemencoding(), "backslashreplace")
 
 
-def when(mtime_nsec: int) -> str:
-    """Return a modification time in local time, "-" where a plugin does not know it."""
-    if mtime_nsec <= 0:
-        return "-"
-    from datetime import datetime  # noqa: PLC0415  (for listings of files only)
+def when(time_ns: float, unknown: str = "-") -> str:
+    """Return a time in local time; `unknown` for none, and for one that no calendar has."""
+    from datetime import datetime  # noqa: PLC0415  (for few commands)
 
-    local = datetime.fromtimestamp(mtime_nsec / 1e9).astimezone()
-    return local.isoformat(sep=" ", timespec="seconds")
+    try:
+        local = datetime.fromtimestamp(time_ns / 1e9).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return unknown
+    return local.isoformat(" ", "seconds") if time_ns > 0 else unknown
 
 
 def size(n_bytes: float) -> str:
@@ -131,17 +132,25 @@ class Printer:
 
     def json_object(self, **values: Any) -> None:
         """Write the one JSON object of the command: in lines for people, in one for programs."""
-        from json import dumps  # noqa: PLC0415  (most commands need no JSON)
-
-        indent = 2 if sys.stdout.isatty() else None
-        text = dumps({"schema_version": SCHEMA_VERSION, **values}, indent=indent)
-        sys.stdout.write(text + "\n")
+        self._write_json(values, indent=2 if sys.stdout.isatty() else None)
 
     def json_line(self, **values: Any) -> None:
         """Write one of several JSON objects, each on a line of its own."""
+        self._write_json(values, indent=None)
+
+    @staticmethod
+    def _write_json(values: Mapping[str, Any], indent: int | None) -> None:
         from json import dumps  # noqa: PLC0415  (most commands need no JSON)
 
-        sys.stdout.write(dumps({"schema_version": SCHEMA_VERSION, **values}) + "\n")
+        text = dumps({"schema_version": SCHEMA_VERSION, **values}, indent=indent)
+        sys.stdout.write(text + "\n")
+
+    def show_object(self, values: Mapping[str, Any], show: Callable[[], object]) -> None:
+        """Write values as the one JSON object, or else have `show` write them as text."""
+        if self.json:
+            self.json_object(**values)
+        else:
+            show()
 
     def show(
         self, name: str, records: Sequence[Any], columns: Iterable[Column], **more: Any
@@ -149,18 +158,37 @@ class Printer:
         """Write records, as a list in the one JSON object or as a table.
 
         `name` and `more` are the name of the list and further values of the JSON object; the
-        records are objects as JSON has them. `columns` are headings of the table, with the function
-        that returns a record's cell; a heading alone is the name of a field.
+        records are objects as JSON has them. `columns` are headings of the table, each with the
+        field that it shows, or the function that returns a record's cell; a heading alone is the
+        name of a field.
         """
         if self.json:
             self.json_object(**{name: records}, **more)
             return
+        named = [(column, column) if isinstance(column, str) else column for column in columns]
         cells = [
-            (column, itemgetter(column.replace(" ", "_"))) if isinstance(column, str) else column
-            for column in columns
+            (heading, itemgetter(field.replace(" ", "_")) if isinstance(field, str) else field)
+            for heading, field in named
         ]
         rows = [[find(record) for _, find in cells] for record in records]
         self.table([heading for heading, _ in cells], rows)
+
+    def show_each(
+        self, name: str, records: Iterable[Any], cells: Callable[[Any], Sequence[str]], **more: Any
+    ) -> int:
+        """Write records, as `show` does, each as soon as it is known; return how many there were.
+
+        `cells` returns those of a record's row.
+        """
+        if self.json:
+            found = list(records)
+            self.json_object(**more, **{name: found})
+            return len(found)
+        count = 0
+        for record in records:
+            self.row(cells(record))
+            count += 1
+        return count
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Write rows: aligned under headers for a person, separated by tabs for a pipe."""
@@ -188,6 +216,11 @@ class Printer:
             self.line("  ".join(filter(None, cells)))
         else:
             self._write_line("\t".join(map(without_controls, cells)))
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Write lines, as `line` does."""
+        for text in lines:
+            self.line(text)
 
     def line(self, text: str = "") -> None:
         """Write a line: control characters written out; bytes that are no text as they are."""
@@ -240,7 +273,7 @@ def aligned(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def report_error(message: str, subject: str | None = None) -> None:
-    """Write `modular-tf: subject: message`, where standard error takes it."""
+    """Write `modular-tf: subject: message`, if standard error can be written to."""
     with suppress(OSError):  # the end of the command reports it
         sys.stdout.flush()
     about = "" if subject is None else f"{subject}: "
@@ -252,8 +285,8 @@ def report_error(message: str, subject: str | None = None) -> None:
 
 def message_of(error: BaseException, subject: str | None = None) -> str:
     """Return an error's message without the subject that it begins with."""
-    said = error.strerror if isinstance(error, OSError) else None
-    text = (said or str(error)).strip() or type(error).__name__
+    of_system = error.strerror if isinstance(error, OSError) else None
+    text = (of_system or str(error)).strip() or type(error).__name__
     if subject is None:
         return text
     # Messages name operation and path themselves; a line that begins with the path need not.

@@ -8,22 +8,19 @@ import re
 import sys
 import time
 from contextlib import suppress
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.frame import argument, command
+from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.output import counted, report_error, report_problems
-from modular_tf.cli.process import terminate_as_interrupt
-from modular_tf.cli.words import EXPLAINED
+from modular_tf.cli.process import Exit, terminate_as_interrupt
+from modular_tf.cli.values import EXPLAINED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from modular_tf.cli.output import Printer
-    from modular_tf.cli.session import Invocation
+    from modular_tf.cli.output import Column, Printer
     from modular_tf.service.report import PluginChange, PluginRecord
     from modular_tf.service.why import Explanation
 
@@ -41,12 +38,10 @@ def list_plugins(call: Invocation, *, no_load: bool) -> Exit:
     with call.session(load=None) as service:
         report = service.discover() if no_load else service.load()
         fallback = service.fallback_schemes()
-    plugins = [plugin_object(record) for record in report.plugins]
-    if call.json:
-        call.json_object(plugins=plugins, **({"fallback": fallback} if fallback else {}))
-    else:
-        show_plugins(plugins, call, with_warnings=call.options.verbose > 0)
-        _show_fallback(fallback, call)
+    plugins = [listed_object(record) for record in report.plugins]
+    more = {"fallback": fallback} if fallback else {}
+    show_plugins(plugins, call, with_warnings=call.options.verbose > 0, **more)
+    _show_fallback(fallback, call)
     report_problems(report.problems)
     if not plugins:
         report_error("no plugins were found; `modular-tf paths` shows where they are searched")
@@ -54,47 +49,54 @@ def list_plugins(call: Invocation, *, no_load: bool) -> Exit:
 
 
 def plugin_object(record: PluginRecord) -> dict[str, Any]:
-    """Return a record as a JSON object, with the reason why it is not loaded."""
+    """Return a record as a JSON object, with all reasons why it is not loaded, and warnings."""
     reasons = [reason.as_dict() for reason in record.reasons]
-    if record.state.value == "found" and not reasons:
+    warnings = [warning.as_dict() for warning in record.warnings]
+    return {**record.as_dict(), "reasons": reasons, "warnings": warnings}
+
+
+def listed_object(record: PluginRecord) -> dict[str, Any]:
+    """Return the same, with a reason for each that is not loaded."""
+    plugin = plugin_object(record)
+    if record.state.value == "found" and not record.reasons:
         message = "nothing has loaded it yet"
-        reasons = [{"stage": "load", "rule": None, "message": message, "remedy": None}]
-    return {
-        **record.as_dict(),
-        "reason": reasons[0] if reasons else None,
-        "reasons": reasons,
-        "warnings": [warning.as_dict() for warning in record.warnings],
-    }
+        reason = {"stage": "load", "rule": None, "message": message, "remedy": None}
+        plugin |= {"reason": reason, "reasons": [reason]}
+    return plugin
 
 
-def show_plugins(plugins: list[dict[str, Any]], call: Printer, *, with_warnings: bool) -> None:
+def show_plugins(
+    plugins: list[dict[str, Any]], call: Printer, *, with_warnings: bool, **more: Any
+) -> None:
     """Show plugins as a table; to a person, why one does not serve stands below it."""
-    columns = ("name", "state", "kinds", ("serves", _serves), ("source", _source))
+
+    def serves(plugin: dict[str, Any]) -> list[str]:
+        kernels = [counted(plugin["kernels"], "kernel")] if plugin.get("kernels") else []
+        return [*_offered(plugin["schemes"], plugin["device_types"]), *kernels]
+
+    columns: list[Column] = ["name", "state", "kinds", ("serves", serves), ("source", _source)]
     if not call.terminal:
         reasons = ("reason", lambda plugin: " ".join(map(reason_line, plugin["reasons"])))
         warned = ("warnings", lambda plugin: " ".join(map(reason_line, plugin["warnings"])))
-        call.show("plugins", plugins, (*columns, "path", reasons, warned))
+        columns += "path", reasons, warned
+    call.show("plugins", plugins, columns, **more)
+    if not call.terminal:
         return
-    call.show("plugins", plugins, columns)
     for plugin in plugins:
         warnings = plugin["warnings"] if with_warnings else []
         if plugin["reasons"] or warnings:
             call.line()
             call.line(f"{plugin['name']} ({plugin['path']})")
-        for reason in plugin["reasons"]:
-            call.line(f"  {plugin['state']}: {reason_line(reason)}")
-        for warning in warnings:
-            call.line(f"  warning: {reason_line(warning)}")
+        call.lines(f"  {plugin['state']}: {reason_line(reason)}" for reason in plugin["reasons"])
+        call.lines(f"  warning: {reason_line(warning)}" for warning in warnings)
     n_warnings = sum(len(plugin["warnings"]) for plugin in plugins)
     if n_warnings and not with_warnings:
         call.line()
         call.line(f"{counted(n_warnings, 'warning')}; `modular-tf list -v` shows more")
 
 
-def _serves(plugin: dict[str, Any]) -> list[str]:
-    schemes = [f"{scheme}://" if scheme else "local paths" for scheme in plugin["schemes"]]
-    kernels = [counted(plugin["kernels"], "kernel")] if plugin.get("kernels") else []
-    return [*schemes, *plugin["device_types"], *kernels]
+def _offered(schemes: Iterable[str], device_types: Iterable[str]) -> list[str]:
+    return [*(f"{scheme}://" if scheme else "local paths" for scheme in schemes), *device_types]
 
 
 def _source(plugin: dict[str, Any]) -> str:
@@ -155,13 +157,12 @@ def watch(call: Invocation, *, once: bool, seconds: float | None) -> Exit:
 
 def _row(change: PluginChange) -> tuple[str, ...]:
     record = change.record
-    schemes = [f"{scheme}://" if scheme else "local paths" for scheme in record.schemes]
     why = change.kept or record.reason
     return (
         change.kind.value,
         change.plugin,
         "" if change.kind.value == "removed" else record.state.value,
-        ", ".join([*schemes, *record.device_types]),
+        ", ".join(_offered(record.schemes, record.device_types)),
         change.path,
         reason_line(why.as_dict() if why else None),
     )
@@ -192,9 +193,7 @@ def schemes(call: Invocation) -> Exit:
 def _show_fallback(fallback: Mapping[str, str], call: Invocation) -> None:
     """Show to a person which schemes fsspec's clients serve, and why."""
     if fallback and call.terminal:
-        call.line()
-        for sentence in fallback.values():
-            call.line(sentence)
+        call.lines(["", *fallback.values()])
 
 
 # -- explanations ---------------------------------------------------------------------------------
@@ -220,11 +219,7 @@ def why(call: Invocation, *, name: str) -> Exit:
             if os.path.isfile(name):
                 service.load(name)
             explanation = service.why(name)
-    if call.json:
-        call.json_object(**explanation.as_dict(), **more)
-    else:
-        for line in explanation.lines:
-            call.line(line)
+    call.show_object(explanation.as_dict() | more, lambda: call.lines(explanation.lines))
     return Exit.DONE if explanation.known else Exit.NO
 
 
@@ -306,7 +301,7 @@ def paths(call: Invocation) -> Exit:
     call.show(
         "paths",
         [{**place._asdict(), "source": str(place.source)} for place in report.searched],
-        ("source", ("found", _found), "path", ("named by", itemgetter("origin"))),
+        ("source", ("found", _found), "path", ("named by", "origin")),
         config={"path": path, "used": used is not None},
         settings=settings,
         own_places=places,
@@ -317,18 +312,16 @@ def paths(call: Invocation) -> Exit:
     )
     if not call.terminal:
         return Exit.DONE
-    call.line()
-    call.line(f"configuration: {path or 'nowhere'}{'' if used else ' (not there)'}")
-    call.line()
+    there = "" if used else " (not there)"
+    call.lines(["", f"configuration: {path or 'nowhere'}{there}", ""])
     values = ("value", lambda setting: str(setting["value"]))
-    named, decided = ("setting", itemgetter("key")), ("decided by", itemgetter("origin"))
-    call.show("settings", settings, (named, values, decided))
+    call.show("settings", settings, (("setting", "key"), values, ("decided by", "origin")))
     call.line()
     notes = {name: f" (not used: {why} [{STORAGE_TRUSTED}])" for name, why in unused.items()}
     call.facts({name: f"{at or 'nowhere'}{notes.get(name, '')}" for name, at in places.items()})
     for name, records, columns in (
         ("hooks", hooks, ("hook", "implementation", ("called", _call_order))),
-        ("failures", failures, [("failed hooks", itemgetter("message"))]),
+        ("failures", failures, [("failed hooks", "message")]),
     ):
         if records:
             call.line()
@@ -359,8 +352,8 @@ def _settings(config: Any, environment: Mapping[str, str]) -> list[dict[str, Any
     )
 
     of_file = (CONFIG_VARIABLE, "XDG_CONFIG_HOME", "HOME")
-    kept = {name: environment[name] for name in of_file if name in environment}
-    by_file, default = Config() if config.path is None else load_config(kept), Config()
+    places = {name: environment[name] for name in of_file if name in environment}
+    by_file, default = Config() if config.path is None else load_config(places), Config()
     settings = []
     for key in sorted({name.partition(".")[0] for name in KEYS}):
         value = getattr(config, key)
@@ -403,8 +396,6 @@ def headers(call: Invocation, *, include: bool, cmake: bool) -> Exit:
     from modular_tf.headers import cmake_directory, include_directory  # noqa: PLC0415  (not for others)
 
     directories = {"include": include_directory(), "cmake": cmake_directory()}
-    if call.json:
-        call.json_object(**directories)
-    else:
-        call.line(directories["cmake" if cmake and not include else "include"])
+    wanted = directories["cmake" if cmake and not include else "include"]
+    call.show_object(directories, lambda: call.line(wanted))
     return Exit.DONE

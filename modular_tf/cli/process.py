@@ -1,4 +1,4 @@
-"""The process of a command: its standard streams, and what Ctrl-C and SIGTERM do to it.
+"""The process of a command: its exit codes, standard streams, and what Ctrl-C and SIGTERM do.
 
 Standard streams are usable also if the caller has closed them. The first Ctrl-C interrupts, the
 second one ends the process at once: Python handles signals between two of its own steps, which a
@@ -14,9 +14,9 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager, suppress
+from enum import IntEnum
 from typing import TYPE_CHECKING, TextIO
 
-from modular_tf.cli.exit_codes import Exit
 from modular_tf.native.load_callbacks import when_loaded
 
 if TYPE_CHECKING:
@@ -30,6 +30,27 @@ _OUTPUT = 1
 _STANDARD_ERROR = 2
 _ACCESS = {0: os.O_WRONLY, _OUTPUT: os.O_RDONLY, _STANDARD_ERROR: os.O_WRONLY}
 """What stands in for a closed stream: input and output then fail, as they should."""
+
+
+class Exit(IntEnum):
+    """The exit codes; they are part of the command line's contract.
+
+    Attributes:
+        DONE: The command did what was requested.
+        NO: A check failed, nothing has that name, an operation failed, or output was not written.
+        USAGE: The words of the command, or settings that it was given, make no sense.
+        NOTHING: Nothing was found or checked.
+        OUR_FAULT: An error of this package; `-v` shows the traceback.
+        INTERRUPTED: The user interrupted the command, as shells count the interrupt signal; or
+            SIGTERM ended a command that has reported what was known by then.
+    """
+
+    DONE = 0
+    NO = 1
+    USAGE = 2
+    NOTHING = 3
+    OUR_FAULT = 70
+    INTERRUPTED = 130
 
 
 class OutputError(OSError):

@@ -65,7 +65,7 @@ class TransferProgress:
     def __init__(self, totals: Totals, *, is_wanted: bool) -> None:
         self._totals = totals
         self._is_shown = is_wanted and _is_watched()
-        self._display: _Bar | _Line | None = None
+        self._display: _Bar | ProgressLine | None = None
 
     def show(self) -> None:
         """Update what is shown."""
@@ -73,10 +73,13 @@ class TransferProgress:
             return
         if self._display is None:
             try:
-                self._display = _Bar(self._totals)
+                self._display = _Bar()
             except ImportError:
-                self._display = _Line(self._totals)
-        self._display.update()
+                self._display = ProgressLine(patience_s=0)
+        if isinstance(self._display, _Bar):
+            self._display.update(self._totals)
+        else:
+            self._display.show(lambda _: _line(self._totals))
 
     def clear(self) -> None:
         """Leave the terminal as it was, until the next update."""
@@ -92,61 +95,42 @@ def phase(totals: Totals) -> str:
     return f"storing {counted(len(totals.storing), 'file')} for {seconds:.0f} s"
 
 
-class _Line(ProgressLine):
-    """One line of text, for a terminal without rich."""
-
-    def __init__(self, totals: Totals) -> None:
-        super().__init__(patience_s=0)
-        self._totals = totals
-
-    def update(self) -> None:
-        self.show(lambda _: self._text())
-
-    def _text(self) -> str:
-        totals = self._totals
-        parts = [f"{totals.files} of {counted(max(totals.known, totals.files), 'file')}"]
-        if totals.bytes:
-            rate = totals.bytes / totals.seconds
-            expected = totals.expected_bytes()
-            of = f" of {size(expected)}" if expected else ""
-            parts.append(f"{size(totals.bytes)}{of}, {size(rate)}/s")
-            if expected and expected > totals.bytes:
-                minutes, seconds = divmod(int((expected - totals.bytes) / rate + 0.5), 60)
-                parts.append(f"{minutes}:{seconds:02} left")
-        return ", ".join(filter(None, (*parts, phase(totals))))
+def _line(totals: Totals) -> str:
+    """Return the totals in one line, for a terminal without rich."""
+    parts = [f"{totals.files} of {counted(max(totals.known, totals.files), 'file')}"]
+    if totals.bytes:
+        rate = totals.bytes / totals.seconds
+        expected = totals.expected_bytes()
+        of = f" of {size(expected)}" if expected else ""
+        parts.append(f"{size(totals.bytes)}{of}, {size(rate)}/s")
+        if expected and expected > totals.bytes:
+            minutes, seconds = divmod(int((expected - totals.bytes) / rate + 0.5), 60)
+            parts.append(f"{minutes}:{seconds:02} left")
+    return ", ".join(filter(None, (*parts, phase(totals))))
 
 
 class _Bar:
     """A bar by rich, with files, bytes, rate and the time that is left."""
 
-    def __init__(self, totals: Totals) -> None:
-        from rich.console import Console  # noqa: PLC0415  (an extra, and slow to load)
-        from rich.progress import (  # noqa: PLC0415
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
+    def __init__(self) -> None:
+        from rich import progress  # noqa: PLC0415  (an extra, and slow to load)
+        from rich.console import Console  # noqa: PLC0415
 
-        self._totals = totals
-        self._progress = Progress(
-            TextColumn("{task.fields[files]} files", markup=False),
-            BarColumn(bar_width=None),
-            DownloadColumn(binary_units=True),
-            TransferSpeedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[phase]}", markup=False),
+        self._progress = progress.Progress(
+            progress.TextColumn("{task.fields[files]} files", markup=False),
+            progress.BarColumn(bar_width=None),
+            progress.DownloadColumn(binary_units=True),
+            progress.TransferSpeedColumn(),
+            progress.TimeRemainingColumn(),
+            progress.TextColumn("{task.fields[phase]}", markup=False),
             console=Console(stderr=True),
             auto_refresh=False,  # else by a thread; the thread that waits does it
             transient=True,
         )
         self._task = self._progress.add_task("", total=None, files="", phase="")
 
-    def update(self) -> None:
+    def update(self, totals: Totals) -> None:
         self._progress.start()  # does nothing where it is shown
-        totals = self._totals
         self._progress.update(
             self._task,
             completed=totals.bytes,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.frame import argument, command
-from modular_tf.cli.output import EXPECTED, message_of, report_error
+from modular_tf.cli.frame import GlobalOptions, Invocation, argument, command
+from modular_tf.cli.output import EXPECTED, message_of, report_error, when
 from modular_tf.cli.plugins import reason_line
-from modular_tf.cli.words import QUARANTINED
+from modular_tf.cli.process import Exit
+from modular_tf.cli.values import QUARANTINED
 from modular_tf.codec import encode
 from modular_tf.processes.ending import signal_name
 from modular_tf.service.kept.notes import Notes
@@ -19,7 +18,6 @@ from modular_tf.service.kept.quarantine import QuarantineStore
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from modular_tf.cli.session import Invocation
     from modular_tf.service.kept.quarantine import Entry
     from modular_tf.service.report import PluginRecord
 
@@ -63,45 +61,31 @@ def list_quarantined(call: Invocation) -> Exit:
     """List the quarantined plugins: what each did, when, and what changed on the host since."""
     store = _open_store()
     entries = store.entries()
-    if call.json:
-        call.json_object(
-            quarantine=[{**encode(each), "changes": store.changes_since(each)} for each in entries]
-        )
-    else:
-        rows = [
-            (
-                entry.name,
-                entry.incident.violation.rule_id,
-                "" if entry.incident.signal is None else signal_name(entry.incident.signal),
-                entry.incident.last_call,
-                _when(entry.time),
-                entry.path,
-            )
-            for entry in entries
-        ]
-        call.table(("name", "rule", "signal", "last call", "when", "path"), rows)
-        for entry in entries if call.terminal or call.options.verbose else ():
-            violation = entry.incident.violation
-            call.line()
-            call.line(f"{entry.name} ({entry.path})")
-            call.line(f"  {violation.message} [{violation.rule_id}]")
-            call.line(f"  {violation.remedy}")
-            for change in store.changes_since(entry):
-                call.line(f"  changed since, so that it is tried again when it is found: {change}")
-            if call.options.verbose:
-                call.line(f"  SHA-256 {entry.sha256}")
-                for frame in entry.incident.backtrace:
-                    call.line(f"    {frame}")
+    records = [{**encode(each), "changes": store.changes_since(each)} for each in entries]
+
+    def signal(record: dict[str, Any]) -> str | None:
+        number = record["incident"]["signal"]
+        return None if number is None else signal_name(number)
+
+    columns = (
+        *("name", ("rule", lambda record: record["incident"]["rule"]), ("signal", signal)),
+        ("last call", lambda record: record["incident"]["last_call"]),
+        *(("when", lambda record: when(record["time"] * 1e9, "at no time")), "path"),
+    )
+    call.show("quarantine", records, columns)
+    is_long = not call.json and (call.terminal or call.options.verbose > 0)
+    for entry, record in zip(entries, records, strict=True) if is_long else ():
+        violation = entry.incident.violation
+        call.lines(["", f"{entry.name} ({entry.path})"])
+        call.lines([f"  {violation.message} [{violation.rule_id}]", f"  {violation.remedy}"])
+        for change in record["changes"]:
+            call.line(f"  changed since, so that it is tried again when it is found: {change}")
+        if call.options.verbose:
+            call.line(f"  SHA-256 {entry.sha256}")
+            call.lines(f"    {frame}" for frame in entry.incident.backtrace)
     if not entries:
         report_error("nothing is in quarantine")
     return Exit.DONE if entries else Exit.NOTHING
-
-
-def _when(seconds: float) -> str:
-    try:
-        return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "seconds")
-    except (ValueError, OverflowError, OSError):  # the file may contain anything
-        return "at no time"
 
 
 @command()
@@ -132,14 +116,11 @@ def _try_again(path: str) -> PluginRecord:
 
     `NotFoundError` if the file is not there any more.
     """
-    from modular_tf.discovery.privileges import is_privileged  # noqa: PLC0415
-    from modular_tf.service.configuration import load_config  # noqa: PLC0415  (not needed for help)
-    from modular_tf.service.service import PluginService  # noqa: PLC0415
-
-    config = load_config(privileged=is_privileged())
     # It is mapped here too, at once: what the first process survives may end the second.
-    config = replace(config, first_contact="always", load="eager")
-    with PluginService(config=config, plugin_paths=(path,), bundled=False) as service:
+    trying = Invocation(GlobalOptions(plugin=[path], bundled=False)).session(
+        load=None, adapted=lambda config: replace(config, first_contact="always", load="eager")
+    )
+    with trying as service:
         service.load(path)
         return next(record for record in service.plugins() if record.path == path)
 
@@ -153,5 +134,5 @@ def clear(call: Invocation, names: tuple[str, ...]) -> Exit:
     for entry in entries:
         store.release(entry.sha256)
     released = [encode(entry) for entry in entries]
-    call.show("cleared", released, (("cleared", lambda entry: entry["name"]), "path"))
+    call.show("cleared", released, (("cleared", "name"), "path"))
     return Exit.DONE if all_known else Exit.NO

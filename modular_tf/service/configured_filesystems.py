@@ -11,14 +11,18 @@ import re
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
-from importlib.util import find_spec
-from pkgutil import resolve_name
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.discovery.privileges import is_privileged
+from modular_tf.discovery.sources.installed import (
+    Installation,
+    entries_of_group,
+    installed_distributions,
+)
+from modular_tf.discovery.sources.search_paths import python_path
 from modular_tf.errors import FailedPreconditionError, ModularTFError
 from modular_tf.events import EventLog
 from modular_tf.filesystem.registry import MadeOnce
@@ -42,6 +46,7 @@ EXPECTED = (
 _ONE = EXPECTED.partition("each ")[2]
 _OBJECT = r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*"
 _ENVIRONMENT = "env"
+_ENTRY_POINTS = "fsspec.specs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +194,8 @@ class _Maker:
 
 
 def _object(maker: _Maker, path: str) -> object:
+    from pkgutil import resolve_name  # noqa: PLC0415  (few)
+
     try:
         found = resolve_name(path)
     except Exception as error:  # noqa: BLE001  (the module's code may raise anything)
@@ -345,7 +352,7 @@ def client_class(protocol: str) -> Any:
         return getattr(import_module(module), attribute)
     except Exception as error:
         text = f"{name} cannot be imported: {type(error).__name__}: {error}"
-        remedy = _known()[protocol].get("err") or f"Install {module.partition('.')[0]} anew."
+        remedy = _tables()[1][protocol].get("err") or f"Install {module.partition('.')[0]} anew."
         raise NoClientError(text, remedy) from error
 
 
@@ -363,14 +370,14 @@ def class_name_of(protocol: str) -> Any:
 
     Raises NoClientError if fsspec is not installed, or does not know the protocol.
     """
-    known = _known()
-    from fsspec.registry import registry  # type: ignore[import-untyped]  # noqa: PLC0415
-
-    registered = registry.get(protocol)
+    imported, known = _tables()
+    registered = imported.get(protocol)
     if registered is not None and not _is_ours(registered.__module__):
         return registered
     name = known.get(protocol, {}).get("class")
     if name is None or _is_ours(name):
+        from difflib import get_close_matches  # noqa: PLC0415  (for mistakes only)
+
         near = get_close_matches(protocol, known, n=1)
         hint = f"Did you mean {near[0]!r}? " if near else ""
         remedy = f"{hint}`fsspec.available_protocols()` lists those that it knows."
@@ -424,12 +431,10 @@ class FsspecFallback:
         if self.why_off:
             return {}
         try:
-            from fsspec.registry import registry  # noqa: PLC0415  (few need it, and late)
-
-            schemes = {*_known(), *registry}
-        except (NoClientError, ImportError):
+            imported, known = _tables()
+        except NoClientError:
             return {}
-        found = {scheme: self.owner(scheme) for scheme in sorted(schemes)}
+        found = {scheme: self.owner(scheme) for scheme in sorted({*known, *imported})}
         return {scheme: owner for scheme, owner in found.items() if owner}
 
     def sentence(self, scheme: str) -> str:
@@ -481,28 +486,59 @@ def _module_of(scheme: str) -> str | None:
 
 @cache
 def _release_of(module: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  (takes long)
-
-    try:
-        return f"{module} {version(module)}"
-    except PackageNotFoundError:  # the distribution has another name
-        return module
+    name = re.sub(r"[-_.]+", "-", module).lower()
+    found = (one for one in installed_distributions(python_path()) if one.name == name)
+    distribution = next(found, None)  # none where it has another name
+    return module if distribution is None else f"{module} {distribution.version}".rstrip()
 
 
 def _release(scheme: str) -> str:
     return _release_of(_module_of(scheme) or "fsspec")
 
 
-def _known() -> dict[str, dict[str, str]]:
+def _tables() -> tuple[Mapping[str, Any], Mapping[str, Mapping[str, str]]]:
+    """Return the classes that fsspec has imported, and what it knows of protocols.
+
+    Where nothing has imported fsspec, its files are read instead: the import takes 40 ms.
+    """
     if not is_installed("fsspec"):
         raise NoClientError("fsspec is not installed", "Run: pip install fsspec")
+    if "fsspec" not in sys.modules and (known := _protocols_in_files(python_path())):
+        return {}, known
     try:
-        from fsspec.registry import known_implementations  # noqa: PLC0415  (few need it, and late)
+        from fsspec.registry import known_implementations, registry  # type: ignore[import-untyped]  # noqa: PLC0415
     except Exception as error:
         text = f"fsspec cannot be imported: {type(error).__name__}: {error}"
         raise NoClientError(text, "Run: pip install --force-reinstall fsspec") from error
-    found: dict[str, dict[str, str]] = known_implementations
-    return found
+    return registry, known_implementations
+
+
+@lru_cache(maxsize=1)
+def _protocols_in_files(locations: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """Return what fsspec will know of protocols; {} where only importing it shows that.
+
+    Its own are in its module `registry`, which needs no other module of fsspec; those of installed
+    packages are entry points, which replace its own.
+    """
+    found = find_spec("fsspec")
+    folder = next(iter(found.submodule_search_locations or ()), "") if found else ""
+    spec = spec_from_file_location("_fsspec_registry", os.path.join(folder, "registry.py"))
+    if spec is None or spec.loader is None:
+        return {}
+    try:
+        registry = module_from_spec(spec)
+        spec.loader.exec_module(registry)
+        known: dict[str, dict[str, str]] = dict(registry.known_implementations)
+        added: dict[str, dict[str, str]] = {}
+        installation = Installation(locations)
+        for distribution in installation.distributions:
+            content = installation.entry_points(distribution)
+            if _ENTRY_POINTS.encode() in content:
+                for name, value in entries_of_group(content, _ENTRY_POINTS):
+                    added.setdefault(name, {"class": value.replace(":", ".")})
+    except Exception:  # noqa: BLE001  (of another release of fsspec, or metadata that are broken)
+        return {}
+    return known | added
 
 
 def _is_ours(module: str) -> bool:

@@ -13,6 +13,7 @@ lists statistics with the names, these are cached too.
 from __future__ import annotations
 
 import _thread
+import atexit
 import os
 import threading
 import time
@@ -44,6 +45,8 @@ from modular_tf.filesystem.python_errors import error_for
 from modular_tf.filesystem.stat_cache import StatCache
 from modular_tf.filesystem.uri import is_of_this_machine, join_path, scheme_of
 from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.runtime_library import TENSORFLOW_SONAME, core_path
+from modular_tf.native.status import check
 from modular_tf.native.strings import decode, encode
 from modular_tf.tensorflow.registration import BINDINGS, Binding
 
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
 _log = EventLog("tensorflow")
 _INTERRUPT_AFTER_S = 0.2
 _WAIT_S = 0.001  # for another thread's use of the same file
+_MAX_WAIT_AT_EXIT_S = 5.0
 
 _numbers = count(1)
 _files: dict[int, Any] = {}  # that TensorFlow has open, by the numbers that the native side has
@@ -65,6 +69,36 @@ _files: dict[int, Any] = {}  # that TensorFlow has open, by the numbers that the
 # By filesystem and URI: what was there, and the length that TensorFlow is going to read by.
 found_here = StatCache["FileStatistics"](1.0, 1 << 15)
 _lengths = StatCache[int](1.0, 1 << 15)
+
+
+# -- registration ---------------------------------------------------------------------------------
+
+
+def connect(tf: Any) -> None:
+    """Find TensorFlow's functions, and accept its calls until the process ends."""
+    library = os.path.join(tf.sysconfig.get_lib(), TENSORFLOW_SONAME)
+    check(lib.mtf_bridge_connect(os.fsencode(library)), operation="register")
+    atexit.unregister(_close_at_exit)
+    atexit.register(_close_at_exit)  # last, and so run before services close
+    lib.mtf_bridge_open()
+
+
+def _close_at_exit() -> None:
+    left = lib.mtf_bridge_close(_MAX_WAIT_AT_EXIT_S)
+    if left:
+        _log.warning("tensorflow.calls_left", count=int(left))
+
+
+def offer(tf: Any, binding: Binding) -> None:
+    """Have TensorFlow register a scheme; `tf.errors.OpError` if it refuses."""
+    check(lib.mtf_bridge_offer(encode(binding.name)), operation="register")
+    # First: after an interrupt, TensorFlow may have the scheme for good.
+    BINDINGS[binding.name] = binding
+    try:
+        tf.experimental.register_filesystem_plugin(core_path())
+    except tf.errors.OpError:
+        BINDINGS.pop(binding.name, None)
+        raise
 
 
 # -- answers --------------------------------------------------------------------------------------
@@ -401,7 +435,7 @@ def mtf_upcall_file(operation: Any, number: int, data: Any, size: int, answer: A
         answer.code = 0
     except BaseException as error:  # noqa: BLE001  (it becomes a status)
         path = None if file is None else file.uri
-        if name == "release":  # only the log has it: TensorFlow takes no status here
+        if name == "release":  # only the log has it: TensorFlow reads no status here
             _log.warning("tensorflow.file_lost", path=path, error=str(error))
         _set_failure(answer, error, name, path)
 

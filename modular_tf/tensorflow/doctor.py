@@ -1,12 +1,15 @@
 """What works here, and what TensorFlow does with the plugins that are installed.
 
 A plugin may end a process that maps it, or hang it. So child processes import TensorFlow, each with
-some of its plugins (`import_child`), and no code of a plugin runs in this one.
+some of its plugins (`import_child`), and no code of a plugin runs in this one. Of stores it reports
+which variables plugins read and whether the servers that these name answer; of schemes who serves
+them, and what brings those that a user may miss.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import select
@@ -17,52 +20,53 @@ import sys
 import sysconfig
 import time
 import uuid
-from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from modular_tf.concurrency.crew import Crew, results_at_once
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.search import TENSORFLOW_DIRECTORY, TF_LIBRARY_PATH_VARIABLE, discover
 from modular_tf.discovery.sources.search_paths import SearchPaths
 from modular_tf.errors import ElfError, UnavailableError
+from modular_tf.filesystem.workarounds import store_class
+from modular_tf.filesystem.workarounds.endpoints import Endpoints
+from modular_tf.filesystem.workarounds.store import Store
 from modular_tf.isolation.rights import rights_here
+from modular_tf.loading.published import storage_options, storage_options_of
 from modular_tf.native.preloading import preloaded, with_preloaded
+from modular_tf.native.runtime_library import TENSORFLOW_SONAME
 from modular_tf.processes.ending import ChildEnding, plain_lines
 from modular_tf.processes.interpreter import find_interpreter
 from modular_tf.rules.shortage import raise_shortage
+from modular_tf.service.configured_filesystems import missed_schemes
 from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.plugins import scan
 from modular_tf.service.report import State
-from modular_tf.tensorflow.schemes import AvailableScheme, StoreRow, report_schemes, report_stores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from modular_tf.service.configuration import Config
     from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
 
-_PACKAGE, _LIBRARY = "tensorflow", "libtensorflow_framework.so.2"
 _SERVED_KINDS = frozenset(("filesystem", "device", "kernel"))
 _SERVES_NOBODY = (State.FAILED.value, State.QUARANTINED.value, State.REJECTED.value)
-_REGISTER = "in Python: import modular_tf.tensorflow.auto"
 # What `import tensorflow` calls in the libraries that it opens, and what registering one calls.
 _FUNCTIONS = (
-    "SE_InitPlugin",
-    "TF_InitGraph",
-    "TF_InitKernel",
-    "TF_InitProfiler",
+    *("SE_InitPlugin", "TF_InitGraph", "TF_InitKernel", "TF_InitProfiler"),
     "TFNPD_InitPlugin",
 )
 _FILESYSTEMS = "TF_InitPlugin"
 _NO_LIBRARY_NAME = "its name does not end in .so, or .so and a version"
 
-_IMPORT_LIMIT_S = 120.0  # until TensorFlow looks for plugins
+_IMPORT_LIMIT_S = 120.0  # until TensorFlow searches for plugins
 _GRACE_S = 2.0  # for the fork of a plugin, which has a limit of its own
 _AT_ONCE = min(4, os.cpu_count() or 1)
 _WAIT_S = 0.05
@@ -75,7 +79,7 @@ _CHATTER = re.compile(
 _FAULT = re.compile(r"^(Fatal Python error: .*|Thread 0x.*|Current thread 0x.*)", re.MULTILINE)
 
 
-class Outcome(str, Enum):
+class ImportOutcome(str, Enum):
     """What TensorFlow does with a library; the help of `modular-tf doctor` explains each."""
 
     LOADS = "loads"
@@ -92,12 +96,12 @@ class Outcome(str, Enum):
     @property
     def is_bad(self) -> bool:
         """Whether something fails."""
-        return self not in {Outcome.LOADS, Outcome.IGNORED, Outcome.UNKNOWN}
+        return self not in {ImportOutcome.LOADS, ImportOutcome.IGNORED, ImportOutcome.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
 class TensorFlowInstallation:
-    """The TensorFlow that `import tensorflow` imports; `problem` says why it fails by itself."""
+    """The TensorFlow that `import tensorflow` imports; `problem` is why it fails by itself."""
 
     path: str
     version: str = ""
@@ -113,7 +117,7 @@ class FileRow:
 
     path: str
     origin: str
-    outcome: Outcome
+    outcome: ImportOutcome
     message: str = ""
     remedy: str = ""
 
@@ -139,7 +143,7 @@ class PluginRow:
     kernels: int
     state: str
     message: str = ""
-    in_tensorflow: Outcome | None = None
+    in_tensorflow: ImportOutcome | None = None
     in_tensorflow_message: str = ""
     remedy: str = ""
 
@@ -150,10 +154,58 @@ class PluginRow:
 
 
 @dataclass(frozen=True, slots=True)
+class StoreRow:
+    """What a plugin reads from the environment for a scheme, and whether its server answers.
+
+    `variables` has for each whether it is set, and never its value; `server` is host and port, ""
+    where no variable names it; `problem` is why it accepts no connection, or which library is
+    missing, and what to do.
+    """
+
+    scheme: str
+    plugin: str
+    variables: Mapping[str, bool]
+    server: str = ""
+    problem: str = ""
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether it has a problem, and a variable shows that it is wanted."""
+        return bool(self.problem) and any(self.variables.values())
+
+
+@dataclass(frozen=True, slots=True)
+class AvailableScheme:
+    """A scheme that is served here or in TensorFlow, or that a user may miss.
+
+    `plugin` is "" where nobody serves it here; then `wanted_by` are the variables that are set for
+    it, and `remedy` are the commands that bring it. `fails`: what is to serve it is not here.
+    """
+
+    scheme: str
+    plugin: str
+    in_tensorflow: bool
+    message: str = ""
+    remedy: str = ""
+    wanted_by: tuple[str, ...] = ()
+    fails: bool = False
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether nobody serves it."""
+        return not (self.plugin or self.in_tensorflow)
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether it does not work here, and something shows that it is wanted."""
+        return self.fails or (self.is_missing and bool(self.wanted_by))
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """What works here, and what does not.
 
-    `limits` says what worker processes are restricted to, and why not; "" where they are.
+    `limits` has what worker processes are restricted to, and why they are not; "" where they are.
     """
 
     tensorflow: TensorFlowInstallation | None
@@ -204,18 +256,47 @@ def diagnose(service: PluginService, on_wait: Callable[[], object]) -> Diagnosis
     ]
     found = _TensorFlow(SearchPaths.of_process(), service.config, on_wait)
     files, registered = found.report(records)
+
+    def row(record: PluginRecord) -> PluginRow:
+        outcome, message = registered.get(record.path or "", (None, ""))
+        remedy = ""
+        if record.reason is not None and record.state.value in _SERVES_NOBODY:
+            remedy = record.reason.remedy or ""
+        elif outcome not in {None, ImportOutcome.LOADS} and record.schemes:
+            remedy = "in Python: import modular_tf.tensorflow.auto"
+            scheme = next((name for name in record.schemes if name in found.schemes), None)
+            if scheme is not None:
+                call = f'modular_tf.tensorflow.register({{"{scheme}2": "{scheme}"}})'
+                remedy = f"in Python: import modular_tf.tensorflow; {call}"
+        return PluginRow(
+            plugin=record.name,
+            path=record.path or "",
+            kinds=record.kinds,
+            schemes=record.schemes,
+            device_types=record.device_types,
+            kernels=record.kernels,
+            state=record.state.value,
+            message="" if record.reason is None else record.reason.message,
+            in_tensorflow=outcome,
+            in_tensorflow_message=message,
+            remedy=remedy,
+        )
+
     return Diagnosis(
         found.installation,
         files,
-        tuple(_plugin_row(record, registered, found.schemes) for record in records),
+        tuple(map(row, records)),
         report_stores(service.plugins()),
         report_schemes(service, found.schemes),
         rights_here(),
     )
 
 
+_Finding = tuple[ImportOutcome, str]  # and why
+
+
 class _File(NamedTuple):
-    """A file in a place where TensorFlow may look, or the place itself where it is no directory."""
+    """A file in a place that TensorFlow may search, or the place itself if it is no directory."""
 
     path: str
     origin: str
@@ -226,17 +307,17 @@ class _File(NamedTuple):
         """Whether a variable names the file itself, so that nothing hides it but the variable."""
         return self.origin == TF_LIBRARY_PATH_VARIABLE and self.path == self.place
 
-    def row(self, outcome: Outcome, message: str) -> FileRow:
-        """Return the row of this file, with the command that takes it out of TensorFlow's way."""
+    def row(self, outcome: ImportOutcome, message: str) -> FileRow:
+        """Return the row of this file, with the command that hides it from TensorFlow."""
         if self.origin == TF_LIBRARY_PATH_VARIABLE:
             away = f"unset {self.origin}"
         else:
             is_place = self.path == self.place
             target = f"{self.path}.away" if is_place else os.path.dirname(self.place)
             away = f"mv {quote(self.path)} {quote(target)}"
-        if outcome is Outcome.UNKNOWN:
+        if outcome is ImportOutcome.UNKNOWN:
             away = f"if the import ends: {away}"
-        is_needed = outcome.is_bad or outcome is Outcome.UNKNOWN
+        is_needed = outcome.is_bad or outcome is ImportOutcome.UNKNOWN
         return FileRow(self.path, self.origin, outcome, message, away if is_needed else "")
 
 
@@ -271,15 +352,15 @@ class _TensorFlow:
         sites = dict.fromkeys((*paths.site_directories, *map(os.path.abspath, schemes)))
         self._places = [os.path.join(site, TENSORFLOW_DIRECTORY) for site in sites]
         self._trials: dict[frozenset[_File], _ImportTrial] = {}
-        folders = (os.path.join(at or os.getcwd(), _PACKAGE) for at in sys.path)
-        found = (path for path in folders if os.path.isfile(os.path.join(path, _LIBRARY)))
+        folders = (os.path.join(at or os.getcwd(), "tensorflow") for at in sys.path)
+        found = (path for path in folders if os.path.isfile(os.path.join(path, TENSORFLOW_SONAME)))
         self._folder = next(found, None)
         self.installation: TensorFlowInstallation | None = None
         self.schemes: tuple[str, ...] = ()
 
     def report(
         self, records: Iterable[PluginRecord]
-    ) -> tuple[tuple[FileRow, ...], dict[str, tuple[Outcome, str]]]:
+    ) -> tuple[tuple[FileRow, ...], dict[str, _Finding]]:
         """Return what the import does with each file, and what registering each plugin does."""
         files = [file for place in self._places for file in _files_of(place, place)]
         if self._named:
@@ -287,7 +368,7 @@ class _TensorFlow:
             files += found or [_File(self._named, TF_LIBRARY_PATH_VARIABLE, self._named)]
         if self._folder is None:
             why = "no TensorFlow is installed"
-            return tuple(file.row(Outcome.IGNORED, why) for file in files), {}
+            return tuple(file.row(ImportOutcome.IGNORED, why) for file in files), {}
         plugins = [
             record.path
             for record in records
@@ -304,13 +385,13 @@ class _TensorFlow:
         ]
         bare = self._trial((), register=[path for path in plugins if path not in refused])
         self._run([bare, self._trial(tried)])
-        problem = "" if bare.version else bare.ending
-        self.schemes = bare.schemes
-        self.installation = TensorFlowInstallation(self._folder, bare.version, problem)
+        problem = "" if bare.reported["imported"] else bare.ending
+        self.schemes = tuple(bare.reported["schemes"])
+        self.installation = TensorFlowInstallation(self._folder, bare.reported["imported"], problem)
         if problem:
             why = "TensorFlow itself cannot be imported"
-            rows = tuple(file.row(Outcome.UNKNOWN, why) for file in files)
-            return rows, dict.fromkeys(plugins, (Outcome.UNKNOWN, why))
+            rows = tuple(file.row(ImportOutcome.UNKNOWN, why) for file in files)
+            return rows, dict.fromkeys(plugins, (ImportOutcome.UNKNOWN, why))
 
         def is_searched(file: _File) -> bool:
             return file.origin == TF_LIBRARY_PATH_VARIABLE or file.place in bare.searched
@@ -318,10 +399,13 @@ class _TensorFlow:
         outcomes = self._outcomes([file for file in tried if is_searched(file)])
         for file in files:
             if file.path in refused:
-                outcomes[file] = Outcome.UNKNOWN, f"it was not tried: {refused[file.path]}"
+                outcomes[file] = ImportOutcome.UNKNOWN, f"it was not tried: {refused[file.path]}"
             elif not is_searched(file):
-                outcomes[file] = Outcome.IGNORED, f"TensorFlow in {self._folder} does not look here"
-        ignored = Outcome.IGNORED, _NO_LIBRARY_NAME
+                outcomes[file] = (
+                    ImportOutcome.IGNORED,
+                    f"TensorFlow in {self._folder} does not search this place",
+                )
+        ignored = ImportOutcome.IGNORED, _NO_LIBRARY_NAME
         return (
             tuple(file.row(*outcomes.get(file, ignored)) for file in files),
             {path: bare.outcome_of_plugin(path, refused) for path in plugins},
@@ -367,23 +451,23 @@ class _TensorFlow:
             self._trials[key] = _ImportTrial(job, environment, limit_s)
         return self._trials[key]
 
-    def _outcomes(self, files: Sequence[_File]) -> dict[_File, tuple[Outcome, str]]:
+    def _outcomes(self, files: Sequence[_File]) -> dict[_File, _Finding]:
         """Return what the import does with each file, and why."""
         together = self._trial(files)
         self._run([together])
-        if together.was_used:
+        if together.reported.get("used"):
             return {file: together.outcome_of(file) for file in files}
         alone = {file: self._trial([file]) for file in files}
         self._run(alone.values())
         outcomes = {file: trial.outcome_of(file) for file, trial in alone.items()}
-        good = [file for file, trial in alone.items() if trial.was_used]
+        good = [file for file, trial in alone.items() if trial.reported.get("used")]
         self._run([self._trial(good)])
-        if not self._trial(good).was_used:  # though each of them loads alone
+        if not self._trial(good).reported.get("used"):  # though each of them loads alone
             beside: list[_File] = []
             for file in good:
                 trial = self._trial([*beside, file])
                 self._run([trial])
-                if trial.was_used:
+                if trial.reported.get("used"):
                     beside.append(file)
                 else:
                     others = ", ".join(dict.fromkeys(other.path for other in beside))
@@ -393,53 +477,39 @@ class _TensorFlow:
 
     def _run(self, trials: Iterable[_ImportTrial]) -> None:
         """Run those of some trials that have not run, several at once, and end all of them."""
-        waiting = deque(dict.fromkeys(trial for trial in trials if trial.process is None))
-        running: list[_ImportTrial] = []
+        waiting = [trial for trial in dict.fromkeys(trials) if trial.process is None]
         try:
-            while waiting or running:
-                while waiting and len(running) < _AT_ONCE:
-                    running.append(waiting.popleft())
-                    running[-1].start()
-                for trial in [trial for trial in running if trial.is_over()]:
-                    trial.end()
-                    running.remove(trial)
-                self._on_wait()
+            for outcome in Crew(_AT_ONCE, self._on_wait).run(_ImportTrial.run, waiting):
+                outcome.get()
         finally:
-            for trial in running:
+            for trial in waiting:
                 trial.end()
 
 
 class _ImportTrial:
-    """A child that imports TensorFlow with some of its plugins, and what it has reported.
-
-    `mapped` are files; `registered` has exit status, exception and output of each plugin that was
-    registered; `failure` is the exception that ended the import, "" for none; `was_used` says that
-    the devices were counted after the import.
-    """
+    """A child that imports TensorFlow with some plugins (`import_child`), and its reports."""
 
     def __init__(self, job: dict[str, Any], environment: dict[str, str], limit_s: float) -> None:
         self.process: subprocess.Popen[bytes] | None = None
-        self.version = self.failure = ""
-        self.schemes: tuple[str, ...] = ()
         self.searched: set[str] = set()
-        self.mapped: set[str] = set()
-        self.registered: dict[str, tuple[int, str, str]] = {}
-        self.was_used = False
+        self.registered: dict[str, dict[str, Any]] = {}  # reports, by the plugin's path
+        self.reported: dict[str, Any] = {"imported": "", "schemes": [], "mapped": []}
         self._job = {**job, "mark": uuid.uuid4().hex}
         self._mark = self._job["mark"].encode()
         self._environment = environment
         self._limit_s = limit_s
-        self._is_late = False
+        self._deadline = math.inf
+        self._is_late = self._is_given_up = False
         self._output, self._rest = b"", b""
 
-    def start(self) -> None:
-        """Start the child."""
+    def run(self) -> None:
+        """Run the child until it has ended, or has had its time, or was given up. [any thread]"""
         python = find_interpreter()
         if python is None:
             raise UnavailableError("no command runs Python here, so TensorFlow cannot be imported")
         text = Path(__file__).with_name("import_child.py").read_text("utf-8")
         try:
-            self.process = subprocess.Popen(  # noqa: S603  (this interpreter)
+            self.process = process = subprocess.Popen(  # noqa: S603  (this interpreter)
                 [python, "-X", "faulthandler", "-c", text, json.dumps(self._job), *sys.path],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -451,97 +521,94 @@ class _ImportTrial:
             raise_shortage(error)
             raise
         self._deadline = time.monotonic() + _IMPORT_LIMIT_S
-
-    def is_over(self) -> bool:
-        """Take what has come; return whether the child has ended, or has had its time."""
-        if self.process is None or self.process.stdout is None:
-            return True
-        output, has_ended = self.process.stdout.fileno(), self.process.poll() is not None
-        while select.select([output], [], [], 0 if has_ended else _WAIT_S)[0]:
-            data = os.read(output, 1 << 16)
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            for line in lines:
-                if line.startswith(self._mark):
-                    self._take(json.loads(line.removeprefix(self._mark)))
-                else:
-                    self._output = (self._output + line + b"\n")[-_MOST_OUTPUT:]
-            if not data:  # it has closed its output, or has ended
-                with suppress(subprocess.TimeoutExpired):
-                    self.process.wait(_WAIT_S)
-            if not data or time.monotonic() > self._deadline:
-                break
-        self._is_late = not has_ended and time.monotonic() > self._deadline
-        return has_ended or self._is_late
+        with process.stdout as output:  # type: ignore[union-attr]  # it is a pipe
+            watched, end = [output], os.WEXITED | os.WNOHANG | os.WNOWAIT
+            while not self._is_given_up:
+                is_over = os.waitid(os.P_PID, process.pid, end) is not None
+                if select.select(watched, [], [], 0 if is_over else _WAIT_S)[0]:
+                    if data := os.read(output.fileno(), 1 << 16):
+                        self._read(data)
+                    else:  # it has closed its output
+                        watched = []
+                elif is_over:
+                    break
+                if time.monotonic() > self._deadline:
+                    self._is_late = not is_over
+                    break
+            self.end()
 
     def end(self) -> None:
-        """End the child and all that it has started."""
-        if self.process is not None:
+        """End the child and all that it has started, also one that begins later. [any thread]"""
+        self._is_given_up = True
+        if self.process is not None and self.process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
-            if self.process.stdout is not None:
-                self.process.stdout.close()
 
-    def _take(self, entry: dict[str, Any]) -> None:
-        plugins = 1
-        match entry:
-            case {"searched": place}:
-                self.searched.add(place)
-                plugins = len(self._job["watched"])
-            case {"failed": message}:
-                self.failure = message
-            case {"imported": version, "schemes": schemes, "mapped": mapped}:
-                self.version, self.schemes, self.mapped = version, tuple(schemes), set(mapped)
-                plugins = len(self._job["watched"])
-            case {"registered": path, "message": message, "status": status, "output": output}:
-                self.registered[path] = status, message, output
-            case {"used": True}:
-                self.was_used = True
-        self._deadline = time.monotonic() + self._limit_s * max(1, plugins) + _GRACE_S
+    def _read(self, data: bytes) -> None:
+        """Note the reports in what the child has written, and the last of its other lines."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if not line.startswith(self._mark):
+                self._output = (self._output + line + b"\n")[-_MOST_OUTPUT:]
+                continue
+            report = json.loads(line.removeprefix(self._mark))
+            self.reported |= report
+            plugins = 1
+            if "searched" in report:
+                self.searched.add(report["searched"])
+            if "registered" in report:
+                self.registered[report["registered"]] = report
+            if {"searched", "imported"} & report.keys():
+                plugins = max(1, len(self._job["watched"]))
+            self._deadline = time.monotonic() + self._limit_s * plugins + _GRACE_S
 
     @property
     def ending(self) -> str:
         """How it ended, in words: the exception, or the signal and the last of its output."""
-        if self.failure:
-            return self.failure
+        if failure := self.reported.get("failed"):
+            return str(failure)
         if self._is_late:
             return f"it gave no answer within {self._limit_s:g} s"
         status = None if self.process is None else self.process.returncode
         return _ending(status, (self._output + self._rest).decode("utf-8", "replace"))
 
-    def outcome_of(self, file: _File) -> tuple[Outcome, str]:
+    def outcome_of(self, file: _File) -> _Finding:
         """Return what the import did with a file, or what ended the import."""
-        if not self.was_used:
+        if not self.reported.get("used"):
             if self._is_late:
-                outcome = Outcome.HANGS
-            elif self.failure:
-                outcome = Outcome.FAILS
+                outcome = ImportOutcome.HANGS
+            elif "failed" in self.reported:
+                outcome = ImportOutcome.FAILS
             else:
-                outcome = Outcome.ENDS_IN_USE if self.version else Outcome.ABORTS
+                outcome = (
+                    ImportOutcome.ENDS_IN_USE if self.reported["imported"] else ImportOutcome.ABORTS
+                )
             return outcome, self.ending
-        if os.path.abspath(file.path) not in self.mapped:
-            return Outcome.IGNORED, _NO_LIBRARY_NAME
+        if os.path.abspath(file.path) not in self.reported["mapped"]:
+            return ImportOutcome.IGNORED, _NO_LIBRARY_NAME
         names = (*_FUNCTIONS, _FILESYSTEMS)
         defined = set[str]()
         with suppress(ElfError), ElfFile(file.path) as elf:  # it may be gone by now
             defined = {name for name in names if elf.find(name) is not None}
         if not defined.isdisjoint(_FUNCTIONS):
-            return Outcome.LOADS, ""
+            return ImportOutcome.LOADS, ""
         if defined:
             auto = "`import modular_tf.tensorflow.auto` registers them"
-            return Outcome.IGNORED, f"it brings filesystems only; {auto}"
-        return Outcome.IGNORED, "it is no plugin: its constructors run, and nothing else"
+            return ImportOutcome.IGNORED, f"it brings filesystems only; {auto}"
+        return ImportOutcome.IGNORED, "it is no plugin: its constructors run, and nothing else"
 
-    def outcome_of_plugin(self, path: str, refused: Mapping[str, str]) -> tuple[Outcome, str]:
+    def outcome_of_plugin(self, path: str, refused: Mapping[str, str]) -> _Finding:
         """Return what registering a plugin did, or why it was not registered."""
         if path not in self.registered:
-            return Outcome.UNKNOWN, f"it was not tried: {refused.get(path) or self.ending}"
-        status, message, output = self.registered[path]
-        if status == -signal.SIGALRM:
-            return Outcome.HANGS, f"it gave no answer within {self._limit_s:g} s"
-        if status != 0:
-            return Outcome.ABORTS, _ending(status, output)
-        return (Outcome.FAILS if message else Outcome.LOADS), message
+            return ImportOutcome.UNKNOWN, f"it was not tried: {refused.get(path) or self.ending}"
+        report = self.registered[path]
+        if report["status"] == -signal.SIGALRM:
+            return ImportOutcome.HANGS, f"it gave no answer within {self._limit_s:g} s"
+        if report["status"] != 0:
+            return ImportOutcome.ABORTS, _ending(report["status"], report["output"])
+        message = str(report["message"])
+        return (ImportOutcome.FAILS if message else ImportOutcome.LOADS), message
 
 
 def _ending(status: int | None, output: str) -> str:
@@ -553,30 +620,70 @@ def _ending(status: int | None, output: str) -> str:
     return "\n".join([f"it {words}", *lines[-_MOST_LINES:]])
 
 
-def _plugin_row(
-    record: PluginRecord,
-    registered: Mapping[str, tuple[Outcome, str]],
-    taken: Sequence[str],
-) -> PluginRow:
-    outcome, message = registered.get(record.path or "", (None, ""))
-    remedy = ""
-    if record.reason is not None and record.state.value in _SERVES_NOBODY:
-        remedy = record.reason.remedy or ""
-    elif outcome not in {None, Outcome.LOADS} and record.schemes:
-        remedy = _REGISTER
-        if (scheme := next((name for name in record.schemes if name in taken), None)) is not None:
-            call = f'modular_tf.tensorflow.register({{"{scheme}2": "{scheme}"}})'
-            remedy = f"in Python: import modular_tf.tensorflow; {call}"
-    return PluginRow(
-        plugin=record.name,
-        path=record.path or "",
-        kinds=record.kinds,
-        schemes=record.schemes,
-        device_types=record.device_types,
-        kernels=record.kernels,
-        state=record.state.value,
-        message="" if record.reason is None else record.reason.message,
-        in_tensorflow=outcome,
-        in_tensorflow_message=message,
-        remedy=remedy,
-    )
+# -- stores and schemes ----------------------------------------------------------------------------
+
+
+def report_stores(records: Iterable[PluginRecord]) -> tuple[StoreRow, ...]:
+    """Return one row for each scheme whose plugin reads variables, in 8 seconds at most.
+
+    Servers that a variable names are connected to, and nothing is sent to them.
+    """
+    stores = [
+        (record.name, record.path, scheme)
+        for record in records
+        if record.path is not None
+        for scheme in record.schemes
+        if variables_of(record.path, scheme)
+    ]
+
+    def row(store: tuple[str, str, str]) -> StoreRow:
+        plugin, library, scheme = store
+        known = store_class(library, scheme) or Store
+        endpoints = Endpoints(partial(known.server, environment=os.environ), plugin)
+        try:
+            endpoints.require("doctor", f"{scheme}://")
+            problem = known.missing_library()
+        except UnavailableError as error:
+            problem = error.message.partition(": ")[2].removesuffix(f" (plugin {plugin})")
+        server = str(endpoints.server_of(f"{scheme}://") or "")
+        is_set = {name: bool(os.environ.get(name)) for name in variables_of(library, scheme)}
+        return StoreRow(scheme, plugin, is_set, server, problem)
+
+    return tuple(results_at_once(row, stores, len(stores) or 1))
+
+
+def variables_of(library: str, scheme: str) -> tuple[str, ...]:
+    """Return the variables that a plugin reads for a scheme, by the file name of its library."""
+    known = store_class(library, scheme)
+    options = storage_options_of(library, scheme).variables.values()
+    return tuple(dict.fromkeys((*(known.variables if known else ()), *options)))
+
+
+def report_schemes(
+    service: PluginService, in_tensorflow: Collection[str]
+) -> tuple[AvailableScheme, ...]:
+    """Return one row for each scheme, by their names; nothing is imported for it but fsspec."""
+    served, fallback = service.schemes(), service.fallback_schemes()
+    rows = []
+    for scheme in sorted({*served, *in_tensorflow, *missed_schemes()} - {""}):
+        problem, remedy = service.foreseen_problem(scheme)
+        message = problem or fallback.get(scheme, "")
+        wanted_by: tuple[str, ...] = ()
+        if scheme not in served and scheme not in in_tensorflow:
+            libraries = [row.library for row in storage_options() if scheme in row.schemes]
+            names = {name for library in libraries for name in variables_of(library, scheme)}
+            wanted_by = tuple(sorted(name for name in names if os.environ.get(name)))
+            message = f"set for it: {', '.join(wanted_by)}" if wanted_by else ""
+            problem, remedy = "", service.next_step(scheme)
+        rows.append(
+            AvailableScheme(
+                scheme,
+                plugin=served.get(scheme, ""),
+                in_tensorflow=scheme in in_tensorflow,
+                message=message,
+                remedy=remedy,
+                wanted_by=wanted_by,
+                fails=bool(problem),
+            )
+        )
+    return tuple(rows)

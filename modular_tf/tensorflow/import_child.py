@@ -4,7 +4,7 @@
 argument is a job, the others are the Python path. A report is a line of standard output that begins
 with the job's mark; the rest of it is a JSON object with one of these fields:
 
-- `searched`: TensorFlow looks for plugins in this directory, so TensorFlow itself is imported;
+- `searched`: TensorFlow searches this directory for plugins, so TensorFlow itself is imported;
 - `failed`: the exception that ended the import;
 - `imported`: the version, once the import has ended, with `schemes`, which TensorFlow serves, and
   `mapped`, the files of plugins that the import has mapped;

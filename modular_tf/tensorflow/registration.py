@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,9 +25,7 @@ SWITCH = "MODULAR_TF_TENSORFLOW"
 
 _log = EventLog("tensorflow")
 _lock = ForkLock()
-_MAX_WAIT_AT_EXIT_S = 5.0
 _has_warned = False
-_FRAMEWORK = "libtensorflow_framework.so.2"
 
 
 class Outcome(str, Enum):
@@ -130,11 +126,11 @@ def register(
     *,
     service: PluginService | None = None,
 ) -> Registration:
-    """Let TensorFlow open the schemes of a service. [any thread]
+    """Register the schemes of a service in TensorFlow. [any thread]
 
     TensorFlow is imported now; it may have been imported before, as may the plugins have been
     loaded. A plugin's library is mapped at the first call of its scheme. Schemes that TensorFlow or
-    another library serves stay as they are: TensorFlow takes no scheme back. What was registered
+    another library serves stay as they are: TensorFlow releases no scheme. What was registered
     here before is served by this service from now on.
 
     Args:
@@ -156,17 +152,19 @@ def register(
     global _has_warned  # noqa: PLW0603  (it warns once in a process)
     import tensorflow as tf  # type: ignore[import-untyped]  # noqa: PLC0415  (takes seconds)
 
+    from modular_tf.tensorflow.bridge import connect  # noqa: PLC0415  (maps the core)
+
     serving = default_service() if service is None else service
     wanted = _wanted(serving, schemes)
     with _lock:
-        _connect(tf)
+        connect(tf)
         rows = [_register_one(tf, binding) for binding in wanted]
         warns = schemes is None and not any(row.is_served for row in rows) and not _has_warned
         _has_warned |= warns
     if warns:
         steps = [f"{scheme}: {serving.next_step(scheme)}" for scheme in missed_schemes()]
         nothing = "modular_tf serves TensorFlow no scheme: no plugin and no client of fsspec was"
-        text = "; ".join([f"{nothing} found", *steps, "`modular-tf doctor` says more"])
+        text = "; ".join([f"{nothing} found", *steps, "`modular-tf doctor` shows more"])
         warnings.warn(text, stacklevel=2)
     for row in rows:
         if not row.is_served:
@@ -179,7 +177,7 @@ def register(
 def register_filesystem(
     scheme: str, filesystem: Any, *, service: PluginService | None = None
 ) -> Registration:
-    """Let TensorFlow open a scheme by a filesystem of Python. [any thread]
+    """Register a filesystem of Python for a scheme in TensorFlow. [any thread]
 
     Args:
         scheme: The scheme.
@@ -219,33 +217,9 @@ def _wanted(
     return [Binding(service, scheme, name) for name, scheme in given.items()]
 
 
-def _connect(tf: Any) -> None:
-    """Find TensorFlow's functions, and let its calls through until the process ends."""
-    from modular_tf.native.ffi import lib  # noqa: PLC0415  (maps the core)
-    from modular_tf.native.status import check  # noqa: PLC0415
-    from modular_tf.tensorflow import bridge  # noqa: F401, PLC0415  (defines what is called)
-
-    library = os.path.join(tf.sysconfig.get_lib(), _FRAMEWORK)
-    check(lib.mtf_bridge_connect(os.fsencode(library)), operation="register")
-    atexit.unregister(_close)
-    atexit.register(_close)  # last, and so run before services close
-    lib.mtf_bridge_open()
-
-
-def _close() -> None:
-    from modular_tf.native.ffi import lib  # noqa: PLC0415
-
-    left = lib.mtf_bridge_close(_MAX_WAIT_AT_EXIT_S)
-    if left:
-        _log.warning("tensorflow.calls_left", count=int(left))
-
-
 def _register_one(tf: Any, binding: Binding) -> SchemeRow:
     """Register one scheme, or put the service behind it where it is ours."""
-    from modular_tf.native.ffi import lib  # noqa: PLC0415
-    from modular_tf.native.runtime_library import core_path  # noqa: PLC0415
-    from modular_tf.native.status import check  # noqa: PLC0415
-    from modular_tf.native.strings import encode  # noqa: PLC0415
+    from modular_tf.tensorflow.bridge import offer  # noqa: PLC0415  (maps the core)
 
     name, plugin = binding.name, binding.service.owner(binding.scheme) or ""
 
@@ -259,16 +233,13 @@ def _register_one(tf: Any, binding: Binding) -> SchemeRow:
     if is_in_tensorflow:
         message = f"{name!r} is served in TensorFlow {tf.__version__} by another library"
         return row(Outcome.TAKEN, message, _other_name(binding))
-    check(lib.mtf_bridge_offer(encode(name)), operation="register")
-    BINDINGS[name] = binding  # first: after an interrupt, TensorFlow may have the scheme for good
     try:
-        tf.experimental.register_filesystem_plugin(core_path())
+        offer(tf, binding)
     except tf.errors.OpError as error:
-        BINDINGS.pop(name, None)
         return row(Outcome.REFUSED, f"TensorFlow refused {name!r}: {error}", _other_name(binding))
     return row(Outcome.SERVED)
 
 
 def _other_name(binding: Binding) -> str:
     other = f"{binding.name}2"
-    return f'TensorFlow takes no scheme back: register({{"{other}": "{binding.scheme}"}})'
+    return f'TensorFlow releases no scheme: register({{"{other}": "{binding.scheme}"}})'

@@ -1,4 +1,4 @@
-"""Lets `tensorboard --logdir s3://…` read by this package's plugins.
+"""Has `tensorboard --logdir s3://…` read by this package's plugins.
 
 TensorBoard finds `SchemeLoader` by an entry point of the group `tensorboard_plugins`. It adds no
 dashboard.
@@ -56,7 +56,7 @@ def schemes_in(directories: str) -> list[str]:
 
 
 def register_schemes(schemes: list[str]) -> None:
-    """Let TensorBoard read schemes that a plugin serves, by TensorFlow or without it.
+    """Have TensorBoard read schemes that a plugin serves, by TensorFlow or without it.
 
     What TensorBoard can read by itself stays as it is. What fails is a warning, and TensorBoard
     says what it cannot read.
@@ -72,7 +72,7 @@ def register_schemes(schemes: list[str]) -> None:
             text = "modular_tf: no plugin serves %r; schemes served: %s; %s"
             _warnings.warning(text, scheme, names, service.next_step(scheme))
         elif tf.__version__ == _STUB:
-            tf.io.gfile.register_filesystem(scheme, ServiceFiles(service))
+            tf.io.gfile.register_filesystem(scheme, _ServiceFiles(service))
         else:
             try:
                 register([scheme], service=service)
@@ -97,7 +97,7 @@ def _in_their_terms(method: _Method) -> _Method:
     """Return a method whose path may be bytes, with TensorBoard's error for nothing there."""
 
     @wraps(method)
-    def call(self: ServiceFiles, path: str | bytes, *arguments: Any, **options: Any) -> Any:
+    def call(self: _ServiceFiles, path: str | bytes, *arguments: Any, **options: Any) -> Any:
         try:
             return method(self, os.fsdecode(path), *arguments, **options)
         except NotFoundError as error:
@@ -106,10 +106,10 @@ def _in_their_terms(method: _Method) -> _Method:
     return call  # type: ignore[return-value]
 
 
-class ServiceFiles:
+class _ServiceFiles:
     """A filesystem of TensorBoard's that reads by a service. [any thread]
 
-    TensorBoard keeps no file open: a read goes on where the last one ended, as that returned.
+    TensorBoard holds no file open: a read continues where the last one ended, as that returned.
     """
 
     def __init__(self, service: PluginService) -> None:
@@ -120,11 +120,9 @@ class ServiceFiles:
 
     @_in_their_terms
     def exists(self, filename: str) -> bool:
-        """Return whether there is something."""
         return self._filesystem(filename).path_exists(filename)
 
     def join(self, path: str, *paths: str) -> str:
-        """Return a path below a directory."""
         return "/".join([path.rstrip("/"), *(part.strip("/") for part in paths)])
 
     @_in_their_terms
@@ -146,12 +144,10 @@ class ServiceFiles:
 
     @_in_their_terms
     def glob(self, filename: str) -> list[str]:
-        """Return the paths that match a pattern."""
         return list(self._filesystem(filename).get_matching_paths(filename))
 
     @_in_their_terms
     def isdir(self, dirname: str) -> bool:
-        """Return whether there is a directory."""
         try:
             return self._filesystem(dirname).is_directory(dirname)
         except NotFoundError:
@@ -159,7 +155,6 @@ class ServiceFiles:
 
     @_in_their_terms
     def listdir(self, dirname: str) -> list[str]:
-        """Return the names in a directory."""
         return [name.rstrip("/") for name in self._filesystem(dirname).get_children(dirname)]
 
     @_in_their_terms

@@ -14,7 +14,7 @@ from site_pages.markdown import code, table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from modular_tf.cli.frame import Verb
+    from modular_tf.cli.frame import LazyCommand
 
 _HEAD = """\
 # Commands
@@ -38,16 +38,16 @@ def page() -> str:
 
 
 def _commands(
-    parent: click.Context, verbs: Mapping[str, Verb]
-) -> Iterator[tuple[click.Context, Verb]]:
+    parent: click.Context, verbs: Mapping[str, LazyCommand]
+) -> Iterator[tuple[click.Context, LazyCommand]]:
     """Yield each command that is no group, as the context in which it would run."""
     for name, verb in verbs.items():
         command = parent.command.get_command(parent, name)  # type: ignore[attr-defined]
         context = click.Context(command, info_name=name, parent=parent)
-        if verb.family is None:
+        if verb.commands is None:
             yield context, verb
         else:
-            yield from _commands(context, verb.family)
+            yield from _commands(context, verb.commands)
 
 
 def _anchor(context: click.Context) -> str:

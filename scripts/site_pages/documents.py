@@ -16,7 +16,7 @@ DOCUMENTS = {
 """The pages that are documents of the checkout outside `docs`."""
 _PAGES = {
     "modular_tf/check/settings.py": "reference/check-settings.md",
-    "modular_tf/cli/exit_codes.py": "reference/exit-statuses.md",
+    "modular_tf/cli/process.py": "reference/exit-statuses.md",
     "modular_tf/include/modular_tf": "reference/headers.md",
     "modular_tf/service/configuration.py": "reference/configuration.md",
     "scripts/site_pages/environment.py": "reference/environment-variables.md",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.process import Exit
 from site_pages.docstrings import attributes
 from site_pages.markdown import code, table
 

@@ -62,7 +62,7 @@ def test_nothing_given_means_the_defaults(options_of):
 ALL_VERBS = [
     [name, *inner]
     for name, verb in VERBS.items()
-    for inner in ([[one] for one in verb.family] if verb.family else [[]])
+    for inner in ([[one] for one in verb.commands] if verb.commands else [[]])
 ]
 
 

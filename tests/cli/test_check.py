@@ -20,7 +20,7 @@ from modular_tf.check.catalogue import all_checks
 from modular_tf.check.report.json_report import SCHEMA_PATH
 from modular_tf.check.settings import FILE_NAME
 from modular_tf.cli.check import CUT_SHORT
-from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.process import Exit
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
 GOOD = "ram_filesystem"

@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from modular_tf.cli.check import broken_at_words, coloured
-from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.output import has_colour
+from modular_tf.cli.process import Exit
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
 _COLUMNS = 60

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.process import Exit
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
 

@@ -21,7 +21,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 # A machine that does much else at once may need longer than people have patience.
-PATIENT = f"from modular_tf.cli import words; words._WAIT_S = {ANSWERS_S}"
+PATIENT = f"from modular_tf.cli import values; values._WAIT_S = {ANSWERS_S}"
 
 
 @pytest.fixture
@@ -119,8 +119,8 @@ def test_global_options_that_stand_before_count(complete, tree):
 
 def test_a_store_that_does_not_answer_ends_with_no_names_and_no_message(complete, tree):
     slow = (
-        "import time; from modular_tf.cli import words;"
-        f" words._WAIT_S = 0.2; words._in_store = lambda *_: time.sleep({ANSWERS_S})"
+        "import time; from modular_tf.cli import values;"
+        f" values._WAIT_S = 0.2; values._in_store = lambda *_: time.sleep({ANSWERS_S})"
     )
     started = time.monotonic()
 
@@ -129,7 +129,7 @@ def test_a_store_that_does_not_answer_ends_with_no_names_and_no_message(complete
 
 
 def test_what_goes_wrong_is_no_message(complete, tree):
-    broken = f"{PATIENT}; words._in_store = None"
+    broken = f"{PATIENT}; values._in_store = None"
 
     assert complete("fs ls s3://bucket/", code=broken) == []
     assert complete("fs ls s3://bucket/") == []

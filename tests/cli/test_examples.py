@@ -6,14 +6,13 @@ import shlex
 
 import pytest
 
-from modular_tf.cli.frame import examples
+from modular_tf.cli.frame import GlobalOptions, examples
 from modular_tf.cli.main import PROGRAM_COMMAND, VERBS, run
-from modular_tf.cli.session import GlobalOptions
 
 COMMANDS = [
     " ".join([name, *inner])
     for name, verb in VERBS.items()
-    for inner in ([[one] for one in verb.family] if verb.family else [[]])
+    for inner in ([[one] for one in verb.commands] if verb.commands else [[]])
 ]
 EXAMPLES = examples()
 ALL_EXAMPLES = [(command, words) for command, found in EXAMPLES.items() for words in found]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf import errors
-from modular_tf.cli import main, plugins, session
+from modular_tf.cli import frame, main, plugins
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_our_own_fault_is_70_and_short(run, capsys):
 
 
 def test_our_own_fault_has_a_traceback_when_asked_for(run, capsys, monkeypatch):
-    monkeypatch.setattr(session, "set_up_log", lambda *_: None)
+    monkeypatch.setattr(frame, "set_up_log", lambda *_: None)
 
     assert run(raising(ZeroDivisionError("oops")), verbose=1) == 70
     assert "Traceback" in capsys.readouterr().err

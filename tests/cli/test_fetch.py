@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.process import Exit
 from modular_tf.service import fetching
 from tests.discovery.elf_builder import ElfBuilder
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT, cached_folder

@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from modular_tf.cli.fs.work import Work
+from modular_tf.cli.fs.work import FileWork
 from modular_tf.errors import FailedPreconditionError, ResourceExhaustedError
 from modular_tf.filesystem.copying import COPY_BLOCK, CopyWatch
 from modular_tf.filesystem.files import WritableFile
@@ -175,7 +175,7 @@ def service():
 def copy(service, source, target):
     """Copy; return what was copied to where, and how many failures there were."""
     copied = []
-    work = Work(service, [source.uri, target.uri], jobs=1)
+    work = FileWork(service, [source.uri, target.uri], jobs=1)
     Copying(work, copied.append).run([Item(source, target)])
     return [(item.source.uri, item.target.uri) for item in copied], len(work.failures)
 

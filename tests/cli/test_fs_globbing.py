@@ -7,7 +7,7 @@ import warnings
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from modular_tf.cli.fs.work import Work
+from modular_tf.cli.fs.work import FileWork
 from modular_tf.errors import InvalidArgumentError, NotFoundError
 from modular_tf.service.service import PluginService
 
@@ -30,7 +30,7 @@ def tree(tmp_path):
 
 
 def expand(service, uri):
-    return Work(service, [uri]).expand(uri)
+    return FileWork(service, [uri]).expand(uri)
 
 
 def uris(locations):
@@ -84,7 +84,7 @@ def test_a_warning_of_a_client_is_no_failure_and_is_not_lost(service):
     client = _Remarking(global_store=False, skip_instance_cache=True)
     client.pipe_file("/d/a.txt", b"x")
     service.register_filesystem("remarking", client)
-    work = Work(service, [])
+    work = FileWork(service, [])
     with pytest.warns(FutureWarning, match="a remark"):
         found = work.expand("remarking:///d/*.txt")
 

@@ -9,9 +9,9 @@ from contextlib import nullcontext
 
 import pytest
 
+from modular_tf.cli.frame import GlobalOptions, Invocation
 from modular_tf.cli.fs import reading
 from modular_tf.cli.fs.reading import bytes_between, cat, first_lines, head, last_lines, tail
-from modular_tf.cli.session import GlobalOptions, Invocation
 from modular_tf.errors import DataLossError
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.service.service import PluginService

@@ -34,7 +34,7 @@ class Served:
                 service.register_filesystem("mem", filesystem_of(self.store, also=offered))
                 yield service
 
-        self._monkeypatch.setattr("modular_tf.cli.session.Invocation.session", session)
+        self._monkeypatch.setattr("modular_tf.cli.frame.Invocation.session", session)
         self.store.calls.clear()
         return self._mtf("fs", *words)
 

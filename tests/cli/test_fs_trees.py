@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from modular_tf.cli.fs.options import Rules
 from modular_tf.cli.fs.transfer import copy_in, copy_out
+from modular_tf.cli.fs.work import Rules
 from modular_tf.errors import UnavailableError
 from modular_tf.filesystem.trees import Copying, Item, Removal, move_all
 from tests.cli.transfers import object_store as object_store  # noqa: PLC0414  (a fixture)

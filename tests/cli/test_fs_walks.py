@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from modular_tf.cli.fs.work import Work
+from modular_tf.cli.fs.work import FileWork
 from modular_tf.errors import NotFoundError, PermissionDeniedError
 from modular_tf.filesystem.location import Location
 from modular_tf.filesystem.trees import Walk
@@ -151,7 +151,7 @@ def walked(store, **options):
     """Return what a walk comes to, and how many failures there were."""
     with PluginService() as service:
         service.register_filesystem("mem", filesystem_of(store))
-        work = Work(service, ["mem://host/b"])
+        work = FileWork(service, ["mem://host/b"])
         walk = Walk(work, **options)
         roots = walk.roots([Location(service.filesystem("mem"), "mem://host/b")])
         found = [
@@ -204,7 +204,7 @@ def test_a_plugin_that_lists_no_buckets_is_told(capsys):
     store = MemoryStore()
     with PluginService() as service:
         service.register_filesystem("mem", filesystem_of(store))
-        work = Work(service, ["mem://"])
+        work = FileWork(service, ["mem://"])
         buckets = Location(service.filesystem("mem"), "mem://")
         assert Walk(work).roots([buckets]) == []
         store.files["/b"] = b""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.process import Exit
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from modular_tf.abi.data_types import by_name
 from modular_tf.cli import kernels as kernel_commands
-from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.process import Exit
 from modular_tf.kernel.op_definition import OpDefinition
 from modular_tf.kernel.registration import KernelRegistration
 from modular_tf.kernel.registry import KernelRegistry, PluginKernels

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from modular_tf.cli import lock as lock_command
-from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.process import Exit
 from modular_tf.discovery import file_identity
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.process import Exit
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ import threading
 import click
 import pytest
 
-from modular_tf.cli.devices import seconds
 from modular_tf.cli.output import size
+from modular_tf.cli.values import seconds
 
 
 @pytest.mark.parametrize(

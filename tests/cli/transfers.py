@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.cli.fs.work import Work
+from modular_tf.cli.fs.work import FileWork
 from modular_tf.filesystem.location import Location
 from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import ESSENTIAL, MemoryStore, Only
@@ -20,9 +20,9 @@ class ObjectStore:
         self.filesystem = service.filesystem("mem")
         self.filesystem.is_object_store = True
 
-    def work(self, jobs: int = 1) -> Work:
+    def work(self, jobs: int = 1) -> FileWork:
         """Return the work of a verb, without progress and summary."""
-        return Work(self.service, ["mem://h"], jobs=jobs)
+        return FileWork(self.service, ["mem://h"], jobs=jobs)
 
     def location(self, uri: object) -> Location:
         """Return the location of a URI."""

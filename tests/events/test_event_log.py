@@ -63,7 +63,7 @@ assert not log.is_enabled_for(logging.WARNING)
 
 def test_a_command_without_a_log_hides_events_from_handlers_of_hooks(run_python):
     result = run_python(f"""{MAKE}
-from modular_tf.cli.session import set_up_log
+from modular_tf.cli.frame import set_up_log
 set_up_log(None, 0)
 assert "logging" not in sys.modules
 {COLLECT}

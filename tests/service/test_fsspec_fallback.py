@@ -99,6 +99,35 @@ def test_nothing_is_imported_before_the_first_use(client, run_python):
     assert done.stdout.split() == ["unused", "imported"]
 
 
+def test_a_list_of_schemes_is_what_an_import_of_fsspec_gives(client, run_python):
+    """fsspec's files are read: its own protocols, and the entry points of installed packages."""
+    metadata = client / "a_client-1.5.dist-info"
+    metadata.mkdir()
+    lines = ["[other]", "fixture = nothing", "[fsspec.specs]", "fixture = a_client:Client"]
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
+    done = run_python(
+        """
+        import json, sys
+        sys.path.insert(0, sys.argv[1])
+        import modular_tf as mtf
+        from modular_tf.service.configured_filesystems import _tables
+        with mtf.PluginService() as service:
+            found = service.fallback_schemes()
+            imported, known = _tables()
+            assert not imported and "fsspec" not in sys.modules
+            import fsspec
+            assert service.fallback_schemes() == found
+            classes = {name: entry["class"] for name, entry in known.items()}
+            _, known = _tables()
+            assert {name: entry["class"] for name, entry in known.items()} == classes
+            print(found["fixture"])
+        """,
+        client,
+        env={"MODULAR_TF_FSSPEC_FALLBACK": "1"},
+    )
+    assert done.stdout.strip() == SAID.replace("a_client", "a_client 1.5")
+
+
 def test_a_plugin_has_the_scheme_as_soon_as_it_is_there(client, falling_back, fixture_plugin):
     service = falling_back()
     before = service.filesystem("fixture")

@@ -16,8 +16,8 @@ import modular_tf
 from modular_tf.check.options import OPTIONS
 from modular_tf.check.rules import all_rules
 from modular_tf.check.settings import KEYS as CHECK_KEYS
-from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.main import VERBS
+from modular_tf.cli.process import Exit
 from modular_tf.events.catalogue import EVENTS
 from modular_tf.headers import include_directory
 from modular_tf.service.configuration import KEYS, Config
@@ -155,9 +155,9 @@ def test_every_statement_of_the_source_documents_is_there(site):
 
 def test_every_command_is_there(site):
     expected = {
-        f"modular-tf-{name}{'-' if verb.family else ''}{member}"
+        f"modular-tf-{name}{'-' if verb.commands else ''}{member}"
         for name, verb in VERBS.items()
-        for member in verb.family or [""]
+        for member in verb.commands or [""]
     }
 
     assert expected - ids_of(site / "reference" / "commands.html") == set()

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.frame import argument, command
-from modular_tf.cli.fs.options import byte_count, count, human_readable_option, uris_argument
-from modular_tf.cli.fs.work import Work
+from modular_tf.cli.frame import Invocation, argument, command
+from modular_tf.cli.fs.work import FileWork, human_readable_option, uris_argument
 from modular_tf.cli.output import counted, size, when
-from modular_tf.cli.words import PATTERN, URI
+from modular_tf.cli.process import Exit
+from modular_tf.cli.values import COUNT, PATTERN, URI, byte_count
 from modular_tf.filesystem.trees import Facts, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from modular_tf.cli.session import Invocation
     from modular_tf.filesystem.trees import Entry
 
 _SIZE_COLUMNS = 12
@@ -61,16 +59,11 @@ def _row(entry: Entry, name: str, *, human: bool) -> tuple[str, ...]:
 @human_readable_option("with -l: ")
 @click.option("-R", "--recursive", is_flag=True, help="also list the directories that are found")
 def ls(
-    call: Invocation,
-    *,
-    uris: tuple[str, ...],
-    long: bool,
-    human_readable: bool,
-    recursive: bool,
+    call: Invocation, *, uris: tuple[str, ...], long: bool, human_readable: bool, recursive: bool
 ) -> Exit:
     """List what is in directories; a file is listed by itself."""
     with call.session() as service:
-        work = Work(service, uris)
+        work = FileWork(service, uris)
         kinds = Facts.KIND if recursive else Facts.NONE
         facts = Facts.STATISTICS if long or call.json else kinds
         walk = Walk(work, depth=None if recursive else 1, facts=facts)
@@ -89,16 +82,14 @@ def ls(
 
         def show(entries: list[Entry], names: list[str]) -> None:
             if not long:
-                for name in names:
-                    call.line(name)
+                call.lines(names)
                 return
             pairs = zip(entries, names, strict=True)
             rows = [_row(one, name, human=human_readable) for one, name in pairs]
             call.table(("type", "size", "changed", "name"), rows)
             for one in entries:
-                counts.update(
-                    {"directories" if one.is_directory else "files": 1, "bytes": one.size}
-                )
+                counts["directories" if one.is_directory else "files"] += 1
+                counts["bytes"] += one.size
 
         if files := [root for root in roots if not root.is_directory]:
             show(files, [file.location.uri for file in files])
@@ -115,9 +106,8 @@ def ls(
     if long and call.terminal:
         n = counts["directories"]
         directories = "1 directory" if n == 1 else f"{n} directories"
-        call.line(
-            f"total: {counted(counts['files'], 'file')}, {directories}, {size(counts['bytes'])}"
-        )
+        n_files = counted(counts["files"], "file")
+        call.line(f"total: {n_files}, {directories}, {size(counts['bytes'])}")
     return work.exit_code
 
 
@@ -127,13 +117,11 @@ def ls(
 def stat(call: Invocation, *, uris: tuple[str, ...], human_readable: bool) -> Exit:
     """Show kind, size and modification time."""
     with call.session() as service:
-        work = Work(service, uris)
+        work = FileWork(service, uris)
         roots = Walk(work, depth=0).roots(work.expand_all(uris))
-    if call.json:
-        call.json_object(files=[_as_object(root) for root in roots])
-    else:
-        rows = [_row(root, root.location.uri, human=human_readable) for root in roots]
-        call.table(("type", "size", "changed", "uri"), rows)
+    rows = [_row(root, root.location.uri, human=human_readable) for root in roots]
+    values = {"files": [_as_object(root) for root in roots]}
+    call.show_object(values, lambda: call.table(("type", "size", "changed", "uri"), rows))
     return work.exit_code
 
 
@@ -144,7 +132,7 @@ def stat(call: Invocation, *, uris: tuple[str, ...], human_readable: bool) -> Ex
 @uris_argument("directory or file")
 @human_readable_option()
 @click.option("-s", "--summarize", is_flag=True, help="only the total of each URI")
-@click.option("--max-depth", type=count, metavar="N", help="only directories up to N levels down")
+@click.option("--max-depth", type=COUNT, metavar="N", help="only directories up to N levels down")
 def du(
     call: Invocation,
     *,
@@ -158,20 +146,20 @@ def du(
     A directory comes after what it holds, so the last line of each tree is its total.
     """
     deepest = 0 if summarize else max_depth
-    usages = []
+
+    def cells(usage: dict[str, Any]) -> tuple[str, str]:
+        amount = size(usage["size"]) if human_readable else str(usage["size"])
+        return amount.rjust(_SIZE_COLUMNS) if call.terminal else amount, usage["uri"]
+
     with call.session() as service:
-        work = Work(service, uris)
+        work = FileWork(service, uris)
         walk = Walk(work)
-        for usage in _usages(walk.through(walk.roots(work.expand_all(uris)))):
-            if deepest is not None and usage.depth > deepest:
-                continue
-            if call.json:
-                usages.append({"uri": usage.uri, "size": usage.size, "files": usage.files})
-                continue
-            amount = size(usage.size) if human_readable else str(usage.size)
-            call.row((amount.rjust(_SIZE_COLUMNS) if call.terminal else amount, usage.uri))
-    if call.json:
-        call.json_object(usages=usages)
+        usages = (
+            {"uri": usage.uri, "size": usage.size, "files": usage.files}
+            for usage in _usages(walk.through(walk.roots(work.expand_all(uris))))
+            if deepest is None or usage.depth <= deepest
+        )
+        call.show_each("usages", usages, cells)
     return work.exit_code
 
 
@@ -224,7 +212,7 @@ def _usages(entries: Iterable[Entry]) -> Iterator[_Usage]:
 )
 @click.option("--max-size", type=byte_count, metavar="SIZE", help="only files of at most this size")
 @click.option("--newer", type=URI, help="only what changed after this one did")
-@click.option("--max-depth", type=count, metavar="N", help="no more than N levels down")
+@click.option("--max-depth", type=COUNT, metavar="N", help="no more than N levels down")
 def find(
     call: Invocation,
     *,
@@ -257,21 +245,19 @@ def find(
             and (after is None or (entry.facts is not None and entry.facts.mtime_nsec > after))
         )
 
-    found = []
     with call.session() as service:
-        work = Work(service, uris)
+        work = FileWork(service, uris)
         if newer is not None:
             with work.about(newer):
                 after = work.location(newer).stat().mtime_nsec
         walk = Walk(work, depth=max_depth, facts=facts)
         roots = [] if work.failures else walk.roots(work.expand_all(uris))
-        for entry in filter(is_wanted, walk.through(roots)):
-            found.append({"uri": entry.location.uri, "type": _kind(entry)})
-            if not call.json:
-                call.line(entry.location.uri)
-    if call.json:
-        call.json_object(found=found)
-    return work.exit_code or (Exit.DONE if found else Exit.NOTHING)
+        found = (
+            {"uri": entry.location.uri, "type": _kind(entry)}
+            for entry in filter(is_wanted, walk.through(roots))
+        )
+        n = call.show_each("found", found, lambda it: [it["uri"]])
+    return work.exit_code or (Exit.DONE if n else Exit.NOTHING)
 
 
 @command()
@@ -280,15 +266,11 @@ def find(
 )
 def glob(call: Invocation, *, patterns: tuple[str, ...]) -> Exit:
     """List what matches patterns: `*`, `?` and `[…]` within one level of a path."""
-    matches: list[str] = []
     with call.session() as service:
-        work = Work(service, patterns)
+        work = FileWork(service, patterns)
+        matches: list[str] = []
         for pattern in patterns:
             with work.about(pattern):
                 matches += work.matching(pattern)
-    if call.json:
-        call.json_object(matches=matches)
-    else:
-        for match in matches:
-            call.line(match)
+    call.show_each("matches", matches, lambda match: [match])
     return work.exit_code or (Exit.DONE if matches else Exit.NOTHING)

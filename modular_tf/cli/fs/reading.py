@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.frame import command
-from modular_tf.cli.fs.options import byte_count, byte_range, count, uris_argument
-from modular_tf.cli.fs.work import Work
+from modular_tf.cli.frame import Invocation, command
+from modular_tf.cli.fs.work import FileWork, uris_argument
 from modular_tf.cli.output import report_error
+from modular_tf.cli.process import Exit
+from modular_tf.cli.values import COUNT, byte_count, byte_range
 from modular_tf.concurrency.crew import Crew
 from modular_tf.errors import DataLossError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from modular_tf.cli.session import Invocation
     from modular_tf.filesystem.files import RandomAccessFile
     from modular_tf.filesystem.location import Location
 
     Part = Callable[[Location, RandomAccessFile], Iterable[bytes | memoryview]]
-    _PartOf = Callable[..., Iterable[bytes | memoryview]]  # with numbers of lines and of bytes
 
 _FIRST_BLOCK = 2**16  # more lines than usually wanted
 _BEGINNING = 2**20  # bytes that are read of files that come next, while one is written
@@ -39,7 +37,7 @@ def bytes_between(
 ) -> Iterator[memoryview]:
     """Yield the bytes from one position to another. Each block is valid until the next one.
 
-    `end` is the position past the last byte, None for the end of the file; `to_end` says that the
+    `end` is the position past the last byte, None for the end of the file; with `to_end` the
     given one is the end of the file. `DataLossError` if the file ended before the length that it
     had when it was opened. The system gives lengths of some files that cannot be read, which is no
     loss.
@@ -57,11 +55,8 @@ def bytes_between(
 
 
 def _ended_early(file: RandomAccessFile, offset: int, whole: int) -> DataLossError:
-    return DataLossError(
-        f"read {file.uri!r}: it ended after {offset} of {whole} bytes; try again",
-        path=file.uri,
-        operation="read",
-    )
+    text = f"it ended after {offset} of {whole} bytes; try again"
+    return DataLossError.of("read", file.uri, text)
 
 
 def first_lines(file: RandomAccessFile, count: int) -> Iterator[bytes]:
@@ -88,7 +83,7 @@ def last_lines(file: RandomAccessFile, count: int, length: int) -> Iterator[byte
     `DataLossError` if the file has become shorter than it was when it was opened.
     """
     blocks: list[bytes] = []
-    start, step, kept = length, _FIRST_BLOCK, True
+    start, step, are_held = length, _FIRST_BLOCK, True
     while count and start:
         begin = max(0, start - step)
         block = file.read(begin, start - begin)
@@ -102,16 +97,11 @@ def last_lines(file: RandomAccessFile, count: int, length: int) -> Iterator[byte
         blocks.append(block[position:])
         start, step = begin + position, min(2 * step, _LARGEST_STEP)
         if length - start > _KEPT:
-            blocks, kept = [], False
-    if kept:
+            blocks, are_held = [], False
+    if are_held:
         yield from reversed(blocks)
     else:
         yield from bytes_between(file, start, length, to_end=True)
-
-
-def _length_of(location: Location, file: RandomAccessFile) -> int:
-    known = file.known_length()
-    return location.filesystem.get_file_size(location.uri) if known is None else known
 
 
 # -- writing them -----------------------------------------------------------------------------
@@ -128,7 +118,7 @@ def _write_parts(
         report_error("this writes the bytes of files; --json cannot go with it")
         return Exit.USAGE
     with call.session() as service:
-        work = Work(service, uris)
+        work = FileWork(service, uris)
         locations = work.expand_all(uris)
         headings = headings and max(len(uris), len(locations)) > 1
         is_first = True
@@ -171,6 +161,11 @@ def _begin(
 # -- the verbs --------------------------------------------------------------------------------
 
 
+def _length_of(location: Location, file: RandomAccessFile) -> int:
+    known = file.known_length()
+    return location.filesystem.get_file_size(location.uri) if known is None else known
+
+
 @command()
 @uris_argument("file")
 @click.option(
@@ -188,51 +183,41 @@ def cat(call: Invocation, *, uris: tuple[str, ...], wanted: tuple[int, int | Non
     return _write_parts(call, uris, part, headings=False, end=end)
 
 
-def _part_command(which: str) -> Callable[[_PartOf], click.Command]:
-    """Make a verb of a function that yields the first or last lines of a file, or so many bytes."""
+def _part_command(*, is_first: bool) -> click.Command:
+    """Make the verb that writes the first or the last lines or bytes of files."""
+    which = "first" if is_first else "last"
+    purpose = f"Write the {which} lines or bytes of files to standard output; only these are read."
 
-    def made(part: _PartOf) -> click.Command:
-        @command(help=part.__doc__)
-        @uris_argument("file")
-        @click.option(
-            "-n", "--lines", type=count, metavar="N", help=f"the {which} N lines; 10 by default"
-        )
-        @click.option(
-            "-c", "--bytes", "n_bytes", type=byte_count, metavar="N",
-            help=f"the {which} N bytes; N may have a unit, as in 64K",
-        )  # fmt: skip
-        def verb(
-            call: Invocation, *, uris: tuple[str, ...], lines: int | None, n_bytes: int | None
-        ) -> Exit:
-            if lines is not None and n_bytes is not None:
-                raise click.UsageError("-n and -c exclude each other", click.get_current_context())
-            n_lines = 10 if lines is None else lines
-            end = n_bytes if which == "first" else None
+    @command(help=purpose)
+    @uris_argument("file")
+    @click.option(
+        "-n", "--lines", type=COUNT, metavar="N", help=f"the {which} N lines; 10 by default"
+    )
+    @click.option(
+        "-c", "--bytes", "n_bytes", type=byte_count, metavar="N",
+        help=f"the {which} N bytes; N may have a unit, as in 64K",
+    )  # fmt: skip
+    def verb(
+        call: Invocation, *, uris: tuple[str, ...], lines: int | None, n_bytes: int | None
+    ) -> Exit:
+        if lines is not None and n_bytes is not None:
+            raise click.UsageError("-n and -c exclude each other", click.get_current_context())
+        n_lines = 10 if lines is None else lines
 
-            def wanted(*opened: Any) -> Iterable[bytes | memoryview]:
-                return part(*opened, n_lines, n_bytes)
+        def part(location: Location, file: RandomAccessFile) -> Iterable[bytes | memoryview]:
+            if is_first and n_bytes is None:
+                return first_lines(file, n_lines)
+            if is_first:
+                return bytes_between(file, 0, n_bytes)
+            length = _length_of(location, file)
+            if n_bytes is None:
+                return last_lines(file, n_lines, length)
+            return bytes_between(file, max(0, length - n_bytes), length, to_end=True)
 
-            return _write_parts(call, uris, wanted, headings=True, end=end)
+        return _write_parts(call, uris, part, headings=True, end=n_bytes if is_first else None)
 
-        return verb
-
-    return made
-
-
-@_part_command("first")
-def head(
-    _: Location, file: RandomAccessFile, n_lines: int, n_bytes: int | None
-) -> Iterator[bytes | memoryview]:
-    """Write the first lines or bytes of files to standard output; only these are read."""
-    return first_lines(file, n_lines) if n_bytes is None else bytes_between(file, 0, n_bytes)
+    return verb
 
 
-@_part_command("last")
-def tail(
-    location: Location, file: RandomAccessFile, n_lines: int, n_bytes: int | None
-) -> Iterator[bytes | memoryview]:
-    """Write the last lines or bytes of files to standard output; only these are read."""
-    length = _length_of(location, file)
-    if n_bytes is not None:
-        return bytes_between(file, max(0, length - n_bytes), length, to_end=True)
-    return last_lines(file, n_lines, length)
+head = _part_command(is_first=True)
+tail = _part_command(is_first=False)

@@ -11,24 +11,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
-from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.frame import argument, command
-from modular_tf.cli.fs.options import ManyFilesCommand, uris_argument
-from modular_tf.cli.fs.work import Work
+from modular_tf.cli.frame import Invocation, argument, command
+from modular_tf.cli.fs.work import FileWork, ManyFilesCommand, Rules, uris_argument
 from modular_tf.cli.output import report_error
-from modular_tf.cli.words import SOURCE, TARGET
+from modular_tf.cli.process import Exit
+from modular_tf.cli.values import SOURCE, TARGET
 from modular_tf.errors import FailedPreconditionError
 from modular_tf.filesystem.copying import COPY_BLOCK, read_all, require_all_read, write_whole
 from modular_tf.filesystem.location import Location, Overlap, is_one_name, overlap
 from modular_tf.filesystem.trees import Copying, Item, Removal, move_all
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from io import BufferedReader
 
-    from modular_tf.cli.fs.options import Rules
-    from modular_tf.cli.session import Invocation
     from modular_tf.filesystem.files import FileStatistics, WritableFile
+    from modular_tf.service.service import PluginService
 
 STANDARD = "-"  # standard input or output
 
@@ -36,10 +34,21 @@ _PARTICIPLES = {"copy": "copied", "move": "moved", "remove": "removed", "delete"
 _SECOND_NS = 10**9  # the resolution of the times that stores keep
 
 
-class _Done:
-    """What a verb has done or would do: lines of a rehearsal, or entries of the JSON object."""
+class _Changes(FileWork):
+    """The work of a verb, with what it has changed: lines of a rehearsal, or entries of the JSON.
 
-    def __init__(self, call: Invocation, rules: Rules, *words: str) -> None:
+    `words` are the kinds of its changes, the first of which the summary counts.
+    """
+
+    def __init__(
+        self,
+        call: Invocation,
+        service: PluginService,
+        uris: Iterable[str],
+        rules: Rules,
+        *words: str,
+    ) -> None:
+        super().__init__(service, uris, jobs=rules.jobs, quiet=rules.quiet)
         self._call = call
         self._is_rehearsal = rules.dry_run
         self._lists: dict[str, list[Any]] = {_PARTICIPLES[word]: [] for word in words}
@@ -54,20 +63,20 @@ class _Done:
             uris = (item.source.uri, item.target.uri) if has_target else (item.uri,)
             self._call.row((word, *uris))
 
-    def end(self, work: Work) -> Exit:
+    def end(self) -> Exit:
         """Write the summary or the JSON object; return the exit status."""
         participle = next(iter(self._lists))
-        work.summarize(f"to be {participle}" if self._is_rehearsal else participle)
+        self.summarize(f"to be {participle}" if self._is_rehearsal else participle)
         if self._call.json:
             rehearsal = {"dry_run": True} if self._is_rehearsal else {}
-            self._call.json_object(**self._lists, totals=work.totals_as_object(), **rehearsal)
-        return work.exit_code
+            self._call.json_object(**self._lists, totals=self.totals_as_object(), **rehearsal)
+        return self.exit_code
 
 
 _target_argument = argument("target", type=TARGET, help="a URI or path; a directory for several")
 
 
-def _landings(work: Work, uris: Sequence[str], to: str) -> list[Item]:
+def _landings(work: FileWork, uris: Sequence[str], to: str) -> list[Item]:
     """Return the pairs of sources and targets; the targets are in `to`, if that is a directory.
 
     What is in a source whose name ends in `.` or `..` arrives in `to` itself, as with `cp`. A
@@ -102,12 +111,7 @@ def _landings(work: Work, uris: Sequence[str], to: str) -> list[Item]:
 @_target_argument
 @click.option("-r", "recursive", is_flag=True, help="copy directories")
 def cp(
-    call: Invocation,
-    *,
-    uris: tuple[str, ...],
-    target: str,
-    recursive: bool,
-    rules: Rules,
+    call: Invocation, *, uris: tuple[str, ...], target: str, recursive: bool, rules: Rules
 ) -> Exit:
     """Copy files, and with -r directories, between any two schemes and local paths.
 
@@ -126,9 +130,8 @@ def cp(
             report_error(wrong)
             return Exit.USAGE
         rules = rules._replace(jobs=1)  # one stream of bytes has one order
-    done = _Done(call, rules, "copy")
     with call.session() as service:
-        work = Work(service, [*uris, target], jobs=rules.jobs, quiet=rules.quiet)
+        work = _Changes(call, service, [*uris, target], rules, "copy")
         if is_out:
             copy_out(work, uris)
         elif is_in:
@@ -136,12 +139,12 @@ def cp(
         else:
             Copying(
                 work,
-                partial(done.note, "copy"),
+                partial(work.note, "copy"),
                 recursive=recursive,
                 take=rules.take,
                 dry_run=rules.dry_run,
             ).run(_landings(work, uris, target))
-    return done.end(work)
+    return work.end()
 
 
 class _Uri(NamedTuple):
@@ -150,7 +153,7 @@ class _Uri(NamedTuple):
     uri: str
 
 
-def copy_out(work: Work, uris: Sequence[str]) -> None:
+def copy_out(work: FileWork, uris: Sequence[str]) -> None:
     """Write files to standard output, one after the other."""
 
     def step(one: _Uri) -> None:
@@ -164,7 +167,7 @@ def copy_out(work: Work, uris: Sequence[str]) -> None:
     work.run(step, map(_Uri, uris))
 
 
-def copy_in(work: Work, target: str) -> None:
+def copy_in(work: FileWork, target: str) -> None:
     """Write standard input to a file; what is not read to its end is not stored."""
     source = cast("BufferedReader", sys.stdin.buffer)
     before: os.stat_result | None = None
@@ -201,51 +204,33 @@ def copy_in(work: Work, target: str) -> None:
 def mv(call: Invocation, *, uris: tuple[str, ...], target: str, rules: Rules) -> Exit:
     """Move or rename files and directories, also between schemes and local paths.
 
-    With --include or --exclude only files that are taken are moved, and directories stay.
+    With --include or --exclude only files that they include are moved, and directories stay.
     """
-    done = _Done(call, rules, "move")
     with call.session() as service:
-        work = Work(service, [*uris, target], jobs=rules.jobs, quiet=rules.quiet)
-        move_all(
-            work,
-            _landings(work, uris, target),
-            partial(done.note, "move"),
-            take=rules.take,
-            dry_run=rules.dry_run,
-        )
-    return done.end(work)
+        work = _Changes(call, service, [*uris, target], rules, "move")
+        items, done = _landings(work, uris, target), partial(work.note, "move")
+        move_all(work, items, done, take=rules.take, dry_run=rules.dry_run)
+    return work.end()
 
 
 @command(ManyFilesCommand, dry_run="remove nothing, and report which files would be removed")
 @uris_argument("what to remove")
 @click.option("-r", "recursive", is_flag=True, help="remove directories")
-def rm(
-    call: Invocation,
-    *,
-    uris: tuple[str, ...],
-    recursive: bool,
-    rules: Rules,
-) -> Exit:
+def rm(call: Invocation, *, uris: tuple[str, ...], recursive: bool, rules: Rules) -> Exit:
     """Remove files, and with -r directories and all that is in them.
 
-    With --include or --exclude only files that are taken are removed, and no directories.
+    With --include or --exclude only files that they include are removed, and no directories.
     """
-    done = _Done(call, rules, "remove")
 
     def note(item: Item) -> None:
         if rules.dry_run or not item.path:
-            done.note("remove", item)
+            work.note("remove", item)
 
     with call.session() as service:
-        work = Work(service, uris, jobs=rules.jobs, quiet=rules.quiet)
-        Removal(
-            work,
-            note,
-            recursive=recursive,
-            take=rules.take,
-            dry_run=rules.dry_run,
-        ).run(map(Item.at, work.expand_all(uris)))
-    return done.end(work)
+        work = _Changes(call, service, uris, rules, "remove")
+        removal = Removal(work, note, recursive=recursive, take=rules.take, dry_run=rules.dry_run)
+        removal.run(map(Item.at, work.expand_all(uris)))
+    return work.end()
 
 
 # -- sync -------------------------------------------------------------------------------------
@@ -259,15 +244,9 @@ def rm(
     is_flag=True,
     help="also delete what only the target has; what filters leave out stays",
 )
-@click.option("--size-only", is_flag=True, help="take files of one size for equal")  # fmt: skip
+@click.option("--size-only", is_flag=True, help="treat files of one size as equal")  # fmt: skip
 def sync(
-    call: Invocation,
-    *,
-    source: str,
-    target: str,
-    delete: bool,
-    size_only: bool,
-    rules: Rules,
+    call: Invocation, *, source: str, target: str, delete: bool, size_only: bool, rules: Rules
 ) -> Exit:
     """Copy what a directory has and another one lacks, or has in another size or older.
 
@@ -275,7 +254,6 @@ def sync(
     source is newer by a second or more, or never with --size-only. Nothing is deleted without
     --delete, nor where anything failed, or the source is missing or empty.
     """
-    done = _Done(call, rules, "copy", "delete")
 
     def is_equal(old: FileStatistics, new: FileStatistics) -> bool:
         if new.is_directory or new.length != old.length:
@@ -284,7 +262,7 @@ def sync(
         return not is_timed or old.mtime_nsec // _SECOND_NS <= new.mtime_nsec // _SECOND_NS
 
     with call.session() as service:
-        work = Work(service, [source, target], jobs=rules.jobs, quiet=rules.quiet)
+        work = _Changes(call, service, [source, target], rules, "copy", "delete")
         with work.about(source):
             root = Item(work.location(source), work.location(target))
             if delete and overlap(root.target, root.source) is Overlap.HOLDS:
@@ -293,7 +271,7 @@ def sync(
                 )
             copying = Copying(
                 work,
-                partial(done.note, "copy"),
+                partial(work.note, "copy"),
                 take=rules.take,
                 dry_run=rules.dry_run,
                 is_equal=is_equal,
@@ -301,11 +279,11 @@ def sync(
             )
             copying.run([root])
             if delete:
-                _delete_surplus(work, copying, root, done)
-    return done.end(work)
+                _delete_surplus(work, copying, root)
+    return work.end()
 
 
-def _delete_surplus(work: Work, copying: Copying, root: Item, done: _Done) -> None:
+def _delete_surplus(work: _Changes, copying: Copying, root: Item) -> None:
     """Delete what only the target has, if nothing failed and the source has anything."""
 
     def report(location: Location, why: str) -> None:
@@ -318,13 +296,8 @@ def _delete_surplus(work: Work, copying: Copying, root: Item, done: _Done) -> No
     elif copying.surplus and copying.is_source_empty:
         report(root.source, "is empty, so nothing was deleted; fs rm -r empties the target")
     elif copying.surplus:
-        copied = work.totals.files
-        Removal(
-            work,
-            partial(done.note, "delete"),
-            take=copying.take,
-            dry_run=copying.dry_run,
-        ).run(copying.surplus)
+        copied, done = work.totals.files, partial(work.note, "delete")
+        Removal(work, done, take=copying.take, dry_run=copying.dry_run).run(copying.surplus)
         work.totals.files = work.totals.known = copied
     for uri, left_out in copying.staying:
         for reason in left_out:
@@ -341,7 +314,7 @@ def mkdir(call: Invocation, *, uris: tuple[str, ...], parents: bool) -> Exit:
     """Create one or more directories."""
     made = []
     with call.session() as service:
-        work = Work(service, uris)
+        work = FileWork(service, uris)
         for uri in uris:
             with work.about(uri):
                 filesystem = work.location(uri).filesystem

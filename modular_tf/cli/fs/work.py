@@ -1,16 +1,24 @@
-"""The work of one file verb: its locations, its failures, its progress, and its end by Ctrl-C."""
+"""What the file verbs share: their arguments, and their work on many files.
+
+Work has locations, failures and progress, and ends by Ctrl-C.
+"""
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.cli.exit_codes import Exit
+import click
+
+from modular_tf.cli.frame import Command, argument
 from modular_tf.cli.output import EXPECTED, counted, message_of, report_error, size
-from modular_tf.cli.process import OutputError, leave, terminate_as_interrupt
+from modular_tf.cli.process import Exit, OutputError, leave, terminate_as_interrupt
 from modular_tf.cli.progress import TransferProgress
+from modular_tf.cli.values import URI
 from modular_tf.errors import ModularTFError, NotFoundError, UnimplementedError
 from modular_tf.filesystem.jobs import Job
 from modular_tf.filesystem.location import IncompleteListingWarning, Location
@@ -21,8 +29,93 @@ if TYPE_CHECKING:
 
     from modular_tf.service.service import PluginService
 
+_MOST_JOBS = 256
+_FILTERS = (
+    "All files are included at first, and the last of --include and --exclude that matches a file"
+    " decides. GLOB is compared with the path below the source, and * matches / too:"
+    " --exclude '*' --include '*.csv' includes CSV files only."
+)
 
-class Work(Job):
+
+# -- arguments --------------------------------------------------------------------------------
+
+
+def uris_argument(what: str) -> Callable[[Any], Any]:
+    """Give the verb one or more URIs or local paths."""
+    meaning = f"{what}: a URI or a local path"
+    return argument("uris", type=URI, nargs=-1, required=True, help=meaning)
+
+
+def human_readable_option(condition: str = "") -> Callable[[Any], Any]:
+    """Give the verb the option to show sizes with units."""
+    meaning = f"{condition}sizes as 1.5 KiB or 23 MiB"
+    return click.option("-h", "--human-readable", is_flag=True, help=meaning)
+
+
+class Rules(NamedTuple):
+    """The rules of work on many files.
+
+    With `dry_run` nothing is changed, and what would be is reported. `jobs` is None for what the
+    configuration says. With `quiet` no progress and no summary is shown. `filters` are pairs:
+    whether files that match are included, and the pattern.
+    """
+
+    dry_run: bool
+    jobs: int | None
+    quiet: bool
+    filters: tuple[tuple[bool, str], ...]
+
+    @property
+    def take(self) -> Callable[[str], bool] | None:
+        """Whether a file is included, by its path below the source; None without filters."""
+
+        def takes(path: str) -> bool:
+            matching = (taken for taken, glob in reversed(self.filters) if fnmatchcase(path, glob))
+            return next(matching, True)
+
+        return takes if self.filters else None
+
+
+class ManyFilesCommand(Command):
+    """A verb that works on many files: it has the options of `Rules`, and gets them as `rules`.
+
+    Its arguments are the meaning of `--dry-run`, and those of `Command`.
+    """
+
+    def __init__(self, *, dry_run: str, help: str, **values: Any) -> None:  # noqa: A002
+        super().__init__(help=f"{inspect.cleandoc(help)}\n\n{_FILTERS}", **values)
+        self.params += [
+            click.Option(["-n", "--dry-run"], is_flag=True, help=dry_run),
+            click.Option(
+                ["-j", "jobs"], metavar="N", type=click.IntRange(1, _MOST_JOBS),
+                help="work on N files at once; by default as many as `calls_at_once` of the"
+                " configuration says (16), and 1 where all is on this machine",
+            ),
+            click.Option(["-q", "--quiet"], is_flag=True, help="show no progress and no summary"),
+            click.Option(
+                ["--include"], metavar="GLOB", multiple=True, help="include files that match"
+            ),
+            click.Option(
+                ["--exclude"], metavar="GLOB", multiple=True, help="exclude files that match"
+            ),
+        ]  # fmt: skip
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; filters stay in the order of the command line, which decides."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        rest = super().parse_args(ctx, args)
+        given = {name: iter(ctx.params.pop(name)) for name in ("include", "exclude")}
+        names = [str(param.name) for param in order if param.name in given]
+        filters = tuple((name == "include", next(given[name])) for name in names)
+        own = {name: ctx.params.pop(name) for name in ("dry_run", "jobs", "quiet")}
+        ctx.params["rules"] = Rules(**own, filters=filters)
+        return rest
+
+
+# -- work -------------------------------------------------------------------------------------
+
+
+class FileWork(Job):
     """A job whose failures are lines on standard error. [main thread; its steps: any thread]
 
     Without `jobs`, the configuration of the service decides how many files are worked on at once.
@@ -170,7 +263,7 @@ class Work(Job):
             if is_new and is_here:
                 with suppress(ModularTFError):
                     filesystem.delete_file(uri)
-            else:  # it may be a device, or nobody knows how long that would take
+            else:  # it may be a device, or that may take any time
                 torn.append(uri)
         report_error(f"interrupted; {counted(files, 'file')} done")
         for uri in dict.fromkeys([*storing, *torn]):

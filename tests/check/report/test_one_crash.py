@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from modular_tf.cli.check import broken_at_words
-from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.process import Exit
 from tests.check.report.crashing_plugin import LINE, SOURCE, crashing_plugin
 
 _LINES_OF_A_SCREEN, _COLUMNS = 40, 100

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.process import Exit
 from modular_tf.native.sanitizers import sanitizer_environment
 from tests.fixtures.compiler import file_of_compiler
 from tests.fixtures.process_group import run_in_group
