@@ -82,7 +82,7 @@ def recall_all(paths: list[str]) -> None:
 
 def note() -> None:
     """Enter and leave a load."""
-    with NOTES.around_loading("plugin", "/a/plugin.so", "0" * 64):
+    with NOTES.around("loading", "plugin", "/a/plugin.so", "0" * 64):
         pass
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from modular_tf.abi.layouts import Layout
     from modular_tf.discovery.probe import Probe
-    from modular_tf.service.plugin_entry import PluginEntry
+    from modular_tf.service.plugin import PluginEntry
 
 HOST_DEFAULTS = frozenset(
     slot.name

@@ -35,8 +35,8 @@ def _open_store() -> QuarantineStore:
         raise store.shortage
     if (damaged := store.damaged) is not None:
         report_error(
-            f"{damaged}: this quarantine was damaged and was renamed; what could be read of it"
-            " counts, other plugins are tried again. Remove the file to end this message"
+            f"{damaged}: this quarantine was damaged and was renamed; its plugins are tried again"
+            " before they run. Remove the file to end this message"
         )
     notes = Notes.of_process()
     store.take(notes.of_ended(), notes)

@@ -55,12 +55,10 @@ class Crew:
 
     Fork: the threads stay in the parent. The child may not go on with the iteration.
 
-    Args:
-        at_once: The most calls under way. With 1, the caller's own thread makes them.
-        while_waiting: Called by the iterating thread while it waits, about ten times a second. The
-            calls are then made by other threads even with one at a time, so that an interrupt
-            need not wait for them.
-        ahead: Calls per thread that may be under way or have outcomes that were not taken yet.
+    `at_once` is the most calls under way; with 1, the caller's own thread makes them. The iterating
+    thread calls `while_waiting` about ten times a second; the calls are then made by other threads
+    even with one at a time, so that an interrupt need not wait for them. `ahead` is how many calls
+    per thread may be under way or have outcomes that were not taken yet.
     """
 
     def __init__(
@@ -113,21 +111,15 @@ class Crew:
         """Yield the outcome of each item, in the order of the items.
 
         Items are taken as threads become free, so they may come from a listing that goes on, and
-        `items` is iterated by one thread at a time. Where no thread can be had, the caller's makes
-        the calls.
+        `items` is iterated by one thread at a time; what their iterator raises is raised here,
+        after the outcomes of the items before. Where no thread can be had, the caller's makes the
+        calls. With `in_order` false the outcomes come as the calls end: one that takes long holds
+        up nobody else. `meanwhile` is called once by the iterating thread, when other threads have
+        begun.
 
-        Args:
-            function: What to call.
-            items: Its arguments. What their iterator raises is raised here, after the outcomes of
-                the items before.
-            in_order: False for the order in which the calls end; one that takes long then holds up
-                nobody else.
-            meanwhile: Called once by the iterating thread, when other threads have begun.
-
-        Raises:
-            CancelledError: The crew was stopped; its calls may be under way still.
-            FailedPreconditionError: The process was forked meanwhile, and this is the child.
-            ResourceExhaustedError: There was no memory for what a call returned.
+        Raises CancelledError if the crew was stopped, whose calls may be under way still;
+        FailedPreconditionError in a child that was forked meanwhile; ResourceExhaustedError where
+        there was no memory for what a call returned.
         """
         self.check()
         feed = iter(items)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from modular_tf.concurrency.fork_lock import holds_lock
 from modular_tf.concurrency.live_objects import LiveObjects
 from modular_tf.errors import ResourceExhaustedError
-from modular_tf.events.delivery import collected, collecting, deliver_collected, is_collecting
+from modular_tf.events.event_log import collected, collecting, deliver_collected, is_collecting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,10 +46,10 @@ class Work(Generic[_Result]):
     """A call that a thread of its own makes, so that it ends as a whole. [any thread]
 
     Python runs signal handlers in the main thread alone. So none comes in the middle of the call:
-    what one raises ends the wait of the main thread, and the call goes on. Users' code that it
-    wants called (`events.delivery`) is called by the thread that waits, when the call has ended, or
-    by its own where nobody waits any more. In a forked child, which has no such thread, the one
-    that waits makes the call anew.
+    what one raises ends the wait of the main thread, and the call goes on. What the call reports to
+    users' code (`deliver`) is called by the thread that waits, when the call has ended, or by its
+    own where nobody waits any more. In a forked child, which has no such thread, the one that waits
+    makes the call anew.
 
     The thread makes the call in a copy of the caller's context. `name` is the thread's; with
     `daemon` the end of the process stops the call instead of waiting for it. Raises
@@ -124,6 +124,11 @@ class Work(Generic[_Result]):
                 self._error = None  # else it and the frames in it would keep each other
         result: _Result = self._result
         return result
+
+    def __del__(self) -> None:
+        # An interrupt came between the start and the wait: nobody waited, and nobody left.
+        if reports := getattr(self, "_reports", None):  # none if it came into the constructor
+            deliver_collected(reports)
 
     def after_fork_in_child(self) -> None:
         """Wake the thread that waits: the one that makes the call stayed in the parent."""

@@ -10,16 +10,18 @@ beside 161 ms for all of `modular-tf list` without a plugin (the best of 21 runs
 from __future__ import annotations
 
 import sys
+import threading
+from collections import deque
+from contextlib import suppress
 from functools import partial
 from time import time
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from modular_tf.events.delivery import deliver
 from modular_tf.redaction import redacted
 
 if TYPE_CHECKING:
     import logging
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 ROOT = "modular_tf"
 """The logger above all of this package's."""
@@ -41,7 +43,7 @@ class EventLog:
 
     Info for outcomes, warning when something that the user installed is not used, debug for single
     steps. Never raises, whatever the application's handlers do. Handlers are called by the thread
-    that writes, after it has released this package's locks (`modular_tf.events.delivery`).
+    that writes, after it has released this package's locks (`deliver`).
 
     An event is a record of the logger `modular_tf.NAME`. Its message reads `event key=value ...`;
     the attribute `event` of the record holds all of it as a dictionary. `bind` gives a log whose
@@ -171,3 +173,68 @@ def _require_handler() -> None:
     root = logging.getLogger(ROOT)
     if not any(isinstance(handler, logging.NullHandler) for handler in root.handlers):
         root.addHandler(logging.NullHandler())
+
+
+# -- calls of users' code (log handlers, hooks), never while a lock of this package is held --------
+
+_Result = TypeVar("_Result")
+
+
+class _OfThread(threading.local):
+    """The calls that one thread has collected; what an interrupt left of them comes first."""
+
+    def __init__(self) -> None:
+        self.is_collecting = False
+        self.is_delivering = False
+        self.calls: deque[Callable[[], object]] = deque()
+
+
+_mine = _OfThread()
+
+
+def deliver(call: Callable[[], object]) -> None:
+    """Call users' code now, or when this thread has ended what collects it.
+
+    Such code may wait for a lock of the application's, whose owner may wait for one of ours. What
+    it raises ends the delivery; the rest comes with the next one.
+    """
+    _mine.calls.append(call)
+    deliver_collected()
+
+
+def is_collecting() -> bool:
+    """Return whether this thread collects calls."""
+    return _mine.is_collecting
+
+
+def collecting(call: Callable[[], _Result]) -> _Result:
+    """Make a call that takes locks; users' code waits for `deliver_collected`."""
+    try:
+        _mine.is_collecting = True
+        return call()
+    finally:
+        _mine.is_collecting = False
+
+
+def collected() -> deque[Callable[[], object]]:
+    """Return what this thread has collected, for another thread that delivers it."""
+    return _mine.calls
+
+
+def deliver_collected(others: deque[Callable[[], object]] | None = None) -> None:
+    """Deliver what was collected, and what is added meanwhile, one after the other.
+
+    `others` is what another thread has collected.
+    """
+    if others is not None and others is not _mine.calls:
+        with suppress(IndexError):  # two threads may empty it
+            while True:
+                _mine.calls.append(others.popleft())
+    if _mine.is_collecting or _mine.is_delivering:
+        return
+    try:
+        _mine.is_delivering = True
+        while _mine.calls:
+            _mine.calls.popleft()()
+    finally:
+        _mine.is_delivering = False

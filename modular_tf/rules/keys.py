@@ -99,3 +99,32 @@ def unknown_keys(found: Iterable[str], known: Collection[str]) -> str | None:
     close = [match for key in unknown for match in get_close_matches(key, known, n=1)]
     hint = f"did you mean {' and '.join(close)}? " if close else ""
     return f"unknown keys {unknown}; {hint}known: {sorted(known)}"
+
+
+def checked_table(settings: type[Any], values: Any, where: str) -> dict[str, Any]:
+    """Return a table of a file as arguments for a dataclass of settings.
+
+    Raises ValueError, which names the key behind `where`, what was expected and what was found.
+    """
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{where}: expected a table, found {values!r}")  # noqa: TRY004  (a value's)
+    keys = keys_of(settings)
+    if (wrong := unknown_keys(values, keys)) is not None:
+        raise ValueError(f"{where}: {wrong}")
+    for name, value in values.items():
+        if (expected := keys[name].why_wrong(value)) is not None:
+            raise ValueError(f"{where}.{name}: expected {expected}, found {value!r}")
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+
+
+def values_of(settings: type[Any], environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return what variables say as arguments for a dataclass; ValueError if one is wrong."""
+    values: dict[str, Any] = {}
+    for name, key in keys_of(settings).items():
+        for variable in key.variables:
+            if text := environment.get(variable):
+                values[name] = key.read(text)
+                if (expected := key.why_wrong(values[name])) is not None:
+                    expected = key.written or expected
+                    raise ValueError(f"{variable}: expected {expected}, found {text!r}")
+    return values

@@ -22,7 +22,6 @@ from modular_tf.discovery.sources.search_paths import NO_HOME, config_directory,
 from modular_tf.discovery.trust.policy import (
     TrustPolicy,
     default_lock_path,
-    frozen_by,
     parse_policy,
 )
 from modular_tf.errors import ConfigError
@@ -37,6 +36,7 @@ from modular_tf.rules.keys import (
     setting,
     table_of,
     unknown_keys,
+    values_of,
     whole,
 )
 from modular_tf.rules.shortage import raise_shortage
@@ -294,12 +294,10 @@ class Config:
     def memory_of(
         self, device_type: str, environment: Mapping[str, str] | None = None
     ) -> MemorySettings:
-        """Return what is decided about the memory of a device type.
+        """Return what is decided about the memory of a device type, such as `GPU`.
 
-        Args:
-            device_type: As `GPU`.
-            environment: What speaks where the configuration is silent; by default `os.environ`,
-                or nothing in a privileged process.
+        The environment speaks where the configuration is silent; by default `os.environ`, or
+        nothing in a privileged process.
         """
         if environment is None:
             environment = {} if is_privileged() else os.environ
@@ -327,19 +325,6 @@ def variables_of(name: str) -> list[str]:
     """Return the variables of the environment that replace a key, or the keys of a table."""
     keys = TABLES.get(name) or {name: KEYS[name]}
     return [variable for key in keys.values() for variable in key.variables]
-
-
-def values_of(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of keys outside tables that variables give; ConfigError if one is wrong."""
-    values: dict[str, Any] = {}
-    for name, key in keys_of(Config).items():
-        for variable in key.variables:
-            if text := variables.get(variable):
-                values[name] = key.read(text)
-                if (expected := key.why_wrong(values[name])) is not None:
-                    expected = key.written or expected
-                    raise ConfigError(f"{variable}: expected {expected}, found {text!r}")
-    return values
 
 
 def config_path(environment: Mapping[str, str]) -> str | None:
@@ -381,30 +366,22 @@ def load_config(
 ) -> Config:
     """Read the configuration file, and what the environment says instead of it.
 
-    Without either, all is at its default.
-
-    Args:
-        environment: Instead of `os.environ`.
-        privileged: The process has rights that its user lacks: neither the user's file nor their
-            environment counts.
-
-    Raises:
-        ConfigError: The file cannot be read, is not TOML, or has an unknown or misshapen key; or
-            nobody has named it and others can change it (LD-106); or `MODULAR_TF_CONFIG` names a
-            file that does not exist, or another variable has no right value.
-        ShortageError: The file cannot be read now.
+    Without either, all is at its default. `environment` replaces `os.environ`. In a privileged
+    process, which has rights that its user lacks, neither the user's file nor their environment
+    counts. Raises ConfigError if the file cannot be read, is not TOML, or has an unknown or
+    misshapen key; if nobody has named it and others can change it (LD-106); if `MODULAR_TF_CONFIG`
+    names a file that does not exist, or a variable has no right value. ShortageError: the file
+    cannot be read now.
     """
     if privileged:
         return Config()
     variables = os.environ if environment is None else environment
     config = _read_config(variables)
-    config = replace(config, **values_of(variables))
     try:
-        frozen = frozen_by(variables)
+        config = replace(config, **values_of(Config, variables))
+        config = replace(config, trust=replace(config.trust, **values_of(TrustPolicy, variables)))
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    if frozen is not None:
-        config = replace(config, trust=replace(config.trust, frozen=frozen))
     if (said := environment_settings(variables)) != MemorySettings():
         config = replace(config, memory=all_under(config.memory, said))
     return config
@@ -456,13 +433,26 @@ def parse_config(text: str, path: str) -> Config:
     Raises ConfigError, which names the key, what was expected and what was found.
     """
     values = _tables(text, path)
+    base = os.path.dirname(os.path.abspath(path))
     known = {name.partition(".")[0] for name in KEYS}
     if (wrong := unknown_keys(values, known)) is not None:
         raise ConfigError(f"{path}: {wrong}", path=path)
-    checked = {key: _checked(key, value, path) for key, value in values.items()}
-    if "plugin_dirs" in checked:
-        checked["plugin_dirs"] = tuple(_place(entry, path) for entry in checked["plugin_dirs"])
-    return Config(**checked, path=path)
+    try:
+        if "trust" in values:
+            values["trust"] = parse_policy(values["trust"], base)
+        if "memory" in values:
+            values["memory"] = parse_memory(values["memory"])
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}", path=path) from None
+    for name, value in values.items():
+        # Config itself refuses wrong filesystems: its message must show no option.
+        expected = None if name in (*TABLES, "filesystems") else KEYS[name].why_wrong(value)
+        if expected is not None:
+            raise ConfigError(f"{path}: {name}: expected {expected}, found {value!r}", path=path)
+        values[name] = tuple(value) if isinstance(value, list) else value
+    if "plugin_dirs" in values:
+        values["plugin_dirs"] = tuple(_place(entry, path) for entry in values["plugin_dirs"])
+    return Config(**values, path=path)
 
 
 def _tables(text: str, path: str) -> dict[str, Any]:
@@ -494,19 +484,3 @@ def _place(entry: str, path: str) -> str:
         raise ConfigError(message, path=path)
     expanded = _expanded(entry, f"{path}: plugin_dirs")
     return os.path.join(os.path.dirname(os.path.abspath(path)), expanded)
-
-
-def _checked(key: str, value: Any, path: str) -> Any:
-    """Bring one value into its type, or say what is wrong with it."""
-    if key == "filesystems":
-        return value  # whose message must show no option
-    if key in TABLES:
-        try:
-            if key == "trust":
-                return parse_policy(value, os.path.dirname(os.path.abspath(path)))
-            return parse_memory(value)
-        except ValueError as error:
-            raise ConfigError(f"{path}: {error}", path=path) from None
-    if (expected := KEYS[key].why_wrong(value)) is not None:
-        raise ConfigError(f"{path}: {key}: expected {expected}, found {value!r}", path=path)
-    return tuple(value) if isinstance(value, list) else value

@@ -14,24 +14,23 @@ from modular_tf.filesystem.registry import DeferredFilesystem
 from modular_tf.rules import Violation
 from modular_tf.rules.loading import OFFER_UNCHANGED
 from modular_tf.service.lifetime import entry_point
-from modular_tf.service.log_output.listener import name_library
-from modular_tf.service.outcome import Outcome
+from modular_tf.service.log_output import name_library
+from modular_tf.service.report import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
-    from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
+    from modular_tf.first_contact.finding import Finding, Offer
     from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.loading.kernel_loader import KernelOffer
     from modular_tf.native.library import Library
     from modular_tf.opening import OpenedPlugin
     from modular_tf.service.configuration import Config
-    from modular_tf.service.plugin import Plugin
-    from modular_tf.service.plugin_entry import PluginEntry
+    from modular_tf.service.plugin import Plugin, PluginEntry
     from modular_tf.service.registrations import Registrations
 
     Mark = Callable[[Plugin], AbstractContextManager[object]]
@@ -81,74 +80,65 @@ class DeferredLibrary:
         """Its accepted filesystem tables, by scheme, served or not."""
         return _NO_TABLES if self._loaded is None else self._loaded.tables
 
-    def _change(self, step: Callable[[Plugin], Plugin]) -> None:
-        entry = self._entry()
-        if entry is not None:  # else nobody asks for the plugin any more
-            entry.change(step)
-
-    def _registered(
+    def _conclude(
         self,
-        reasons: Iterable[Violation],
-        warnings: Iterable[Violation],
+        notes: Sequence[Violation],
+        how: str,
         found: Finding | None = None,
         promised: Offer | None = None,
-    ) -> Outcome:
-        """Return what is registered now as an outcome, with the kernels that are `promised`."""
-        platform = self.registrations.platform
-        types = () if platform is None else (platform.device_type,)
-        schemes = tuple(self.registrations.scheme_places)
-        kernels = self.registrations.kernel_place
+    ) -> None:
+        """Record what is registered now, with the kernels that are `promised`."""
+        platform, kernels = self.registrations.platform, self.registrations.kernel_place
         if promised is not None:
             counts = (promised.kernels, promised.ops)
         else:
             counts = (0, 0) if kernels is None else (len(kernels.kernels), len(kernels.definitions))
-        return Outcome(schemes, types, (*reasons,), (*warnings,), found, *counts)
+        outcome = Outcome(
+            tuple(self.registrations.scheme_places),
+            () if platform is None else (platform.device_type,),
+            tuple(note for note in notes if note.is_error),
+            tuple(note for note in notes if not note.is_error),
+            found,
+            *counts,
+        )
+        if (entry := self._entry()) is not None:  # else nobody asks for the plugin any more
+            entry.change(lambda plugin: plugin.registered(outcome, how))
 
     # -- what is known of it, and not mapped ------------------------------------------------------
 
     def defer(self, finding: Finding, offer: Offer) -> None:
         """Register what it offered when it was tried; it is mapped at the first use."""
+        plugin, offered = self._plugin.name, offer.platform
+        filesystems = [
+            DeferredFilesystem(scheme, plugin, partial(self._open_for, scheme))
+            for scheme in offer.schemes
+        ]
+        platform = None
+        if offered is not None:
+            platform = DeferredFactory(
+                device_type=offered.device_type,
+                platform=offered.platform,
+                priority=offered.priority,
+                plugin=plugin,
+                load_now=partial(self._open_for, None),
+            )
         notes = finding.notes_of_loading if finding.notes else ()
         with self._lock:
             self._promised = finding
-            refused = self._serve(self._deferred_filesystems(offer), self._deferred_platform(offer))
-            reasons = [*(note for note in notes if note.is_error), *refused]
-            warnings = [note for note in notes if not note.is_error]
+            refused = self._serve(filesystems, platform)
             if offer.kernels or offer.ops:
                 self.registrations.promise_kernels(self.open_now)
-            outcome = self._registered(reasons, warnings, promised=offer)
-            self._change(lambda plugin: plugin.registered(outcome, "to be mapped at its first use"))
+            self._conclude([*notes, *refused], "to be mapped at its first use", promised=offer)
 
-    def _deferred_filesystems(self, offer: Offer) -> list[DeferredFilesystem]:
-        plugin = self._plugin.name
-        return [
-            DeferredFilesystem(scheme, plugin, partial(self._open_scheme, scheme))
-            for scheme in offer.schemes
-        ]
-
-    def _deferred_platform(self, offer: Offer) -> DeferredFactory | None:
-        offered: PlatformOffer | None = offer.platform
-        if offered is None:
-            return None
-        return DeferredFactory(
-            device_type=offered.device_type,
-            platform=offered.platform,
-            priority=offered.priority,
-            plugin=self._plugin.name,
-            load_now=self._open_devices,
-        )
-
-    def _open_scheme(self, scheme: str) -> None:
+    def _open_for(self, scheme: str | None) -> None:
+        """Map the library for a scheme, or None for devices; raise why it does not serve that."""
         self.open_now()
-        self._raise_unless(scheme in self.registrations.filesystems)
-
-    def _open_devices(self) -> None:
-        self.open_now()
-        self._raise_unless(self.registrations.platform is not None)
-
-    def _raise_unless(self, is_there: bool) -> None:  # noqa: FBT001
+        if scheme is None:
+            is_served = self.registrations.platform is not None
+        else:
+            is_served = scheme in self.registrations.filesystems
         failure = None if self._loaded is None else self._loaded.failure
-        if failure is not None and not is_there:
+        if failure is not None and not is_served:
             raise failure
 
     # -- mapped -----------------------------------------------------------------------------------
@@ -171,7 +161,7 @@ class DeferredLibrary:
                 # What loads libraries is imported where one is loaded; a list loads none.
                 from modular_tf.service.library_loading import load_library  # noqa: PLC0415
 
-                self._name()
+                self._announce()
                 with self._mark(self._plugin):
                     why_taken = self.registrations.why_taken
                     loaded = load_library(self._plugin, self._config, self._trust, why_taken)
@@ -190,30 +180,26 @@ class DeferredLibrary:
         self.registrations.give_back_deferred()
         finding = finding_of(loaded)
         notes = [*loaded.notes, *refused, *notes, *self._differences(finding)]
-        reasons = [note for note in notes if note.is_error]
-        warnings = [note for note in notes if not note.is_error]
-        outcome = self._registered(reasons, warnings, finding)
-        self._change(lambda plugin: plugin.registered(outcome, "mapped"))
+        self._conclude(notes, "mapped", finding)
         loaded.hand_over()  # what could not be registered shall not live on here
         self._is_open = True
 
-    def _name(self) -> None:
-        """Announce the plugin's name and path to log and native core, before its code runs."""
-        name_library(self._plugin.path, self._plugin.name)
+    def _announce(self) -> None:
+        """Report the plugin's name and path to log and native core, before its code runs.
+
+        Calls in which the process ends are reported, and leave a note for the next one.
+        """
         from modular_tf.native.plugin_names import name_plugin  # noqa: PLC0415  (not for listing)
 
-        name_plugin(self._plugin.name, self._plugin.path, self._record())
-
-    def _record(self) -> str:
-        """Have calls in which the process ends reported; return the first part of their notes."""
-        if not self._config.tell_ended_calls:
-            return ""
-        from modular_tf.service.kept.notes import Notes, record_of  # noqa: PLC0415
-
         plugin = self._plugin
-        sha256 = None if plugin.is_bundled else plugin.sha256
-        Notes.of_process().report_calls(leave_notes=sha256 is not None)
-        return "" if sha256 is None else record_of(plugin.name, plugin.path, sha256)
+        sha256, note = None if plugin.is_bundled else plugin.sha256, ""
+        if self._config.tell_ended_calls:
+            from modular_tf.service.kept.notes import Notes, note_of  # noqa: PLC0415  (likewise)
+
+            Notes.of_process().report_calls(leave_notes=sha256 is not None)
+            note = "" if sha256 is None else note_of(plugin.name, plugin.path, sha256)
+        name_library(plugin.path, plugin.name)
+        name_plugin(plugin.name, plugin.path, note)
 
     def _serve(
         self,

@@ -8,11 +8,12 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.discovery.search import unused_name
 from modular_tf.discovery.sources.installed import Installation, entries_of_group
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.events import EventLog
-from modular_tf.events.delivery import deliver
+from modular_tf.events.event_log import deliver
 from modular_tf.rules import Violation
 from modular_tf.rules.shortage import raise_shortage
 
@@ -45,18 +46,13 @@ class Hooks:
     Installed ones are searched for when something is asked of hooks first. They share one manager
     of pluggy, so `tryfirst`, `trylast`, wrappers and `firstresult` count for all of them. They are
     called in the order in which they were given, then in that of the installed distributions. One
-    that fails takes no answer of another with it (`modular_tf.service.guarded_hooks`). Hooks that
+    that fails takes no answer of another with it (`hookspecs.guarded`). Hooks that
     answer are called without our locks, as they are users' code. Hooks that only receive an event
-    are called when the thread holds none (`modular_tf.events.delivery`). [any thread]
+    are called when the thread holds none (`modular_tf.events.event_log.deliver`). [any thread]
 
     A hook that uses the service while it is asked is not asked again for that: what the service
-    then does is done without its answer, and once more with it.
-
-    Args:
-        given: Objects that the application passed.
-        python_path: Returns the directories of installed packages.
-        trust: What is decided about trust: where plugins are frozen, hooks of installed packages
-            are.
+    then does is done without its answer, and once more with it. `given` are objects that the
+    application passed. Where `trust` has plugins frozen, hooks of installed packages are.
     """
 
     def __init__(
@@ -103,7 +99,7 @@ class Hooks:
         """Return the functions that were found, by hook, in the order in which they are called."""
         if self._manager is None:
             return ()
-        from modular_tf.service.guarded_hooks import functions_of  # noqa: PLC0415  (imports pluggy)
+        from modular_tf.service.hookspecs import functions_of  # noqa: PLC0415  (imports pluggy)
 
         return tuple(functions_of(self._manager))
 
@@ -138,7 +134,7 @@ class Hooks:
     def _manager_of(self, named: Iterable[tuple[str, object]]) -> pluggy.PluginManager:
         """Return a manager with implementations, which it calls in this order."""
         # Most services have no hooks, and this imports pluggy.
-        from modular_tf.service.guarded_hooks import empty_manager, guarded  # noqa: PLC0415
+        from modular_tf.service.hookspecs import empty_manager, guarded  # noqa: PLC0415
 
         accepted = []
         for name, implementation in named:
@@ -262,9 +258,7 @@ def _distinct(named: Iterable[tuple[str, object]]) -> Iterator[tuple[str, object
     for name, implementation in named:
         if any(implementation is other for other in seen.values()):
             continue
-        unused, number = name, 2
-        while unused in seen:
-            unused, number = f"{name}#{number}", number + 1
+        unused = unused_name(name, seen)
         seen[unused] = implementation
         yield unused, implementation
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.crew import Crew
 from modular_tf.concurrency.fork_lock import ForkLock
@@ -32,11 +32,10 @@ from modular_tf.redaction import hide, names_secret, show_again
 from modular_tf.rules.first_contact import WORKER_STARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.isolation.worker import Worker
-    from modular_tf.rules import Violation
     from modular_tf.service.configuration import Config
     from modular_tf.service.plugin import Plugin
 
@@ -357,35 +356,33 @@ def _opened(
     plugin: Plugin, config: Config, scheme: str, name: str, environment: Environment
 ) -> PluginFilesystem:
     from modular_tf.filesystem.opening import open_filesystem  # noqa: PLC0415  (the native core)
-    from modular_tf.service.isolated_plugin import load_in_worker  # noqa: PLC0415  (likewise)
+    from modular_tf.service.library_loading import load_in_worker  # noqa: PLC0415  (likewise)
 
     owner = object()
     hide(owner, _secrets(environment))
     try:
-        loaded = load_in_worker(plugin, config, instance=name, environment=environment)
-        tables = next((found for found in loaded.tables if found.scheme == scheme), None)
+        worker, found, offer = load_in_worker(
+            plugin, config, instance=name, environment=environment
+        )
+        tables = next((each for each in found if each.scheme == scheme), None)
         if tables is None:
-            loaded.worker.leave()
-            _raise_unserved(plugin, scheme, name, loaded.notes)
+            worker.leave()
+            reasons = [n.message for n in offer.finding.notes if n.scheme in (scheme, None)]
+            why = "; ".join(reasons) or "the plugin does not offer it"
+            text = f"instance {name!r}: scheme {scheme!r} cannot be served: {why}"
+            raise UnavailableError(text, plugin=plugin.name, rule=WORKER_STARTS.id)  # noqa: TRY301
         filesystem = open_filesystem(
             tables,
             plugin=plugin.name,
             path=plugin.path,
             bundled=plugin.is_bundled,
-            guarded=loaded.guarded,
+            guarded=offer.guarded,
         ).filesystem
     except BaseException:
         show_again(owner)
         raise
     weakref.finalize(filesystem, show_again, owner).atexit = False
     return filesystem
-
-
-def _raise_unserved(plugin: Plugin, scheme: str, name: str, notes: Iterable[Violation]) -> NoReturn:
-    reasons = [note.message for note in notes if note.scheme in (scheme, None)]
-    why = "; ".join(reasons) or "the plugin does not offer it"
-    text = f"instance {name!r}: scheme {scheme!r} cannot be served: {why}"
-    raise UnavailableError(text, plugin=plugin.name, rule=WORKER_STARTS.id)
 
 
 def _check_environment(name: str, environment: Environment) -> None:

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from modular_tf.device.factory import HOST_CPU_PRIORITY, PLUGIN_PRIORITY
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.first_contact.finding import Finding, Offer, noted
 from modular_tf.loading.bound_files import bound_files
+from modular_tf.loading.filesystem_tables import WorkerPlace, tables_in_worker
 from modular_tf.loading.opened_libraries import unlocked_library
 from modular_tf.native.library import mapped_objects
 from modular_tf.opening import DeviceSettings, OpenedPlugin
 from modular_tf.processes.child import output_to_standard_error
+from modular_tf.processes.interpreter import child_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from modular_tf.discovery.trust.policy import TrustPolicy
+    from modular_tf.isolation.job import WorkerOffer
+    from modular_tf.isolation.worker import Worker
+    from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.native.library import Library, MappedObject
     from modular_tf.rules import Violation
     from modular_tf.service.configuration import Config
     from modular_tf.service.plugin import Plugin
 
-__all__ = ["finding_of", "load_library"]
+__all__ = ["finding_of", "load_in_worker", "load_library"]
 
 _HOST_DEVICE = "libhost_device.so"
+_TIME_TO_CLEAN_UP_S = 5.0
 
 
 def load_library(
@@ -97,18 +105,58 @@ def _is_refused(
 
 
 def _open_in_worker(opened: OpenedPlugin, plugin: Plugin, config: Config) -> None:
-    from modular_tf.service.isolated_plugin import load_in_worker  # noqa: PLC0415  (few are)
-
     try:
-        loaded = load_in_worker(plugin, config)
+        worker, tables, offer = load_in_worker(plugin, config)
     except ModularTFError as error:
         opened.fail("load", error)
         return
-    opened.note("init", loaded.notes)
-    for tables in loaded.tables:
-        opened.open_scheme(tables, guarded=loaded.guarded)
+    opened.note("init", offer.finding.notes)
+    for of_scheme in tables:
+        opened.open_scheme(of_scheme, guarded=offer.guarded)
     if not opened.filesystems:
-        loaded.worker.leave()
+        worker.leave()
+
+
+def load_in_worker(
+    plugin: Plugin,
+    config: Config,
+    *,
+    instance: str = "",
+    environment: Mapping[str, str | None] = MappingProxyType({}),
+) -> tuple[Worker, list[FilesystemTables], WorkerOffer]:
+    """Start a worker that loads a plugin, or serves an instance of it; "" is the plugin itself.
+
+    `environment` has variables that the worker gets besides this process's, or instead of them;
+    None for one that it does not get. Returns the worker, the tables of its schemes, and all that
+    it offers. Raises UnavailableError if the worker cannot be started, or ended (LD-144).
+    """
+    from modular_tf.isolation.job import Job  # noqa: PLC0415  (few plugins are isolated)
+    from modular_tf.isolation.worker import Worker  # noqa: PLC0415  (likewise)
+
+    overlaid = {**os.environ, **environment}
+    variables = child_environment({n: value for n, value in overlaid.items() if value is not None})
+    tried = plugin.finding
+    worker = Worker(
+        Job(
+            plugin.task,
+            plugin.is_bundled,
+            variables,
+            instance,
+            None if tried is None or tried.offer is None else tried.offer.schemes,
+            config.directories_of(plugin.name),
+        ),
+        call_timeout_s=config.call_timeout_s,
+        start_timeout_s=config.first_contact_timeout_s,
+        close_timeout_s=config.close_timeout_s or _TIME_TO_CLEAN_UP_S,
+        most_faults=config.most_worker_faults,
+    )
+    offer = worker.load()
+    offered = zip(offer.schemes, offer.tables, offer.stores, strict=True)
+    tables = [
+        tables_in_worker(scheme, slots, WorkerPlace(worker, index, store))
+        for index, (scheme, slots, store) in enumerate(offered)
+    ]
+    return worker, tables, offer
 
 
 def finding_of(opened: OpenedPlugin) -> Finding:

@@ -14,7 +14,7 @@ from modular_tf.concurrency.live_objects import LiveObjects
 from modular_tf.concurrency.threads import uninterrupted
 from modular_tf.errors import ClosedError, DeadlineExceededError, ModularTFError
 from modular_tf.rules.shortage import raise_shortage
-from modular_tf.service.log_output.listener import listener
+from modular_tf.service.log_output import listener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,8 +74,6 @@ class LiveService(Protocol):
 
 _live: LiveObjects[LiveService] = LiveObjects()
 _ending = threading.Event()
-
-
 _exit_timeouts_s: set[float | None] = set()  # what the services of this process asked for
 
 
@@ -86,15 +84,11 @@ def close_with_process(service: LiveService, exit_timeout_s: float | None = None
     after the others were closed ends when the interpreter drops it and its files: what is open is
     written out, and plugins' cleanup functions run, as those hold each other.
 
-    Args:
-        service: The service.
-        exit_timeout_s: How many seconds exit handlers and destructors of plugins may take, which
-            the process cannot leave out; None as long as they take. Of several services, also of
-            those that were closed, the longest time counts.
-
-    Raises:
-        ClosedError: The process ends, and this is not the thread that runs exit handlers. Others
-            are stopped wherever they are, and one in a plugin's code would abort the process.
+    `exit_timeout_s` is how many seconds exit handlers and destructors of plugins may take, which
+    the process cannot leave out; None as long as they take. Of several services, also of those that
+    were closed, the longest time counts. Raises ClosedError if the process ends, and this is not
+    the thread that runs exit handlers: others are stopped wherever they are, and one in a plugin's
+    code would abort the process.
     """
     thread = threading.current_thread()
     if _ending.is_set() and thread is not threading.main_thread():

@@ -23,9 +23,8 @@ from modular_tf.errors import NotFoundError
 from modular_tf.service.configuration import trust_of
 from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.lifetime import entry_point
-from modular_tf.service.outcome import lost_schemes, without
-from modular_tf.service.plugin import Plugin
-from modular_tf.service.plugin_entry import PluginEntry, log_step
+from modular_tf.service.plugin import Plugin, PluginEntry, log_step
+from modular_tf.service.report import lost_schemes, without
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -39,11 +38,11 @@ if TYPE_CHECKING:
     from modular_tf.service.hooks import Hooks
     from modular_tf.service.kept.scan_cache import CacheEntry
     from modular_tf.service.lifetime import ServiceLock
-    from modular_tf.service.plugin_entry import Attempt
+    from modular_tf.service.plugin import Attempt
     from modular_tf.service.report import PluginRecord
 
 
-_PATIENCE_S = 10.0  # with another process that reads one library
+_TIMEOUT_S = 10.0  # of another process that reads one library
 
 
 class PluginScan:
@@ -155,10 +154,22 @@ class PluginScan:
         return verdict
 
 
-def scan(candidates: Sequence[Candidate], config: Config, cache: ScanCache) -> list[Plugin]:
-    """Recall or probe candidates, judge them, and return plugins, in the same order."""
+def scan(
+    candidates: Sequence[Candidate],
+    config: Config,
+    cache: ScanCache,
+    check: Callable[[], None] = lambda: None,
+) -> list[Plugin]:
+    """Recall or probe candidates, judge them, and return plugins, in the same order.
+
+    Of processes that meet the same new files one reads them, and the others wait for what it finds.
+    They call `check` meanwhile; what it raises ends the wait.
+    """
     made = PluginScan(candidates, config, cache)
-    made.probe(made.recall(candidates), tell_progress=lambda: None)
+    if unknown := made.recall(candidates):
+        cache.turn.find_out(
+            unknown, unknown=made.recall, find_out=made.probe, timeout_s=_TIMEOUT_S, check=check
+        )
     return made.plugins
 
 
@@ -249,21 +260,12 @@ class KnownPlugins:
     @entry_point
     def _search(self, paths: SearchPaths, installation: Installation) -> None:
         found = discover(paths, installation, self.cache.installed_plugins)
-        made = PluginScan(self._new_among(found), self._config, self.cache)
-        if unknown := made.recall(made.candidates):
-            self.cache.turn.find_out(
-                unknown,
-                unknown=made.recall,
-                find_out=made.probe,
-                patience_s=_PATIENCE_S,
-                check=self._lock.check_open,
-            )
-        self.meet(made.plugins)
+        self.add_new(self.scanned(self._new_among(found)))
         self.found, self._searched = found, paths
 
     def scanned(self, candidates: Sequence[Candidate]) -> list[Plugin]:
         """Return plugins of candidates, which are not stored here."""
-        return scan(candidates, self._config, self.cache)
+        return scan(candidates, self._config, self.cache, self._lock.check_open)
 
     # -- entries ----------------------------------------------------------------------------------
 
@@ -283,7 +285,7 @@ class KnownPlugins:
                 operation="load",
             )
         found = discover_named(name_or_path)
-        self.meet(self.scanned(self._new_among(found)))
+        self.add_new(self.scanned(self._new_among(found)))
         known = self._by_identity()
         entries = [known[c.identity] for c in found.candidates if c.identity in known]
         if not entries:
@@ -307,7 +309,9 @@ class KnownPlugins:
         known = self._by_identity()
         return [found for found in discovery.candidates if found.identity not in known]
 
-    def meet(self, plugins: Sequence[Plugin], attempt: Attempt | None = None) -> list[PluginEntry]:
+    def add_new(
+        self, plugins: Sequence[Plugin], attempt: Attempt | None = None
+    ) -> list[PluginEntry]:
         """Name and store new plugins, except those of a file that has an entry already."""
         met = []
         with self._lock:

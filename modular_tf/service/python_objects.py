@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,15 @@ from modular_tf.errors import AlreadyExistsError
 from modular_tf.filesystem.registry import DeferredFilesystem, MadeOnce, SchemeRegistration
 from modular_tf.service.configured_filesystems import make_configured
 from modular_tf.service.lifetime import entry_point
-from modular_tf.service.outcome import Outcome, lost_schemes, state_of, without
 from modular_tf.service.registrations import why_pinned
-from modular_tf.service.report import CONFIGURATION_SOURCE, PYTHON_SOURCE, PluginRecord
+from modular_tf.service.report import (
+    CONFIGURATION_SOURCE,
+    PYTHON_SOURCE,
+    PluginRecord,
+    State,
+    lost_schemes,
+    without,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -26,40 +33,26 @@ if TYPE_CHECKING:
     from modular_tf.service.registrations import Registries
 
 
+@dataclass(eq=False)
 class _Contribution:
-    """One object of Python code, made before it is registered.
+    """One object of Python code, made before it is registered."""
 
-    `enter` registers it under its name, which is made unique then; `leave` undoes that and can be
-    repeated. `source` is who named the object.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        enter: Callable[[str], None],
-        leave: Callable[[], None],
-        filesystems: Mapping[str, Registered] | None = None,
-        device_types: tuple[str, ...] = (),
-        source: str = PYTHON_SOURCE,
-    ) -> None:
-        self.name = name
-        self.enter = enter
-        self.leave = leave
-        self.filesystems = filesystems or {}
-        self.device_types = device_types
-        self.source = source
+    name: str
+    enter: Callable[[str], None]  # registers it under its name, which is made unique then
+    leave: Callable[[], None]  # undoes that, and can be repeated
+    filesystems: Mapping[str, Registered] = field(default_factory=dict)
+    device_types: tuple[str, ...] = ()
+    source: str = PYTHON_SOURCE  # who named the object
 
     def record(self, name: str) -> PluginRecord:
-        outcome = Outcome(tuple(self.filesystems), self.device_types)
         return PluginRecord(
             name=name,
             path=None,
             source=self.source,
             kinds=("device" if self.device_types else "filesystem",),
-            state=state_of(None, outcome),
-            schemes=outcome.schemes,
-            device_types=outcome.device_types,
+            state=State.LOADED,
+            schemes=tuple(self.filesystems),
+            device_types=self.device_types,
         )
 
 

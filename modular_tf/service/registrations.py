@@ -5,12 +5,20 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
+from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.device.registry import DeviceRegistry
 from modular_tf.device.visible import parse_enabled_types
-from modular_tf.errors import AlreadyExistsError, ModularTFError, collected
+from modular_tf.errors import (
+    AlreadyExistsError,
+    ClosedError,
+    ModularTFError,
+    NotFoundError,
+    collected,
+    unexpected,
+)
 from modular_tf.filesystem.registry import (
     DeferredFilesystem,
     FilesystemRegistry,
@@ -24,7 +32,6 @@ from modular_tf.rules.filesystem import (
     scheme_taken,
 )
 from modular_tf.service.configured_filesystems import FsspecFallback
-from modular_tf.service.operations import ServiceOperations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -33,10 +40,119 @@ if TYPE_CHECKING:
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.device.ranking import Registration
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
-    from modular_tf.kernel.registry import PluginKernels
+    from modular_tf.kernel.op import Op
+    from modular_tf.kernel.registry import KernelRegistry, PluginKernels
+    from modular_tf.kernel.running import KernelRunner
+    from modular_tf.kernel.variable import Variable
     from modular_tf.service.configuration import Config
 
     _Served: TypeAlias = PluginFilesystem | DeferredFilesystem
+
+
+class ServiceOperations:
+    """Operations by name, on any device of a service. [any thread]
+
+    What it needs is imported at its first use: most services list plugins, and compute nothing.
+    """
+
+    def __init__(self, devices: DeviceRegistry) -> None:
+        self._devices = devices
+        self._runner: KernelRunner | None = None
+        self._lock = ForkLock()
+        self._closed = False
+        self._promised: dict[object, Callable[[], None]] = {}
+
+    @property
+    def registry(self) -> KernelRegistry:
+        """What plugins have registered, beside the standard definitions."""
+        return self._running().registry
+
+    def promise(self, owner: object, open_now: Callable[[], None]) -> None:
+        """Have a library mapped at the first use of any operation."""
+        self._promised[owner] = open_now
+
+    def take_back(self, owner: object) -> None:
+        """Forget a promise; does nothing where there is none."""
+        self._promised.pop(owner, None)
+
+    def open_promised(self) -> None:
+        """Map the libraries that have kernels and are not mapped yet."""
+        for open_now in list(self._promised.values()):
+            open_now()
+
+    def _running(self) -> KernelRunner:
+        if self._runner is not None:
+            return self._runner
+        from modular_tf.kernel.registry import KernelRegistry  # noqa: PLC0415  (as the class says)
+        from modular_tf.kernel.running import KernelRunner  # noqa: PLC0415
+        from modular_tf.kernel.standard_ops import standard_ops  # noqa: PLC0415
+
+        with self._lock:
+            self._check_open()
+            if self._runner is None:
+                self._runner = KernelRunner(KernelRegistry(standard_ops))
+        return self._runner
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the plugin service is closed")
+
+    def op(self, name: str, label: str = "") -> Op:
+        """Return an operation on the device of its inputs."""
+        return self._op(name, None, label)
+
+    def on_device(self, device: Device, name: str, label: str = "") -> Op:
+        """Return an operation on a device; raises as `op`."""
+        return self._op(name, device, label)
+
+    def variable(self, device: Device, dtype: Any) -> Variable:
+        """Return a new variable on a device, without a value."""
+        from modular_tf.kernel.variable import Variable  # noqa: PLC0415  (as the class says)
+
+        self._check_open()
+        return Variable(self._running().site_of(device), dtype)
+
+    def _op(self, name: str, device: Device | None, label: str) -> Op:
+        from modular_tf.kernel.op import Op  # noqa: PLC0415  (as the class says)
+
+        self._check_open()
+        if not isinstance(name, str):
+            raise unexpected(name, "the name of an operation", "a text")
+        self.open_promised()
+        running = self._running()
+        if self._closed:
+            raise ClosedError("the plugin service is closed", operation=name)
+        return running.kept_op(
+            (name, device, label),
+            lambda: Op(running, running.registry.definition(name), device, self._device_for, label),
+        )
+
+    def _device_for(self, op: str) -> Device:
+        """Return the first device that an operation has kernels for."""
+        from modular_tf.kernel.aliases import aliases_of  # noqa: PLC0415  (as the class says)
+        from modular_tf.kernel.selection import device_types_of  # noqa: PLC0415
+        from modular_tf.rules.kernel import KERNEL_MATCHES  # noqa: PLC0415
+
+        names = (op, *(alias.own for alias in aliases_of(op)))
+        types = {each.device_type for name in names for each in self.registry.kernels_of(name)}
+        devices = self._devices.devices()
+        for device in devices:
+            served_by = device_types_of(device.device_type, is_pluggable=not device.is_host)
+            if not types.isdisjoint(served_by):
+                return device
+        there = ", ".join(device.name for device in devices) or "none"
+        have = ", ".join(sorted(types)) or "none"
+        text = f"{op}: no visible device has a kernel of it; devices: {there}; types with kernels"
+        raise Violation(KERNEL_MATCHES, f"{text}: {have}").error(NotFoundError, operation=op)
+
+    def close(self) -> None:
+        """End all kernel objects, and take out everything. Safe to call twice."""
+        with self._lock:
+            self._closed = True
+            runner = self._runner
+        if runner is not None:
+            runner.close()
+            runner.registry.close()
 
 
 _OF_BUNDLED_PLUGINS = {"": "posix_filesystem", "file": "posix_filesystem", "ram": "ram_filesystem"}
@@ -128,8 +244,8 @@ class Registrations:
     @property
     def filesystems(self) -> dict[str, _Served]:
         """What it registered, by scheme."""
-        places = list(self.scheme_places.items())
-        return cast("dict[str, _Served]", {scheme: place.filesystem for scheme, place in places})
+        registered = list(self.scheme_places.items())
+        return {scheme: cast("_Served", one.filesystem) for scheme, one in registered}
 
     @property
     def platform(self) -> DevicePlatform | DeferredFactory | None:
@@ -195,20 +311,15 @@ class Registrations:
         try:
             if not (place.factory is platform or isinstance(platform, DeferredFactory)):
                 devices.fulfil(place, platform)
-            self.enter_platform(place)
+            if self._replaced is None:
+                devices.enter(place)
+            else:
+                devices.check_room(place, instead_of=self._replaced.device_place)
         except ModularTFError:
             self._give_devices_back()
             if not isinstance(platform, DeferredFactory):
                 platform.close()
             raise
-
-    def enter_platform(self, place: Registration) -> None:
-        """Let a platform serve; raises as `DeviceRegistry.enter`."""
-        devices = self.registries.devices
-        if self._replaced is None:
-            devices.enter(place)
-        else:
-            devices.check_room(place, instead_of=self._replaced.device_place)
 
     def _give_devices_back(self) -> None:
         if self.device_place is not None:
@@ -220,10 +331,6 @@ class Registrations:
     def add_kernels(self, kernels: PluginKernels) -> tuple[Violation, ...]:
         """Register kernels and definitions of operations; return what is wrong with single ones."""
         place = self.kernel_place = self.kernel_place or kernels
-        return self.enter_kernels(place)
-
-    def enter_kernels(self, place: PluginKernels) -> tuple[Violation, ...]:
-        """Let kernels serve, and return what is wrong with them; raises as the registry."""
         registry = self.registries.operations.registry
         if self._replaced is None:
             return registry.enter(place)
@@ -232,12 +339,6 @@ class Registrations:
     def promise_kernels(self, open_now: Callable[[], None]) -> None:
         """Have kernels registered, by a call, at the first use of any."""
         self.registries.operations.promise(self, open_now)
-
-    def _give_kernels_back(self) -> None:
-        self.registries.operations.take_back(self)
-        place = self.kernel_place
-        if place is not None:
-            self.registries.operations.registry.leave(place)
 
     # -- taking the place of others ---------------------------------------------------------------
 
@@ -295,7 +396,9 @@ class Registrations:
             place.undo()
         if self.device_place is not None:
             self.registries.devices.leave(self.device_place)
-        self._give_kernels_back()
+        self.registries.operations.take_back(self)
+        if self.kernel_place is not None:
+            self.registries.operations.registry.leave(self.kernel_place)
 
     def forget(self) -> None:
         """Give everything back, and drop it. [any thread]"""

@@ -33,13 +33,12 @@ from modular_tf.service.lifetime import (
     not_closed_in_time,
 )
 from modular_tf.service.log_output import follow_environment
-from modular_tf.service.outcome import NOTHING_LOST, lost_devices, without
 from modular_tf.service.pipeline import PluginPipeline
 from modular_tf.service.plugins import KnownPlugins
 from modular_tf.service.python_objects import PythonContributions
 from modular_tf.service.registrations import Registries, reserved_schemes
 from modular_tf.service.reload.hot_reload import HotReload
-from modular_tf.service.report import Report, State
+from modular_tf.service.report import NOTHING_LOST, Report, State, lost_devices, without
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,8 +56,7 @@ if TYPE_CHECKING:
     from modular_tf.kernel.registration import KernelRegistration
     from modular_tf.kernel.registry import KernelRegistry
     from modular_tf.native.measured_calls import CountedCalls
-    from modular_tf.service.plugin import Plugin
-    from modular_tf.service.plugin_entry import PluginEntry
+    from modular_tf.service.plugin import Plugin, PluginEntry
     from modular_tf.service.reload.watching import Watch
     from modular_tf.service.report import PluginChange, PluginRecord
     from modular_tf.service.statistics import ServiceStatistics

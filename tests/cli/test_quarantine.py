@@ -157,7 +157,7 @@ def test_list_names_what_ended_a_process_that_loaded_it(mtf, run_python, tmp_pat
         import os, sys
         from modular_tf.service.kept.notes import Notes
         told = ("plug", "/plug.so", "ab" * 32)
-        with Notes.of_process().around_loading(*told, was_suspect=len(sys.argv) > 1):
+        with Notes.of_process().around("loading", *told, was_suspect=len(sys.argv) > 1):
             os._exit(1)
     """
     run_python(code, status=1)

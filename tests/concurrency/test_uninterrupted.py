@@ -12,7 +12,7 @@ import pytest
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.concurrency.threads import Work, uninterrupted
 from modular_tf.errors import NotFoundError
-from modular_tf.events.delivery import deliver
+from modular_tf.events.event_log import deliver
 
 PATIENCE_S = 60.0  # what nobody needs
 MAIN = threading.main_thread()

@@ -43,7 +43,9 @@ def _levels(expression: ast.expr) -> frozenset[str]:
 
 
 def _is_log(expression: ast.expr) -> bool:
-    return isinstance(expression, ast.Name) and expression.id == "_log"
+    return (
+        isinstance(expression, ast.Name) and re.fullmatch(r"_(\w+_)?log", expression.id) is not None
+    )
 
 
 def _is_bound_log(expression: ast.expr) -> bool:

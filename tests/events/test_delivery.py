@@ -9,7 +9,7 @@ import pytest
 
 from modular_tf.concurrency.threads import uninterrupted
 from modular_tf.events import EventLog
-from modular_tf.events.delivery import deliver
+from modular_tf.events.event_log import deliver
 
 
 def test_it_is_called_at_once_where_nothing_is_held():

@@ -9,7 +9,7 @@ import pytest
 from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
 from modular_tf.service.configuration import Config
-from modular_tf.service.outcome import Outcome
+from modular_tf.service.report import Outcome
 from modular_tf.service.why import Fact
 from tests.explanation.test_what_is_absent import distribution
 

@@ -1,4 +1,4 @@
-"""What may happen to a file of records, by accident and on purpose."""
+"""What may happen to a database, by accident and on purpose."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 from modular_tf.service.kept.private_directory import PrivateDirectory
 
@@ -57,32 +56,23 @@ class GivenDirectory(PrivateDirectory):
 
 
 def damaged(bases: tuple[bytes, ...], dice: random.Random) -> bytes:
-    """Return a file after accidents: whatever is left of it was written, or is found out."""
+    """Return a file after accidents."""
     content = dice.choice(bases)
     for _ in range(dice.choice((0, 1, 1, 1, 2, 3, 8))):
         content = dice.choice(_ACCIDENTS)(content, bases, dice)
     return content
 
 
-def forged(base: bytes, dice: random.Random) -> bytes:
-    """Return a file of which one record says something else, with the checksum that it needs."""
+def forged(base: bytes, table: str, dice: random.Random) -> bytes:
+    """Return a file of which one entry of a table says something else."""
     directory = GivenDirectory(base)
     with closing(sqlite3.connect(Path(directory.path or "") / NAME)) as used:
-        used.text_factory = bytes
-        found = used.execute(
-            "SELECT record.subject, text, key, value, digest FROM record"
-            " JOIN subject ON record.subject = subject.id ORDER BY record.id"
-        ).fetchall()
-        subject, text, key, value, digest = dice.choice(found)
+        at, text = dice.choice(used.execute(f"SELECT id, entry FROM {table}").fetchall())
         if dice.random() < 0.15:
-            value = dice.choice(ODD_TEXTS)
+            value: Any = dice.choice(ODD_TEXTS)
         else:
-            value = json.dumps(changed(json.loads(value), dice)).encode("ascii")
-        checksum = crc32(value, crc32(b"%s\t%s\t" % (key, digest), crc32(text)))
-        where = "WHERE subject = ? AND key = ?"
-        used.execute(
-            f"UPDATE record SET value = ?, checksum = ? {where}", (value, checksum, subject, key)
-        )
+            value = json.dumps(changed(json.loads(text), dice))
+        used.execute(f"UPDATE {table} SET entry = ? WHERE id = ?", (value, at))
         used.commit()
     return directory.data
 

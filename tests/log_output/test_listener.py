@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from modular_tf.service.log_output.listener import Listener
+from modular_tf.service.log_output import Listener
 from tests.fixtures.interrupts import Interrupt, interrupt, points
 from tests.fixtures.thread_starts import FAILURES
 

@@ -215,7 +215,7 @@ def test_the_environment(run_listening):
 
 def test_the_environment_counts_after_an_interrupt(run_listening):
     code = """
-from modular_tf.service.log_output.listener import Listener
+from modular_tf.service.log_output import Listener
 
 def interrupted(listener):
     Listener.stop = stop

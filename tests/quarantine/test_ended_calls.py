@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.rules.shortage import ShortageError, raise_shortage
-from modular_tf.service.kept.notes import Note, Notes, record_of
+from modular_tf.service.kept.notes import Note, Notes, note_of
 from modular_tf.service.kept.private_directory import PrivateDirectory
 from tests.filesystem.ending import ending_plugin
 from tests.first_contact.conftest import build_misdeed
@@ -304,7 +304,7 @@ def test_a_note_that_was_cut_off_or_forged_is_no_verdict(run_python, library):
 
 def leave_note(own_state, name="left", **changes):
     """Leave the note of a call, as if a process had ended in it."""
-    known = json.loads(record_of("plug", "/where/plug.so", SHA256) + "}")
+    known = json.loads(note_of("plug", "/where/plug.so", SHA256) + "}")
     told = {"call": "read", "subject": "", "signal": 6, "status": 0, "pid": 1, "time": 1}
     text = json.dumps(known | told | changes).encode()
     assert PrivateDirectory(str(own_state / "notes")).create(f"{name}.ended", text)

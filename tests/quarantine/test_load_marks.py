@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LOADING = """
     import os, signal, sys
     from modular_tf.service.kept.notes import Notes
-    with Notes.of_process().around_loading("plug", "/where/plug.so", sys.argv[1]):
+    with Notes.of_process().around("loading", "plug", "/where/plug.so", sys.argv[1]):
         {deed}
 """
 DEEDS = {
@@ -55,7 +55,7 @@ def files(own_state: Path) -> list[Path]:
 def leave_mark(own_state: Path, **changes: Any) -> Path:
     """Leave the mark of this process, as if it had been another."""
     before = set(files(own_state))
-    with notes().around_loading("plug", "/where/plug.so", SHA256):
+    with notes().around("loading", "plug", "/where/plug.so", SHA256):
         (mark,) = set(files(own_state)) - before
         value = json.loads(mark.read_bytes()) | changes
     left = mark.with_name(f"left{len(before)}.mark")
@@ -115,7 +115,7 @@ def test_the_watcher_of_an_application_that_ended_just_now_gets_time(own_state, 
 
 
 def test_what_came_back_leaves_nothing(own_state: Path):
-    with notes().around_loading("plug", "/where/plug.so", SHA256):
+    with notes().around("loading", "plug", "/where/plug.so", SHA256):
         assert len(files(own_state)) == 1
 
     assert files(own_state) == []
@@ -130,7 +130,7 @@ def test_a_clock_that_was_set_back_does_not_hide_a_culprit(own_state: Path):
 
 
 def test_what_raised_came_back(own_state: Path):
-    with pytest.raises(ZeroDivisionError), notes().around_loading("p", "/p", SHA256):
+    with pytest.raises(ZeroDivisionError), notes().around("loading", "p", "/p", SHA256):
         _ = 1 // 0
 
     assert files(own_state) == []
@@ -167,7 +167,7 @@ def test_the_incident_says_that_it_may_have_been_something_else(own_state: Path)
 
 
 def test_a_running_process_is_no_culprit(own_state: Path):
-    with notes().around_loading("plug", "/plug.so", SHA256):
+    with notes().around("loading", "plug", "/plug.so", SHA256):
         assert notes().of_ended() == []
         assert len(files(own_state)) == 1
 
@@ -176,7 +176,7 @@ def test_a_running_process_is_no_culprit(own_state: Path):
 def test_a_process_that_nobody_waited_for_is_gone():
     child = os.fork()
     if child == 0:
-        with notes().around_loading("plug", "/plug.so", SHA256):
+        with notes().around("loading", "plug", "/plug.so", SHA256):
             os._exit(0)
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # it stays a zombie
     try:
@@ -215,7 +215,7 @@ class ForkedError(Exception):
 @pytest.mark.filterwarnings("ignore:.*fork")  # libraries of other tests have threads
 def test_a_forked_child_leaves_the_mark_of_its_parent(own_state: Path):
     try:
-        with notes().around_loading("plug", "/plug.so", SHA256):
+        with notes().around("loading", "plug", "/plug.so", SHA256):
             child = os.fork()
             if child == 0:
                 raise ForkedError
@@ -231,7 +231,7 @@ def test_threads_have_marks_of_their_own(own_state: Path):
     barrier = threading.Barrier(5)
 
     def load(number: int) -> None:
-        with notes().around_loading(f"plug{number}", "/plug.so", SHA256):
+        with notes().around("loading", f"plug{number}", "/plug.so", SHA256):
             barrier.wait()
             barrier.wait()
 
@@ -285,7 +285,7 @@ def test_where_nothing_can_be_written_there_are_none(tmp_path: Path):
     (tmp_path / "file").touch()
     for environment in ({"HOME": "/nonexistent"}, {"XDG_STATE_HOME": str(tmp_path / "file")}):
         here = Notes.of_process(environment)
-        with here.around_loading("plug", "/plug.so", SHA256):
+        with here.around("loading", "plug", "/plug.so", SHA256):
             pass
         assert here.of_ended() == []
 
@@ -304,7 +304,7 @@ def test_a_shortage_is_told_and_makes_nobody_a_culprit(own_state: Path, monkeypa
     def no_descriptor_left(*_: object, **__: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    with notes().around_loading("plug", "/where/plug.so", SHA256):
+    with notes().around("loading", "plug", "/where/plug.so", SHA256):
         with monkeypatch.context() as patch:
             if hidden == "the list of marks":
                 patch.setattr(os, "listdir", no_descriptor_left)
@@ -332,7 +332,7 @@ def test_an_interrupt_leaves_no_mark(own_state: Path, monkeypatch, call: str):
 
     monkeypatch.setattr(os, call, interrupted)
     try:
-        with notes().around_trial("plug", "/where/plug.so", SHA256):
+        with notes().around("trying", "plug", "/where/plug.so", SHA256):
             os.getppid()  # stands for what is tried
         raise AssertionError("nothing was interrupted")
     except KeyboardInterrupt:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sqlite3
 import stat
-from pathlib import Path
+from contextlib import closing
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,12 +16,15 @@ from modular_tf.codec import decode, encode
 from modular_tf.discovery.host_fingerprint import HostFingerprint, host_fingerprint
 from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
+from modular_tf.service.kept import database as database_module
 from modular_tf.service.kept import quarantine as quarantine_memory
-from modular_tf.service.kept import records as records_module
 from modular_tf.service.kept.notes import Note, Notes
 from modular_tf.service.kept.private_directory import PrivateDirectory
 from modular_tf.service.kept.quarantine import Entry, QuarantineStore
 from tests.quarantine.conftest import INCIDENT, OTHER_SHA256, SHA256
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def memory() -> QuarantineStore:
@@ -241,7 +246,7 @@ def test_plugins_with_long_texts_do_not_flush_it():
 
 
 def test_many_plugins_flush_no_entry_that_a_trial_would_not_find_again(monkeypatch):
-    monkeypatch.setattr(records_module, "_MOST_PAGES", 10)
+    monkeypatch.setattr(database_module, "_MOST_PAGES", 14)
     memory().remember(SHA256, KILLER.plugin, KILLER.path, KILLER.incident())
     for number in range(40):
         memory().remember(_digest(number), f"hostile{number}", "/hostile.so", INCIDENT)
@@ -307,7 +312,7 @@ def test_an_entry_of_another_shape_is_none(wrong):
         changed = value | {"incident": dict(value["incident"])}
         node = changed[place[0]] if len(place) > 1 else changed
         node[place[-1]] = wrong
-        here._records.put(SHA256, changed)
+        here._plugins.put(SHA256, 1, json.dumps(changed))
         entry = here.recall(SHA256)
 
         assert entry is None or isinstance(entry, Entry)
@@ -316,30 +321,79 @@ def test_an_entry_of_another_shape_is_none(wrong):
         assert isinstance(here.release(SHA256), bool)
 
 
-def test_damage_costs_the_entry_it_hits(own_state: Path):
+def test_a_damaged_entry_costs_no_other(own_state: Path):
     add()
     kept = add(OTHER_SHA256, "other", "/other.so")
     (file,) = own_state.glob("quarantine-*")
-    file.write_bytes(file.read_bytes().replace(b"/where/plug.so", b"/where/plux.so"))
+    with closing(sqlite3.connect(file)) as used:
+        used.execute("UPDATE plugin SET entry = 'x' WHERE sha256 = ?", (SHA256.encode(),))
+        used.commit()
 
     assert memory().entries() == [kept]
-    assert Path(kept.path) == Path("/other.so")
 
 
-def test_a_damaged_file_is_reported_and_set_aside_and_what_can_be_read_of_it_stays(
-    own_state: Path, caplog
-):
+def test_a_damaged_file_is_reported_and_set_aside_and_another_is_begun(own_state: Path, caplog):
     for number in range(60):
         add(_digest(number), f"plug{number}")
     (file,) = own_state.glob("quarantine-*")
     data = file.read_bytes()
     file.write_bytes(data[:-8192] + b"\xff" * 8192)
-    left = memory().entries()
 
-    assert 0 < len(left) < 60
-    assert memory().entries() == left
+    assert memory().entries() == []
     (aside,) = own_state.glob("*.damaged")
+    assert memory().damaged == str(aside)
     assert len([r for r in caplog.records if str(aside) in r.getMessage()]) == 1
+    entry = add()
+    assert memory().entries() == [entry]
+
+
+FORMAT_1 = (
+    "CREATE TABLE subject (id INTEGER PRIMARY KEY, text BLOB NOT NULL UNIQUE)",
+    """CREATE TABLE record (
+        id INTEGER PRIMARY KEY, subject INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,
+        digest BLOB NOT NULL, rank INTEGER NOT NULL, checksum INTEGER NOT NULL,
+        UNIQUE (subject, key)
+    )""",
+    f"PRAGMA application_id = {0x6D74665F}",
+    "PRAGMA user_version = 1",
+)
+
+
+@pytest.mark.parametrize("is_read_only", [False, True])
+def test_the_entries_of_format_1_are_taken_over(own_state: Path, monkeypatch, is_read_only: bool):
+    """Its table had a key, JSON, a digest, a rank and a checksum for each of them."""
+    entry = add()
+    _accuse(1.0)  # of the same plugin, which is in quarantine: no suspect
+    suspect = encode(entry) | {"sha256": OTHER_SHA256}
+    called = encode(entry) | {"sha256": _digest(7), "time": 5.0}
+    (file,) = own_state.glob("quarantine-*.sqlite")
+    file.write_bytes(b"")
+    records = {
+        SHA256: encode(entry),
+        f"suspect {OTHER_SHA256}": suspect,
+        f"ended 5.000 77 {_digest(7)}": called,
+        "damaged": None,
+    }
+    with closing(sqlite3.connect(file)) as used:
+        for statement in FORMAT_1:
+            used.execute(statement)
+        for key, value in records.items():
+            values = json.dumps(key).encode(), json.dumps(value).encode()
+            used.execute("INSERT INTO record VALUES (NULL, 1, ?, ?, x'', 0, 0)", values)
+        used.commit()
+    if is_read_only:
+        monkeypatch.setattr(quarantine_memory.QuarantineStore, "save", lambda _: False)
+
+    for _ in range(2):
+        here = memory()
+        assert here.entries() == [entry]
+        assert here.recall(SHA256) == entry
+        assert here.suspicion(OTHER_SHA256) == decode(Entry, suspect)
+        assert here.ended_calls(_digest(7)) == [decode(Entry, called)]
+        assert here.damaged is None
+    if not is_read_only:
+        assert memory().release(SHA256)
+        assert memory().entries() == []
 
 
 def test_the_entries_of_earlier_versions_are_taken_over_once(own_state: Path):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from modular_tf.rules.shortage import ShortageError
-from modular_tf.service.kept.notes import Notes, record_of
+from modular_tf.service.kept.database import Database
+from modular_tf.service.kept.notes import Notes, note_of
 from modular_tf.service.kept.private_directory import PrivateDirectory
 from modular_tf.service.kept.quarantine import QuarantineStore
-from modular_tf.service.kept.records import Records
 from tests.quarantine.conftest import SHA256
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ KINDS = ("mark", "ended")
 def leave(own_state: Path, kind: str) -> None:
     """Leave the note of a process that ended while it loaded a plugin, or in a call into one."""
     if kind == "mark":
-        with Notes.of_process().around_loading("plug", "/where/plug.so", SHA256):
+        with Notes.of_process().around("loading", "plug", "/where/plug.so", SHA256):
             (mark,) = (own_state / "notes").iterdir()
             text = json.dumps(json.loads(mark.read_bytes()) | {"start": "1"})
         assert PrivateDirectory(str(own_state / "notes")).create("left.mark", text.encode())
     else:
-        known = json.loads(record_of("plug", "/where/plug.so", SHA256) + "}")
+        known = json.loads(note_of("plug", "/where/plug.so", SHA256) + "}")
         told = {"call": "read", "subject": "", "signal": 6, "status": 0, "pid": 1, "time": 1}
         text = json.dumps(known | told)
         assert PrivateDirectory(str(own_state / "notes")).create("left.ended", text.encode())
@@ -63,7 +63,7 @@ def test_a_note_is_taken_in_and_goes(own_state: Path, kind: str):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("step", [(os, "unlink"), (Records, "save")])
+@pytest.mark.parametrize("step", [(os, "unlink"), (Database, "save")])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_an_interrupt_neither_loses_a_note_nor_counts_it_twice(
     own_state: Path, monkeypatch, kind: str, step: tuple[Any, str], when: str
@@ -104,7 +104,7 @@ def test_a_note_stays_where_the_quarantine_cannot_be_written(
 ):
     leave(own_state, kind)
     with monkeypatch.context() as patch:
-        patch.setattr(Records, "save", lambda _: False)
+        patch.setattr(Database, "save", lambda _: False)
         assert counted(take()) == 1
     assert len(left(own_state)) == 1
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from modular_tf.discovery.host_fingerprint import HostFingerprint
 from modular_tf.first_contact.finding import Finding, Offer
-from modular_tf.service.kept import records
+from modular_tf.service.kept import database
 from modular_tf.service.kept.private_directory import PrivateDirectory
 from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache
 from tests.scan_cache.conftest import look_into, write_library
@@ -77,7 +77,7 @@ def visit(cache: ScanCache, path: Path) -> bool:
 def main() -> None:
     """Visit all plugins several times, in an order of its own; some processes replace some."""
     number, folder, start = int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
-    records._BUSY_S = 100.0  # nothing is to be lost, however slow the machine is
+    database._BUSY_S = 100.0  # nothing is to be lost, however slow the machine is
     dice = random.Random(number)
     plugins = sorted(folder.glob("*.so"))
     start.with_name(f"ready-{number}").touch()

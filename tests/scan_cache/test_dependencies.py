@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,11 +11,9 @@ import pytest
 from modular_tf.discovery.file_identity import FileIdentity, see
 from modular_tf.discovery.linking.host_exports import HostExports
 from modular_tf.discovery.probe import Prober
-from modular_tf.service.kept import records as records_module
+from modular_tf.service.kept import database as database_module
 from modular_tf.service.kept import scan_cache as cache_module
-from modular_tf.service.kept.private_directory import PrivateDirectory
-from modular_tf.service.kept.records import Records
-from modular_tf.service.kept.scan_cache import ScanCache, _Dependencies
+from modular_tf.service.kept.scan_cache import ScanCache
 from tests.discovery.elf_builder import ElfBuilder
 from tests.discovery.linker_words import linker_words
 from tests.scan_cache import conftest
@@ -30,7 +27,6 @@ from tests.scan_cache.conftest import (
     untimed,
     write_library,
 )
-from tests.stress.moments import InterruptError, MomentOfStep
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,27 +170,6 @@ def test_a_later_prober_does_not_rely_on_what_an_earlier_one_saw(with_companion:
     assert identities == [FileIdentity.at(str(companion))]
 
 
-def test_a_name_stands_for_dependencies_also_after_an_interrupt(with_companion: Path):
-    known = look_into(ScanCache.of_process(), with_companion)
-    assert known is not None
-
-    def interrupt() -> None:
-        raise InterruptError
-
-    step, has_come = 0, True
-    while has_come:
-        step += 1
-        records = Records(PrivateDirectory(None), "some.sqlite", "subject")
-        dependencies = _Dependencies(records)
-        moment = MomentOfStep(interrupt, step)
-        with suppress(InterruptError), moment:
-            dependencies.name_of(known.dependencies)
-        has_come = moment.steps == step
-        name = dependencies.name_of(known.dependencies)
-
-        assert _Dependencies(records).named(name) == known.dependencies, step
-
-
 def test_a_library_that_went_away_since_it_was_probed_is_not_relied_on(with_companion: Path):
     cache = ScanCache.of_process()
     seen = see(str(with_companion))
@@ -222,7 +197,7 @@ def test_shared_companions_stay_as_long_as_the_newest_that_needs_them(
     with_companion: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Where there is no room the oldest go, but not what the newest needs."""
-    monkeypatch.setattr(records_module, "_MOST_PAGES", 12)
+    monkeypatch.setattr(database_module, "_MOST_PAGES", 14)
     others = [with_companion.with_name(f"libneedy{number}.so") for number in range(60)]
     for other in others:
         other.write_bytes(with_companion.read_bytes())

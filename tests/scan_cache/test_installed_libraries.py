@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -169,7 +170,7 @@ _SEEN = ["/RECORD", [1, 2, 3, 4, 5], None, 1, ""]
 def _is_found_beside(damage: Callable[[str], object], distribution: _Distribution) -> bool:
     cache = ScanCache.of_process()
     record = str(distribution.record)
-    cache._records.put(f"libraries of {record}", damage(str(distribution.plugin)))
+    cache._distributions.put(record, json.dumps(damage(str(distribution.plugin))))
     return distribution.plugins(cache) == ["liba.so"]
 
 

@@ -315,19 +315,16 @@ def test_a_cache_of_another_host_is_not_believed(plugin: Path, own_cache: Path):
 # -- what says that it is right ----------------------------------------------------------------
 
 
-def values_of(own_cache: Path, plugin: Path) -> tuple[ScanCache, list]:
-    cache = ScanCache.of_process()
-    return cache, cache._records.get(str(plugin))
-
-
 WRONG = [None, True, 1, 1.5, "text", [], {}, [None], {"a": 1}, [[]], "LD-004", -1, 10**40]
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=repr)
 def test_a_value_of_another_type_is_not_recalled(plugin: Path, own_cache: Path, wrong):
-    """In each place: a record may say anything, and its checksum be right."""
+    """In each place: a row may say anything."""
     known = tried(plugin)
-    cache, value = values_of(own_cache, plugin)
+    cache = ScanCache.of_process()
+    sha256, dependencies, text = cache._libraries.get(str(plugin))
+    value = json.loads(text)
 
     def places(node, path=()):
         yield path
@@ -344,7 +341,7 @@ def test_a_value_of_another_type_is_not_recalled(plugin: Path, own_cache: Path, 
         for key in place[:-1]:
             node = node[key]
         node[place[-1]] = wrong
-        cache._records.put(str(plugin), changed)
+        cache._libraries.put(str(plugin), sha256, dependencies, json.dumps(changed))
 
         found = cache.recall(str(plugin))
         assert found is None or isinstance(found, CacheEntry)
@@ -357,16 +354,12 @@ def test_a_value_of_another_type_is_not_recalled(plugin: Path, own_cache: Path, 
 
 def test_dependencies_that_are_damaged_are_missed(with_companion: Path):
     tried(with_companion)
-    cache = ScanCache.of_process()
-    _, name = cache._records.get(str(with_companion))
+    sha256, _, text = ScanCache.of_process()._libraries.get(str(with_companion))
     for wrong in WRONG:
         cache = ScanCache.of_process()
-        cache._records.put(f"dependencies {name}", wrong)
+        cache._libraries.put(str(with_companion), sha256, json.dumps(wrong), text)
         found = cache.recall(str(with_companion))
         assert found is None or wrong == []
-    cache = ScanCache.of_process()
-    cache._records.drop(f"dependencies {name}")
-    assert cache.recall(str(with_companion)) is None
 
 
 def test_seeing_comes_before_probing(plugin: Path):

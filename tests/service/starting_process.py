@@ -14,10 +14,10 @@ import sys
 import time
 from pathlib import Path
 
-from modular_tf.service import admission, plugins
-from modular_tf.service.admission import Admission
+from modular_tf.service import pipeline, plugins
 from modular_tf.service.configuration import Config
-from modular_tf.service.kept.turn import Turn
+from modular_tf.service.kept import private_directory
+from modular_tf.service.pipeline import Admission
 from modular_tf.service.plugins import PluginScan
 from modular_tf.service.service import PluginService
 
@@ -32,7 +32,7 @@ def step(sign: str, permission: str) -> None:
         time.sleep(0.01)
 
 
-real_probe, real_try_out, real_wait = PluginScan.probe, Admission.try_out, Turn.wait
+real_probe, real_try_out, real_wait = PluginScan.probe, Admission.try_out, private_directory._wait
 
 
 def probe(self, candidates, tell_progress):
@@ -48,16 +48,16 @@ def try_out(self, entries, tell_progress):
     return real_try_out(self, entries, tell_progress)
 
 
-def wait(self, file, patience_s, end, check):
+def wait(file, timeout_s, end, check):
     (SIGNS / f"{NAME}.waits").touch()
-    return real_wait(self, file, patience_s, end, check)
+    return real_wait(file, timeout_s, end, check)
 
 
 def main() -> None:
     """Load all plugins."""
-    PluginScan.probe, Admission.try_out, Turn.wait = probe, try_out, wait
-    patience_s = float(os.environ.get("PATIENCE_S", "600"))
-    plugins._PATIENCE_S = admission._PATIENCE_S = patience_s
+    PluginScan.probe, Admission.try_out, private_directory._wait = probe, try_out, wait
+    timeout_s = float(os.environ.get("PATIENCE_S", "600"))
+    plugins._TIMEOUT_S = pipeline._TIMEOUT_S = timeout_s
     config = Config(first_contact_timeout_s=float(os.environ.get("TIMEOUT_S", "60")))
     with PluginService(config=config, plugin_paths=sys.argv[3:], bundled=False) as service:
         service.load()

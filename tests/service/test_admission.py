@@ -16,8 +16,7 @@ from modular_tf.rules import Violation
 from modular_tf.rules.shortage import SHORTAGE, ShortageError
 from modular_tf.service.configuration import Config
 from modular_tf.service.kept import notes as notes_module
-from modular_tf.service.kept.notes import Notes
-from modular_tf.service.kept.notes import record_of as note_of
+from modular_tf.service.kept.notes import Notes, note_of
 from modular_tf.service.kept.private_directory import PrivateDirectory
 from modular_tf.service.kept.quarantine import QuarantineStore
 from modular_tf.service.kept.scan_cache import ScanCache
@@ -236,7 +235,7 @@ path, sha256, count = sys.argv[1:]
 known = {"was_suspect": QuarantineStore.of_process().suspicion(sha256) is not None}
 with ExitStack() as stack:
     for _ in range(int(count)):
-        stack.enter_context(Notes.of_process().around_loading("good", path, sha256, **known))
+        stack.enter_context(Notes.of_process().around("loading", "good", path, sha256, **known))
     os._exit(0)
 """
 
@@ -376,7 +375,7 @@ def test_others_use_the_service_while_it_waits_for_watchers(plugin_file, trials,
     """A mark of a trial whose application ended just now is looked at for up to a second."""
     path = plugin_file("libgood.so")
     marks = PrivateDirectory(f"{os.environ['XDG_STATE_HOME']}/modular_tf/notes")
-    with Notes.of_process().around_trial("other", "/other.so", "0" * 64) as mark:
+    with Notes.of_process().around("trying", "other", "/other.so", "0" * 64) as mark:
         text = json.dumps(json.loads(Path(mark).read_bytes()) | {"start": "1"})
     assert marks.create("left.mark", text.encode())
     seen = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.errors import AbortedError, ClosedError, ResourceExhaustedError
-from modular_tf.service.reload.renewal import RetiredLibrary
+from modular_tf.service.reload.hot_reload import RetiredLibrary
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import Interrupt, interrupt, points
 
@@ -91,7 +91,7 @@ def test_what_an_old_library_failed_with_survives_an_interrupt_in_the_next():
     service.load()
     service.refresh()
     leftovers = [Leftover(ResourceExhaustedError("the disk is full")), Leftover(Interrupt())]
-    service._hot_reload._renewal._draining += [
+    service._hot_reload._draining += [
         RetiredLibrary("x", "/x.so", [leftover], None, []) for leftover in leftovers
     ]
     with pytest.raises(Interrupt):
@@ -162,7 +162,7 @@ def test_what_fails_after_another_thread_has_closed_the_service_is_told():
     service.refresh()
     leftover = ClosedByTwo(ResourceExhaustedError("the disk is full"))
     old = RetiredLibrary("x", "/x.so", [leftover], None, [])
-    service._hot_reload._renewal._draining.append(old)
+    service._hot_reload._draining.append(old)
 
     with pytest.raises(ResourceExhaustedError, match="the disk is full"):
         service.close()

@@ -6,8 +6,7 @@ import pytest
 
 from modular_tf.rules import Violation
 from modular_tf.rules.filesystem import scheme_taken
-from modular_tf.service.outcome import NOTHING_LOST, Lost, Outcome, state_of
-from modular_tf.service.report import State
+from modular_tf.service.report import NOTHING_LOST, Lost, Outcome, State, state_of
 
 TAKEN = scheme_taken("s", "loser", "winner", "is taken by").at("register")
 BROKEN = Violation("FS-012", "a message", "init")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.service.kept.private_directory import PrivateDirectory
-from modular_tf.service.kept.turn import Turn
+from modular_tf.service.kept.private_directory import PrivateDirectory, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,14 +30,14 @@ def turn(tmp_path) -> Turn:
     return Turn(PrivateDirectory(str(tmp_path / "own")))
 
 
-def found_out(turn: Turn, *, patience_s=0.0, check=_fail_on_wait, known=()) -> list[str]:
+def found_out(turn: Turn, *, timeout_s=0.0, check=_fail_on_wait, known=()) -> list[str]:
     """Find something out; return what."""
     found: list[str] = []
     turn.find_out(
         ["a"],
         unknown=lambda items: [item for item in items if item not in known],
         find_out=lambda items, _: found.extend(items),
-        patience_s=patience_s,
+        timeout_s=timeout_s,
         check=check,
     )
     return found
@@ -55,7 +54,7 @@ def taken(turn: Turn) -> Iterator[Callable[[], None]]:
         assert ends.wait(60)
 
     def run() -> None:
-        turn.find_out(["x"], unknown=list, find_out=find_out, patience_s=0, check=_fail_on_wait)
+        turn.find_out(["x"], unknown=list, find_out=find_out, timeout_s=0, check=_fail_on_wait)
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -96,9 +95,7 @@ def test_the_others_read_what_the_first_has_stored(turn):
     found: list[list[str]] = []
     with taken(turn):
         thread = threading.Thread(
-            target=lambda: found.append(
-                found_out(turn, patience_s=60, check=waits.set, known=known)
-            )
+            target=lambda: found.append(found_out(turn, timeout_s=60, check=waits.set, known=known))
         )
         thread.start()
         assert waits.wait(60)
@@ -115,7 +112,7 @@ def test_a_thread_never_waits_for_its_own_turn(turn):
         inner.append(found_out(turn))
         inner.append([] if is_free(turn) else ["still taken"])
 
-    turn.find_out(["b"], unknown=list, find_out=find_out, patience_s=0, check=_fail_on_wait)
+    turn.find_out(["b"], unknown=list, find_out=find_out, timeout_s=0, check=_fail_on_wait)
     assert inner == [["a"], ["still taken"]]
 
 
@@ -140,7 +137,7 @@ def test_a_turn_ends_with_what_raises(turn):
         raise KeyError
 
     with pytest.raises(KeyError):
-        turn.find_out(["a"], unknown=list, find_out=fail, patience_s=0, check=_fail_on_wait)
+        turn.find_out(["a"], unknown=list, find_out=fail, timeout_s=0, check=_fail_on_wait)
     assert is_free(turn)
 
 
@@ -150,7 +147,7 @@ def test_an_interrupt_at_any_step_ends_the_turn(run_python, tmp_path):
         """
         import sys, threading
         from modular_tf.service.kept.private_directory import PrivateDirectory
-        from modular_tf.service.kept.turn import Turn
+        from modular_tf.service.kept.private_directory import PrivateDirectory, Turn
         from tests.storage.test_turn import is_free
         from tests.stress.moments import InterruptError, MomentOfStep
 
@@ -158,7 +155,7 @@ def test_an_interrupt_at_any_step_ends_the_turn(run_python, tmp_path):
             raise InterruptError
 
         def work():
-            turn.find_out(["a"], unknown=list, find_out=lambda _, tell: tell(), patience_s=0,
+            turn.find_out(["a"], unknown=list, find_out=lambda _, tell: tell(), timeout_s=0,
                           check=interrupt)
 
         turn = Turn(PrivateDirectory(sys.argv[1]))
@@ -195,7 +192,7 @@ def test_a_forked_child_neither_ends_nor_keeps_the_turn_of_its_parent(turn):
         children.append(child)
         assert not is_free(turn)
 
-    turn.find_out(["a"], unknown=list, find_out=find_out, patience_s=0, check=_fail_on_wait)
+    turn.find_out(["a"], unknown=list, find_out=find_out, timeout_s=0, check=_fail_on_wait)
     assert is_free(turn)
     os.close(writes)
     os.close(reads)
@@ -211,7 +208,7 @@ def test_a_forked_child_that_leaves_the_work_leaves_the_parent_its_turn(turn):
             os.waitpid(child, 0)
             assert not is_free(turn)
 
-    turn.find_out(["a"], unknown=list, find_out=find_out, patience_s=0, check=_fail_on_wait)
+    turn.find_out(["a"], unknown=list, find_out=find_out, timeout_s=0, check=_fail_on_wait)
     if os.getpid() != parent:
         os._exit(0)
 
@@ -224,7 +221,7 @@ def test_the_turn_of_a_killed_process_is_free(turn):
             os.write(writes, b"x")
             signal.pause()
 
-        turn.find_out(["a"], unknown=list, find_out=find_out, patience_s=0, check=_fail_on_wait)
+        turn.find_out(["a"], unknown=list, find_out=find_out, timeout_s=0, check=_fail_on_wait)
     os.read(reads, 1)
     assert not is_free(turn)
     os.kill(child, signal.SIGKILL)
@@ -233,7 +230,7 @@ def test_the_turn_of_a_killed_process_is_free(turn):
 
 
 def test_a_wait_goes_on_as_long_as_an_owner_makes_progress(turn):
-    """The owner tells of it whenever the patience would be over, until it has been asked often."""
+    """The owner tells of it whenever the timeout would be over, until it has been asked often."""
     asked: list[None] = []
     with taken(turn) as tell_progress:
 
@@ -242,10 +239,10 @@ def test_a_wait_goes_on_as_long_as_an_owner_makes_progress(turn):
             tell_progress()
 
         waits = threading.Thread(
-            target=found_out, args=(turn,), kwargs={"patience_s": 1.0, "check": check}
+            target=found_out, args=(turn,), kwargs={"timeout_s": 1.0, "check": check}
         )
         waits.start()
-        while len(asked) < 100:  # as many polls take longer than the patience
+        while len(asked) < 100:  # as many polls take longer than the timeout
             waits.join(0.01)
             assert waits.is_alive()
     waits.join()
@@ -253,9 +250,9 @@ def test_a_wait_goes_on_as_long_as_an_owner_makes_progress(turn):
 
 def test_who_waits_for_an_owner_without_progress_works_alone(turn):
     with taken(turn):
-        assert found_out(turn, patience_s=0.05, check=lambda: None) == ["a"]
+        assert found_out(turn, timeout_s=0.05, check=lambda: None) == ["a"]
 
 
 def test_what_checks_the_wait_can_end_it(turn):
     with taken(turn), pytest.raises(AssertionError, match="waited"):
-        found_out(turn, patience_s=600)
+        found_out(turn, timeout_s=600)

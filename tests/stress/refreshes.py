@@ -26,7 +26,7 @@ from tests.watching.numbered import number_in, scheme_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from modular_tf.service.plugin_entry import PluginEntry
+    from modular_tf.service.plugin import PluginEntry
 
 PATIENCE_S = 60.0
 LONGEST_PAUSE_S = 0.2

@@ -9,9 +9,10 @@ import pytest
 from modular_tf.discovery.trust.policy import (
     TrustPolicy,
     default_lock_path,
-    frozen_by,
     parse_policy,
 )
+from modular_tf.errors import ConfigError
+from modular_tf.service.configuration import load_config
 
 
 def test_a_whole_table():
@@ -65,17 +66,16 @@ def test_what_is_wrong_is_told(table):
         parse_policy(table, "/")
 
 
-@pytest.mark.parametrize(
-    ("word", "expected"), [("1", True), ("TRUE", True), ("no", False), ("0", False), ("", None)]
-)
+@pytest.mark.parametrize(("word", "expected"), [("1", True), ("0", False), ("", False)])
 def test_the_environment_may_freeze(word, expected):
-    assert frozen_by({"MODULAR_TF_FROZEN": word}) is expected
-    assert frozen_by({}) is None
+    assert load_config({"MODULAR_TF_FROZEN": word}).trust.frozen is expected
+    assert load_config({}).trust.frozen is False
 
 
-def test_a_word_that_is_neither_yes_nor_no_is_told():
-    with pytest.raises(ValueError, match=r"MODULAR_TF_FROZEN: expected one of .*found 'maybe'"):
-        frozen_by({"MODULAR_TF_FROZEN": "maybe"})
+@pytest.mark.parametrize("word", ["maybe", "true", "yes", "no"])
+def test_a_word_that_is_neither_0_nor_1_is_told(word):
+    with pytest.raises(ConfigError, match=f"MODULAR_TF_FROZEN: expected 0 or 1, found '{word}'"):
+        load_config({"MODULAR_TF_FROZEN": word})
 
 
 def test_the_lock_file_lies_beside_the_configuration_file():

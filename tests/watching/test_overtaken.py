@@ -142,24 +142,24 @@ def replace(put, scheme):
 # ---- Interrupts ----------------------------------------------------------------------------------
 
 STEPS = [
-    "modular_tf.service.reload.renewal:discover",
+    "modular_tf.service.reload.hot_reload:discover",
     "modular_tf.service.plugins:KnownPlugins.scanned",
-    "modular_tf.service.plugins:KnownPlugins.meet",
+    "modular_tf.service.plugins:KnownPlugins.add_new",
     "modular_tf.service.plugins:KnownPlugins.replace",
     "modular_tf.service.plugins:KnownPlugins.forget",
-    "modular_tf.service.admission:Admission.recall",
+    "modular_tf.service.pipeline:Admission.recall",
     "modular_tf.service.pipeline:PluginPipeline.try_out",
     "modular_tf.service.plugin:Plugin.registered",
-    "modular_tf.service.plugin_entry:PluginEntry.change",
+    "modular_tf.service.plugin:PluginEntry.change",
     "modular_tf.service.pipeline:PluginPipeline._register",
     "modular_tf.service.deferred_library:DeferredLibrary.open_now",
     "modular_tf.service.registrations:Registrations.give_up_taken",
     "modular_tf.service.registrations:Registrations.take_over",
-    "modular_tf.service.reload.renewal:RetiredLibrary.of",
+    "modular_tf.service.reload.hot_reload:RetiredLibrary.of",
     "modular_tf.service.deferred_library:DeferredLibrary.forget",
     "modular_tf.filesystem.registry:SchemeRegistration.enter",
     "modular_tf.filesystem.registry:SchemeRegistration.undo",
-    "modular_tf.service.reload.renewal:RetiredLibrary.close",
+    "modular_tf.service.reload.hot_reload:RetiredLibrary.close",
 ]
 
 

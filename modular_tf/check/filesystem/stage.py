@@ -18,6 +18,7 @@ from modular_tf.check.filesystem.stage_root import StageRoot
 from modular_tf.check.outcome import Pass
 from modular_tf.check.temporary_state import temporary_state
 from modular_tf.discovery.trust.policy import TrustPolicy
+from modular_tf.errors import ConfigError
 from modular_tf.loading.binding import map_file
 from modular_tf.loading.filesystem_tables import (
     FILESYSTEM_INIT,
@@ -25,7 +26,8 @@ from modular_tf.loading.filesystem_tables import (
     RefusedTables,
     init_filesystems,
 )
-from modular_tf.service.configuration import ISOLATION_VARIABLE, Config, values_of
+from modular_tf.rules.keys import values_of
+from modular_tf.service.configuration import ISOLATION_VARIABLE, Config
 from modular_tf.service.service import PluginService
 
 if TYPE_CHECKING:
@@ -56,7 +58,11 @@ class HostAccess:
         journal.enter("PluginService.load")
         # Who has a plugin checked trusts it: it ran already when the checks were planned.
         trust = TrustPolicy(allow_writable=("*",))
-        said = values_of({ISOLATION_VARIABLE: os.environ.get(ISOLATION_VARIABLE, "")})
+        isolation = {ISOLATION_VARIABLE: os.environ.get(ISOLATION_VARIABLE, "")}
+        try:
+            said = values_of(Config, isolation)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
         # The next process of a random sequence must not find the plugin in quarantine for the last.
         said |= {"tell_ended_calls": False}
         config = Config(first_contact="never", load="eager", trust=trust, **said)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from modular_tf.abi.registered_names import DEVICE_NAME
-from modular_tf.rules.keys import Key, flag, is_number, keys_of, setting, unknown_keys
+from modular_tf.rules.keys import Key, checked_table, flag, is_number, keys_of, setting
 
 GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
 GARBAGE_COLLECTION_VARIABLE = "TF_ENABLE_GPU_GARBAGE_COLLECTION"
@@ -91,15 +91,10 @@ def parse_memory(table: object) -> dict[str, MemorySettings]:
 
 
 def _parse(values: Mapping[str, object], where: str) -> MemorySettings:
-    keys = keys_of(MemorySettings)
-    if (wrong := unknown_keys(values, keys)) is not None:
-        raise ValueError(f"{where}: {wrong}")
-    for name, value in values.items():
-        if (expected := keys[name].why_wrong(value)) is not None:
-            raise ValueError(f"{where}.{name}: expected {expected}, found {value!r}")
+    checked = checked_table(MemorySettings, values, where)
     if "limit_bytes" in values and "fraction" in values:
         raise ValueError(f"{where}: limit_bytes and fraction: expected one of the two")
-    return MemorySettings(**values)  # type: ignore[arg-type]  # each was checked by its key
+    return MemorySettings(**checked)
 
 
 def settings_of(memory: Mapping[str, MemorySettings], device_type: str) -> MemorySettings:

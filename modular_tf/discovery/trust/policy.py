@@ -7,17 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.discovery.sources.search_paths import NO_HOME, expand_home
-from modular_tf.rules.keys import Key, flag, keys_of, list_of, setting, unknown_keys
+from modular_tf.rules.keys import Key, checked_table, flag, list_of, setting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.rules import Violation
 
-FROZEN_VARIABLE = "MODULAR_TF_FROZEN"
 LOCK_FILE_NAME = "modular-tf.lock"
-_WORDS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
 def _is_name(value: Any) -> bool:
@@ -50,27 +46,21 @@ class TrustPolicy:
     allow_writable: tuple[str, ...] = setting((), _PATHS)
     allow_executable_stack: tuple[str, ...] = setting((), _PATHS)
     require_record: bool = setting(key=flag(), default=False)
-    frozen: bool = setting(key=flag(FROZEN_VARIABLE), default=False)
+    frozen: bool = setting(key=flag("MODULAR_TF_FROZEN"), default=False)
     lock: str | None = setting(None, Key("a path", _is_name))
 
 
 def parse_policy(value: Any, base: str) -> TrustPolicy:
-    """Return the policy in a table of TOML; relative paths in it start from `base`."""
-    if not isinstance(value, dict):
-        raise ValueError(f"trust: expected a table, found {value!r}")  # noqa: TRY004  (a value's)
-    if (wrong := unknown_keys(value, keys_of(TrustPolicy))) is not None:
-        raise ValueError(f"trust: {wrong}")
-    return TrustPolicy(**{key: _checked(key, entry, base) for key, entry in value.items()})
+    """Return the policy in a table of TOML; relative paths in it start from `base`.
 
-
-def _checked(name: str, value: Any, base: str) -> Any:
-    if (expected := keys_of(TrustPolicy)[name].why_wrong(value)) is not None:
-        raise ValueError(f"trust.{name}: expected {expected}, found {value!r}")
-    if name in ("allow_writable", "allow_executable_stack"):
-        return tuple(_from(base, glob) for glob in value)
-    if name == "lock":
-        return _from(base, value)
-    return tuple(value) if isinstance(value, list) else value
+    Raises `ValueError` if it is no table, or a key is unknown or of the wrong shape.
+    """
+    checked = checked_table(TrustPolicy, value, "trust")
+    for name in checked.keys() & {"allow_writable", "allow_executable_stack"}:
+        checked[name] = tuple(_from(base, glob) for glob in checked[name])
+    if "lock" in checked:
+        checked["lock"] = _from(base, checked["lock"])
+    return TrustPolicy(**checked)
 
 
 def _from(base: str, path: str) -> str:
@@ -85,16 +75,6 @@ def default_lock_path(config_path: str | None) -> str | None:
     if config_path is None:
         return None
     return os.path.join(os.path.dirname(os.path.abspath(config_path)), LOCK_FILE_NAME)
-
-
-def frozen_by(environment: Mapping[str, str]) -> bool | None:
-    """Return the value of `MODULAR_TF_FROZEN`, None if it is unset."""
-    word = environment.get(FROZEN_VARIABLE, "")
-    if not word:
-        return None
-    if (said := _WORDS.get(word.lower())) is None:
-        raise ValueError(f"{FROZEN_VARIABLE}: expected one of {list(_WORDS)}, found {word!r}")
-    return said
 
 
 class TrustVerdict(NamedTuple):

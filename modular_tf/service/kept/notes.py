@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import contextmanager
 from functools import cache, lru_cache, partial
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -20,7 +21,7 @@ from modular_tf.discovery.file_identity import boot_id
 from modular_tf.discovery.host_fingerprint import host_fingerprint
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.sources.search_paths import state_directory
-from modular_tf.events.delivery import deliver
+from modular_tf.events.event_log import deliver
 from modular_tf.first_contact.finding import Incident
 from modular_tf.loading.task import WITNESSED
 from modular_tf.processes.ending import signal_name
@@ -30,18 +31,17 @@ from modular_tf.rules.trust import CALLS_SURVIVED, LOADING_SURVIVED
 from modular_tf.service.kept.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from types import TracebackType
+    from collections.abc import Iterable, Iterator, Mapping
 
 _BEGUN, _ENDED = ".mark", ".ended"
-_LOADING, _TRYING, _CALL = "loading", "trying", "call"
+LOADING, TRYING, _CALL = "loading", "trying", "call"
 _MOST_BYTES = 64 * 1024
 _FIELDS_TO_START = 20  # of /proc/PID/stat, after the command's name: proc_pid_stat(5)
 _GONE = (b"Z", b"X", b"x")  # states of a process that nobody has waited for yet
 _UNFINISHED_S = 60.0
 _FOREIGN_S = 30 * 24 * 3600.0
-_WITNESS_S = 1.0  # more than a zygote leaves its watchers when its application has ended
-_WITNESS_POLL_S = 0.01
+_WATCHER_S = 1.0  # more than a zygote leaves its watchers when its application has ended
+_WATCHER_POLL_S = 0.01
 _NUMBERS_END = 1 << 40
 _SIGNALS = {  # in place of signals that end no call: native/core/process_end.h
     26: "an exit() that hung",
@@ -83,10 +83,10 @@ class Note(NamedTuple):
         return self.kind == _CALL
 
     @property
-    def is_of_lonely_trial(self) -> bool:
+    def watchers_ended_too(self) -> bool:
         """Whether it is of a trial whose watchers ended too, while the machine went on."""
-        is_witnessed = self.name.endswith(WITNESSED)
-        return self.kind == _TRYING and self.boot == boot_id() and not is_witnessed
+        has_watcher = self.name.endswith(WITNESSED)
+        return self.kind == TRYING and self.boot == boot_id() and not has_watcher
 
     def incident(self) -> Incident:
         """Return the incident for the quarantine: LD-130 of a call, else LD-070."""
@@ -123,28 +123,35 @@ class Notes:
         place = state_directory(variables, privileged=is_privileged())
         return cls(PrivateDirectory(None if place is None else os.path.join(place, "notes")))
 
-    def around_trial(
-        self, plugin: str, path: str, sha256: str, *, was_suspect: bool = False
-    ) -> LeftNote:
-        """Leave a note while a plugin is tried in another process, which may end this one."""
-        return self._around(plugin, path, sha256, _TRYING, was_suspect=was_suspect)
+    @contextmanager
+    def around(
+        self, kind: str, plugin: str, path: str, sha256: str, *, was_suspect: bool = False
+    ) -> Iterator[str]:
+        """Leave a note while a plugin is loaded, or tried in a process that may end this one.
 
-    def around_loading(
-        self, plugin: str, path: str, sha256: str, *, was_suspect: bool = False
-    ) -> LeftNote:
-        """Leave a note while a plugin is loaded.
-
-        Raises ShortageError if this process cannot be described now; nothing was begun then.
+        `kind` is `LOADING` or `TRYING`; yields the path of the note, "" where there can be none. A
+        child that is forked meanwhile leaves the note of its parent alone. Raises ShortageError if
+        this process cannot be described now; nothing was begun then.
         """
-        return self._around(plugin, path, sha256, _LOADING, was_suspect=was_suspect)
-
-    def _around(
-        self, plugin: str, path: str, sha256: str, kind: str, *, was_suspect: bool
-    ) -> LeftNote:
         pid = os.getpid()
         known = (plugin, path, sha256, kind, was_suspect, *_this_process(pid))
         note = Note(*known, call="", subject="", signal=0, status=0, pid=pid, time=time())
-        return LeftNote(self._directory, json.dumps(encode(note)).encode("ascii"))
+        name = f"{os.urandom(8).hex()}{_BEGUN}"
+        content = json.dumps(encode(note)).encode("ascii")
+        is_left = self._directory.create(name, content)
+        try:
+            yield os.path.join(self._directory.path or "", name) if is_left else ""
+        finally:
+            if is_left and pid == os.getpid():
+                try:
+                    self._remove(name)
+                except BaseException:  # a note that is left would name a plugin that did no harm
+                    self._remove(name)
+                    raise
+
+    def _remove(self, name: str) -> None:
+        if not self._directory.remove(name):
+            self._directory.remove(f"{name}{WITNESSED}")
 
     def of_ended(self) -> list[Note]:
         """Return the notes of processes that ended, the oldest first. [any thread]
@@ -155,11 +162,11 @@ class Notes:
         cannot be read now; all of them stay.
         """
         # Watchers may write yet that they outlived an application that ended just now.
-        end = monotonic() + _WITNESS_S
-        while any(map(self._may_be_witnessed, self._directory.changed_at())):
+        end = monotonic() + _WATCHER_S
+        while any(map(self._may_have_a_watcher, self._directory.changed_at())):
             if monotonic() > end:
                 break
-            sleep(_WITNESS_POLL_S)
+            sleep(_WATCHER_POLL_S)
         found, gone = [], []
         for name, written in self._directory.changed_at().items():
             if not name.endswith((_BEGUN, _BEGUN + WITNESSED, _ENDED)):
@@ -182,13 +189,13 @@ class Notes:
     def report_calls(self, *, leave_notes: bool) -> None:
         """Report on standard error a call in which this process ends, from now on. [any thread]
 
-        With `leave_notes` also write a note for the next process, if the plugin has a record.
+        With `leave_notes` also leave a note for the next process, if the plugin has a `note_of`.
         """
         _report_calls(self._directory.made() if leave_notes else None)
 
-    def _may_be_witnessed(self, name: str) -> bool:
+    def _may_have_a_watcher(self, name: str) -> bool:
         note = self._read(name) if name.endswith(_BEGUN) else None
-        return note is not None and note.is_of_lonely_trial and not _life_s(note, name)
+        return note is not None and note.watchers_ended_too and not _life_s(note, name)
 
     def _read(self, name: str) -> Note | None:
         """Return a note, None if it is incomplete."""
@@ -200,46 +207,7 @@ class Notes:
             return None
 
 
-class LeftNote:
-    """A note on the disk, from the beginning of a `with` block to its end.
-
-    Whatever interrupts the writing or the removal: the note goes with this object at the latest.
-    One that was left would name a plugin that did no harm.
-    """
-
-    def __init__(self, directory: PrivateDirectory, content: bytes) -> None:
-        self._directory = directory
-        self._content = content
-        self._name = f"{os.urandom(8).hex()}{_BEGUN}"
-        self._owner = 0  # the process that wrote it, 0 where there is none
-
-    def __enter__(self) -> str:
-        self._owner = os.getpid()
-        if not self._directory.create(self._name, self._content):
-            self._owner = 0
-            return ""
-        return os.path.join(self._directory.path or "", self._name)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._remove()
-
-    def __del__(self) -> None:
-        self._remove()
-
-    def _remove(self) -> None:
-        # A child that was forked meanwhile leaves the note of its parent alone.
-        if self._owner == os.getpid():
-            if not self._directory.remove(self._name):
-                self._directory.remove(f"{self._name}{WITNESSED}")
-            self._owner = 0
-
-
-def record_of(plugin: str, path: str, sha256: str) -> str:
+def note_of(plugin: str, path: str, sha256: str) -> str:
     """Return the first part of the notes of a plugin's calls, which the native core completes."""
     process = _this_process(os.getpid())
     known = dict(zip(Note._fields, (plugin, path, sha256, _CALL, False, *process), strict=False))

@@ -12,10 +12,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import threading
 from contextlib import contextmanager, nullcontext, suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, TypeVar
 
+from modular_tf.concurrency.live_objects import LiveObjects
 from modular_tf.concurrency.owned_file import open_owned, open_owned_directory
 from modular_tf.discovery.trust.paths import PathJudge, Rights, TrustedWriters, trusted_writers
 from modular_tf.discovery.trust.policy import TrustPolicy
@@ -25,12 +28,12 @@ from modular_tf.rules.trust import STORAGE_TRUSTED
 
 if TYPE_CHECKING:
     import select
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from io import FileIO
 
     from modular_tf.discovery.trust.paths import JudgedPath
 
-__all__ = ["PrivateDirectory", "refuse", "why_untrusted"]
+__all__ = ["PrivateDirectory", "Turn", "refuse", "why_untrusted"]
 
 _log = EventLog("storage")
 _FOR_FILES = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -138,8 +141,7 @@ class PrivateDirectory:
     def open_for_lock(self, name: str) -> FileIO | nullcontext[None]:
         """Return a file that is there to be locked, made where it is missing; None if it cannot be.
 
-        It is for `with`, which closes it, and so ends its lock, whatever interrupts the caller: no
-        signal handler comes between the end of the block and that function of C.
+        It is for `with`, which closes it, and so ends its lock.
         """
         with self._opened(make=True) as directory:
             if directory is not None:
@@ -203,10 +205,12 @@ class PrivateDirectory:
                 view = memoryview(data)
                 while view:
                     view = view[os.write(file.fileno(), view) :]
-        except OSError as error:
-            _log.info("storage.not_written", path=self._path_of(name), error=str(error))
+        except BaseException as error:
             if file is not None:
                 _remove(directory, name)
+            if not isinstance(error, OSError):
+                raise
+            _log.info("storage.not_written", path=self._path_of(name), error=str(error))
             return False
         return True
 
@@ -307,3 +311,131 @@ def _writers(user: int) -> TrustedWriters:
     if user == 0:
         return TrustedWriters(users=frozenset((0, os.stat("/").st_uid)))
     return trusted_writers(TrustPolicy())
+
+
+# -- the turn -------------------------------------------------------------------------------------
+
+_TURN = "turn"
+_POLL_S = 0.02
+_MOST_TIMEOUTS = 20  # however much progress other owners make
+_Item = TypeVar("_Item")
+
+
+class _OfThread(threading.local):
+    """The locked file of the thread: what `find_out` calls must not wait for its own lock."""
+
+    file: FileIO | None = None
+
+
+_mine = _OfThread()
+_opened: LiveObjects[FileIO] = LiveObjects()
+
+
+class Turn:
+    """The right of one process of a user to find something out; the others wait. [any thread]
+
+    It is a lock of the kernel on a file, so it ends with its process, however that ends. Where no
+    file can be locked, each process works alone.
+    """
+
+    def __init__(self, directory: PrivateDirectory) -> None:
+        self._directory = directory
+
+    def find_out(
+        self,
+        items: Sequence[_Item],
+        *,
+        unknown: Callable[[Sequence[_Item]], Sequence[_Item]],
+        find_out: Callable[[Sequence[_Item], Callable[[], None]], None],
+        timeout_s: float,
+        check: Callable[[], None],
+    ) -> None:
+        """Find something out about items, except what other processes find out meanwhile.
+
+        The process that has the turn does the work. The others wait, read what was stored, and take
+        the turn for what is still unknown. The work of an owner that is stopped is done again.
+
+        Args:
+            items: What to find out about.
+            unknown: Reads what is stored by now; returns the items about which nothing is.
+            find_out: Finds it out and stores it, before it returns. Calls its second argument
+                whenever there is progress.
+            timeout_s: How long an owner may go without progress.
+            check: Called again and again while it waits; what it raises ends that.
+        """
+        end = monotonic() + _MOST_TIMEOUTS * timeout_s
+        left, outer = items, _mine.file
+        with nullcontext() if outer else self._directory.open_for_lock(_TURN) as file:
+            if file is not None:
+                _opened.add(file)
+            try:
+                while left and not (is_ours := _lock(file, shared=False)):
+                    if not _wait(file, timeout_s, end, check):
+                        break
+                    left = unknown(left)
+                if left and (left := unknown(left)):
+                    _mine.file = file or outer
+                    find_out(left, lambda: _touch(file) if is_ours else None)
+            finally:
+                _mine.file = outer
+                _unlock(file)
+
+
+def _wait(file: FileIO | None, timeout_s: float, end: float, check: Callable[[], None]) -> bool:
+    """Wait until nobody has the turn; return False if its owner hangs, or at a time `end`."""
+    last = _touched_ns(file)
+    deadline = monotonic() + timeout_s
+    while not _lock(file, shared=True):
+        check()
+        sleep(_POLL_S)
+        if (progress := _touched_ns(file)) != last:
+            last, deadline = progress, monotonic() + timeout_s
+        if monotonic() > min(deadline, end):
+            return False
+    _unlock(file)
+    return True
+
+
+def _lock(file: FileIO | None, *, shared: bool) -> bool:
+    """Lock a file, unless another process has; return whether it need not be waited for."""
+    if file is None:
+        return True
+    import fcntl  # noqa: PLC0415  (where something is found out)
+
+    try:
+        fcntl.flock(file.fileno(), (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (OSError, ValueError):  # no locks there; or closed, in the child of a handler's fork
+        return True
+    return True
+
+
+def _unlock(file: FileIO | None) -> None:
+    """Release the lock of a file; a forked child may have the file too, and would keep the lock."""
+    if file is not None:
+        import fcntl  # noqa: PLC0415  (as above)
+
+        with suppress(OSError, ValueError):
+            fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+
+
+def _touch(file: FileIO | None) -> None:
+    with suppress(OSError, ValueError):  # closed in a forked child
+        if file is not None:
+            os.utime(file.fileno())
+
+
+def _touched_ns(file: FileIO | None) -> int:
+    with suppress(OSError, ValueError):
+        return 0 if file is None else os.fstat(file.fileno()).st_mtime_ns
+    return 0
+
+
+def _close_in_child() -> None:
+    """Leave the parent its turn, which must neither outlive it nor end before it."""
+    for file in _opened.all():
+        file.close()
+
+
+os.register_at_fork(after_in_child=_close_in_child)

@@ -10,7 +10,7 @@ import json
 import os
 from contextlib import suppress
 from time import time
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from zlib import crc32
 
 from modular_tf.codec import at_most, between, decode, encode
@@ -21,23 +21,23 @@ from modular_tf.events import EventLog
 from modular_tf.first_contact.finding import Incident  # noqa: TC001  (for the codec)
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.rules.trust import CALLS_SURVIVED, LOADING_SURVIVED
+from modular_tf.service.kept.database import Database, Table, oldest
 from modular_tf.service.kept.private_directory import PrivateDirectory
-from modular_tf.service.kept.records import Records
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import sqlite3
+    from collections.abc import Iterable, Mapping, Sequence
 
     from modular_tf.discovery.host_fingerprint import HostFingerprint
     from modular_tf.service.kept.notes import Note, Notes
 
-_TITLE = "modular_tf quarantine 1"
 _FOUND_BY_NO_TRIAL = (LOADING_SURVIVED, CALLS_SURVIVED)
 _CALLS_TO_QUARANTINE = 3  # in which processes ended
 _MOST_OF_A_NAME, _MOST_OF_A_PATH = 255, 4096
 _LAST_TIME = 1 << 40
 _LEAST_DIGITS = 6
 _MOST_BYTES = 32 * 1024 * 1024
-_SUSPECT, _ENDED = "suspect ", "ended "  # before a SHA-256
+_IF_NO_PLUGIN_IS_LEFT = "NOT EXISTS (SELECT 1 FROM plugin)"
 _log = EventLog("quarantine")
 
 
@@ -57,22 +57,35 @@ class Entry(NamedTuple):
         return other is not None and (self.time, self.incident) == (other.time, other.incident)
 
 
-class QuarantineStore:
+class QuarantineStore(Database):
     """The quarantine of this user on this machine.
 
     Each change is on the disk when the call returns if possible, and otherwise lasts as long as
     this object. No method raises. [any thread, one at a time]
     """
 
+    lasts = True
+    make_room = (
+        oldest("plugin", "found_by_trial DESC, id"),
+        oldest("suspect", where=_IF_NO_PLUGIN_IS_LEFT),
+        oldest("ended_call", where=_IF_NO_PLUGIN_IS_LEFT),
+    )
+
     def __init__(self, directory: PrivateDirectory, host: HostFingerprint) -> None:
         """Read the quarantine, which `of_process` finds; `host` is the host as it is now."""
-        self._host = host
+        self._now = host
+        self._plugins = Table("plugin", "sha256", "found_by_trial", "entry")
+        self._suspects = Table("suspect", "sha256", "entry")
+        self._ended_calls = Table("ended_call", "note", "sha256", "entry")
         # A home directory may be shared by machines, and what one releases another must keep.
         parts = dict(host.parts)
         machine = repr((parts.get("machine-id"), parts.get("machine")))
         name = f"quarantine-{crc32(machine.encode('utf-8', 'backslashreplace')):08x}"
-        self._records = Records(directory, f"{name}.sqlite", _TITLE, lasts=True)
-        self._import(directory, f"{name}.records")
+        tables = (self._plugins, self._suspects, self._ended_calls)
+        super().__init__(directory, f"{name}.sqlite", *tables)
+        self._take_over_lines(f"{name}.records")
+        if any(table.changes for table in tables):
+            self.save()
 
     @classmethod
     def of_process(cls, environment: Mapping[str, str] | None = None) -> QuarantineStore:
@@ -81,34 +94,20 @@ class QuarantineStore:
         place = state_directory(variables, privileged=is_privileged())
         return cls(PrivateDirectory(place), host_fingerprint())
 
-    def refresh(self) -> None:
-        """Read the changes of other processes."""
-        self._records.refresh()
-
-    @property
-    def shortage(self) -> ShortageError | None:
-        """The shortage because of which it could not be read the last time, None for none."""
-        return self._records.shortage
-
-    @property
-    def damaged(self) -> str | None:
-        """The file to which a damaged quarantine was renamed, if one is there."""
-        return self._records.damaged
-
     @property
     def is_empty(self) -> bool:
         """Whether it has no entry of any plugin, as for most users."""
-        return self._records.is_empty
+        return not any(table.rows or table.changes for table in self._tables)
 
     def recall(self, sha256: str) -> Entry | None:
         """Return why these bytes are in quarantine, None where they are not.
 
         They are released here if the host changed since.
         """
-        entry = self._get(sha256)
+        entry = self._entry_of(self._plugins, sha256)
         if entry is None:
             return None
-        changes = self._host.changes_since(entry.host)
+        changes = self._now.changes_since(entry.host)
         if not changes:
             return entry
         _log.info("quarantine.released", plugin=entry.name, path=entry.path, changes=changes)
@@ -139,55 +138,60 @@ class QuarantineStore:
             raise self.shortage
         is_one = len({note.pid for note in notes if not note.is_of_call}) == 1
         for note in notes:
-            texts = (note.sha256, note.plugin, note.path)
-            entry = self._entry(*texts, note.incident(), note.time)
-            suspicion, calls = self.suspicion(note.sha256), self.ended_calls(note.sha256)
-            if any(map(entry.is_of_same_end, (suspicion, *calls, self._get(note.sha256)))):
+            sha256 = note.sha256
+            entry = self._entry(sha256, note.plugin, note.path, note.incident(), note.time)
+            suspicion, calls = self.suspicion(sha256), self.ended_calls(sha256)
+            known = (suspicion, *calls, self._entry_of(self._plugins, sha256))
+            if any(map(entry.is_of_same_end, known)):
                 continue
             if note.is_of_call:
-                self._put(f"{_ENDED}{note.time:.3f} {note.pid} {note.sha256}", entry)
+                key = f"{note.time:.3f} {note.pid} {sha256}"
+                self._ended_calls.put(key, sha256, _json(entry))
                 if len(calls) + 1 >= _CALLS_TO_QUARANTINE:
-                    self._drop_calls(note.sha256)
+                    for key, (of, _) in self._ended_calls.all().items():
+                        if of == sha256:
+                            self._ended_calls.drop(key)
                     self._add(entry)
-            elif (is_one and note.is_of_lonely_trial) or (suspicion and note.was_suspect):
+            elif (is_one and note.watchers_ended_too) or (suspicion and note.was_suspect):
                 self._add(entry)
             elif suspicion is None:
                 self._suspect(entry)
-        if self._records.save():
+        if self.save():
             source.remove(notes)
 
     def ended_calls(self, sha256: str) -> list[Entry]:
         """Return the recorded calls of a plugin in which processes ended on this host."""
-        found = (self._get(sha256, key) for key in self._calls(sha256))
-        mine = [entry for entry in found if entry and not self._host.changes_since(entry.host)]
+        texts = [text for of, text in self._ended_calls.all().values() if of == sha256]
+        found = [entry for text in texts if (entry := _decoded(sha256, text)) is not None]
+        mine = [entry for entry in found if not self._now.changes_since(entry.host)]
         return sorted(mine, key=lambda entry: entry.time)
 
     def suspicion(self, sha256: str) -> Entry | None:
         """Return why these bytes have to be tried before they run again, None if they need not."""
-        return self._get(sha256, f"{_SUSPECT}{sha256}")
+        return self._entry_of(self._suspects, sha256)
 
     def clear_suspicion(self, sha256: str) -> None:
         """Record that a process has loaded the plugin and continued."""
-        self._records.drop(f"{_SUSPECT}{sha256}")
-        self._records.save()
+        self._suspects.drop(sha256)
+        self.save()
 
     def release(self, sha256: str) -> bool:
         """Release a plugin from quarantine; return whether it was in it.
 
         What ended a process stays suspect until it has been loaded.
         """
-        if self._records.get(sha256) is None:
+        if self._plugins.get(sha256) is None:
             return False
-        entry = self._get(sha256)
-        self._records.drop(sha256)
+        entry = self._entry_of(self._plugins, sha256)
+        self._plugins.drop(sha256)
         if entry is not None and entry.incident.rule == LOADING_SURVIVED:
             self._suspect(entry)
-        self._records.save()
+        self.save()
         return True
 
     def entries(self) -> list[Entry]:
         """Return all that are in quarantine, the oldest first; those of another host as well."""
-        found = (self._get(key) for key, _ in self._records.items())
+        found = (_decoded(sha256, row[-1]) for sha256, row in self._plugins.all().items())
         return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.time)
 
     def named(self, name: str) -> list[Entry]:
@@ -203,62 +207,75 @@ class QuarantineStore:
 
     def changes_since(self, entry: Entry) -> list[str]:
         """Return the changes of the host since an entry was made, in words; empty for none."""
-        return self._host.changes_since(entry.host)
+        return self._now.changes_since(entry.host)
 
-    # -- records ----------------------------------------------------------------------------------
+    # -- rows -------------------------------------------------------------------------------------
 
     def _entry(self, sha256: str, name: str, path: str, incident: Incident, when: float) -> Entry:
         when = when if 0 <= when < _LAST_TIME else time()
-        return Entry(sha256, name[:_MOST_OF_A_NAME], path, incident, when, dict(self._host.parts))
+        return Entry(sha256, name[:_MOST_OF_A_NAME], path, incident, when, dict(self._now.parts))
 
     def _add(self, entry: Entry) -> Entry:
-        self._put(entry.sha256, entry)
-        self._records.drop(f"{_SUSPECT}{entry.sha256}")
-        self._records.save()
+        self._plugins.put(entry.sha256, *_plugin_row(entry))
+        self._suspects.drop(entry.sha256)
+        self.save()
         _log.warning(
             "quarantine.added", plugin=entry.name, path=entry.path, rule=entry.incident.rule.id
         )
         return entry
 
     def _suspect(self, entry: Entry) -> None:
-        self._put(f"{_SUSPECT}{entry.sha256}", entry)
+        self._suspects.put(entry.sha256, _json(entry))
         _log.info("quarantine.suspected", plugin=entry.name, path=entry.path)
 
-    def _put(self, key: str, entry: Entry) -> None:
-        rank = int(entry.incident.rule in _FOUND_BY_NO_TRIAL)
-        self._records.put(key, encode(entry), digest=entry.sha256, rank=rank)
+    def _entry_of(self, table: Table, sha256: str) -> Entry | None:
+        row = table.get(sha256)
+        return None if row is None else _decoded(sha256, row[-1])
 
-    def _get(self, sha256: str, key: str | None = None) -> Entry | None:
-        """Return the entry in a record, None if it is damaged or of another plugin."""
-        value = self._records.get(key or sha256)
-        if value is None:
-            return None
+    # -- earlier versions -------------------------------------------------------------------------
+
+    def take_over(self, used: sqlite3.Connection) -> None:
+        """Take over the entries of format 1, whose keys had prefixes."""
+        self._take_over(used.execute("SELECT key, value FROM record ORDER BY id"))
+
+    def _take_over_lines(self, name: str) -> None:
+        """Take over the entries of the time before SQLite, whose file had one in each line."""
         try:
-            entry = decode(Entry, value)
-        except Exception:  # noqa: BLE001  (of whatever the file holds, nothing may come up)
-            return None
-        return entry if entry.sha256 == sha256 else None
-
-    def _calls(self, sha256: str) -> list[str]:
-        keys = self._records.keys_with_digest(sha256)
-        return [key for key in keys if key.startswith(_ENDED)]
-
-    def _drop_calls(self, sha256: str) -> None:
-        for key in self._calls(sha256):
-            self._records.drop(key)
-
-    def _import(self, directory: PrivateDirectory, name: str) -> None:
-        """Take over the entries of earlier versions, whose file had one in each line, once."""
-        try:
-            content = directory.read(name, _MOST_BYTES)
+            content = self.directory.read(name, _MOST_BYTES)
         except ShortageError:  # the next process does it
             return
-        if content is None:
-            return
-        for line in content.split(b"\n")[1:]:
-            key, _, rest = line.partition(b"\t")
+        if content is not None:
+            lines = (line.partition(b"\t") for line in content.split(b"\n")[1:])
+            self._take_over((key, rest.partition(b"\t")[2]) for key, _, rest in lines)
+            if self.save():
+                self.directory.remove(name)
+
+    def _take_over(self, records: Iterable[tuple[bytes, bytes]]) -> None:
+        for key, value in records:
             with suppress(ValueError, RecursionError):
-                entry = decode(Entry, json.loads(rest.partition(b"\t")[2]))
-                self._put(decode(str, json.loads(key)), entry)
-        if self._records.save():
-            directory.remove(name)
+                entry = decode(Entry, json.loads(value))
+                name = decode(str, json.loads(key))
+                kind, _, rest = name.partition(" ")
+                if kind == "suspect":
+                    self._suspects.put(rest, _json(entry))
+                elif kind == "ended":
+                    self._ended_calls.put(rest, entry.sha256, _json(entry))
+                elif self._plugins.get(name) is None:
+                    self._plugins.put(name, *_plugin_row(entry))
+
+
+def _plugin_row(entry: Entry) -> tuple[int, str]:
+    return int(entry.incident.rule not in _FOUND_BY_NO_TRIAL), _json(entry)
+
+
+def _json(entry: Entry) -> str:
+    return json.dumps(encode(entry))
+
+
+def _decoded(sha256: str, text: Any) -> Entry | None:
+    """Return the entry in a row, None if it is damaged or of another plugin."""
+    try:
+        entry = decode(Entry, json.loads(text))
+    except Exception:  # noqa: BLE001  (of whatever the file holds, nothing may come up)
+        return None
+    return entry if entry.sha256 == sha256 else None

@@ -8,6 +8,8 @@ stored.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from json import JSONDecoder, dumps
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.codec import decode, encode, row
@@ -20,23 +22,20 @@ from modular_tf.discovery.sources.search_paths import cache_directory
 from modular_tf.first_contact.finding import Finding  # noqa: TC001  (for the codec)
 from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import ShortageError
-from modular_tf.service.kept.private_directory import PrivateDirectory
-from modular_tf.service.kept.records import Records
-from modular_tf.service.kept.turn import Turn
+from modular_tf.service.kept.database import Database, Table, oldest
+from modular_tf.service.kept.private_directory import PrivateDirectory, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from modular_tf.discovery.host_fingerprint import HostFingerprint
     from modular_tf.discovery.probe import Probe
-    from modular_tf.rules import Violation
 
 __all__ = ["CacheEntry", "ScanCache"]
 
 _NAME = "scan-cache.sqlite"
-_TITLE = "modular_tf scan cache 3"
-_DEPENDENCIES, _LIBRARIES = "dependencies ", "libraries of "  # a library's key begins with a slash
-_DIGITS = 32
+_read_json = JSONDecoder().raw_decode  # what `loads` does, in half the time
+_Row = tuple[str, str, str]
 # Of the rules that refuse a library, those that nothing but its bytes can break.
 _BY_BYTES = frozenset(
     rule.id
@@ -109,17 +108,30 @@ class _Distribution(NamedTuple):
     libraries: tuple[_Library, ...]
 
 
-class ScanCache:
+class ScanCache(Database):
     """The results of this user's processes on this host. [any thread]
 
     Where nothing can be read or written, results last as long as this process. Methods that read
     libraries may raise `ShortageError`: nothing is known of them now.
     """
 
+    make_room = (
+        oldest("library"),
+        oldest("distribution"),
+        (
+            "DELETE FROM host WHERE id NOT IN"
+            " (SELECT host FROM library UNION SELECT host FROM distribution)"
+        ),
+    )
+
     def __init__(self, directory: PrivateDirectory, host: HostFingerprint) -> None:
         """Read the cache, which `of_process` finds; its entries depend on `host` beside files."""
-        self._records = Records(directory, _NAME, f"{_TITLE} {dict(host.parts)}")
-        self._dependencies = _Dependencies(self._records)
+        self._libraries = Table("library", "path", "sha256", "dependencies", "entry")
+        self._distributions = Table("distribution", "record", "libraries")
+        self._dependencies = _Dependencies()
+        self._by_sha256: tuple[dict[str, _Row], dict[str, list[str]]] = ({}, {})
+        tables = (self._libraries, self._distributions)
+        super().__init__(directory, _NAME, *tables, host=repr(dict(host.parts)))
 
     @classmethod
     def of_process(
@@ -141,8 +153,8 @@ class ScanCache:
 
         Within one pass a file that several libraries depend on is checked once.
         """
-        self._records.refresh()
-        self._dependencies = _Dependencies(self._records)
+        super().refresh()
+        self._dependencies = _Dependencies()
 
     def recall(self, path: str) -> CacheEntry | None:
         """Return the entry of a library, if it is still valid; links in its path belong to the key.
@@ -193,10 +205,10 @@ class ScanCache:
         be plugins; `is_plugin` decides by reading one, and returns None where the result does not
         last. Raises ShortageError if a file cannot be read now.
         """
-        key = _LIBRARIES + record
         try:
-            seen, rows = decode(_Distribution, self._records.get(key))
-        except ValueError:
+            (text,) = self._distributions.get(record) or ("null",)
+            seen, rows = decode(_Distribution, _read_json(text)[0])
+        except (ValueError, TypeError, RecursionError):
             seen, rows = None, ()
         is_same = seen is not None and seen.path == record and see_again(seen) is seen
         if not is_same:
@@ -205,7 +217,7 @@ class ScanCache:
             rows = tuple([known.get(path, _Library(path)) for path in libraries()])
         looked = tuple([one if one.is_valid else one.read(is_plugin) for one in rows])
         if (not is_same or looked != rows) and seen is not None and see_again(seen) is seen:
-            self._records.put(key, encode(_Distribution(seen, looked)))
+            self._distributions.put(record, dumps(encode(_Distribution(seen, looked))))
         return [one.path for one in looked if one.is_plugin]
 
     def describe(self, probe: Probe, seen: SeenFile, began_ns: int) -> CacheEntry:
@@ -216,7 +228,11 @@ class ScanCache:
         is not certain to be as the probe found it.
         """
         facts = LoadFacts.of(probe)
-        lasting = all(_lasts(problem, seen) for problem in facts.problems if problem.is_error)
+        lasting = all(  # as long as the library's bytes are the same
+            problem.rule in _BY_BYTES and problem.path in {None, seen.path}
+            for problem in facts.problems
+            if problem.is_error
+        )
         libraries = [library.path for library in probe.libraries]
         others = [*probe.passed_over, *([LINKER_CACHE] if libraries else [])]
         dependencies = self._dependencies.seen_at(libraries, others, began_ns)
@@ -228,9 +244,8 @@ class ScanCache:
     def _opened_before(self, seen: SeenFile) -> tuple[str, ...]:
         """Return what the code of these bytes opened from this folder, by any finding."""
         opened: dict[str, None] = {}
-        for path in self._records.keys_with_digest(seen.sha256 or ""):
-            other = self._noted(path) if _are_neighbours(path, seen.path) else None
-            if other is not None and other.sha256 == seen.sha256:
+        for other in self._of_bytes(seen.sha256 or ""):
+            if _are_neighbours(other.seen.path, seen.path):
                 opened.update(dict.fromkeys(_opened_by(other)))
         return tuple(opened)
 
@@ -239,15 +254,16 @@ class ScanCache:
 
         The entry is that of `describe`, with what first contact found.
         """
-        if not remembered.lasting or not _is_still_there(remembered.seen):
-            self.forget(remembered.seen.path)
-            return False
-        self._note(remembered)
-        return True
+        with suppress(ShortageError):
+            if remembered.lasting and see_again(remembered.seen) is not None:
+                self._note(remembered)
+                return True
+        self.forget(remembered.seen.path)
+        return False
 
     def forget(self, path: str) -> None:
         """Remove the entry of a library."""
-        self._records.drop(path)
+        self._libraries.drop(path)
 
     def finding_for(self, known: CacheEntry) -> Finding | None:
         """Return the finding of the same bytes with the same libraries, None if there is none.
@@ -256,59 +272,69 @@ class ScanCache:
         and is as it was. From another folder its code may open other files, so a finding that names
         some holds for one folder only.
         """
-        for path in self._records.keys_with_digest(known.sha256) if known.lasting else ():
-            other = self._noted(path)
-            if other is None or not other.tried or not _same_bytes(other, known):
+        for other in self._of_bytes(known.sha256) if known.lasting else ():
+            if not other.tried or _libraries_of(other) != _libraries_of(known):
                 continue
             found = self._still_true(other.finding)
-            if found is None or not found.opened or _are_neighbours(path, known.seen.path):
+            is_beside = _are_neighbours(other.seen.path, known.seen.path)
+            if found is None or not found.opened or is_beside:
                 return found
         return None
 
     @property
     def turn(self) -> Turn:
-        """The turn among the processes that share the cache: its owner examines what is unknown."""
-        return Turn(self._records.directory)
+        """The turn among the processes that share the cache."""
+        return Turn(self.directory)
 
-    def save(self) -> bool:
-        """Write the entries for other processes; return whether that was possible."""
-        return self._records.save()
-
-    # -- records ----------------------------------------------------------------------------------
+    # -- rows -------------------------------------------------------------------------------------
 
     def _noted(self, path: str) -> CacheEntry | None:
         """Return the entry of a library, valid or not."""
-        value = self._records.get(path)
-        if value is None:
+        row = self._libraries.get(path)
+        if row is None:
             return None
+        sha256, dependencies, text = row
         try:
-            entry, dependencies = value
-            found = decode(CacheEntry, [*entry, []])
-            if found.seen.path != path:
+            value, _ = _read_json(text)
+            found = decode(CacheEntry, [*value, []])
+            if (found.seen.path, found.sha256) != (path, sha256):
                 return None
-            return found._replace(dependencies=self._dependencies.named(dependencies))
+            return found._replace(dependencies=self._dependencies.of_text(dependencies))
         except Exception:  # noqa: BLE001  (of whatever the file holds, nothing may come up)
             return None
 
+    def _of_bytes(self, sha256: str) -> Iterator[CacheEntry]:
+        """Yield the entries of all libraries with these bytes, valid or not."""
+        rows, paths = self._by_sha256
+        if rows is not self._libraries.rows:
+            rows, paths = self._libraries.rows, {}
+            for path, row in rows.items():
+                paths.setdefault(row[0], []).append(path)
+            self._by_sha256 = rows, paths
+        changed = [path for path, row in [*self._libraries.changes.items()] if row]
+        for path in dict.fromkeys((*paths.get(sha256, ()), *changed) if sha256 else ()):
+            if (entry := self._noted(path)) is not None and entry.sha256 == sha256:
+                yield entry
+
     def _note(self, entry: CacheEntry) -> None:
-        dependencies = self._dependencies.name_of(entry.dependencies)
-        value = [encode(entry)[:-1], dependencies]
-        self._records.put(entry.seen.path, value, digest=entry.sha256)
+        text = dumps(encode(entry)[:-1])
+        dependencies = self._dependencies.text_of(entry.dependencies)
+        self._libraries.put(entry.seen.path, entry.sha256, dependencies, text)
 
 
 class _Dependencies:
     """The dependencies of libraries during one pass. [any thread]
 
-    Most libraries of an installation depend on the same few others. So a set of them is one record,
-    whose name says what is in it: processes that write at the same time write the same.
+    Most libraries of an installation depend on the same few others, so each set of them is decoded,
+    and each file checked, once.
     """
 
-    def __init__(self, records: Records) -> None:
-        self._records = records
+    def __init__(self) -> None:
+        # A file's state is read once for each prober: it may have read what came after another.
         self._seen: dict[tuple[str, int], SeenFile | None] = {}
         self._identities: dict[str, FileIdentity | None] = {}
         self._sets: dict[str, tuple[SeenFile, ...]] = {}
-        self._names: dict[tuple[SeenFile, ...], str] = {}
+        self._texts: dict[tuple[SeenFile, ...], str] = {}
         self._again: dict[int, tuple[tuple[SeenFile, ...], tuple[SeenFile, ...] | None]] = {}
         self._files_again: dict[SeenFile, SeenFile | None] = {}
 
@@ -322,19 +348,14 @@ class _Dependencies:
         """
         found: dict[str, SeenFile] = {}
         for path in (*libraries, *others):
-            seen = self._seen_at(path, began_ns)
+            if (path, began_ns) not in self._seen:
+                self._seen[path, began_ns] = see(path, read=False)
+            seen = self._seen[path, began_ns]
             if seen is None or (seen.identity and seen.identity.may_be_newer(began_ns)):
                 return None
             found[path] = seen
         gone = any(found[path].identity is None for path in libraries)
         return None if gone else tuple(found.values())
-
-    def _seen_at(self, path: str, began_ns: int) -> SeenFile | None:
-        """Read a file's state once for each prober: it may have read what came after another."""
-        key = path, began_ns
-        if key not in self._seen:
-            self._seen[key] = see(path, read=False)
-        return self._seen[key]
 
     def see_again(self, dependencies: tuple[SeenFile, ...]) -> tuple[SeenFile, ...] | None:
         """Return whether all files are unchanged, as `file_identity.see_again` decides."""
@@ -356,37 +377,17 @@ class _Dependencies:
         same = all(one is other for one, other in zip(found, dependencies, strict=True))
         return dependencies if same else tuple(found)
 
-    def named(self, name: str) -> tuple[SeenFile, ...]:
-        """Return the dependencies of a name; ValueError if there are none, or they are damaged."""
-        if name not in self._sets:
-            self._sets[name] = decode(tuple[SeenFile, ...], self._records.get(_DEPENDENCIES + name))
-        return self._sets[name]
+    def of_text(self, text: str) -> tuple[SeenFile, ...]:
+        """Return the dependencies in a text; an exception where it is damaged."""
+        if text not in self._sets:
+            self._sets[text] = decode(tuple[SeenFile, ...], _read_json(text)[0])
+        return self._sets[text]
 
-    def name_of(self, dependencies: tuple[SeenFile, ...]) -> str:
-        """Return the name of dependencies, and store them under it."""
-        if dependencies not in self._names:
-            from hashlib import sha256  # noqa: PLC0415  (loads OpenSSL; needed for new libraries)
-
-            value = encode(dependencies)
-            name = sha256(repr(value).encode("utf-8", "backslashreplace")).hexdigest()[:_DIGITS]
-            self._records.put(_DEPENDENCIES + name, value)
-            self._names[dependencies] = name  # now another thread may name it
-        name = self._names[dependencies]
-        self._records.renew(_DEPENDENCIES + name)  # it must not go before those that name it
-        return name
-
-
-def _lasts(problem: Violation, seen: SeenFile) -> bool:
-    """Return whether a problem remains as long as the library's bytes are the same."""
-    return problem.rule in _BY_BYTES and problem.path in {None, seen.path}
-
-
-def _is_still_there(seen: SeenFile) -> bool:
-    """Return whether a file is unchanged since it was probed."""
-    try:
-        return see_again(seen) is not None
-    except ShortageError:
-        return False
+    def text_of(self, dependencies: tuple[SeenFile, ...]) -> str:
+        """Return the text that has dependencies."""
+        if dependencies not in self._texts:
+            self._texts[dependencies] = dumps(encode(dependencies))
+        return self._texts[dependencies]
 
 
 def _opened_by(entry: CacheEntry) -> tuple[str, ...]:
@@ -397,11 +398,6 @@ def _opened_by(entry: CacheEntry) -> tuple[str, ...]:
 
 def _are_neighbours(one: str, other: str) -> bool:
     return os.path.dirname(one) == os.path.dirname(other)
-
-
-def _same_bytes(one: CacheEntry, other: CacheEntry) -> bool:
-    """Return whether two entries have the same bytes of library and dependencies."""
-    return one.sha256 == other.sha256 and _libraries_of(one) == _libraries_of(other)
 
 
 def _libraries_of(remembered: CacheEntry) -> set[tuple[object, ...]]:

@@ -27,7 +27,6 @@ from modular_tf.service.report import ChangeKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from types import TracebackType
 
     from typing_extensions import Self
 
@@ -212,14 +211,9 @@ class Reconciler:
 class Poller:
     """A thread that reports each change of whole plugin files. [any thread]
 
-    Args:
-        places: Returns the files and directories to watch, absolute, which may change.
-        reported: What the receiver knows already.
-        deliver: Called with the changes, removals first, from the thread; what it raises is logged,
-            and the changes come again.
-        interval_s: How long to wait between two snapshots.
-        delays: How long to wait for files to be whole.
-        when_ended: Called last, from that thread.
+    `places` returns the files and directories to watch, absolute, which may change; `reported` is
+    what the receiver knows already. `deliver` is called with changes, removals first, from the
+    thread; what it raises is logged, and the changes come again. `when_ended` is called last.
     """
 
     def __init__(
@@ -392,10 +386,5 @@ class Watch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()

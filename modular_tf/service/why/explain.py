@@ -12,19 +12,25 @@ from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.discovery.sources.search_paths import expand_home
 from modular_tf.errors import ModularTFError
 from modular_tf.filesystem.uri import scheme_of
-from modular_tf.service.why.absence import about_absence
+from modular_tf.loading.published import canonical_scheme, known_packages, package_for
 from modular_tf.service.why.answer import ABSENT, STATE, Explanation, Fact
-from modular_tf.service.why.names import about_device, about_op, about_scheme, device_named
-from modular_tf.service.why.plugins import (
+from modular_tf.service.why.subjects import (
     HAVE_IT_SEARCHED,
+    about_device,
     about_distribution,
+    about_op,
     about_plugin,
+    about_scheme,
+    device_named,
+    may_be_op,
     outcome,
+    plugins_of_distribution,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
 
 
@@ -69,8 +75,11 @@ def _about_path(service: PluginService, name: str) -> Iterator[Fact]:
         service.entry(path)
     if os.path.isdir(path):
         yield from _directory(service, path)
-    else:
-        yield from _file(service, path)
+        return
+    real = real_path(path)
+    for record in service.plugins():
+        if record.path and real_path(record.path) == real:
+            yield from about_plugin(service, record)
 
 
 def _exists(path: str) -> bool:
@@ -96,13 +105,6 @@ def _missing(path: str) -> Iterator[Fact]:
         yield Fact(subject, "suggestion", f"there is {os.path.join(parent, near)}")
 
 
-def _file(service: PluginService, path: str) -> Iterator[Fact]:
-    real = real_path(path)
-    for record in service.plugins():
-        if record.path and real_path(record.path) == real:
-            yield from about_plugin(service, record)
-
-
 def _directory(service: PluginService, path: str) -> Iterator[Fact]:
     subject = f"path {path}"
     real = real_path(path)
@@ -114,7 +116,13 @@ def _directory(service: PluginService, path: str) -> Iterator[Fact]:
     for record in records:
         yield outcome(subject, "holds", record)
     if not records:
-        yield from _why_empty(subject, path)
+        try:
+            n_others = sum(not is_plugin_file_name(name) for name in os.listdir(path))
+        except OSError as error:
+            yield Fact(subject, "problem", f"it cannot be listed: {error.strerror}")
+        else:
+            text = "of a directory, files that end in .so or .so.N count"
+            yield Fact(subject, "next", f"{text}; it has {n_others} others")
     places = [p for p in service.report().searched if real_path(p.path) == real]
     for place in places:
         yield Fact(subject, "source", f"searched as {place.source}: {place.origin}")
@@ -122,12 +130,93 @@ def _directory(service: PluginService, path: str) -> Iterator[Fact]:
         yield Fact(subject, "source", "no source searches it", None, HAVE_IT_SEARCHED)
 
 
-def _why_empty(subject: str, path: str) -> Iterator[Fact]:
-    try:
-        names = os.listdir(path)
-    except OSError as error:
-        yield Fact(subject, "problem", f"it cannot be listed: {error.strerror}")
+# -- an unknown name -------------------------------------------------------------------------------
+
+
+_MOST_IDLE = 5
+_LEAST_ALIKE = 0.75  # GPU and CPU are 0.67, and mean different things
+
+
+def about_absence(service: PluginService, scheme: str) -> Iterator[Fact]:
+    """Yield facts about an unknown name or scheme: similar names, packages, unused directories."""
+    subject = f"name {scheme}"
+    kinds = "no plugin, file, scheme, device type, distribution or operation"
+    text = f"nothing is named {scheme!r}: {kinds}" if scheme else "no plugin serves local paths"
+    yield Fact(subject, ABSENT, text)
+    yield from _scheme(service, subject, scheme)
+    yield from _near(service, subject, scheme)
+    yield from _while_searching(service, subject)
+
+
+def _scheme(service: PluginService, subject: str, scheme: str) -> Iterator[Fact]:
+    proper = canonical_scheme(scheme)
+    if proper != scheme:
+        text = f"what other programs call {scheme}:// is {proper}:// here"
+        if proper == scheme.lower():
+            text = f"upper and lower case differ in schemes, and this one is {proper}://"
+        owner = service.owner(proper)
+        yield Fact(subject, "suggestion", f"{text}, served by {owner}" if owner else text)
+        if owner:
+            return
+    package = package_for(proper)
+    if package is not None:
+        text = f"scheme {proper!r} comes with the package {package.name}"
+        if brought := plugins_of_distribution(service, package.name):
+            yield Fact(subject, "package", f"{text}, which is installed")
+            yield from (outcome(subject, "package", record) for record in brought)
+        else:
+            yield Fact(subject, "package", text, None, package.install)
+    if step := service.next_step(proper):
+        yield Fact(subject, "next", step)
+
+
+def _near(service: PluginService, subject: str, name: str) -> Iterator[Fact]:
+    """Yield similar names; those that differ by case only come first."""
+    known = _known_names(service, name)
+    told = canonical_scheme(name)
+    same = [given for given in known if given.lower() == name.lower() and given != told]
+    for given in same:
+        text = f"there is {known[given]} {given}; upper and lower case differ"
+        yield Fact(subject, "suggestion", text)
+    if same or told != name or name in known:  # known, but not served here
         return
-    n_others = sum(not is_plugin_file_name(name) for name in names)
-    text = f"of a directory, files that end in .so or .so.N count; it has {n_others} others"
-    yield Fact(subject, "next", text)
+    by_lower_case = {given.lower(): given for given in known}
+    for near in get_close_matches(name.lower(), by_lower_case, n=3, cutoff=_LEAST_ALIKE):
+        given = by_lower_case[near]
+        yield Fact(subject, "suggestion", f"did you mean {known[given]} {given}?")
+
+
+def _known_names(service: PluginService, name: str) -> dict[str, str]:
+    """Return all known names that one may be meant for, each with what it names."""
+    known = {record.name: "plugin" for record in service.plugins()}
+    known |= {package.name: "the package" for package in known_packages()}
+    known |= {scheme: "scheme" for package in known_packages() for scheme in package.schemes}
+    known |= {scheme: "scheme" for scheme in service.schemes() if scheme}
+    statuses = service.device_registry.factories()
+    types = (status.registration.factory.device_type for status in statuses)
+    known |= dict.fromkeys(types, "device type")
+    ops = service.kernel_registry.op_names() if may_be_op(name) else ()
+    return dict.fromkeys(ops, "operation") | known
+
+
+def _while_searching(service: PluginService, subject: str) -> Iterator[Fact]:
+    report = service.report()
+    for problem in report.problems:
+        yield Fact.of(subject, problem, "problem")
+    for failure in report.hook_failures:
+        yield Fact(subject, "problem", f"in a hook: {failure.message}")
+    # The name may be one of the plugins that serve nothing.
+    idle = [record for record in report.plugins if record.reason and not _serves(record)]
+    yield from (outcome(subject, "problem", record) for record in idle[:_MOST_IDLE])
+    if len(idle) > _MOST_IDLE:
+        text = f"{len(idle) - _MOST_IDLE} more plugins serve nothing; `modular-tf list` has them"
+        yield Fact(subject, "problem", text)
+    for place in report.searched:
+        hits = f"{place.hits} {'library' if place.hits == 1 else 'libraries'}"
+        found = hits if place.exists else "does not exist"
+        text = f"{place.source}: {place.path} ({place.origin}): {place.ignored or found}"
+        yield Fact(subject, "searched", text)
+
+
+def _serves(record: PluginRecord) -> bool:
+    return bool(record.schemes or record.device_types or record.kernels)

@@ -1,7 +1,8 @@
-"""The thread that turns plugins' log messages into events.
+"""Output of the structured log: whether it is shown, where, and in which form.
 
-It exists only while there is a listener. It stops before a fork and starts again in the parent and
-in the child, so that no process is forked while the thread is running.
+Plugins' log messages become events by a thread that exists only while there is a listener. It stops
+before a fork and starts again in the parent and in the child, so that no process is forked while it
+runs.
 """
 
 from __future__ import annotations
@@ -14,16 +15,178 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.concurrency.threads import start_thread
+from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.search import file_stem
 from modular_tf.errors import ResourceExhaustedError
 from modular_tf.events import EventLog
-from modular_tf.events.event_log import CRITICAL, DEBUG, ERROR, INFO, WARNING
+from modular_tf.events.event_log import CRITICAL, DEBUG, ERROR, INFO, ROOT, WARNING
 
 if TYPE_CHECKING:
+    import logging
+    from collections.abc import Callable, Mapping
+    from typing import TextIO
+
     from modular_tf.native.plugin_messages import PluginMessage
 
-_log = EventLog("plugin_messages")
-_PATIENCE_S = 2.0  # with a handler of the application's that blocks; what is left goes to stderr
+__all__ = [
+    "LEVELS",
+    "OUTPUTS",
+    "VARIABLE",
+    "Listener",
+    "configure_logging",
+    "follow_environment",
+    "listener",
+    "name_library",
+]
+
+VARIABLE = "MODULAR_TF_LOG"
+OUTPUTS = ("pretty", "json", "records", "off")
+LEVELS = {
+    "debug": DEBUG,
+    "info": INFO,
+    "warning": WARNING,
+    "error": ERROR,
+}
+_NOT_PRETTY = ("logger", "written")  # the name of the event and the timestamp say as much
+_log = EventLog("log_output")
+_lock = ForkLock()
+_own_handlers: list[logging.Handler] = []  # one, or none
+_decided: list[str] = []  # the environment is followed once, and never after a call
+
+
+def configure_logging(
+    output: str = "pretty", *, level: str = "info", stream: TextIO | None = None
+) -> None:
+    """Set the output of this package's log, with plugins' own messages. [any thread]
+
+    Until this is called the package is silent, unless the application has given a handler or a
+    level to the logger `modular_tf`, and plugins write to standard error as TensorFlow's do.
+    A second call replaces what the first one decided.
+
+    Args:
+        output: "pretty" for lines that people read; "json" for one JSON object a line; "records"
+            to write nothing here and leave the events, plugins' messages among them, to the
+            application's own `logging` or structlog; "off" to show nothing and leave plugins to
+            standard error.
+        level: The lowest level that counts: "debug", "info", "warning" or "error".
+        stream: Where "pretty" and "json" write to. Default: standard error. It stays the
+            caller's.
+
+    Raises:
+        ValueError: `output` or `level` is none of these.
+    """
+    _check("output", output, OUTPUTS)
+    _check("level", level, LEVELS)
+    with _lock:
+        _decided.append(output)
+        try:
+            listener.stop()  # what was heard so far belongs to the old output
+            _show(output, LEVELS[level], stream or sys.stderr)
+            if output != "off":
+                listener.listen(LEVELS[level])
+        except BaseException:  # an interrupt: the environment counts as before
+            _decided.pop()
+            raise
+
+
+def _show(output: str, level: int, stream: TextIO) -> None:
+    """Replace or remove this package's handler."""
+    import logging  # noqa: PLC0415  (6 ms; most commands show no log)
+
+    logger = logging.getLogger(ROOT)
+    while _own_handlers:
+        logger.removeHandler(_own_handlers.pop())
+    EventLog.shown_by_us = output in {"pretty", "json"}
+    logger.propagate = not EventLog.shown_by_us
+    logger.setLevel(logging.NOTSET if output == "off" else level)
+    if EventLog.shown_by_us:
+        _own_handlers.append(_handler(output, stream))
+        logger.addHandler(_own_handlers[0])
+
+
+def _check(name: str, value: str, known: tuple[str, ...] | Mapping[str, int]) -> None:
+    if value not in known:
+        raise ValueError(f"{name}: expected one of {list(known)}, found {value!r}")
+
+
+def _handler(output: str, stream: TextIO) -> logging.Handler:
+    from logging import Formatter, StreamHandler  # noqa: PLC0415  (likewise)
+
+    class Lines(Formatter):
+        """Writes a record as one line."""
+
+        def format(self, record: logging.LogRecord) -> str:
+            return line_of(_as_dictionary(record))
+
+    colours = output == "pretty" and stream.isatty() and "NO_COLOR" not in os.environ
+    line_of = _json_line if output == "json" else _pretty(colours=colours)
+    handler = StreamHandler(stream)
+    handler.setFormatter(Lines())
+    return handler
+
+
+def _as_dictionary(record: logging.LogRecord) -> dict[str, Any]:
+    """Return a record's event; a record of another logger has its message only."""
+    from datetime import datetime, timezone  # noqa: PLC0415  (likewise)
+
+    values = getattr(record, "event", None)
+    if not isinstance(values, dict):
+        values = {"event": record.getMessage()}
+    time = datetime.fromtimestamp(record.created, timezone.utc)
+    return {
+        "timestamp": time.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        "level": record.levelname.lower(),
+        "event": values["event"],
+        "logger": record.name,
+        **values,
+    }
+
+
+def _json_line(values: dict[str, Any]) -> str:
+    """Return one JSON object of ASCII; values that JSON does not know are written as `str` does."""
+    import json  # noqa: PLC0415  (likewise)
+
+    return json.dumps(values, default=str)
+
+
+def _pretty(*, colours: bool) -> Callable[[dict[str, Any]], str]:
+    """Return what writes an event as structlog's console does, without what is None.
+
+    Values are quoted: what a plugin logs may hold escape sequences, which no terminal must obey.
+    """
+    import structlog  # noqa: PLC0415  (the slowest import of the package)
+
+    render = structlog.dev.ConsoleRenderer(colors=colours, repr_native_str=True, sort_keys=False)
+
+    def line_of(values: dict[str, Any]) -> str:
+        shown = {k: v for k, v in values.items() if v is not None and k not in _NOT_PRETTY}
+        return str(render(None, "", shown))
+
+    return line_of
+
+
+def follow_environment(environment: Mapping[str, str] | None = None) -> None:
+    """Configure the log by `MODULAR_TF_LOG`, `OUTPUT` or `OUTPUT:LEVEL`, unless it is configured.
+
+    What cannot be understood counts as "pretty", and is the first event there: who sets the
+    variable wants to see something. A process with rights that its user lacks ignores the variable.
+    """
+    said = (os.environ if environment is None else environment).get(VARIABLE)
+    if not said or _decided or is_privileged():
+        return
+    output, _, level = said.partition(":")
+    try:
+        configure_logging(output, level=level or "info")
+    except ValueError:
+        configure_logging()
+        _log.warning("environment.misread", variable=VARIABLE, value=said)
+
+
+# -- plugins' messages -----------------------------------------------------------------------------
+
+
+_messages_log = EventLog("plugin_messages")
+_TIMEOUT_S = 2.0  # of a handler of the application's that blocks; what is left goes to stderr
 
 _LEVELS = (INFO, WARNING, ERROR, CRITICAL)  # by the host runtime's
 
@@ -35,10 +198,10 @@ class Listener:
         self._lock = ForkLock()
         self._thread: threading.Thread | None = None
         self._level: int | None = None  # None: there is no listener
-        self._is_hearing = False  # else no thread could be started
-        self._is_stopping = False
-        self._ending = False  # the thread shall end when nothing waits
-        self._n_heard = 0
+        self._has_thread = False  # else no thread could be started
+        self._stop_is_unfinished = False
+        self._thread_shall_end = False  # when no message waits
+        self._n_received = 0
 
     def listen(self, level: int) -> None:
         """Listen from now on, to messages of this level of `logging` and above.
@@ -49,7 +212,7 @@ class Listener:
         with self._lock:
             self._level = level
             _native().open_messages(_least_level(level))
-            if not self._is_hearing:
+            if not self._has_thread:
                 self._start(after=self._thread)
 
     def stop(self) -> None:
@@ -59,17 +222,17 @@ class Listener:
         """
         with self._lock:
             if self._level is not None:
-                self._level, self._is_stopping = None, True
-            if self._is_stopping:  # also where an interrupt came before it was done
-                self._is_hearing, self._ending = False, True
+                self._level, self._stop_is_unfinished = None, True
+            if self._stop_is_unfinished:  # also where an interrupt came before it was done
+                self._has_thread, self._thread_shall_end = False, True
                 _native().close_messages()
                 self._wait_for_thread()
-                self._is_stopping = False
+                self._stop_is_unfinished = False
 
     def before_fork(self) -> None:
         """End the thread, while messages are still collected."""
         if self._level is not None:
-            self._ending = True
+            self._thread_shall_end = True
             _native().interrupt_messages()
             self._wait_for_thread()
 
@@ -97,8 +260,8 @@ class Listener:
             )
 
     def _start(self, *, after: threading.Thread | None) -> None:
-        self._ending = False
-        self._is_hearing = False
+        self._thread_shall_end = False
+        self._has_thread = False
         thread = threading.Thread(
             target=self._receive, args=(after,), name="modular_tf plugin messages", daemon=True
         )
@@ -109,7 +272,7 @@ class Listener:
             self._thread = former
             _native().close_messages()
         else:
-            self._is_hearing = True
+            self._has_thread = True
 
     def _wait_for_thread(self) -> None:
         """Wait for the end of the thread as long as it makes progress."""
@@ -117,9 +280,9 @@ class Listener:
         if thread is None or thread is threading.current_thread():
             return
         n_heard = -1
-        while thread.is_alive() and n_heard != self._n_heard:
-            n_heard = self._n_heard
-            thread.join(_PATIENCE_S)
+        while thread.is_alive() and n_heard != self._n_received:
+            n_heard = self._n_received
+            thread.join(_TIMEOUT_S)
 
     def _receive(self, former: threading.Thread | None) -> None:
         """Log messages until `stop` or a fork ends the thread."""
@@ -129,8 +292,8 @@ class Listener:
         while True:
             message = self._receive_some()
             if dropped := _native().dropped_messages():
-                _log.warning("plugin.messages_dropped", count=dropped)
-            if message is None and self._ending:
+                _messages_log.warning("plugin.messages_dropped", count=dropped)
+            if message is None and self._thread_shall_end:
                 return
 
     def _receive_some(self) -> PluginMessage | None:
@@ -140,7 +303,7 @@ class Listener:
             message: PluginMessage | None = native.next_message()
             if message is None:
                 break
-            self._n_heard += 1
+            self._n_received += 1
             with suppress(Exception):  # no handler may end this thread
                 _log_message(message)
         return message
@@ -174,7 +337,7 @@ def _log_message(message: PluginMessage) -> None:
         "thread": message.thread,
         "written": seconds,
     }
-    _log.write(_level(message.level), "plugin.message", values, created=seconds)
+    _messages_log.write(_level(message.level), "plugin.message", values, created=seconds)
 
 
 def _level(severity: int) -> int:
