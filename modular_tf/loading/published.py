@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,28 +22,21 @@ if TYPE_CHECKING:
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class KnownStore:
+class KnownStore(NamedTuple):
     """A part of a plugin that has known defects."""
 
     library: str  # a glob that matches the file name of the plugin's library
-    schemes: frozenset[str]
+    schemes: Sequence[str]
     implementation: str  # module.class in `modular_tf.filesystem.workarounds`
-    guarded_functions: frozenset[str]  # of the C++ library, to which the plugin is not bound
+    guarded_functions: Sequence[str] = ()  # of the C++ library, to which the plugin is not bound
 
 
 @cache
 def known_stores() -> tuple[KnownStore, ...]:
     """Return all stores of the table."""
-    return tuple(
-        KnownStore(
-            library=row["library"],
-            schemes=frozenset(row["schemes"]),
-            implementation=row["implementation"],
-            guarded_functions=frozenset(row.get("guarded_functions", ())),
-        )
-        for row in read_table("loading/known_defects.toml")["store"]
-    )
+    rows = read_table("loading/known_defects.toml")["store"]
+    names = KnownStore._fields  # a row has the defects as well
+    return tuple(KnownStore(**{key: row[key] for key in names if key in row}) for row in rows)
 
 
 def stores_of(library: str) -> list[KnownStore]:

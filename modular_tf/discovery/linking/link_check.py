@@ -132,7 +132,7 @@ def check_link(
             *_symbol_problems(symbols, replaced, required_tensorflow),
         ]
         passed_over = [*scope.passed_over]
-        linked = [*scope.libraries]
+        stacks = _executable_stacks(scope)
         of_opened: dict[MissingSymbol, None] = {}
         for opened in (
             libraries_opened_by_name(own, scope, process, host) if _can_define_stand_ins() else ()
@@ -141,7 +141,7 @@ def check_link(
             ours = [library for library in opened.libraries if library.is_companion]
             if (missing := _missing_of_opened(ours, opened, host)) is not None:
                 of_opened.update(dict.fromkeys(missing))
-                linked += opened.libraries
+                stacks += _executable_stacks(opened)
                 known = {library.path for library in libraries if library.is_opened}
                 libraries += [
                     ResolvedLibrary(it.name, it.elf.path, is_companion=True, is_opened=True)
@@ -149,7 +149,6 @@ def check_link(
                     if _needs_host(it, host) and it.elf.path not in known
                 ]
         problems += _symbol_problems([*of_opened], _C_API, required_tensorflow)
-        stacks = (it.elf.path for it in linked if it.elf.image.wants_executable_stack)
         return LinkCheck(
             problems=tuple(problems),
             libraries=tuple(libraries),
@@ -175,6 +174,10 @@ def _missing_of_opened(
     if any(lost.family not in _C_API | {SymbolFamily.OTHER} for lost in missing):
         return None
     return tuple(lost for lost in missing if lost.family in _C_API)
+
+
+def _executable_stacks(scope: LinkScope) -> list[str]:
+    return [it.elf.path for it in scope.libraries if it.elf.image.wants_executable_stack]
 
 
 def _needs_host(library: LinkedLibrary, host: HostExports) -> bool:
