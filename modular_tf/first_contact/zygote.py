@@ -57,7 +57,7 @@ def watch_over_trials(descriptor: int, limits: Limits) -> None:
         try:
             finding = Trial(task, limits, listener).finding()
         except AbandonedError:
-            task.witness()
+            task.mark_watcher_survived()
             raise
         except OSError as error:
             finding = cannot_try(f"no process can be started: {error}")

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from modular_tf.discovery.file_identity import SeenFile  # noqa: TC001  (for the codec)
 
-WITNESSED = ".witnessed"
-"""The suffix that `Task.witness` adds to the name of a mark."""
+WATCHER_SURVIVED = ".witnessed"
+"""The suffix that `Task.mark_watcher_survived` adds to the name of a mark."""
 
 
 class Task(NamedTuple):
@@ -26,11 +26,11 @@ class Task(NamedTuple):
     checked: tuple[SeenFile, ...] | None = None
     mark: str = ""  # the file that tells later processes that it is under trial, "" for none
 
-    def witness(self) -> None:
+    def mark_watcher_survived(self) -> None:
         """Rename the mark: the watcher still runs, so the plugin did not end the application.
 
         A plugin that kills all processes of its user kills the watcher too.
         """
         if self.mark:
             with suppress(OSError):  # the application goes on, and has removed it
-                os.rename(self.mark, f"{self.mark}{WITNESSED}")
+                os.rename(self.mark, f"{self.mark}{WATCHER_SURVIVED}")

@@ -216,4 +216,4 @@ def test_who_is_tried_when_somebody_kills_the_application_is_only_suspect(
     (note,) = Notes.of_process().of_ended()
 
     assert note.plugin == "hang_at_init"
-    assert not note.is_of_lonely_trial
+    assert not note.watchers_ended_too

@@ -92,7 +92,7 @@ def test_trials_of_processes_that_one_of_them_may_have_ended_make_suspects(own_s
 
 def test_a_trial_whose_watcher_outlived_the_application_makes_a_suspect(own_state):
     mark = leave_mark(own_state, kind="trying", start="1")
-    Task("plug", "/where/plug.so", mark=str(mark)).witness()
+    Task("plug", "/where/plug.so", mark=str(mark)).mark_watcher_survived()
 
     store = take()
 
@@ -105,7 +105,7 @@ def test_the_watcher_of_an_application_that_ended_just_now_gets_time(own_state, 
     """Those that waited for the application look at its marks before its watcher does."""
     mark = leave_mark(own_state, kind="trying", start="1")
     task = Task("plug", "/where/plug.so", mark=str(mark))
-    monkeypatch.setattr(notes_module, "sleep", lambda _: task.witness())
+    monkeypatch.setattr(notes_module, "sleep", lambda _: task.mark_watcher_survived())
 
     store = take()
 

@@ -6,7 +6,7 @@
 
 namespace mtf {
 
-// Rules of rules/worker.py as marks of a status.
+// Rules of rules/first_contact.py as marks of a status.
 constexpr int32_t kWorkerEnded = 2140;  // LD-140
 constexpr int32_t kWorkerLate = 2141;   // LD-141
 constexpr int32_t kInvalidReply = 2142;   // LD-142

@@ -23,7 +23,7 @@ from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.sources.search_paths import state_directory
 from modular_tf.events.event_log import deliver
 from modular_tf.first_contact.finding import Incident
-from modular_tf.loading.task import WITNESSED
+from modular_tf.loading.task import WATCHER_SURVIVED
 from modular_tf.processes.ending import signal_name
 from modular_tf.rules import Violation
 from modular_tf.rules.shortage import raise_shortage
@@ -85,7 +85,7 @@ class Note(NamedTuple):
     @property
     def watchers_ended_too(self) -> bool:
         """Whether it is of a trial whose watchers ended too, while the machine went on."""
-        has_watcher = self.name.endswith(WITNESSED)
+        has_watcher = self.name.endswith(WATCHER_SURVIVED)
         return self.kind == TRYING and self.boot == boot_id() and not has_watcher
 
     def incident(self) -> Incident:
@@ -151,7 +151,7 @@ class Notes:
 
     def _remove(self, name: str) -> None:
         if not self._directory.remove(name):
-            self._directory.remove(f"{name}{WITNESSED}")
+            self._directory.remove(f"{name}{WATCHER_SURVIVED}")
 
     def of_ended(self) -> list[Note]:
         """Return the notes of processes that ended, the oldest first. [any thread]
@@ -169,7 +169,7 @@ class Notes:
             sleep(_WATCHER_POLL_S)
         found, gone = [], []
         for name, written in self._directory.changed_at().items():
-            if not name.endswith((_BEGUN, _BEGUN + WITNESSED, _ENDED)):
+            if not name.endswith((_BEGUN, _BEGUN + WATCHER_SURVIVED, _ENDED)):
                 continue
             note = self._read(name)
             life = _life_s(note, name)
