@@ -412,7 +412,7 @@ class Copying(_TreeWork):
             _make_directory(item.target, is_root=not item.path, is_empty=not found.names)
             is_kept = found.names or not self.is_move or item.target.is_directory()
             if not is_kept:  # it would be lost
-                text = f"{item.target.uri} cannot be made, since no file is in it"
+                text = f"{item.uri} is empty, and {item.target.uri} cannot be made without a file"
                 raise FailedPreconditionError(text, path=item.uri)
         children = [
             item.entry(
