@@ -45,7 +45,6 @@ NATIVE = """
 #include <thread>
 #include <vector>
 #include "arena.h"
-#include "arena_host_memory.h"
 
 namespace {
 
@@ -64,10 +63,12 @@ double nanoseconds(int loops, Work work) {
   return spent.count() / loops;
 }
 
-mtf_arena* make_arena(mtf_host_memory* memory) {
-  const mtf_arena_options options = {"benchmark", uint64_t{1} << 33, 1, 1,
-                                     mtf_host_memory_allocate, mtf_host_memory_free,
-                                     nullptr, nullptr, memory};
+void* allocate(void*, uint64_t bytes) { return std::aligned_alloc(256, bytes); }
+void release(void*, void* address, uint64_t) { std::free(address); }
+
+mtf_arena* make_arena() {
+  const mtf_arena_options options = {"benchmark", uint64_t{1} << 33, 1, 1, allocate, release,
+                                     nullptr, nullptr, nullptr};
   mtf_arena* arena = nullptr;
   mtf_arena_new(&options, &arena);
   return arena;
@@ -90,10 +91,8 @@ void pair(mtf_arena* arena, uint64_t bytes) {
 int main(int, char** arguments) {
   const int loops = std::atoi(arguments[1]), live = std::atoi(arguments[2]);
   std::thread([] {}).join();  // from here on locks are real, as in an interpreter
-  mtf_host_memory* memory = nullptr;
-  mtf_host_memory_new(256, UINT64_MAX, &memory);
-  mtf_arena* empty = make_arena(memory);
-  mtf_arena* full = make_arena(memory);
+  mtf_arena* empty = make_arena();
+  mtf_arena* full = make_arena();
   fragment(full, live);
   pair(empty, 4096);
   const double plain = nanoseconds(loops, [&] { pair(empty, 4096); });

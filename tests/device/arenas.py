@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import namedtuple
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import InvalidArgumentError, OutOfMemoryError, ResourceExhaustedError
 from modular_tf.native.ffi import ffi, lib
-from modular_tf.native.status import check, take_error
+from modular_tf.native.status import take_error
 from modular_tf.native.strings import decode
+from tests.fixtures.compiler import compile_object, link_library
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -59,13 +63,11 @@ class HostMemory:
         Args:
             bytes_limit: Regions together are never larger; None for no limit.
             alignment: Of each region, in bytes: a power of two, at least a pointer's.
-
-        Raises:
-            InvalidArgumentError: The alignment is not such a number.
         """
-        made = ffi.new("mtf_host_memory **")
-        check(lib.mtf_host_memory_new(alignment, _NO_LIMIT, made), operation="host memory")
-        self._memory: Any = ffi.gc(made[0], lib.mtf_host_memory_release)
+        made = _function("void *(*)(uint64_t, uint64_t)", "host_memory_new")(alignment, _NO_LIMIT)
+        if not made:
+            raise MemoryError
+        self._memory: Any = ffi.gc(made, _function("mtf_source_release", "host_memory_release"))
         self.bytes_limit = bytes_limit
 
     @property
@@ -75,25 +77,39 @@ class HostMemory:
 
     @bytes_limit.setter
     def bytes_limit(self, value: int | None) -> None:
-        lib.mtf_host_memory_set_limit(self._memory, _NO_LIMIT if value is None else value)
+        set_limit = _function("void (*)(void *, uint64_t)", "host_memory_set_limit")
+        set_limit(self._memory, _NO_LIMIT if value is None else value)
         self._bytes_limit = value
 
     @property
     def bytes_allocated(self) -> int:
         """Bytes in regions that have not come back."""
-        return lib.mtf_host_memory_bytes(self._memory)
+        return int(_function("uint64_t (*)(void *)", "host_memory_bytes")(self._memory))
 
     @property
     def source(self) -> RegionSource:
         """The `RegionSource` for arenas."""
         return RegionSource(
-            ffi.addressof(lib, "mtf_host_memory_allocate"),
-            ffi.addressof(lib, "mtf_host_memory_free"),
+            _function("mtf_region_allocate", "host_memory_allocate"),
+            _function("mtf_region_free", "host_memory_free"),
             self._memory,
-            ffi.addressof(lib, "mtf_host_memory_retain"),
-            ffi.addressof(lib, "mtf_host_memory_release"),
+            _function("mtf_source_retain", "host_memory_retain"),
+            _function("mtf_source_release", "host_memory_release"),
             self,
         )
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    source = compile_object(
+        Path(__file__).with_name("host_memory.c"), options=["-fvisibility=default"]
+    )
+    return ctypes.CDLL(str(link_library("libmtf_host_memory.so", [source])))
+
+
+@cache
+def _function(kind: str, name: str) -> Any:
+    return ffi.cast(kind, ctypes.cast(getattr(_library(), name), ctypes.c_void_p).value)
 
 
 class Arena:

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "arena.h"
-#include "arena_host_memory.h"
 #include "call_counts.h"
 #include "call_trace.h"
 #include "executor.h"
@@ -186,22 +185,24 @@ void try_executors(Dice& dice) {
 
 // A source that waits for another thread, which uses the arena.
 struct Visited {
-  mtf_host_memory* memory = nullptr;
+  std::atomic<uint64_t> bytes{0};
   std::atomic<mtf_arena*> arena{nullptr};
 
   void visit() const {
     std::thread([it = arena.load()] {
-      mtf_arena_stats stats;
+      mtf_allocator_stats stats;
       mtf_arena_get_stats(it, &stats);
       ignore(mtf_arena_free(it, mtf_arena_take(it, 256)));
     }).join();
   }
   static void* allocate(void* context, uint64_t bytes) {
     static_cast<Visited*>(context)->visit();
-    return mtf_host_memory_allocate(static_cast<Visited*>(context)->memory, bytes);
+    static_cast<Visited*>(context)->bytes += bytes;
+    return std::malloc(bytes);
   }
   static void free(void* context, void* address, uint64_t bytes) {
-    mtf_host_memory_free(static_cast<Visited*>(context)->memory, address, bytes);
+    std::free(address);
+    static_cast<Visited*>(context)->bytes -= bytes;
   }
 };
 
@@ -217,7 +218,6 @@ void use_arena(mtf_arena* arena, Dice& dice) {
 
 void try_arenas(Dice& dice) {
   Visited source;
-  ignore(mtf_host_memory_new(256, UINT64_MAX, &source.memory));
   const mtf_arena_options options = {"arena", uint64_t{8} << 20, 1,       1,      Visited::allocate,
                                      Visited::free, nullptr,     nullptr, &source};
   mtf_arena* arena = nullptr;
@@ -225,8 +225,7 @@ void try_arenas(Dice& dice) {
   source.arena = arena;
   race(4, [&](Dice& own) { use_arena(arena, own); }, dice, [&] { ignore(mtf_arena_close(arena)); });
   mtf_arena_release(arena);
-  check(mtf_host_memory_bytes(source.memory) == 0, "regions are left");
-  mtf_host_memory_release(source.memory);
+  check(source.bytes == 0, "regions are left");
 }
 
 // -- callbacks ------------------------------------------------------------------------------------

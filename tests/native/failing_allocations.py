@@ -200,7 +200,7 @@ def device_steps(_plugin: str) -> Iterator[tuple[str, Step]]:
         "close": lambda arena: arena.close(),
     }.items():
         yield f"arena: {name}", (lambda: Arena(HostMemory().source, 64 << 20), arena_call)
-    yield "make an arena", (nothing, lambda _nothing: Arena(HostMemory().source, 1 << 20))
+    yield "make an arena", (HostMemory, lambda memory: Arena(memory.source, 1 << 20))
 
 
 def call_back(stream: object) -> None:
