@@ -318,8 +318,8 @@ def _fact_changes(
     """Report the changes of facts that are known at both times."""
     for fact, was in before.items():
         if (now := after.get(fact, was)) != was:
-            kind, name = fact.split(" ", 1) if fact.startswith("namespace ") else (fact, "")
-            rule, sentence = _FACTS[kind]
+            name = fact.removeprefix("namespace ")
+            rule, sentence = _FACTS[fact if name == fact else "namespace"]
             yield Violation(rule, sentence.format(was, now, name=name))
 
 

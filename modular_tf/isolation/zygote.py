@@ -29,7 +29,7 @@ from modular_tf.processes.watched_child import AbandonedError, WatchedChild, wat
 from modular_tf.processes.zygote import serve_zygote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.processes.watched_child import Tell
@@ -160,10 +160,6 @@ def run(job: Job, control: int, ends: Sequence[int], parent: int) -> NoReturn:
     os._exit(0)
 
 
-def _do_nothing(_schemes: Sequence[str]) -> None:
-    """Limit nothing more: the schemes were known."""
-
-
 class _ServedPlugin:
     """The plugin of a worker, open within the rights that are left to it."""
 
@@ -171,12 +167,14 @@ class _ServedPlugin:
         self._job = job
         self._limits = give_up_rights()
         task, schemes = job.task, job.schemes
-        on_offer: Callable[[Sequence[str]], None] = self._limit_reach
         if schemes is not None:  # they are known before its code runs
             self._limit_reach(schemes)
-            on_offer = _do_nothing
         name_plugin(task.plugin, task.file)
-        self._opened = OpenedPlugin(task, bundled=job.bundled, on_offer=on_offer)
+        self._opened = OpenedPlugin(
+            task,
+            bundled=job.bundled,
+            on_offer=lambda offer: self._limit_reach(offer) if schemes is None else None,
+        )
         self._opened.open()
         self._filesystems = self._opened.filesystems
         if job.offered is not None:

@@ -274,13 +274,13 @@ def test_a_plugin_that_cannot_be_tried_is_not_loaded(misdeed, monkeypatch):
     assert "multiprocessing.set_executable" in record.reason.remedy
 
 
-@pytest.mark.parametrize("what", ["socketpair", "send_fds"])
-def test_a_shortage_when_a_trial_starts_decides_nothing(what, misdeed, monkeypatch):
+# Of the zygote, and of a watcher; other plugins, as what is known of one is known in this process.
+@pytest.mark.parametrize(("what", "deed"), [("socketpair", "NOTHING"), ("send_fds", "THREAD")])
+def test_a_shortage_when_a_trial_starts_decides_nothing(what, deed, misdeed, monkeypatch):
     def no_descriptors(*_):
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    library = misdeed("NOTHING")
-    with PluginService(plugin_paths=[library], bundled=False) as service:
+    with PluginService(plugin_paths=[misdeed(deed)], bundled=False) as service:
         with monkeypatch.context() as patched:
             patched.setattr(zygote_process.socket, what, no_descriptors)
             with pytest.raises(ResourceExhaustedError) as raised:

@@ -66,18 +66,19 @@ def test_a_worker_is_told_with_its_number_as_it_is_seen_here(service):
     assert "SIGKILL" in after.last_fault
 
 
-def test_a_shortage_when_a_worker_starts_is_no_fault_of_the_plugin(service, monkeypatch):
+def test_a_shortage_when_a_worker_starts_is_no_fault_of_the_plugin(monkeypatch):
     def no_descriptors(*_):
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    filesystem = service.filesystem("ram")
-    with monkeypatch.context() as patched:
-        patched.setattr(socket, "send_fds", no_descriptors)
-        with pytest.raises(ResourceExhaustedError) as raised:
-            filesystem.path_exists("ram://x")
-    assert raised.value.rule == "LD-113"
+    with PluginService(isolation="process") as service:
+        with monkeypatch.context() as patched:
+            patched.setattr(socket, "send_fds", no_descriptors)
+            with pytest.raises(ResourceExhaustedError) as raised:
+                service.load()
+        assert raised.value.rule == "LD-113"
 
-    assert not filesystem.path_exists("ram://x")
+        service.load()
+        assert not service.filesystem("ram").path_exists("ram://x")
 
 
 def test_a_forked_child_reports_no_process_of_its_parent(run_python):
