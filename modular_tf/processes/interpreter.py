@@ -46,18 +46,16 @@ def isolated_command(python: str, module: str, job: Mapping[str, Any]) -> list[s
         "module": module,
         "job": dict(job),
     }
-    return [python, *_flags(), script, json.dumps(given)]
+    # Without the user's settings, but for two that concern files, whose names mean the same there.
+    flags = ["-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}"]
+    if sys.dont_write_bytecode:
+        flags.append("-B")
+    return [python, *flags, script, json.dumps(given)]
 
 
 def command_like_here(python: str, module: str, job: Mapping[str, Any]) -> list[str]:
     """Return such a command with the user's settings, which imports as this interpreter does."""
     return [python, "-c", _LIKE_HERE, json.dumps([sys.path, module, dict(job)])]
-
-
-def _flags() -> list[str]:
-    """Return the flags that leave the user's settings out, but for two that concern files."""
-    flags = ["-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}"]  # names of files mean the same there
-    return [*flags, "-B"] if sys.dont_write_bytecode else flags
 
 
 def _folders(modules: tuple[str, ...]) -> list[str]:

@@ -22,9 +22,7 @@ from modular_tf.processes.seclusion import SECLUDED
 from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from io import FileIO
 
 _SECLUDES = True
 _FIRST_FREE = 3  # after the standard streams
@@ -45,41 +43,31 @@ class ZygoteProcess:
     def __init__(
         self, *, command: Callable[[int], Sequence[str]], environment: Mapping[str, str]
     ) -> None:
+        import fcntl  # noqa: PLC0415  (so that they load when there is something to try)
+        import subprocess  # noqa: PLC0415
+
         self.control, theirs = socket.socketpair()
         _controls.add(self.control)
         self.owner = os.getpid()  # the process that started it
         self.is_secluded = False  # what is tried cannot reach this process; known once it is ready
         self._complaints, complaints_end = owned_pipe()
-        with theirs, complaints_end:
-            try:
-                self._process = self._start(command, environment, theirs, complaints_end)
-            except BaseException:
-                self.control.close()
-                self._complaints.close()
-                raise
-
-    def _start(
-        self,
-        command: Callable[[int], Sequence[str]],
-        environment: Mapping[str, str],
-        theirs: socket.socket,
-        complaints: FileIO,
-    ) -> subprocess.Popen[bytes]:
-        import fcntl  # noqa: PLC0415  (so that they load when there is something to try)
-        import subprocess  # noqa: PLC0415
-
         # It would be a standard stream where the application has closed its own.
         duplicate = partial(fcntl.fcntl, theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
-        with owned(duplicate) as control:
-            return subprocess.Popen(  # noqa: S603  (our own interpreter)
-                command(control.fileno()),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=complaints,
-                pass_fds=(control.fileno(),),
-                start_new_session=True,
-                env=environment,
-            )
+        try:
+            with theirs, complaints_end, owned(duplicate) as control:
+                self._process = subprocess.Popen(  # noqa: S603  (our own interpreter)
+                    command(control.fileno()),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=complaints_end,
+                    pass_fds=(control.fileno(),),
+                    start_new_session=True,
+                    env=environment,
+                )
+        except BaseException:
+            self.control.close()
+            self._complaints.close()
+            raise
 
     def wait_until_ready(self) -> bool:
         """Wait until it has imported everything; False if it ended before that."""
