@@ -437,9 +437,13 @@ def _environment() -> dict[bytes, bytes]:
 
 
 def _environment_changes(
-    before: Mapping[bytes, bytes], after: Mapping[bytes, bytes], _: _Trial
+    _: object, after: Mapping[bytes, bytes], __: _Trial
 ) -> Iterator[Violation]:
-    """Yield what a plugin did to the environment, which programs that are started later inherit."""
+    """Yield what a plugin did to the environment, which programs that are started later inherit.
+
+    What the host itself sets for a plugin meanwhile is in `os.environ`, so that is compared.
+    """
+    before = {os.fsencode(name): os.fsencode(value) for name, value in os.environ.items()}
     names = sorted(before.keys() | after.keys())
     changed = [name for name in names if before.get(name) != after.get(name)]
     of_programs = [name for name in changed if name.startswith(b"LD_") or name in _OF_PROGRAMS]
