@@ -52,19 +52,14 @@ class DeviceSettings(NamedTuple):
 
 
 class OpenedPlugin:
-    """The library of a plugin, and what is open of its offer. Used by one thread.
+    """The library of a plugin, and what is open of its offer. Used by one thread at a time.
 
     What goes wrong in the plugin is in `notes`, and the rest of it is opened nevertheless.
 
-    Args:
-        task: The plugin.
-        bundled: Whether it comes with this package.
-        sealed: Whether copies are mapped, which stay as they are when files are overwritten.
-        devices: What is decided about its devices.
-        before: Called with the name of each call into the plugin, before it is made; devices
-            announce theirs by themselves (`announce_calls`).
-        on_offer: Called with the schemes that it registers, before the first is initialised.
-        why_taken: Returns why a scheme is not opened, None where it is.
+    `sealed` maps copies, which stay as they are when files are overwritten. `before` is called with
+    the name of each call into the plugin, before it is made; devices announce theirs by themselves
+    (`announce_calls`). `on_offer` is called with the schemes that it registers, before the first is
+    initialised. `why_taken` returns why a scheme is not opened, None where it is.
     """
 
     def __init__(

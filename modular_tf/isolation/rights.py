@@ -84,8 +84,10 @@ def give_up_rights() -> list[str]:
     dump_no_core()
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     lower_limit(resource.RLIMIT_NOFILE, soft)
-    if _is_counted_alone():
-        lower_limit(resource.RLIMIT_NPROC, _MOST_PROCESSES)
+    with suppress(OSError), open("/proc/self/uid_map", "rb") as numbers:
+        # The kernel counts the processes here, and not all of the user's.
+        if [line.split()[2] for line in numbers] == [b"1"]:
+            lower_limit(resource.RLIMIT_NPROC, _MOST_PROCESSES)
     taken = [LIMITS]
     for name, option, value in (
         (TRACES, _SET_DUMPABLE, 0),
@@ -110,15 +112,6 @@ def limit_reach(profile: Profile, own: Iterable[str]) -> list[str]:
         return _restrict_reach(files, network=profile.network)
     except OSError:  # a container forbids it
         return []
-
-
-def _is_counted_alone() -> bool:
-    """Return whether the kernel counts the processes here, and not all of the user's."""
-    try:
-        with open("/proc/self/uid_map", "rb") as numbers:
-            return [line.split()[2] for line in numbers] == [b"1"]
-    except OSError:
-        return False
 
 
 def _of_interpreter() -> Iterator[str]:

@@ -58,20 +58,15 @@ def serve_zygote(
     idle_s: float | None = None,
     has_lasting_watchers: bool = False,
 ) -> NoReturn:
-    """Fork a watcher for each socket that arrives, then end the process.
+    """Fork a watcher for each socket that arrives on `control`, then end the process.
 
-    It ends with the application, when the application closes its socket, and when it has had no
-    watcher for `idle_s`.
+    It ends with the application (`parent`), when the application closes its socket, and when it has
+    had no watcher for `idle_s`. `warm_up` does once what watchers and their children would each do
+    again; `watch` is what a watcher does with the descriptor of its socket.
 
-    Args:
-        control: The descriptor of the socket that sockets arrive on.
-        parent: The application.
-        secludes: Whether watchers get process numbers of their own, where that is possible.
-        warm_up: Imports and computes what watchers and their children would each do again.
-        watch: What a watcher does with the descriptor of its socket.
-        idle_s: As above; None for never.
-        has_lasting_watchers: There are many, for long: a secluded one is then the first process of
-            its namespaces, which what it watches cannot end, and not one of three.
+    With `secludes` watchers get process numbers of their own, where that is possible. With
+    `has_lasting_watchers` there are many, for long: a secluded one is then the first process of its
+    namespaces, which what it watches cannot end, and not one of three.
     """
     _reset_signals()
     forget_preload()
