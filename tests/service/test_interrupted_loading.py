@@ -17,7 +17,7 @@ from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
 from modular_tf.hookspecs import hookimpl
 from modular_tf.service.configuration import Config
 from modular_tf.service.deferred_library import DeferredLibrary
-from modular_tf.service.kept import scan_cache
+from modular_tf.service.kept import database
 from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
@@ -384,7 +384,7 @@ def test_a_child_that_is_forked_while_another_thread_opens_opens_by_itself(run_p
 def test_what_earlier_versions_remembered_is_not_believed(plugin_file, loaded, monkeypatch):
     path = plugin_file("libcut.so")
     with monkeypatch.context() as earlier:
-        earlier.setattr(scan_cache, "_TITLE", "modular_tf scan cache 1")
+        earlier.setattr(database, "_VERSION", database._VERSION - 1)
         loaded(TRIED, path)
         assert remembered(path) == ("fixture",)
 

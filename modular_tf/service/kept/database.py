@@ -109,7 +109,7 @@ class Database:
         self.shortage: ShortageError | None = None
         self._name = name
         self._tables = tables
-        self._host = _stored(host)
+        self._of_host = _stored(host)
         self._version: tuple[int, int, bytes] | None = None  # of what was read
         self.refresh()
 
@@ -159,7 +159,7 @@ class Database:
             for key, *values in used.execute(
                 f"SELECT {table.columns} FROM {table.name}"
                 " WHERE host = (SELECT id FROM host WHERE parts = ?) ORDER BY id",
-                (self._host,),
+                (self._of_host,),
             ):
                 found[str(key, "utf-8", "surrogatepass")] = tuple(values)
         for table, found in zip(self._tables, rows, strict=True):
@@ -175,8 +175,8 @@ class Database:
             self.take_over(used)
         if version != _VERSION:
             self._make_tables(used)
-        used.execute("INSERT OR IGNORE INTO host (parts) VALUES (?)", (self._host,))
-        ((host,),) = used.execute("SELECT id FROM host WHERE parts = ?", (self._host,))
+        used.execute("INSERT OR IGNORE INTO host (parts) VALUES (?)", (self._of_host,))
+        ((host,),) = used.execute("SELECT id FROM host WHERE parts = ?", (self._of_host,))
         written = [dict(table.changes) for table in self._tables]
         for table, changes in zip(self._tables, written, strict=True):
             used.executemany(

@@ -73,7 +73,7 @@ class QuarantineStore(Database):
 
     def __init__(self, directory: PrivateDirectory, host: HostFingerprint) -> None:
         """Read the quarantine, which `of_process` finds; `host` is the host as it is now."""
-        self._now = host
+        self._host = host
         self._plugins = Table("plugin", "sha256", "found_by_trial", "entry")
         self._suspects = Table("suspect", "sha256", "entry")
         self._ended_calls = Table("ended_call", "note", "sha256", "entry")
@@ -107,7 +107,7 @@ class QuarantineStore(Database):
         entry = self._entry_of(self._plugins, sha256)
         if entry is None:
             return None
-        changes = self._now.changes_since(entry.host)
+        changes = self._host.changes_since(entry.host)
         if not changes:
             return entry
         _log.info("quarantine.released", plugin=entry.name, path=entry.path, changes=changes)
@@ -163,7 +163,7 @@ class QuarantineStore(Database):
         """Return the recorded calls of a plugin in which processes ended on this host."""
         texts = [text for of, text in self._ended_calls.all().values() if of == sha256]
         found = [entry for text in texts if (entry := _decoded(sha256, text)) is not None]
-        mine = [entry for entry in found if not self._now.changes_since(entry.host)]
+        mine = [entry for entry in found if not self._host.changes_since(entry.host)]
         return sorted(mine, key=lambda entry: entry.time)
 
     def suspicion(self, sha256: str) -> Entry | None:
@@ -207,13 +207,13 @@ class QuarantineStore(Database):
 
     def changes_since(self, entry: Entry) -> list[str]:
         """Return the changes of the host since an entry was made, in words; empty for none."""
-        return self._now.changes_since(entry.host)
+        return self._host.changes_since(entry.host)
 
     # -- rows -------------------------------------------------------------------------------------
 
     def _entry(self, sha256: str, name: str, path: str, incident: Incident, when: float) -> Entry:
         when = when if 0 <= when < _LAST_TIME else time()
-        return Entry(sha256, name[:_MOST_OF_A_NAME], path, incident, when, dict(self._now.parts))
+        return Entry(sha256, name[:_MOST_OF_A_NAME], path, incident, when, dict(self._host.parts))
 
     def _add(self, entry: Entry) -> Entry:
         self._plugins.put(entry.sha256, *_plugin_row(entry))
