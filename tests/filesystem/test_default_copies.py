@@ -517,6 +517,22 @@ def test_a_file_that_changes_before_its_copied_tree_is_removed_stays(store, fs, 
     assert there.files == {"/t/a": b"old", "/t/b": b"b"}
 
 
+def test_a_move_to_where_no_empty_directory_is_made_loses_none(store, fs):
+    store.dirs |= {"/s", "/s/empty"}
+    store.files["/s/a"] = b"a"
+    there = MemoryStore()
+    make = there.create_dir
+    there.create_dir = lambda uri: None if uri.endswith("/empty") else make(uri)
+    target = Location(filesystem_of(there), "mem://h/t")
+    target.filesystem.plugin = "another"
+    job = Job()
+
+    assert not move_by_copy(job, Item(Location(fs, "mem://h/s"), target))
+    assert "mem://h/s/empty is empty" in str(job.failures[0].error)
+    assert store.files == {"/s/a": b"a"}
+    assert "/s/empty" in store.dirs
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_a_copy_through_a_link_writes_its_target(store, fs, service, tmp_path, is_there, scheme):
