@@ -391,10 +391,7 @@ def _write_in_place(
     is_empty: bool,
     is_new: bool = False,
 ) -> None:
-    """Write a file by its own name; a failure leaves none, or it empty as it was.
-
-    Where it is stored when it is closed it stays as it was.
-    """
+    """Write a file by its own name; a failure leaves none, or it empty as it was."""
     try:
         writer = fs.new_writable_file(target)
     except Exception:

@@ -309,11 +309,10 @@ class Copying(_TreeWork):
     Attributes:
         is_move: The sources are removed afterwards; links to directories are left, and `done` is
             called with items that have the statistics of before they were copied.
-        moves_files: Each file is moved, instead of copied. A target may be the source by another
-            name: to copy such a file and to remove it afterwards would lose it.
+        moves_files: Each file is moved, instead of copied: a target may be its source by another
+            name.
         is_equal: Whether a target's file is like its source, by their statistics: it is not copied
-            then. Each directory is listed once on both sides, and only what both have takes calls
-            for its statistics, where the listings do not have them.
+            then.
         is_mirror: The target is to have nothing else: its keys without a path are collected too.
         surplus: With `is_equal`, what only the target has.
         staying: Of a mirror, the keys of the target that have no path, by directory.
@@ -434,11 +433,7 @@ class Copying(_TreeWork):
         self._add_entries([*differing])
 
     def _identities_above_entries(self, item: Item) -> tuple[Identity, ...]:
-        """Return the identities of a directory and of those above it.
-
-        `FailedPreconditionError` if a link makes it a directory above it, or the one where the copy
-        arrives, or if the target leads back into the source.
-        """
+        """Return the identities of a directory and of those above it, unless a link leads back."""
         above = entered(item.source, item.above)
         if item.root is None or above is item.above:
             return above
@@ -454,8 +449,7 @@ class Copying(_TreeWork):
     def _listing_there(self, item: Item) -> Listing | None:
         """Return the listing of the target, empty where it is missing; None where it is unknown.
 
-        A comparison needs it. Within an object store nothing else refuses a file the name of a
-        directory, and one listing takes less time than a question for each file.
+        Within an object store nothing else refuses a file the name of a directory.
         """
         fs, uri = item.target
         if self.is_equal is None:
@@ -510,13 +504,11 @@ def _make_directory(target: Location, *, is_root: bool, is_empty: bool) -> None:
 class Removal(_TreeWork):
     """Removes trees while they are listed, or by one call where a filesystem has it. [any thread]
 
-    Of a link only the link is removed. A name that is a file and a directory is removed as both. A
-    root is done when all of it is removed.
-
+    Of a link only the link is removed. A name that is a file and a directory is removed as both.
     With `with_directories`, directories are removed in spite of a filter; one that is not empty
     then is a failure. With `by_entries`, the filesystem's own operation is not used. `copied` has
-    statistics of files by their paths, from before they were copied: a file that has others by now
-    stays, and is a failure. `undeleted_files` and `undeleted_dirs` are URIs.
+    statistics of files from before they were copied: a file that has others by now stays, and is a
+    failure.
     """
 
     with_directories: bool = False
@@ -595,8 +587,7 @@ class Removal(_TreeWork):
         """Return whether a directory was deleted as a link; the target of a link stays.
 
         Only on the disk can links be recognized; elsewhere a directory refuses to be deleted like a
-        file, or, in stores that have nothing to delete by its name, is still there afterwards.
-        `PermissionDeniedError` if it may be a link whose target must stay.
+        file, or is still there afterwards.
         """
         try:
             fs.delete_file(uri)

@@ -148,8 +148,7 @@ class Endpoints:
     def _connect_now(self, server: Server, check: _Check) -> None:
         """Check a server, and keep the result. Called with the lock of the check.
 
-        Nothing bounds the time that the system takes to resolve a name, so a thread of its own does
-        all of it, which ends by itself; without a thread this one does.
+        Nothing bounds the time that the system takes to resolve a name, so a thread does all of it.
         """
         begin = time.monotonic()
         ended: list[Exception | None] = []
