@@ -55,18 +55,12 @@ class Executor(DeviceCore):
     ) -> None:
         """Create an executor; the plugin is not called yet.
 
-        Args:
-            table: Address of an SP_StreamExecutor of the newest layout; it is copied.
-            device: Address of the SP_Device, valid until `close` has returned, and as long as
-                `host_memories` is not 0.
-            name: The device's.
-            plugin: The plugin's.
-            timer: Returns the address of SP_TimerFns.nanoseconds, 0 for none; asked for the first
-                timer.
-            allocator: The plugin's own, instead of the functions of the table.
-            arenas: Creates the arenas; None to let the plugin allocate each piece.
-            copy_streams: How many streams share the copies to other devices, 1 to 4.
-            is_host: Whether device memory is the host's.
+        `table` is the address of an SP_StreamExecutor of the newest layout, which is copied;
+        `device` that of the SP_Device, valid until `close` has returned, and as long as
+        `host_memories` is not 0. `timer` returns the address of SP_TimerFns.nanoseconds, 0 for
+        none; it is called for the first timer. An allocator replaces the functions of the table.
+        `arenas` creates the arenas; without it the plugin allocates each piece. One to four
+        `copy_streams` share the copies to other devices.
         """
         super().__init__(table, device, name=name, plugin=plugin, is_host=is_host)
         self.device_address = device

@@ -98,11 +98,7 @@ class PythonDeviceFactory:
         self._details: dict[int, DeviceDetails] = {}
 
     def device_count(self) -> int:
-        """Return the object's count.
-
-        Raises InternalError if the object raised, or returned no number or too large a one (rule
-        SE-055).
-        """
+        """Return the object's count; InternalError if it raised, or for no number (rule SE-055)."""
         count = self._call("device_count")
         if not isinstance(count, int) or isinstance(count, bool):
             raise self._broken(f"device_count() returned {count!r}, expected a number")
@@ -111,9 +107,7 @@ class PythonDeviceFactory:
     def device_details(self, ordinal: int) -> DeviceDetails:
         """Return the object's details, all unknown when it offers none.
 
-        Raises:
-            NotFoundError: There is no such ordinal.
-            InternalError: It raised, or returned something else (rule SE-055).
+        Raises InternalError if it raised, or returned something else (rule SE-055).
         """
         details = self._details.get(ordinal)
         if details is None:  # without a lock, since the object is users' code

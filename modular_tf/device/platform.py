@@ -243,18 +243,10 @@ def load_device_platform(
     While a platform of the same library is open in this process, that one is shared: the plugin is
     not initialised again, and taken down when the last of them is closed.
 
-    Args:
-        library: The plugin.
-        plugin_name: Its name for users.
-        priority: Of its factory, where the configuration does not say otherwise.
-        memory: Returns what the user decided about the memory of a device type.
-        copy_streams: How many streams of a device share its copies to other devices, 1 to 4.
-        survives_fork: Whether a forked child can make devices of its own with the plugin.
-        is_host_memory: Whether its memory is the host's, used by address.
-
-    Raises:
-        RefusedDevicePluginError: The plugin broke rules (SE-001 to SE-032), or
-            one of its functions failed, whose `code` it then has. What it had set up is torn down.
+    `memory` returns the user's settings of a device type; one to four `copy_streams` of a device
+    share its copies to other devices. Raises RefusedDevicePluginError if the plugin broke rules
+    (SE-001 to SE-032), or one of its functions failed, whose `code` it then has; what it had set up
+    is torn down.
     """
     _close_unviewed()
     holder = object()
@@ -279,7 +271,8 @@ class DevicePlatform:
 
     Listing asks the plugin for a count only. A device is created when its details are asked for the
     first time, as TensorFlow creates it at first use, and stays until the platform is closed; a
-    device that fails is tried again the next time and does not touch the others.
+    device that fails is tried again the next time and does not touch the others. Once it is closed,
+    all methods raise ClosedError.
 
     A platform that is dropped without `close`, or open at the end of the process, is not taken
     down, as in TensorFlow: the garbage collector must not choose the moment of a plugin's destroy
@@ -334,31 +327,22 @@ class DevicePlatform:
     def device_count(self) -> int:
         """Return the number of devices, from the plugin.
 
-        Raises:
-            ModularTFError: The plugin's own status (rule SE-040), or an impossible number (SE-041).
-            ClosedError: The platform was closed.
+        Raises its own status (rule SE-040), InternalError for an impossible number (SE-041).
         """
         return self._open().device_count()
 
     def device_details(self, ordinal: int) -> DeviceDetails:
         """Return what the plugin knows about a device, creating it if need be.
 
-        Raises:
-            NotFoundError: There is no such ordinal.
-            ModularTFError: create_device failed with this code (rule SE-042).
-            ClosedError: The platform was closed.
+        Raises NotFoundError if there is no such ordinal, the plugin's own status (rule SE-042).
         """
         return self._open().device_details(ordinal)
 
     def executor(self, ordinal: int) -> Executor:
         """Return the stream executor of a device; creates the device if needed.
 
-        Raises:
-            NotFoundError: There is no such ordinal.
-            ModularTFError: create_device failed with this code (rule SE-042), or create_allocator
-                (SE-046).
-            ClosedError: The platform was closed before the first call for this device, or set up
-                by a parent process.
+        Raises as `device_details`, the status of create_allocator (SE-046), and ClosedError where a
+        parent process has set the platform up.
         """
         executor = self._executors.get(ordinal)
         if executor is not None and not executor.closed:

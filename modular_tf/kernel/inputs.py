@@ -82,19 +82,11 @@ def _misfit(definition: OpDefinition, text: str) -> InvalidArgumentError:
 
 
 def given_tensor(op: str, arg: ArgDefinition, value: Any, expected: DataType | None) -> Given:
-    """Return a caller's value as a tensor.
+    """Return a caller's value as a tensor: an array, numbers or text, also in nested lists.
 
-    Args:
-        op: The operation, for messages.
-        arg: Which input it is.
-        value: An array on a device, of numpy, of another library, a number, text, or lists of
-            these.
-        expected: The type that a number, or an array of plain integers for a quantized type, is to
-            have; None where nothing determines that.
-
-    Raises:
-        InvalidArgumentError: A number does not fit, or elements are of no type.
-        TypeError: It is none of these.
+    `expected` is the type that numbers, or an array of plain integers for a quantized type, are to
+    have; None where nothing determines that. Raises InvalidArgumentError if a number does not fit,
+    or elements are of no type, TypeError for other values.
     """
     if isinstance(value, DeviceArray):
         return Given(_type_of_array(value, expected), value.shape, value)
@@ -164,10 +156,7 @@ def is_number(value: Any) -> bool:
 def place_input(site: KernelSite, given: Given, *, on_host: bool) -> KernelInput:
     """Return a tensor in the memory where a kernel wants it, copied only if it has to be.
 
-    Raises:
-        InvalidArgumentError: It is on another device.
-        ClosedError: It was closed.
-        OutOfMemoryError: The device has no memory for a copy.
+    Raises InvalidArgumentError if it is on another device.
     """
     source = given.source
     if isinstance(source, Variable):

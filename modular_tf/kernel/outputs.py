@@ -43,11 +43,8 @@ def take_outputs(
     """Return the outputs of an execution that is over, strings as numpy arrays.
 
     One that is an input is a copy of that, unless the caller gave it away (`donated`): arrays that
-    callers have do not change by themselves.
-
-    Raises:
-        UnimplementedError: An output has elements that no array can hold.
-        ModularTFError: The copy of an input failed.
+    callers have do not change by themselves. Raises UnimplementedError for an output whose elements
+    no array can hold.
     """
     described = lib.mtf_kernel_outputs(result)
     taken: list[Any] = []

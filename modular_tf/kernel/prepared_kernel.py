@@ -46,10 +46,8 @@ class PreparedKernel:
     ) -> None:
         """Have the plugin make a kernel object.
 
-        Raises:
-            ModularTFError: It says that it cannot, with its own code (rule KN-060).
-            InvalidArgumentError: It wants an argument in host memory that there is not (KN-014).
-            ClosedError: The device was closed.
+        Raises the plugin's own status (rule KN-060), InvalidArgumentError if it wants an argument
+        in host memory that there is not (KN-014).
         """
         self.registration = registration
         self.node = node

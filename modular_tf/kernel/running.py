@@ -137,11 +137,6 @@ class KernelRunner:
         On a device the work is queued on the stream, None for the device's compute stream: this
         returns before it is done, and what it uses is kept until then. The kernel may overwrite the
         `donated` inputs with an output.
-
-        Raises:
-            InvalidArgumentError: The stream is of another device.
-            ModularTFError: The kernel failed, with its own code.
-            ClosedError: The device was closed.
         """
         if donated:
             donated = frozenset(each for each in donated if not is_lent(inputs[each]))
@@ -337,13 +332,9 @@ def prepared_call(
 ) -> PreparedCall | None:
     """Return what calls of a kernel need again; None for those that have to go the general way.
 
-    Args:
-        kernel: The kernel object.
-        registry: Where it was looked up.
-        moment: The registry's `moment` before that.
-        given: What the elements of each input stand for, its `_data_type`; 0 for arrays of numpy.
-        finish: Returns the result of a list of arrays; None where that is the only one, or None.
-        default_device: Returns the device of calls without inputs on one; None if it is fixed.
+    `moment` is the registry's before the kernel was looked up there. `given` are the `_data_type`
+    of each input, 0 for arrays of numpy. `finish` returns the result of a list of arrays; None
+    where it is the only one. `default_device` returns the device of calls without inputs on one.
     """
     site, node = kernel.site, kernel.node
     inputs, outputs = _elements(node.input_types), _elements(node.output_types)

@@ -29,7 +29,8 @@ class DeviceContext:
     """The streams of one device. [any thread]
 
     They are created together, when the first of them is used, in this order: compute, host to
-    device, device to host, then those from device to device; and closed with the device.
+    device, device to host, then those from device to device; and closed with the device. Copies
+    raise as the operations of `Stream`.
     """
 
     def __init__(self, core: DeviceCore, n_device_to_device: int = 1) -> None:
@@ -50,10 +51,7 @@ class DeviceContext:
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """All streams, in the order of their creation.
-
-        An error is the plugin's own status; none of them is kept then.
-        """
+        """All streams, in the order of their creation; none of them is kept where one fails."""
         return self._streams or self._created()
 
     def _created(self) -> tuple[Stream, ...]:
@@ -121,10 +119,7 @@ class DeviceContext:
     def copy_on_device(
         self, target: DeviceMemory, source: DeviceMemory, n_bytes: int | None = None
     ) -> None:
-        """Copy within the device, on the compute stream, which orders it by itself.
-
-        Errors are those of `Stream.memcpy_dtod`.
-        """
+        """Copy within the device, on the compute stream, which orders it by itself."""
         self.compute.memcpy_dtod(target, source, n_bytes)
 
     def copy_to_device(
@@ -134,10 +129,10 @@ class DeviceContext:
         source: DeviceMemory,
         n_bytes: int | None = None,
     ) -> Event:
-        """Copy to another device; through the host if it belongs to another plugin.
+        """Copy to the device of another context; through the host if that is another plugin's.
 
-        Copies all of the source by default, which is on this device; `other` is the context of the
-        target. Returns the event of the copy's end. Errors are those of the operations of `Stream`.
+        Copies all of the source by default, which is on this device. Returns the event of the
+        copy's end.
         """
         if not isinstance(other, DeviceContext):
             raise unexpected(other, "copy_to_device", "the context of a device")
