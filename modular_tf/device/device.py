@@ -52,7 +52,7 @@ from modular_tf.native.tensor import Tensor
 
 if TYPE_CHECKING:
     import inspect
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import SupportsIndex
 
     from typing_extensions import Self
@@ -396,7 +396,8 @@ class Device:
             check_natural(offset)
             native, _kept = held(target)
             if size:
-                self._check_copy("sync_memcpy_htod", native, index(offset), data, size)
+                copy = lib.mtf_sync_memcpy_htod
+                self._copy_now(copy, "sync_memcpy_htod", native, index(offset), data, size)
 
     def memcpy_dtoh(
         self, target: HostBuffer, source: DeviceMemory, n_bytes: int | None = None, offset: int = 0
@@ -407,7 +408,8 @@ class Device:
             check_natural(offset)
             native, _kept = held(source)
             if size:
-                self._check_copy("sync_memcpy_dtoh", data, native, index(offset), size)
+                copy = lib.mtf_sync_memcpy_dtoh
+                self._copy_now(copy, "sync_memcpy_dtoh", data, native, index(offset), size)
 
     def memcpy_dtod(
         self,
@@ -430,15 +432,18 @@ class Device:
         if not size:
             return
         if lib.mtf_has_operation(self.executor.native, lib.MTF_SYNC_MEMCPY_DTOD):
-            self._check_copy("sync_memcpy_dtod", to, to_, start, from_, size)
+            copy = lib.mtf_sync_memcpy_dtod
+            self._copy_now(copy, "sync_memcpy_dtod", to, to_, start, from_, size)
             return
         staging = bytearray(size)
         self.memcpy_dtoh(staging, source, size, from_)
         self.memcpy_htod(target, staging, size, to_)
 
-    def _check_copy(self, operation: str, *arguments: Any) -> None:
+    def _copy_now(self, function: Callable[..., Any], operation: str, *arguments: Any) -> None:
         executor = self.executor
-        executor.check(getattr(lib, f"mtf_{operation}")(executor.native, *arguments), operation)
+        error = function(executor.native, *arguments)
+        if error:
+            raise executor.failure(error, operation)
 
     def synchronize(self, timeout: float | None = None) -> None:
         """Wait until all streams of the device are done; signal handlers run meanwhile.

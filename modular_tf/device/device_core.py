@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _running = threading.local()
+_free_of_host = lib.mtf_memory_free_of_host
 
 
 class DeviceCore:
@@ -43,8 +44,8 @@ class DeviceCore:
         plugin: The plugin's.
         is_host: Whether device memory is the host's.
         native: The native executor.
-        arena_of: Returns the native arena of one of `MTF_*_MEMORY`, made at its first use; None
-            where the plugin allocates each piece.
+        arena_of: Returns the native arena of one of `MTF_*_MEMORY`, made at its first use, and
+            None for unified memory; None where the plugin allocates each piece.
         streams: Those that are alive.
         callbacks: Those of the streams, to be cancelled when the device is closed.
         in_flight: What the work of each stream uses, of all streams that are not destroyed.
@@ -54,7 +55,7 @@ class DeviceCore:
         self.name = name
         self.plugin = plugin
         self.is_host = is_host
-        self.arena_of: Callable[[int], Any] = lambda _kind: None
+        self.arena_of: Callable[[int], Any] | None = None
         self.streams: LiveObjects[Any] = LiveObjects()
         self.callbacks: LiveObjects[Cancellable] = LiveObjects()
         self.in_flight: set[Any] = set()
@@ -135,6 +136,11 @@ class DeviceCore:
     def host_memories(self) -> int:
         """The number of memories of the host that are still in use."""
         return int(lib.mtf_executor_host_memories(self.native))
+
+    def free_host_memory(self, native: Any) -> None:
+        """Free a native memory of the host (or NULL), and release a closed device."""
+        # The collector may have freed the core's own native part before: it is not to be asked.
+        self.host_memory_ended(left=_free_of_host(native))
 
     def end_memory(self, found: Any) -> None:
         """Close an array or a memory of this device, which was closed."""

@@ -54,7 +54,8 @@ class KernelSite:
         self.executor: Executor = device.executor
         # the memory of the device is the host's; then kernels have no stream
         self.is_host = device.is_host
-        arena = self.executor.arena_of(lib.MTF_DEVICE_MEMORY)
+        arena_of = self.executor.arena_of
+        arena = None if arena_of is None else arena_of(lib.MTF_DEVICE_MEMORY)
         arguments = (
             self.executor.native,
             ffi.NULL if arena is None else arena,

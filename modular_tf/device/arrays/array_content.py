@@ -163,6 +163,8 @@ def flattened(values: Any) -> tuple[tuple[int, ...], list[Any]]:
 
     Raises InvalidArgumentError if lists beside each other differ in length.
     """
+    if not isinstance(values, (list, tuple)):
+        return (), [values]
     shape: list[int] = []
     level = [values]
     while level and isinstance(level[0], (list, tuple)):

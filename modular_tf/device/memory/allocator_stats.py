@@ -67,7 +67,7 @@ def memory_usage(core: DeviceCore) -> MemoryUsage:
 def allocator_stats(core: DeviceCore) -> AllocatorStats:
     """Return the figures of the arena or the plugin; see `Device.allocator_stats`."""
     stats, known = ffi.new("mtf_allocator_stats *"), ffi.new("int32_t *")
-    arena = core.arena_of(lib.MTF_DEVICE_MEMORY)
+    arena = None if core.arena_of is None else core.arena_of(lib.MTF_DEVICE_MEMORY)
     if arena is not None and lib.mtf_executor_is_open(core.native):
         lib.mtf_arena_get_stats(arena, stats)
     else:

@@ -67,7 +67,7 @@ class DeviceMemory(NativeObject):
     @classmethod
     def allocate(cls, core: DeviceCore, n_bytes: int) -> DeviceMemory:
         """Return new memory; see `Device.allocate`. 0 bytes need no plugin."""
-        free = _end_of_host_memory(core) if core.is_host else _free_memory
+        free = core.free_host_memory if core.is_host else _free_memory
         return cls(core, _allocated(core, lib.MTF_DEVICE_MEMORY, n_bytes, free), n_bytes)
 
     @classmethod
@@ -136,7 +136,7 @@ class HostMemory:
         cls, core: DeviceCore, n_bytes: int, kind: int = lib.MTF_HOST_MEMORY
     ) -> HostMemory:
         """Return new memory of a kind that the host sees; see `Device.allocate_host`."""
-        return cls(core, _allocated(core, kind, n_bytes, _end_of_host_memory(core)), n_bytes)
+        return cls(core, _allocated(core, kind, n_bytes, core.free_host_memory), n_bytes)
 
     @property
     def address(self) -> int:
@@ -272,7 +272,7 @@ def _allocated(core: DeviceCore, kind: int, n_bytes: int, free: Callable[[Any], 
 
 
 def _try_allocate(core: DeviceCore, kind: int, n_bytes: int, free: Callable[[Any], None]) -> Any:
-    arena = core.arena_of(kind)
+    arena = None if core.arena_of is None else core.arena_of(kind)
     if arena is None:
         return call_and_own(_new_memory, (core.native, kind, n_bytes), free)
     return call_and_own(_new_arena_memory, (core.native, arena, kind, n_bytes), free)
@@ -283,17 +283,6 @@ def _failure(core: DeviceCore, kind: int) -> ModularTFError:
     if error.code is not Code.RESOURCE_EXHAUSTED:
         return error
     return OutOfMemoryError(error.message, plugin=error.plugin, operation=error.operation)
-
-
-def _end_of_host_memory(core: DeviceCore) -> Callable[[Any], None]:
-    """Return a function that frees a native host memory (or NULL) and releases a closed device."""
-    free = lib.mtf_memory_free_of_host
-
-    def end(native: Any) -> None:
-        # The collector may have freed the core's own native part before: it is not to be asked.
-        core.host_memory_ended(left=free(native))
-
-    return end
 
 
 # -- any memory of the host ------------------------------------------------------------------------
