@@ -6,11 +6,12 @@ checks that call much, and the last words of a process that is killed would be l
 
 from __future__ import annotations
 
-import mmap
 import struct
 import threading
 from itertools import count
 from typing import NamedTuple
+
+from modular_tf.native.shared_memory import shared_memory
 
 _CALLS = 32
 _THREADS = 64
@@ -34,8 +35,7 @@ class CallLog:
     """
 
     def __init__(self) -> None:
-        shared = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS  # with forks, also when one is gone
-        self._memory = mmap.mmap(-1, (_CALLS + _THREADS) * _SLOT, flags=shared)
+        self._memory = shared_memory((_CALLS + _THREADS) * _SLOT)
         self._numbers = count(1)
         self._threads: dict[int, int] = {}
         self._slots = count()
