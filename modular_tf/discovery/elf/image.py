@@ -242,7 +242,17 @@ class Image:
             elif type_ == PT_LOAD:
                 mapped.append(_MappedSegment(address, address + n_bytes, start, size))
         self._take_mapped(mapped)
-        self._take_dynamic(dynamic)
+        if len(dynamic) > 1 and self.loads:
+            raise self.source.damaged(f"it has {len(dynamic)} dynamic sections")
+        for address, start in dynamic if self.loads else ():
+            # The linker finds the section by its address; its offset must agree.
+            in_file = self.offset_of(address, 0, "the dynamic section")
+            if in_file != start:
+                raise self.source.damaged(
+                    f"the dynamic section lies at byte {start}, and in memory comes from byte"
+                    f" {in_file}"
+                )
+            self.dynamic = start, self.room_at(address, "the dynamic section")
 
     def _take_mapped(self, segments: list[_MappedSegment]) -> None:
         """Check that each address is mapped from one place of the file, as the linker maps it."""
@@ -278,20 +288,6 @@ class Image:
             self.extent = segments[0].start, segments[-1].end
         self.loads = [(it.start, it.start + it.size, it.offset) for it in segments if it.size]
         self._starts = [start for start, _, _ in self.loads]
-
-    def _take_dynamic(self, found: list[tuple[int, int]]) -> None:
-        """Find the dynamic section by its address, as the linker does; its offset must agree."""
-        if not found or not self.loads:
-            return
-        if len(found) > 1:
-            raise self.source.damaged(f"it has {len(found)} dynamic sections")
-        address, offset = found[0]
-        mapped = self.offset_of(address, 0, "the dynamic section")
-        if mapped != offset:
-            raise self.source.damaged(
-                f"the dynamic section lies at byte {offset}, and in memory comes from byte {mapped}"
-            )
-        self.dynamic = offset, self.room_at(address, "the dynamic section")
 
     def _segment_of(self, address: int, what: str) -> tuple[int, int, int]:
         at = bisect_right(self._starts, address) - 1

@@ -88,7 +88,20 @@ class SearchLog:
             self._note_problem(rules.PATH_EXISTS, what, path, origin)
             return
         path = os.path.abspath(expanded)
-        mode = self._mode_of(path, origin, required=required)
+        mode = None
+        try:
+            with suppress(OSError):
+                mode = os.stat(path).st_mode
+            if mode is None:  # a link that leads nowhere is a file, which the probe reports
+                mode = os.lstat(path).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            if required:
+                what = f"{path} does not exist, named by {origin}"
+                self._note_problem(rules.PATH_EXISTS, what, path, origin)
+        except (OSError, ValueError) as error:
+            raise_shortage(error)
+            what = f"{path} cannot be looked at, named by {origin}: {_reason(error)}"
+            self._note_problem(rules.READABLE, what, path, origin)
         if mode is None:
             self.note_place(path, source, origin, exists=False, hits=0)
             return
@@ -123,22 +136,6 @@ class SearchLog:
 
     def _note_problem(self, broken: Rule, message: str, path: str, origin: str) -> None:
         self.problems.append(Violation(broken, message, path=path, origin=origin))
-
-    def _mode_of(self, path: str, origin: str, *, required: bool) -> int | None:
-        """Return the file mode; a link that leads nowhere is a file, which the probe reports."""
-        try:
-            with suppress(OSError):
-                return os.stat(path).st_mode
-            return os.lstat(path).st_mode
-        except (FileNotFoundError, NotADirectoryError):
-            if required:
-                what = f"{path} does not exist, named by {origin}"
-                self._note_problem(rules.PATH_EXISTS, what, path, origin)
-        except (OSError, ValueError) as error:
-            raise_shortage(error)
-            what = f"{path} cannot be looked at, named by {origin}: {_reason(error)}"
-            self._note_problem(rules.READABLE, what, path, origin)
-        return None
 
     def _list(self, directory: str, source: Source, origin: str) -> list[str]:
         try:
