@@ -19,7 +19,7 @@ class Task(NamedTuple):
     file: str  # its library
     companions: tuple[str, ...] = ()  # files that it brings along (`LoadFacts.companions`)
     absent: tuple[str, ...] = ()  # functions that nobody has (`LoadFacts.absent`)
-    # What to open of it: `filesystem`, `device`, `kernel`, as `discovery.kinds.Kind` has them.
+    # What to open of it: `filesystem`, `device`, `kernel`, as `discovery.candidate.Kind` has them.
     kinds: tuple[str, ...] = ("device",)
     # The files as they were when they were checked (`TrustVerdict.checked`); only these are mapped.
     # None where they were not checked.
