@@ -127,8 +127,8 @@ DEEDS = (
     Deed("no-processor", "may use no processor time", f"{_ENDED}(SIGXCPU|SIGKILL)"),
     Deed("no-descriptors", "may have no descriptors", "", probed=f"{_LOST}|RESOURCE"),
     Deed("no-file-size", "may write no files", "", probed=f"{_LOST}|RESOURCE"),
-    Deed("unmap-shared", "unmaps the memory that the host shares", f"{_ENDED}SIGSEGV"),
-    Deed("protect-shared", "protects the memory that the host shares", f"{_ENDED}SIGSEGV"),
+    Deed("unmap-shared", "unmaps the memory that the host shares", "", probed=_LOST),
+    Deed("protect-shared", "protects the memory that the host shares", "", probed=_LOST),
     Deed("unmap-all", "unmaps all memory", f"{_ENDED}SIGSEGV"),
     # Descriptors.
     Deed("close-all", "closes all descriptors", f"|{_ENDED}"),
@@ -149,7 +149,7 @@ DEEDS = (
     Deed("own-over-channels", "puts sockets of its own over the channels", _ENDED),
     Deed("own-over-control", "puts a socket of its own over that for channels", "", probed=_LOST),
     Deed("do-not-wait-on-channels", "makes the channels non-blocking", "", probed=_LOST),
-    Deed("move-channels", "moves the channels to other numbers", "", timeout=_HANG_S, probed=_LOST),
+    Deed("move-channels", "moves the channels to other numbers", _ENDED, timeout=_HANG_S),
     Deed("leak", "opens all the files that it may", "", probed=f"{_LOST}|RESOURCE"),
     Deed("steal-files", "takes the files that the host sends", "", timeout=_HANG_S, probed=_LOST),
     Deed(

@@ -4,17 +4,13 @@
 //
 // Usage: protocol_fuzzer MESSAGES SEED     exit status 1 where something was believed or is left
 #include <fcntl.h>
-#include <linux/futex.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,13 +22,13 @@
 #include <thread>
 #include <vector>
 
+#include "fd_message.h"
 #include "filesystem.h"
 #include "filesystem_settings.h"
 #include "filesystem_state.h"
 #include "fuzzed_options.h"
 #include "fuzzer_dice.h"
 #include "worker.h"
-#include "worker_line.h"
 #include "worker_upcalls.h"
 #include "worker_wire.h"
 
@@ -54,8 +50,8 @@ std::map<int, int64_t> told;  // by rule, or by code where there is none; OK is 
 
 struct Message {
   Reply reply;
-  char beside[kInline];
-  size_t size;  // of beside
+  char body[kInline];
+  size_t size;  // of body
   std::vector<int> files;
 };
 
@@ -78,16 +74,11 @@ int new_file(Dice& dice, uint64_t size) {
   return file;
 }
 
-uint64_t any_size(Dice& dice, size_t beside, size_t area) {
-  const uint64_t sizes[] = {beside, beside, beside, beside + 1, kInline, kInline + 1, area, area + 1,
+uint64_t any_size(Dice& dice, size_t body, size_t area) {
+  const uint64_t sizes[] = {body, body, body, body + 1, kInline, kInline + 1, area, area + 1,
                             uint64_t{area} * 2, dice() % 100000, uint64_t{1} << 32, uint64_t{1} << 62,
                             UINT64_MAX, UINT64_MAX - 1, 0};
   return any_of(dice, sizes);
-}
-
-uint32_t any_turn(Dice& dice) {
-  const uint32_t turns[] = {mtf::kOfHost, mtf::kOfWorker, mtf::kLeft, mtf::kLeftUnread, 7, UINT32_MAX};
-  return any_of(dice, turns);
 }
 
 constexpr uint32_t kGetOption = operation_of(mtf::Slot::get_filesystem_configuration_option);
@@ -100,24 +91,24 @@ bool is_of_options(uint32_t operation) {
 void put_options(Dice& dice, const Request& request, Message& message) {
   const int count = request.operation == kGetOption ? 1 : static_cast<int>(dice() % 4);
   const std::string bytes = any_options(dice, count);
-  message.reply = {0, 0, {count, 0, 0}, bytes.size(), kBeside, request.serial};
+  message.reply = {0, 0, {count, 0, 0}, bytes.size(), kInMessage, request.serial};
   if (one_in(dice, 8)) message.reply.numbers[0] = any_number(dice);
   if (one_in(dice, 8)) message.reply.size = dice() % (bytes.size() + 2);
-  std::memcpy(message.beside, bytes.data(), bytes.size());
+  std::memcpy(message.body, bytes.data(), bytes.size());
   message.size = bytes.size();
 }
 
 void make_reply(Dice& dice, const Request& request, size_t area, Message& message) {
-  const size_t beside = one_in(dice, 3) ? 0 : dice() % (one_in(dice, 50) ? kInline + 1 : 200);
-  for (size_t i = 0; i < beside; ++i) message.beside[i] = one_in(dice, 5) ? '\0' : 'x';
+  const size_t body = one_in(dice, 3) ? 0 : dice() % (one_in(dice, 50) ? kInline + 1 : 200);
+  for (size_t i = 0; i < body; ++i) message.body[i] = one_in(dice, 5) ? '\0' : 'x';
   const int32_t codes[] = {0, 0, 0, 0, 0, 1, 5, 11, 16, 17, -1, INT32_MAX, INT32_MIN};
-  const uint32_t places[] = {kBeside, kBeside, kBeside, kInArea, kInFile, kInFile, 3, UINT32_MAX};
-  message.reply = {any_of(dice, codes), static_cast<uint32_t>(dice() % 8), {}, beside,
+  const uint32_t places[] = {kInMessage, kInMessage, kInMessage, kInArea, kInFile, kInFile, 3, UINT32_MAX};
+  message.reply = {any_of(dice, codes), static_cast<uint32_t>(dice() % 8), {}, body,
                    any_of(dice, places), request.serial};
   for (int64_t& number : message.reply.numbers) number = any_number(dice);
-  if (one_in(dice, 2)) message.reply.size = any_size(dice, beside, area);
+  if (one_in(dice, 2)) message.reply.size = any_size(dice, body, area);
   if (one_in(dice, 20)) message.reply.serial += 1 + static_cast<uint32_t>(dice() % 3);
-  message.size = beside;
+  message.size = body;
   if (message.reply.place == kInFile ? !one_in(dice, 10) : one_in(dice, 10)) {
     const size_t count = one_in(dice, 10) ? 2 + dice() % 3 : 1;
     const uint64_t size = message.reply.size;
@@ -130,47 +121,27 @@ void make_reply(Dice& dice, const Request& request, size_t area, Message& messag
   }
 }
 
-void send_files(int socket, std::vector<int>& files) {
+void send_message(Dice& dice, int socket, Message& message) {
   alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
-  char byte = 'f';
-  iovec part = {&byte, 1};
+  const bool is_cut = one_in(dice, 100);
+  iovec parts[] = {{&message.reply, is_cut ? dice() % (sizeof message.reply + 1) : sizeof message.reply},
+                   {message.body, is_cut ? 0 : message.size},
+                   {message.body, one_in(dice, 500) ? sizeof message.body : 0}};
   msghdr header = {};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (!files.empty()) {
-    const size_t size = files.size() * sizeof(int);
+  header.msg_iov = parts;
+  header.msg_iovlen = 3;
+  if (!message.files.empty()) {
+    const size_t size = message.files.size() * sizeof(int);
     header.msg_control = control;
     header.msg_controllen = CMSG_SPACE(size);
     cmsghdr* rights = CMSG_FIRSTHDR(&header);
     *rights = {CMSG_LEN(size), SOL_SOCKET, SCM_RIGHTS};
-    std::memcpy(CMSG_DATA(rights), files.data(), size);
+    std::memcpy(CMSG_DATA(rights), message.files.data(), size);
   }
   sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
-  for (const int file : files) close(file);
-  files.clear();
-}
-
-void wake(mtf::Line& line) { syscall(SYS_futex, &line.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
-
-void send_message(Dice& dice, int socket, mtf::Line& line, Message& message) {
-  if (!message.files.empty() || one_in(dice, 200)) send_files(socket, message.files);
-  std::memcpy(line.beside, message.beside, message.size);
-  line.reply = message.reply;
-  if (one_in(dice, 20)) line.turn = any_turn(dice);
-  if (one_in(dice, 20)) line.taken = static_cast<uint32_t>(dice());
-  if (one_in(dice, 20)) wake(line);
-  if (!mtf::hand_back(line)) wake(line);
+  for (const int file : message.files) close(file);
+  message.files.clear();
   ++sent;
-}
-
-// Writes while the host reads.
-void scribble(Dice& dice, mtf::Line& line) {
-  for (int64_t i = static_cast<int64_t>(dice() % 64); i > 0; --i) {
-    const size_t place = dice() % (sizeof line - 64);
-    if (place + 64 <= offsetof(mtf::Line, reply) && !one_in(dice, 10)) continue;
-    std::memset(reinterpret_cast<char*>(&line) + place, one_in(dice, 2) ? 0 : static_cast<int>(dice() % 256), 64);
-  }
-  for (int64_t i = static_cast<int64_t>(dice() % 64); i > 0; --i) line.reply.size = dice() % (2 * kInline);
 }
 
 struct Area {
@@ -196,48 +167,26 @@ struct Area {
   }
 };
 
-void take_files(int socket, const Request& request, Area& area) {
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
-  char byte;
-  iovec part = {&byte, 1};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) <= 0) return;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr) return;
-  int files[2] = {-1, -1};
-  std::memcpy(files, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
-  if ((request.files & kNewArea) != 0) area.map(files[0]);
-  for (const int file : files)
-    if (file >= 0) close(file);
-}
-
 // Takes a request; false at the end of the channel.
-bool take_request(int socket, mtf::Line& line, Request& request, Area& area) {
-  while (line.turn != mtf::kOfWorker) {
-    pollfd end = {socket, 0, 0};
-    if (poll(&end, 1, 0) > 0) return false;
-    mtf::sleep_on(line, line.turn == mtf::kOfWorker ? mtf::kOfHost : line.turn.load(), 20);
-  }
-  request = line.request;
-  line.taken = request.serial;
-  if (request.files != 0) take_files(socket, request, area);
-  return true;
+bool take_request(int socket, Request& request, Area& area) {
+  static thread_local char body[kInline];
+  int files[mtf::kMostFiles];
+  const ssize_t got = mtf::receive_message(socket, {&request, sizeof request, body, sizeof body}, files, 2);
+  if (got <= 0) return false;
+  check(got >= static_cast<ssize_t>(sizeof request), "the host sent half a request");
+  if ((request.files & kNewArea) != 0) area.map(files[0]);
+  for (int& file : files) mtf::close_file(file);
+  return request.operation != kForget;
 }
 
-void serve_channel(int socket, mtf::Line& line) {
+void serve_channel(int socket) {
   Dice dice(++seeds);
   Area area;
   Request request;
   const auto message = std::make_unique<Message>();
-  while (take_request(socket, line, request, area)) {
+  while (take_request(socket, request, area)) {
     if (one_in(dice, 500)) break;
     if (one_in(dice, 3000)) {  // the host waits for it
-      line.turn = mtf::kOfHost;
-      line.turn = mtf::kOfWorker;
       usleep(300000);
       continue;
     }
@@ -245,41 +194,22 @@ void serve_channel(int socket, mtf::Line& line) {
     const int count = one_in(dice, 30) ? 2 + static_cast<int>(dice() % 3) : 1;
     for (int i = 0; i < count; ++i) {
       make_reply(dice, request, area.size, *message);
-      send_message(dice, socket, line, *message);
+      send_message(dice, socket, *message);
     }
-    if (one_in(dice, 4)) scribble(dice, line);
     if (area.bytes != nullptr && one_in(dice, 4)) std::memset(area.bytes, 'y', area.size);
   }
   close(socket);
-  munmap(&line, sizeof line);
-}
-
-mtf::Line& mapped_line(int file) {
-  check(ftruncate(file, 1) != 0, "the worker can cut off the line");
-  void* made = mmap(nullptr, sizeof(mtf::Line), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  check(made != MAP_FAILED, "the line cannot be mapped");
-  close(file);
-  return *static_cast<mtf::Line*>(made);
 }
 
 std::atomic<int> serving{0};
 
 void serve(int control) {
-  for (;;) {
-    char byte;
-    iovec part = {&byte, 1};
-    alignas(cmsghdr) char ancillary[CMSG_SPACE(2 * sizeof(int))];
-    msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = ancillary;
-    message.msg_controllen = sizeof ancillary;
-    if (recvmsg(control, &message, MSG_CMSG_CLOEXEC) <= 0) break;
-    int files[2];
-    std::memcpy(files, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof files);
+  char byte;
+  int channel;
+  while (mtf::receive_message(control, {&byte, 1}, &channel, 1) > 0) {
     ++serving;
-    std::thread([files] {
-      serve_channel(files[0], mapped_line(files[1]));
+    std::thread([channel] {
+      serve_channel(channel);
       --serving;
     }).detach();
   }

@@ -17,6 +17,7 @@ _SOURCES = (
     "call_trace",
     "call_under_way",
     "error",
+    "fd_message",
     "filesystem",
     "filesystem_files",
     "filesystem_operations",
@@ -33,7 +34,6 @@ _SOURCES = (
     "worker_call",
     "worker_channels",
     "worker_connection",
-    "worker_line",
     "worker_options",
     "worker_proxies",
 )

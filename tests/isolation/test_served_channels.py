@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 # The server of a worker in a thread, whose next descriptors have the numbers `low` and `high`.
 _WITHOUT_DESCRIPTORS = """
+    import contextlib
     import os
     import resource
     import socket
@@ -16,8 +17,6 @@ _WITHOUT_DESCRIPTORS = """
     from modular_tf.native.ffi import ffi, lib
 
     control, served = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    line = os.memfd_create("line")
-    os.pwrite(line, (2).to_bytes(4, "little") + bytes(1 << 16), 0)  # as the host leaves it
     file = os.open("/dev/null", os.O_RDONLY)
     low, high = os.dup(file), os.dup(file)
     channels = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
@@ -25,9 +24,11 @@ _WITHOUT_DESCRIPTORS = """
     os.close(high)
 
     def give(kept, given):
-        socket.send_fds(control, [b"c"], [given.fileno(), line])
+        socket.send_fds(control, [b"c"], [given.fileno()])
         given.close()
-        kept.recv(1)  # the end of the channel
+        kept.send(b"no request")
+        with contextlib.suppress(ConnectionResetError):
+            kept.recv(1)  # the end of the channel
 
     serve = (served.fileno(), ffi.NULL, 0)
     threading.Thread(target=lib.mtf_worker_serve, args=serve, daemon=True).start()
@@ -35,11 +36,10 @@ _WITHOUT_DESCRIPTORS = """
     os.dup2(file, high)  # what the plugin has opened meanwhile
     while os.dup(file) <= high:
         pass
-    os.close(low)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (high + 1, most))  # so that only `low` is left
+    resource.setrlimit(resource.RLIMIT_NOFILE, (high + 1, most))  # so that none is left
     give(*channels[1])
-    print(os.path.samestat(os.fstat(high), os.fstat(file)), os.dup(file) == low)
+    print(*(os.path.samestat(os.fstat(number), os.fstat(file)) for number in (low, high)))
 """
 
 

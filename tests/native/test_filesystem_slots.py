@@ -25,6 +25,7 @@ _SOURCES = [
     "call_trace",
     "call_under_way",
     "error",
+    "fd_message",
     "filesystem",
     "filesystem_files",
     "filesystem_operations",
@@ -41,7 +42,6 @@ _SOURCES = [
     "worker_call",
     "worker_channels",
     "worker_connection",
-    "worker_line",
     "worker_options",
     "worker_proxies",
     "worker_served_channel",
@@ -91,7 +91,7 @@ def _write_copy(copy: Path, files: list[Path], row: str) -> None:
 
 def _compiled(copy: Path, source: Path) -> Path:
     folders = [copy / "native" / "core", copy / "native" / "host_runtime", copy / "include"]
-    return compile_object(source, ["_GNU_SOURCE=1"], folders)
+    return compile_object(source, ["_GNU_SOURCE=1"], folders, ["-O0"])
 
 
 def test_a_row_gives_a_slot_to_every_layer():

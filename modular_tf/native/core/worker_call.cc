@@ -12,8 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <new>
 
 #include "uri.h"
 #include "worker_upcalls.h"
@@ -21,7 +19,6 @@
 namespace mtf {
 namespace {
 
-constexpr int64_t kFirstLookMs = 10;  // sooner than the next tick would cost a timer of its own
 constexpr int kTimeToEndMs = 200;
 constexpr uint64_t kBlock = 512;  // of st_blocks
 
@@ -44,8 +41,8 @@ bool is_whole_and_sealed(int file, uint64_t size) {
 
 }  // namespace
 
-WorkerCall::WorkerCall(mtf_worker* worker, TF_Status* status, int64_t run, bool waits)
-    : outer_(innermost_), worker_(worker), status_(status), wanted_run_(run), waits_(waits) {
+WorkerCall::WorkerCall(mtf_worker* worker, TF_Status* status, int64_t run)
+    : outer_(innermost_), worker_(worker), status_(status), wanted_run_(run) {
   innermost_ = this;
   acquire();
 }
@@ -53,7 +50,6 @@ WorkerCall::WorkerCall(mtf_worker* worker, TF_Status* status, int64_t run, bool 
 WorkerCall::~WorkerCall() {
   close_file(file_);
   close_file(directory_);
-  if (is_begun_) give_up();
   give_back();
   innermost_ = outer_;
 }
@@ -119,81 +115,41 @@ bool WorkerCall::room(size_t size) {
 bool WorkerCall::perform(wire::Request request) {
   if (size_ > 0) request.size = size_;
   request.first = static_cast<uint32_t>(first_size_);
-  const auto ask = [&] {
-    for (;;) {
-      Way way = send(request);
-      if (way == Way::kDone) way = receive();
-      if (way != Way::kRefused) return way;
-      if (!acquire_other()) return Way::kFailed;
-    }
-  };
-  Way way = ask();
+  Outcome outcome = ask(request);
   // Nothing has begun in a process that had ended before: another one may do it.
-  if (way == Way::kNoProcess && wanted_run_ == 0) {
+  if (outcome == Outcome::kNotBegun && wanted_run_ == 0) {
     if (!acquire_again()) return false;
-    way = ask();
+    outcome = ask(request);
   }
-  if (way == Way::kNoProcess) lost(false);
-  if (way == Way::kNoProcess && wanted_run_ != 0) status_->mark = kFileLost;
-  return way == Way::kDone && check_reply();
+  if (outcome == Outcome::kNotBegun) lost(false);
+  if (outcome == Outcome::kNotBegun && wanted_run_ != 0) status_->mark = kFileLost;
+  return outcome == Outcome::kDone && check_reply();
 }
 
-bool WorkerCall::begin(const wire::Request& request) {
-  begun_ = request;
-  is_begun_ = without_process(send(request)) == Way::kDone;
-  return is_begun_;
-}
-
-void WorkerCall::bring_room(size_t size) {
-  const auto is_awaited = [&] { return channel_->line->turn.load() == kOfWorker; };
-  while (is_awaited() && channel_->bring_huge_page(size)) {
+WorkerCall::Outcome WorkerCall::ask(const wire::Request& request) {
+  for (;;) {
+    Outcome outcome = send(request);
+    if (outcome == Outcome::kDone) outcome = receive();
+    if (outcome != Outcome::kRefused) return outcome;
+    if (!acquire_other()) return Outcome::kFailed;
   }
 }
 
-bool WorkerCall::finish() {
-  is_begun_ = false;
-  Way way = receive();
-  while (way == Way::kRefused) {
-    way = acquire_other() ? send(begun_) : Way::kFailed;
-    if (way == Way::kDone) way = receive();
-  }
-  return without_process(way) == Way::kDone && check_reply();
-}
-
-// Of a file that is open in a process which has ended.
-WorkerCall::Way WorkerCall::without_process(Way way) {
-  if (way == Way::kNoProcess) {
-    lost(false);
-    status_->mark = kFileLost;
-  }
-  return way;
-}
-
-WorkerCall::Way WorkerCall::send(const wire::Request& header) {
-  wire::Request request = header;
+WorkerCall::Outcome WorkerCall::send(wire::Request request) {
   request.serial = ++channel_->serial;
   is_answered_ = false;
-  if (size_ > 0) {
-    const bool is_long = size_ > wire::kInline;
-    request.place = is_long ? wire::kInArea : wire::kBeside;
-    while (is_long && channel_->bring_huge_page(size_)) {
-    }
-    char* const place = is_long ? channel_->area : channel_->line->beside;
-    std::memcpy(place, data_, first_size_);
-    if (second_ != nullptr) std::memcpy(place + first_size_, second_, size_ - first_size_);
+  MessageParts parts = {&request, sizeof request};
+  if (size_ <= wire::kInline) {
+    parts.body = const_cast<char*>(data_);
+    parts.body_size = first_size_;
+    parts.rest = const_cast<char*>(second_);
+    parts.rest_size = size_ - first_size_;
+  } else {
+    request.place = wire::kInArea;
+    std::memcpy(channel_->area, data_, first_size_);
+    if (second_ != nullptr) std::memcpy(channel_->area + first_size_, second_, size_ - first_size_);
   }
-  if (channel_->area_file >= 0 || directory_ >= 0) {
-    const Way way = send_files(request);
-    if (way != Way::kDone) return way;
-  }
-  channel_->line->request = request;
-  channel_->is_asked = true;
-  hand_over(*channel_->line, kOfWorker);
-  return Way::kDone;
-}
-
-WorkerCall::Way WorkerCall::send_files(wire::Request& request) {
-  int files[2];
+  int files[kMostFiles];
   size_t count = 0;
   if (channel_->area_file >= 0) {
     request.files |= wire::kNewArea;
@@ -203,42 +159,62 @@ WorkerCall::Way WorkerCall::send_files(wire::Request& request) {
     request.files |= wire::kDirectory;
     files[count++] = directory_;
   }
-  char byte = 'f';
-  iovec part = {&byte, 1};
-  if (send_with(channel_->socket, &part, 1, files, count) < 0) {
-    if (errno == EPIPE || errno == ECONNRESET) return Way::kNoProcess;
-    give_up();
-    failed(TF_RESOURCE_EXHAUSTED, 0, "nothing can be sent to the process of the plugin: %s",
-           std::strerror(errno));
-    return Way::kFailed;
+  // There is always room for one message, unless the worker does not read.
+  if (send_message(channel_->socket, parts, files, count, MSG_DONTWAIT) >= 0) {
+    close_file(channel_->area_file);
+    channel_->is_asked = true;
+    return Outcome::kDone;
   }
-  close_file(channel_->area_file);
-  return Way::kDone;
+  if (errno == EPIPE || errno == ECONNRESET) return not_begun();
+  give_up();
+  failed(TF_RESOURCE_EXHAUSTED, 0, "nothing can be sent to the process of the plugin: %s",
+         std::strerror(errno));
+  return Outcome::kFailed;
 }
 
-// The end of the process is looked for whenever the sleep was in vain, and that sooner at first.
-WorkerCall::Way WorkerCall::receive() {
+WorkerCall::Outcome WorkerCall::receive() {
   const int64_t start = worker_->timeout_ms > 0 ? now_ms() : 0;
-  int64_t sleep_ms = kFirstLookMs;
-  while (channel_->line->turn.load(std::memory_order_acquire) == kOfWorker) {
-    sleep_on(*channel_->line, kOfWorker, sleep_ms);
-    if (channel_->line->turn.load(std::memory_order_acquire) != kOfWorker) break;
-    const Way way = look(worker_->timeout_ms > 0 ? now_ms() - start : 0);
-    if (way != Way::kDone) return way;
-    sleep_ms = sleep_ms * 2 < kLookForSignalsMs ? sleep_ms * 2 : kLookForSignalsMs;
+  wire::Reply& reply = channel_->reply;
+  bool is_ending = false;
+  for (;;) {
+    close_file(file_);
+    const MessageParts parts = {&reply, sizeof reply, channel_->received, wire::kInline};
+    const ssize_t got = receive_message(channel_->socket, parts, &file_, 1);
+    const int number = got < 0 ? errno : 0;
+    if (got > 0 || number == EMSGSIZE) {
+      const bool is_reply = got >= static_cast<ssize_t>(sizeof reply);
+      received_ = is_reply ? static_cast<size_t>(got) - sizeof reply : 0;
+      if (!is_reply) reply.place = UINT32_MAX;  // which is none
+      channel_->is_asked = false;
+      return Outcome::kDone;
+    }
+    if (number == ECONNRESET) return not_begun();  // the system has thrown the request away
+    if (got == 0 || (is_ending && has_ended())) {
+      lost(false);
+      return Outcome::kFailed;
+    }
+    if (number != EAGAIN && number != EINTR) {
+      give_up();
+      failed(TF_RESOURCE_EXHAUSTED, 0, "nothing can be received from the process of the plugin: %s",
+             std::strerror(number));
+      return Outcome::kFailed;
+    }
+    is_ending = has_ended();  // its channel ends a little later, and then it is known what it has begun
+    const Outcome outcome = look(worker_->timeout_ms > 0 ? now_ms() - start : 0);
+    if (outcome != Outcome::kDone) return outcome;
   }
-  channel_->is_asked = false;
-  take_reply();
-  return Way::kDone;
+}
+
+WorkerCall::Outcome WorkerCall::not_begun() {
+  return is_refused() ? Outcome::kRefused : Outcome::kNotBegun;
 }
 
 // Another thread may fork while a channel is made: the child then has the worker's end of its socket too,
 // which has no end while the child lives. The control socket has one.
 bool WorkerCall::has_ended() {
   const LockGuard lock(worker_->lock);
-  const bool is_of_now = channel_->run == worker_->run;
-  pollfd ends[] = {{channel_->socket, 0, 0}, {is_of_now ? worker_->control : -1, 0, 0}};
-  return poll(ends, 2, 0) > 0;
+  pollfd control = {channel_->run == worker_->run ? worker_->control : -1, 0, 0};
+  return channel_->run != worker_->run || poll(&control, 1, 0) > 0;
 }
 
 // Of a channel that has ended: whether the process goes on, with others that it serves. Its control
@@ -256,8 +232,7 @@ bool WorkerCall::is_refused() {
 }
 
 // Whether to wait on.
-WorkerCall::Way WorkerCall::look(int64_t waited_ms) {
-  if (has_ended()) return ended();
+WorkerCall::Outcome WorkerCall::look(int64_t waited_ms) {
   if (is_interrupted()) {
     {
       const LockGuard lock(worker_->lock);
@@ -265,56 +240,22 @@ WorkerCall::Way WorkerCall::look(int64_t waited_ms) {
     }
     give_up();  // the call goes on in the worker, and its reply is dropped there
     failed(TF_CANCELLED, kInterrupted, "interrupted");
-    return Way::kFailed;
+    return Outcome::kFailed;
   }
   if (channel_->forks != fork_generation()) {  // in a handler, and this is the child
     give_up();
     failed(TF_UNAVAILABLE, wanted_run_ != 0 ? kFileLost : kWorkerEnded,
            "this process was forked during the call, whose answer is for its parent");
-    return Way::kFailed;
+    return Outcome::kFailed;
   }
-  if (worker_->timeout_ms == 0 || waited_ms < worker_->timeout_ms) return Way::kDone;
+  if (worker_->timeout_ms == 0 || waited_ms < worker_->timeout_ms) return Outcome::kDone;
   lost(true);
-  return Way::kFailed;
-}
-
-// Nothing begins after the host has left: either side writes first, then reads what the other one wrote.
-WorkerCall::Way WorkerCall::ended() {
-  if (channel_->line->turn.exchange(kLeft) != kOfWorker) return Way::kDone;  // and answered before
-  if (channel_->line->taken.load() != channel_->serial) {
-    return is_refused() ? Way::kRefused : Way::kNoProcess;
-  }
-  lost(false);
-  return Way::kFailed;
-}
-
-void WorkerCall::take_reply() {
-  std::memcpy(&channel_->reply, &channel_->line->reply, sizeof channel_->reply);
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // it is not read there again
-  close_file(file_);                                    // of a reply before
-  if (channel_->reply.place == wire::kInFile) take_file();
-}
-
-// Takes the descriptor that belongs to the reply, if it is one.
-void WorkerCall::take_file() {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  char byte;
-  iovec part = {&byte, 1};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = CMSG_LEN(sizeof file_);  // a second one would fit into the padding
-  if (recvmsg(channel_->socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) <= 0) return;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return;
-  std::memcpy(&file_, CMSG_DATA(header), sizeof file_);
-  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) close_file(file_);
+  return Outcome::kFailed;
 }
 
 bool WorkerCall::check_reply() {
   const wire::Reply& reply = channel_->reply;
-  const bool has_room = reply.place == wire::kBeside   ? reply.size <= wire::kInline
+  const bool has_room = reply.place == wire::kInMessage ? reply.size <= received_
                         : reply.place == wire::kInArea ? reply.size <= channel_->area_size
                                                        : reply.place == wire::kInFile && file_ >= 0;
   if (!has_room || reply.code < 0 || reply.code > TF_UNAUTHENTICATED || reply.serial != channel_->serial) {
@@ -328,13 +269,8 @@ bool WorkerCall::check_reply() {
   if (reply.code == TF_OK) return true;
   // A worker closes its filesystems when it is to end, which only the host decides.
   if ((reply.flags & wire::kClosed) != 0 && !is_closed()) return lost(false);
-  const size_t size = reply.place == wire::kBeside ? static_cast<size_t>(reply.size) : 0;
-  // A copy, which the worker does not change.
-  const std::unique_ptr<char[]> text(new (std::nothrow) char[size + 1]);
-  if (text == nullptr) return failed(TF_RESOURCE_EXHAUSTED, 0, "no memory for the error of the plugin");
-  std::memcpy(text.get(), channel_->line->beside, size);
-  text[size] = '\0';
-  mtf_status_set(status_, reply.code, text.get());
+  channel_->received[reply.place == wire::kInMessage ? reply.size : 0] = '\0';
+  mtf_status_set(status_, reply.code, channel_->received);
   status_->mark = (reply.flags & wire::kThrown) != 0   ? kThrownInWorker
                   : (reply.flags & wire::kClosed) != 0 ? kClosedInWorker
                                                        : 0;
@@ -347,8 +283,8 @@ bool WorkerCall::is_closed() {
 }
 
 const char* WorkerCall::payload() const {
-  const bool is_beside = channel_->reply.place == wire::kBeside || channel_->reply.size == 0;
-  return is_beside ? channel_->line->beside : channel_->area;
+  const bool is_in_area = channel_->reply.place == wire::kInArea && channel_->reply.size > 0;
+  return is_in_area ? channel_->area : channel_->received;
 }
 
 const char* WorkerCall::map(uint64_t most, bool* mapped) {
@@ -364,7 +300,7 @@ const char* WorkerCall::map(uint64_t most, bool* mapped) {
     reject_reply("a file that is not sealed, too short, or has holes");
     return nullptr;
   }
-  if (reply.size == 0) return channel_->line->beside;
+  if (reply.size == 0) return channel_->received;
   // Private: a shared mapping of a file that is sealed against writing is refused by older kernels.
   void* memory = mmap(nullptr, reply.size, PROT_READ, MAP_PRIVATE, file_, 0);
   if (memory == MAP_FAILED) {

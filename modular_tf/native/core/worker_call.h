@@ -14,7 +14,7 @@ constexpr int32_t kFileLost = 2143;     // LD-143
 // A signal handler raised an exception during the call.
 constexpr int32_t kInterrupted = 2999;
 
-constexpr int64_t kLookForSignalsMs = 100;
+constexpr int kLookForSignalsMs = 100;
 constexpr size_t kMostOfAText = 4096;  // of what Python tells
 
 // Runs the signal handlers that wait, where this thread is the one that does. Whether one has raised an
@@ -24,9 +24,8 @@ bool is_interrupted();
 // A call: takes a channel, sends the request, waits for the reply, and gives the channel back.
 class WorkerCall {
  public:
-  // `run`: only in this process of the worker; 0: any. Without `waits`, where no channel is free,
-  // there is none, and the status stays OK.
-  WorkerCall(mtf_worker* worker, TF_Status* status, int64_t run = 0, bool waits = true);
+  // `run`: only in this process of the worker; 0: any.
+  WorkerCall(mtf_worker* worker, TF_Status* status, int64_t run = 0);
   ~WorkerCall();
   WorkerCall(const WorkerCall&) = delete;
   WorkerCall& operator=(const WorkerCall&) = delete;
@@ -47,18 +46,13 @@ class WorkerCall {
 
   // Sends the request and waits. False where the status is not OK.
   bool perform(wire::Request request);
-  // The same in two steps, which may be repeated.
-  bool begin(const wire::Request& request);
-  bool finish();
-  // Between them: brings memory for as many bytes of what comes back, until the worker has answered.
-  void bring_room(size_t size);
 
   // Whether the last request was answered, be it by an error of the plugin's.
   bool is_answered() const { return is_answered_; }
   const wire::Reply& reply() const { return channel_->reply; }
   // Ends a call whose reply cannot be one, and its channel; returns false.
   bool reject_reply(const char* what);
-  // The payload, of reply().size bytes, where it is beside or in the area.
+  // The payload, of reply().size bytes, where it is in the message or in the area.
   const char* payload() const;
   // Maps the payload for reading, wherever it is, for the caller to munmap where `mapped` is true. NULL
   // and a status where it cannot be, or is longer than `most`.
@@ -67,19 +61,16 @@ class WorkerCall {
   char* copy_payload(uint64_t most);
 
  private:
-  // Where a request has come to. With kNoProcess nothing has begun, nor with kRefused, which is the
-  // channel's: the process lives, and had no thread or no descriptor for another one.
-  enum class Way { kDone, kNoProcess, kRefused, kFailed };
-  Way send(const wire::Request& request);
-  Way send_files(wire::Request& request);
-  Way receive();
-  Way look(int64_t waited_ms);
+  // What became of a request. kNotBegun: the process has ended without taking it. kRefused: so has the channel
+  // alone; the process had no thread or no descriptor for another one.
+  enum class Outcome { kDone, kNotBegun, kRefused, kFailed };
+  Outcome ask(const wire::Request& request);
+  Outcome send(wire::Request request);
+  Outcome receive();
+  Outcome look(int64_t waited_ms);
+  Outcome not_begun();
   bool has_ended();
   bool is_refused();
-  Way ended();
-  Way without_process(Way way);
-  void take_reply();
-  void take_file();
   bool acquire_again();
   bool acquire_other();
   void give_back();
@@ -99,17 +90,15 @@ class WorkerCall {
   mtf_worker* worker_;
   TF_Status* status_;
   int64_t wanted_run_;
-  bool waits_;
   bool is_starting_ = false;  // it starts a process
-  bool is_begun_ = false;
   bool is_answered_ = false;
-  wire::Request begun_ = {};
   size_t room_ = 0;
   Channel* channel_ = nullptr;
   const char* data_ = nullptr;  // the payload of the request
   const char* second_ = nullptr;
   size_t first_size_ = 0;
   size_t size_ = 0;
+  size_t received_ = 0;  // bytes of the payload in the message of the reply
   int file_ = -1;       // that came with the reply
   int directory_ = -1;  // to be sent
 };

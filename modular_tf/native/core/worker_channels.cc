@@ -16,11 +16,7 @@
 namespace mtf {
 namespace {
 
-constexpr size_t kSmallArea = size_t{1} << 20;
-
-size_t area_for(size_t size) {
-  return size <= kSmallArea ? kSmallArea : (size + kHugePage - 1) / kHugePage * kHugePage;
-}
+constexpr size_t kSmallestArea = size_t{1} << 20;
 
 void drop_channels(mtf_worker& worker) {
   while (Channel* channel = worker.idle) {
@@ -30,33 +26,6 @@ void drop_channels(mtf_worker& worker) {
 }
 
 }  // namespace
-
-void close_file(int& file) {
-  if (file >= 0) close(file);
-  file = -1;
-}
-
-ssize_t send_with(int socket, iovec* parts, size_t count, const int* files, size_t file_count) {
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
-  msghdr message = {};
-  message.msg_iov = parts;
-  message.msg_iovlen = count;
-  if (file_count > 0) {
-    const size_t size = file_count * sizeof(int);
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(size);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(size);
-    std::memcpy(CMSG_DATA(header), files, size);
-  }
-  ssize_t sent;
-  do {
-    sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  } while (sent < 0 && errno == EINTR);
-  return sent;
-}
 
 void disconnect(mtf_worker& worker) {
   for (Channel* channel = worker.idle; channel != nullptr; channel = channel->next) --worker.channels;
@@ -82,43 +51,41 @@ void forget_parents(mtf_worker& worker) {
   worker.is_starting = false;
 }
 
+// A child of a fork may have the socket too, so that it does not end when it is closed here.
 Channel::~Channel() {
-  if (line != nullptr) {
-    if (forks == fork_generation()) hand_over(*line, is_asked ? kLeftUnread : kLeft);
-    munmap(line, sizeof *line);
+  if (forks == fork_generation()) {
+    wire::Request forget = {};
+    forget.operation = wire::kForget;
+    if (is_asked) send_message(socket, {&forget, sizeof forget}, nullptr, 0, MSG_DONTWAIT);
+    shutdown(socket, SHUT_RDWR);
   }
   close_file(socket);
-  drop_area();
-}
-
-void Channel::drop_area() {
   close_file(area_file);
   if (area != nullptr) munmap(area, area_size);
-  area = nullptr;
-  area_size = brought = 0;
 }
 
 bool Channel::reserve(size_t size) {
-  const uint32_t use = uses_area ? static_cast<uint32_t>(kOfCall) : line->area.exchange(kOfCall);
-  uses_area = true;
-  if (use == kEmptying) drop_area();
-  if (use == kEmpty) brought = 0;
-  if (size <= area_size) return true;
-  size = area_for(size);
+  if (size <= area_size) {
+    touched = std::max(touched, size);
+    return true;
+  }
+  size_t larger = kSmallestArea;
+  while (larger < size) larger *= 2;
   int file = -1;
-  void* made = new_shared_memory(size, &file);
+  void* made = new_shared_memory(larger, &file);
   if (made == nullptr) return false;
-  drop_area();
+  close_file(area_file);
+  if (area != nullptr) munmap(area, area_size);
   area = static_cast<char*>(made);
-  area_size = size;
+  area_size = larger;
   area_file = file;
+  touched = size;
   return true;
 }
 
-bool Channel::bring_huge_page(size_t size) {
-  if (size < brought + kHugePage / 2 || brought >= area_size || area_size < kHugePage) return false;
-  brought = mtf::bring_huge_page(area + brought) ? brought + kHugePage : area_size;
-  return true;
+void Channel::shrink() {
+  madvise(area + kKeptArea, area_size - kKeptArea, MADV_REMOVE);
+  touched = kKeptArea;
 }
 
 void SeenFiles::keep(const char* path, const SeenFile& seen) try {
@@ -144,11 +111,6 @@ bool SeenFiles::find(const char* path, SeenFile* seen) const {
     }
   }
   return false;
-}
-
-void Channel::release() {
-  if (uses_area) line->area.store(kUnused, std::memory_order_release);
-  uses_area = false;
 }
 
 }  // namespace mtf

@@ -1,47 +1,42 @@
 // The host's channels to the worker of a plugin.
 #pragma once
 
-#include <sys/types.h>
-#include <sys/uio.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "fd_message.h"
 #include "fork_lock.h"
 #include "worker.h"
-#include "worker_line.h"
+#include "worker_wire.h"
 
 namespace mtf {
 
 constexpr int kMostChannels = 64;
+constexpr size_t kKeptArea = wire::kMostAppended;  // bytes of memory that each idle channel may keep
 constexpr std::chrono::seconds kBetweenTries(5);  // for more channels than the process has had room for
 
-// One socket and its memory. Used by one call at a time.
+// A socket and the memory that belongs to it. Used by one call at a time.
 struct Channel {
   int socket = -1;
-  Line* line = nullptr;
-  bool is_asked = false;  // the reply to the last request was not taken
+  bool is_asked = false;  // the reply to the last request was not read
   unsigned forks = 0;     // fork_generation() of the process whose channel it is
   int area_file = -1;  // to be sent with the next request; -1 when the worker has it
   char* area = nullptr;
   size_t area_size = 0;
-  size_t brought = 0;      // bytes from its start whose memory was brought, or cannot be
-  bool uses_area = false;  // the call has reserved it
+  size_t touched = 0;  // bytes from its start that may have memory
   int64_t run = 0;  // of the worker
   uint32_t serial = 0;  // of the last request
   Channel* next = nullptr;
-  wire::Reply reply;  // a copy, which the worker does not change
+  wire::Reply reply;
+  char received[wire::kInline + 1];  // the payload that came with it; then a NUL fits
 
   ~Channel();                 // tells the worker
-  bool reserve(size_t size);  // an area of at least this size, to be used; false: no memory
-  void drop_area();
-  // Brings the next huge page of as many bytes of the area, of which they fill at least half. False: there
-  // is none to bring.
-  bool bring_huge_page(size_t size);
-  void release();             // the area, whose memory the worker gives back where it stays unused
+  bool reserve(size_t size);  // an area of at least this size; false: no memory
+  bool is_large() const { return touched > kKeptArea; }
+  void shrink();  // gives back memory of the area until it is not large
 };
 
 // What a look at a file has told.
@@ -100,13 +95,6 @@ struct mtf_worker {
 };
 
 namespace mtf {
-
-// Closes a descriptor that is not -1, and makes it that.
-void close_file(int& file);
-
-// Sends a message with up to two descriptors; as sendmsg(). It never waits: there is always room for
-// one message, unless who has the other end does not read.
-ssize_t send_with(int socket, iovec* parts, size_t count, const int* files, size_t file_count);
 
 // Forgets the connection of a process that is gone. Called with the lock, as is the next one.
 void disconnect(mtf_worker& worker);

@@ -1,6 +1,7 @@
 // How a call gets a channel to the process of a worker, and gives it back.
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,7 +9,6 @@
 #include <memory>
 #include <new>
 
-#include "shared_memory.h"
 #include "worker_call.h"
 #include "worker_upcalls.h"
 
@@ -63,7 +63,6 @@ bool WorkerCall::acquire() {
                     std::strerror(number));
     }
     if (may_try_more_channels(*worker_)) continue;
-    if (!waits_) return false;
     if (of_this_thread(worker_) >= worker_->channels) {
       return failed(TF_FAILED_PRECONDITION, 0,
                     "a signal handler has interrupted the only call that the process of the plugin has room "
@@ -96,16 +95,12 @@ Channel* WorkerCall::new_channel() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return nullptr;
   made->socket = ends[0];
-  int files[] = {ends[1], -1};
-  made->line = static_cast<Line*>(new_shared_memory(sizeof(Line), &files[1]));
-  ssize_t sent = -1;
-  if (made->line != nullptr) {
-    char byte = 'c';
-    iovec part = {&byte, 1};
-    sent = send_with(worker_->control, &part, 1, files, 2);
-  }
+  const timeval most = {0, kLookForSignalsMs * 1000};
+  setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+  char byte = 'c';
+  const ssize_t sent = send_message(worker_->control, {&byte, 1}, &ends[1], 1, MSG_DONTWAIT);
   const int number = errno;
-  for (int& file : files) close_file(file);
+  close_file(ends[1]);
   errno = number;
   return sent == 1 ? made.release() : nullptr;
 }
@@ -169,8 +164,6 @@ bool WorkerCall::acquire_other() {
     worker_->more_channels = 1;
     worker_->tries_more_at = std::chrono::steady_clock::now() + kBetweenTries;
   }
-  if (!waits_) return failed(TF_RESOURCE_EXHAUSTED, 0,
-                             "the process of the plugin has no room for this call");
   return acquire() && room(room_);
 }
 
@@ -178,10 +171,14 @@ void WorkerCall::give_back() {
   if (channel_ == nullptr) return;
   UniqueLock lock(worker_->lock);
   forget_parents(*worker_);
+  if (channel_->is_large() && worker_->idle != nullptr) {  // one idle channel may stay large
+    lock.unlock();
+    channel_->shrink();
+    lock.lock();
+  }
   const bool is_of_now =
       channel_->run == worker_->run && worker_->control >= 0 && !worker_->is_closed;
   if (is_of_now) {
-    channel_->release();
     channel_->next = worker_->idle;
     worker_->idle = channel_;
   } else if (worker_->channels > 0) {

@@ -1,6 +1,7 @@
 // The functions in the tables of a filesystem whose plugin runs in a worker, and of its open files.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -188,12 +189,6 @@ struct RemoteFile {
   std::atomic<bool> is_seen{false};
   mtf::SeenFile seen = {};
 
-  size_t known_bytes(uint64_t offset, size_t wanted) const {
-    const auto length = static_cast<uint64_t>(is_seen && seen.length > 0 ? seen.length : 0);
-    const uint64_t left = length > offset ? length - offset : 0;
-    return left < wanted ? static_cast<size_t>(left) : wanted;
-  }
-
  private:
   mtf::Lock lock_;
   OpenThere there_ = {};
@@ -284,16 +279,21 @@ bool reopen(RemoteFile& file, TF_Status* status) {
                       "whether the file is still the same; open it again");
     return false;
   }
-  WorkerCall call(file.worker, status);
-  if (!call || call.run() == file.there().run) return static_cast<bool>(call);  // by another thread
-  if (!call.texts(file.path.get(), nullptr)) return false;
-  if (!call.perform(request_of(kStatAndOpenReader, file.filesystem))) return false;
-  const auto& numbers = call.reply().numbers;
-  const bool is_same = mtf::SeenFile{numbers[1], numbers[2]} == file.seen;
-  if (is_same && file.take(call)) return true;
-  const OpenThere other = {static_cast<uint64_t>(numbers[0]), call.run()};
+  OpenThere other;
+  bool is_same;
+  {
+    WorkerCall call(file.worker, status);
+    if (!call || call.run() == file.there().run) return static_cast<bool>(call);  // by another thread
+    if (!call.texts(file.path.get(), nullptr)) return false;
+    if (!call.perform(request_of(kStatAndOpenReader, file.filesystem))) return false;
+    const auto& numbers = call.reply().numbers;
+    is_same = mtf::SeenFile{numbers[1], numbers[2]} == file.seen;
+    if (is_same && file.take(call)) return true;
+    other = {static_cast<uint64_t>(numbers[0]), call.run()};
+  }
   // In that process alone: in another one the number may be that of another file.
-  const bool is_released = call.begin(request_about(kReleaseReader, file, other)) && call.finish();
+  WorkerCall release(file.worker, status, other.run);
+  const bool is_released = release && release.perform(request_about(kReleaseReader, file, other));
   if (!is_released && was_interrupted(status)) return false;
   mtf_status_clear(status);
   if (!is_same) {
@@ -318,89 +318,31 @@ void release_file(Handle* handle, TF_Status* status) {
   delete file;
 }
 
-Request read_request(const RemoteFile& file, const OpenThere& there, uint64_t offset,
-                     size_t wanted) {
-  Request request = request_about(kRead, file, there);
-  request.offset = offset;
-  request.size = wanted;
-  return request;
-}
-
-// Copies what a read gave; -1 for a reply that is none.
-int64_t copy_read(WorkerCall& call, size_t wanted, char* buffer, TF_Status* status) {
-  const auto got = static_cast<size_t>(call.reply().size);
-  if (got > wanted || call.reply().place == kInFile) {
-    call.reject_reply("more bytes than were asked for");
-    return -1;
-  }
-  std::memcpy(buffer, call.payload(), got);
-  if (got < wanted) mtf_status_set(status, TF_OUT_OF_RANGE, "");
-  return static_cast<int64_t>(got);
-}
-
-// Reads in blocks through two channels: one block is copied while the worker reads the next. Each
-// area stays in the caches of the processor, and is small.
-int64_t read_blocks(RemoteFile& file, uint64_t offset, size_t wanted, char* buffer, TF_Status* status) {
-  const OpenThere there = file.there();
-  WorkerCall first(file.worker, status, there.run);
-  if (!first) return 0;
-  WorkerCall second(file.worker, status, there.run, false);
-  if (!second) mtf_status_clear(status);  // it is only faster with two, and `first` tells of an end
-  WorkerCall* const calls[] = {&first, second ? &second : &first};
-  size_t asked = 0;
-  size_t done = 0;
-  size_t answered = 0;
-  const auto ask = [&](WorkerCall& call) {
-    const size_t size = wanted - asked < kBlock ? wanted - asked : kBlock;
-    const uint64_t place = offset + asked;
-    asked += size;
-    return call.room(size) && call.begin(read_request(file, there, place, size));
-  };
-  if (!ask(first)) return 0;
-  for (int turn = 0; done < asked; ++turn) {
-    WorkerCall& call = *calls[turn % 2];
-    WorkerCall& other = *calls[(turn + 1) % 2];
-    const bool is_alone = &call == &other;
-    if (!is_alone && asked < wanted && !ask(other)) return 0;
-    const size_t size = wanted - done < kBlock ? wanted - done : kBlock;
-    if (!call.finish()) return 0;
-    answered += size;
-    const int64_t got = copy_read(call, size, buffer + done, status);
-    if (got < 0) return 0;
-    done += static_cast<size_t>(got);
-    if (status->code != TF_OK) {  // the end of the file
-      TF_Status rest = {};
-      std::swap(rest, *status);
-      if (answered < asked) other.finish();
-      if (!was_interrupted(status)) std::swap(rest, *status);
-      mtf_status_clear(&rest);
-      return static_cast<int64_t>(done);
-    }
-    if (is_alone && asked < wanted && !ask(call)) return 0;
-  }
-  return static_cast<int64_t>(done);
-}
-
-int64_t read_once(RemoteFile& file, uint64_t offset, size_t wanted, char* buffer,
-                  TF_Status* status) {
-  if (file.is_local && wanted > 2 * kBlock) return read_blocks(file, offset, wanted, buffer, status);
+// Reads a part, of which nothing is left out where the status is OK; the host asks for the rest.
+int64_t read_part(RemoteFile& file, uint64_t offset, size_t wanted, char* buffer, TF_Status* status) {
   const OpenThere there = file.there();
   WorkerCall call(file.worker, status, there.run);
-  const size_t size = wanted < kMostArea ? wanted : kMostArea;
-  if (!call || !call.room(size) || !call.begin(read_request(file, there, offset, size))) return 0;
-  if (!file.is_local) call.bring_room(file.known_bytes(offset, size));  // a store takes longer to answer
-  if (!call.finish()) return 0;
-  const int64_t got = copy_read(call, size, buffer, status);
-  return got < 0 ? 0 : got;
+  Request request = request_about(kRead, file, there);
+  request.offset = offset;
+  request.size = std::min(wanted, file.is_local ? kMostLocal : kMostArea);
+  if (!call || !call.room(request.size) || !call.perform(request)) return 0;
+  const auto got = static_cast<size_t>(call.reply().size);
+  if (got > request.size || call.reply().place == kInFile) {
+    call.reject_reply("more bytes than were asked for");
+    return 0;
+  }
+  std::memcpy(buffer, call.payload(), got);
+  if (got < request.size) mtf_status_set(status, TF_OUT_OF_RANGE, "");
+  return static_cast<int64_t>(got);
 }
 
 int64_t read(const TF_RandomAccessFile* handle, uint64_t offset, size_t size, char* buffer,
              TF_Status* status) {
   RemoteFile& file = file_of(handle->plugin_file);
-  const int64_t got = read_once(file, offset, size, buffer, status);
+  const int64_t got = read_part(file, offset, size, buffer, status);
   if (status->mark != mtf::kFileLost || mtf::is_interrupted()) return got;
   mtf_status_clear(status);
-  return reopen(file, status) ? read_once(file, offset, size, buffer, status) : 0;
+  return reopen(file, status) ? read_part(file, offset, size, buffer, status) : 0;
 }
 
 template <uint32_t operation>

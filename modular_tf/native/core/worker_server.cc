@@ -1,10 +1,7 @@
 // The worker process: answers the calls of the host, one thread for each channel.
 #include <pthread.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "fd_message.h"
 #include "filesystem_state.h"
 #include "oldest_call.h"
 #include "worker.h"
@@ -24,9 +22,6 @@ using mtf::Slot;
 using namespace mtf::wire;
 
 namespace {
-
-constexpr size_t kLongRead = size_t{1} << 20;
-constexpr size_t kMostThatCounts = (size_t{32} << 20) - (size_t{8} << 10);
 
 // The files of a worker that the host has open, by the numbers that the host knows them by.
 class OpenFiles {
@@ -100,17 +95,6 @@ struct Server {
   OpenTransactions transactions;
 };
 
-// Has malloc keep what a plugin frees after a long read, which the next one needs again: the largest
-// block that was mapped by itself and freed decides how much that is, but none above 32 MiB counts
-// (glibc's DEFAULT_MMAP_THRESHOLD_MAX). No page of it is touched.
-void keep_freed_memory(size_t size) {
-  static std::atomic<size_t> largest{kLongRead};
-  size_t known = largest.load(std::memory_order_relaxed);
-  if (size <= known || !largest.compare_exchange_strong(known, size)) return;
-  void* volatile block = std::malloc(2 * size < kMostThatCounts ? 2 * size : kMostThatCounts);
-  std::free(block);
-}
-
 // A writer that is let go of without its close: nothing is to be kept.
 void discard(mtf_writer* writer) {
   mtf::drop(Error(mtf_writer_discard(writer)));
@@ -119,8 +103,7 @@ void discard(mtf_writer* writer) {
 
 class ChannelServer : public mtf::ServedChannel {
  public:
-  ChannelServer(Server& server, int socket, mtf::Line& line)
-      : ServedChannel(socket, line), server_(server) {}
+  ChannelServer(Server& server, int socket) : ServedChannel(socket), server_(server) {}
 
   void serve() {
     while (take_request()) {
@@ -129,7 +112,7 @@ class ChannelServer : public mtf::ServedChannel {
       Error error = perform();
       calling_.end();
       if (mtf::fork_generation() != forks_) _exit(1);  // the process that the plugin has made of this one
-      if (error) tell(error);
+      if (error) report(error);
       reply();
     }
     if (is_unread()) undo();
@@ -261,11 +244,10 @@ class ChannelServer : public mtf::ServedChannel {
     const auto wanted = static_cast<size_t>(request_.size);
     const bool is_small = wanted <= kInline;
     if (!is_small && wanted > area_size_) return no_file();
-    keep_freed_memory(wanted);
     int64_t count = 0;
-    Error error(mtf_reader_read(reader, request_.offset, is_small ? line_.beside : area_, wanted, &count));
+    Error error(mtf_reader_read(reader, request_.offset, is_small ? message_ : area_, wanted, &count));
     reply_.size = static_cast<uint64_t>(count);
-    reply_.place = is_small ? kBeside : kInArea;
+    reply_.place = is_small ? kInMessage : kInArea;
     return error;
   }
 
@@ -296,12 +278,11 @@ class ChannelServer : public mtf::ServedChannel {
 struct Start {
   Server* server;
   int socket;
-  mtf::Line* line;
 };
 
 void* run_channel(void* argument) {
   const std::unique_ptr<Start> start(static_cast<Start*>(argument));
-  const auto channel = std::make_unique<ChannelServer>(*start->server, start->socket, *start->line);
+  const auto channel = std::make_unique<ChannelServer>(*start->server, start->socket);
   channel->serve();
   return nullptr;
 }
@@ -309,29 +290,20 @@ void* run_channel(void* argument) {
 // Takes a channel that the host sends; false where there are no more.
 bool take_channel(Server* server, int control) {
   char byte;
-  iovec part = {&byte, 1};
-  alignas(cmsghdr) char ancillary[CMSG_SPACE(2 * sizeof(int))];
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = ancillary;
-  message.msg_controllen = sizeof ancillary;
-  const ssize_t got = recvmsg(control, &message, MSG_CMSG_CLOEXEC);
+  int socket;
+  const ssize_t got = mtf::receive_message(control, {&byte, 1}, &socket, 1);
   if (got < 0 && errno == EINTR) return true;
   if (got <= 0) return false;
-  int files[2];
-  if (!mtf::take_descriptors(message, files, 2)) return true;  // the host sees the end of the channel
-  void* line = mmap(nullptr, sizeof(mtf::Line), PROT_READ | PROT_WRITE, MAP_SHARED, files[1], 0);
-  close(files[1]);
-  auto start = std::make_unique<Start>(Start{server, files[0], static_cast<mtf::Line*>(line)});
+  // Where there is no descriptor or no thread for it the host sees the end of the channel.
+  auto start = std::make_unique<Start>(Start{server, socket});
   pthread_t thread;
-  if (line != MAP_FAILED && pthread_create(&thread, nullptr, run_channel, start.get()) == 0) {
+  if (socket < 0) return true;
+  if (pthread_create(&thread, nullptr, run_channel, start.get()) == 0) {
     start.release();
     pthread_detach(thread);
-    return true;
+  } else {
+    close(socket);
   }
-  if (line != MAP_FAILED) munmap(line, sizeof(mtf::Line));
-  close(files[0]);  // the host sees the end of the channel
   return true;
 }
 

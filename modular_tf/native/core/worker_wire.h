@@ -1,11 +1,10 @@
 // What the host and the worker process of a plugin send each other.
 //
-// A channel is a line of memory (worker_line.h), an area of memory, and a socket pair, on which only
-// descriptors are sent, each of them before the request or reply that it belongs to; its end is the end of
-// the channel. The host hands one request over and waits for one reply. What is longer than kInline lies in
-// the area, which the host makes and seals: the worker can change its bytes, but not its length. A result
-// of unknown length comes in a sealed memory file of the worker's, which has all its pages and never
-// changes. The host believes no length, number or text of a reply.
+// A channel is a socket of packets. A request is one message, and so is its reply: the structure, then the
+// payload, where that has at most kInline bytes. A longer one lies in the area of the channel, memory that the
+// host makes and seals: the worker can change its bytes, but not its length. A result of unknown length that is
+// longer comes in a sealed memory file of the worker's, which has all its pages and never changes. The host
+// believes no length, number or text of a reply.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +14,8 @@
 
 namespace mtf::wire {
 
-constexpr size_t kInline = size_t{16} << 10;   // bytes in the line of a channel
-constexpr size_t kBlock = size_t{1} << 20;      // of long reads of files of this machine
+constexpr size_t kInline = size_t{64} << 10;       // bytes of a payload in a message
+constexpr size_t kMostLocal = size_t{4} << 20;     // longer reads of local files come in parts, which fit into caches
 constexpr size_t kMostArea = size_t{64} << 20;     // longer reads come in parts
 constexpr size_t kMostAppended = size_t{8} << 20;  // longer writes go in parts
 
@@ -31,12 +30,13 @@ enum Operation : uint32_t {
   kSync,
   kCloseWriter,
   kReleaseWriter,
+  kForget,  // has no reply: the host did not read the reply before, and closes the channel
 };
 constexpr uint32_t operation_of(Slot slot) { return static_cast<uint32_t>(slot); }
 
 // Where the payload of a message is. A request's: two texts, each with its NUL, the bytes to append, or
 // options (worker_options.h).
-enum Place : uint32_t { kBeside = 0, kInArea = 1, kInFile = 2 };
+enum Place : uint32_t { kInMessage = 0, kInArea = 1, kInFile = 2 };
 
 struct Request {
   uint32_t operation;

@@ -1,41 +1,43 @@
-// Forged replies. The plugin puts itself between the host and the thread that serves a channel: that
-// thread goes on with a line of the plugin's, requests come there as they are, and the replies are
-// changed but the first, which is that to the deed.
+// Forged replies. The plugin puts itself between the host and the thread that serves the channel: that thread
+// goes on with a socket of the plugin's, requests come there as they are, and the replies are changed but the
+// first, which is that to the deed.
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <climits>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 
 #include "deed.h"
-#include "worker_line.h"
+#include "worker_wire.h"
 
-using mtf::Line;
 using mtf::wire::Reply;
 
 namespace {
 
 constexpr int kFirst = 5, kMost = 1024;
-constexpr size_t kPage = 4096;
-constexpr size_t kLineSize = (sizeof(Line) + kPage - 1) / kPage * kPage;
+constexpr int kMostFiles = 4;
+
+struct Message {
+  union {
+    Reply reply;
+    char start[128];  // of a request
+  };
+  char body[mtf::wire::kInline];
+};
 
 struct Forgery {
-  Reply reply;
-  int files[2];
+  Reply& reply;
+  char* body;
+  int files[kMostFiles];
   int file_count;
 };
 using Forge = void (*)(Forgery&);
 
 struct Way {
-  Line* host;
-  Line* server;
-  int socket;
+  int host;
+  int server;
   Forge forge;
 };
 Way way;
@@ -90,38 +92,13 @@ void many_empty(Forgery& forged) {
 
 void no_token(Forgery& forged) { forged.reply.numbers[0] = 0; }
 void enormous_token(Forgery& forged) { forged.reply.numbers[0] = int64_t{1} << 40; }
-void spoilt_options(Forgery&) { std::memset(way.host->beside, 0x7f, 64); }
+void spoilt_options(Forgery& forged) { std::memset(forged.body, 0x7f, 64); }
 void many_options(Forgery& forged) {
   many_empty(forged);
   forged.reply.numbers[0] /= 32;
 }
 
-void wake(Line& line) { syscall(SYS_futex, &line.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
-
-uint32_t wait_for_change(Line& line, uint32_t seen) {
-  uint32_t turn;
-  while ((turn = line.turn.load()) == seen) {
-    syscall(SYS_futex, &line.turn, FUTEX_WAIT, seen, nullptr, nullptr, 0);
-  }
-  return turn;
-}
-
-// The line of the call that is under way; NULL where there is none.
-Line* line() {
-  FILE* const maps = fopen("/proc/self/maps", "r");
-  char text[512];
-  Line* found = nullptr;
-  while (maps != nullptr && found == nullptr && fgets(text, sizeof text, maps) != nullptr) {
-    uintptr_t start = 0, end = 0;
-    if (sscanf(text, "%zx-%zx", &start, &end) != 2 || end - start != kLineSize) continue;
-    if (strstr(text, "modular_tf call") == nullptr) continue;
-    auto* const candidate = reinterpret_cast<Line*>(start);
-    if (candidate->turn.load() == mtf::kOfWorker) found = candidate;
-  }
-  if (maps != nullptr) fclose(maps);
-  return found;
-}
-
+// The socket of the call that is under way.
 int channel() {
   for (int descriptor = kFirst; descriptor < kMost; ++descriptor) {
     int kind = 0;
@@ -130,107 +107,106 @@ int channel() {
       return descriptor;
     }
   }
-  return -1;
+  _exit(1);
 }
 
-void send_files(const Forgery& forged) {
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
-  char byte = 'f';
-  iovec part = {&byte, 1};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  const size_t size = static_cast<size_t>(forged.file_count) * sizeof(int);
-  message.msg_control = control;
-  message.msg_controllen = CMSG_SPACE(size);
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  *header = {CMSG_LEN(size), SOL_SOCKET, SCM_RIGHTS};
-  std::memcpy(CMSG_DATA(header), forged.files, size);
-  sendmsg(way.socket, &message, MSG_NOSIGNAL);
-  for (int i = 0; i < forged.file_count; ++i) close(forged.files[i]);
+// Passes a message on, which begins with `head` bytes; 0 at the end of the channel.
+ssize_t receive(int socket, Message& message, size_t head, int (&files)[kMostFiles], int& file_count) {
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostFiles * sizeof(int))];
+  iovec parts[] = {{message.start, head}, {message.body, sizeof message.body}};
+  msghdr received = {};
+  received.msg_iov = parts;
+  received.msg_iovlen = 2;
+  received.msg_control = control;
+  received.msg_controllen = sizeof control;
+  const ssize_t got = recvmsg(socket, &received, MSG_CMSG_CLOEXEC);
+  const cmsghdr* header = got > 0 ? CMSG_FIRSTHDR(&received) : nullptr;
+  const size_t size = header != nullptr ? header->cmsg_len - CMSG_LEN(0) : 0;
+  if (size > 0) std::memcpy(files, CMSG_DATA(header), size);
+  file_count = static_cast<int>(size / sizeof(int));
+  return got;
 }
 
-void answer(Line& line, const Reply& reply) {
-  line.reply = reply;
-  uint32_t turn = mtf::kOfWorker;
-  line.turn.compare_exchange_strong(turn, mtf::kOfHost);
-  wake(line);
+void send(int socket, Message& message, size_t head, size_t size, const int* files, int file_count) {
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostFiles * sizeof(int))] = {};
+  iovec parts[] = {{message.start, head}, {message.body, size - head}};
+  msghdr sent = {};
+  sent.msg_iov = parts;
+  sent.msg_iovlen = 2;
+  if (file_count > 0) {
+    const size_t bytes = static_cast<size_t>(file_count) * sizeof(int);
+    sent.msg_control = control;
+    sent.msg_controllen = CMSG_SPACE(bytes);
+    cmsghdr* header = CMSG_FIRSTHDR(&sent);
+    *header = {CMSG_LEN(bytes), SOL_SOCKET, SCM_RIGHTS};
+    std::memcpy(CMSG_DATA(header), files, bytes);
+  }
+  sendmsg(socket, &sent, MSG_NOSIGNAL);
+  for (int i = 0; i < file_count; ++i) close(files[i]);
 }
+
+constexpr size_t kRequest = sizeof(mtf::wire::Request);
+Message passed;
 
 void* relay(void*) {
-  Line& host = *way.host;
-  Line& server = *way.server;
+  int files[kMostFiles];
+  int count = 0;
   for (bool is_first = true;; is_first = false) {
-    if (wait_for_change(server, mtf::kOfWorker) != mtf::kOfHost) return nullptr;
-    Forgery forged = {server.reply, {-1, -1}, 0};
-    std::memcpy(host.beside, server.beside, sizeof host.beside);
+    ssize_t size = receive(way.server, passed, sizeof(Reply), files, count);
+    if (size <= 0) return nullptr;
+    Forgery forged = {passed.reply, passed.body, {}, 0};
+    for (; forged.file_count < count; ++forged.file_count) forged.files[forged.file_count] = files[forged.file_count];
     if (!is_first) way.forge(forged);
-    if (forged.file_count > 0) send_files(forged);
-    answer(host, forged.reply);
-    const uint32_t turn = wait_for_change(host, mtf::kOfHost);
-    server.request = host.request;
-    std::memcpy(server.beside, host.beside, sizeof host.beside);
-    server.area.store(host.area.load());
-    host.taken.store(host.request.serial);
-    server.turn.store(turn);
-    wake(server);
-    if (turn != mtf::kOfWorker) return nullptr;
+    send(way.host, passed, sizeof(Reply), static_cast<size_t>(size), forged.files, forged.file_count);
+    size = receive(way.host, passed, kRequest, files, count);
+    if (size <= 0) return nullptr;
+    send(way.server, passed, kRequest, static_cast<size_t>(size), files, count);
   }
 }
 
-// Takes the next request, which the thread that serves the line never sees, and leaves the reply before
-// it where it is.
+// Takes the next request, which the thread that serves the channel never sees, and sends the reply before it
+// once more.
 void* take_request(void*) {
-  Line& host = *way.host;
-  if (wait_for_change(*way.server, mtf::kOfWorker) != mtf::kOfHost) return nullptr;
-  std::memcpy(host.beside, way.server->beside, sizeof host.beside);
-  answer(host, way.server->reply);
-  if (wait_for_change(host, mtf::kOfHost) != mtf::kOfWorker) return nullptr;
-  host.taken.store(host.request.serial);
-  answer(host, way.server->reply);
+  int files[kMostFiles];
+  int count = 0;
+  static Message request;
+  const ssize_t size = receive(way.server, passed, sizeof(Reply), files, count);
+  send(way.host, passed, sizeof(Reply), static_cast<size_t>(size), files, count);
+  if (receive(way.host, request, kRequest, files, count) <= 0) return nullptr;
+  send(way.host, passed, sizeof(Reply), static_cast<size_t>(size), nullptr, 0);
   return nullptr;
 }
 
 template <Forge forge, void* (*work)(void*) = relay>
 void forge_replies() {
-  Line* const served = line();
-  if (served == nullptr) _exit(1);
-  void* const hosts = mmap(nullptr, kLineSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mremap(served, kLineSize, kLineSize, MREMAP_MAYMOVE | MREMAP_FIXED, hosts) != hosts ||
-      mmap(served, kLineSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
-          served) {
-    _exit(1);
-  }
-  std::memcpy(static_cast<void*>(served), hosts, sizeof *served);
-  way = {static_cast<Line*>(hosts), served, channel(), forge};
+  const int served = channel();
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) _exit(1);
+  way = {dup(served), ends[0], forge};
+  if (dup2(ends[1], served) != served) _exit(1);
+  close(ends[1]);
   on_thread(work, 0);
 }
 
-// Answers beside the thread that serves the line, which comes when the host has seen it.
-void answer_first(Line& line, const Reply& reply) {
-  answer(line, reply);
+// Answers before the thread that serves the channel.
+void answer_first(const Reply& reply, size_t body) {
+  passed.reply = reply;
+  send(channel(), passed, sizeof reply, sizeof reply + body, nullptr, 0);
   sleep_ms(100);
 }
-void answer_twice() { answer_first(*line(), {}); }
-void* answer_without_end(void* argument) {
-  auto& line = *static_cast<Line*>(argument);
-  for (;;) answer(line, {});
-}
+void answer_twice() { answer_first({}, 0); }
 void answer_for_ever() {
-  static Line* answered;
-  answered = line();
-  on_thread([](void*) { return answer_without_end(answered); }, 0);
+  on_thread([](void*) -> void* {
+    for (;;) answer_first({}, 0);
+  }, 0);
   sleep_ms(100);
 }
 void answer_with_rubbish() {
   Reply rubbish;
   std::memset(&rubbish, 0xff, sizeof rubbish);
-  answer_first(*line(), rubbish);
+  answer_first(rubbish, 0);
 }
-void answer_too_long() {
-  Line& its = *line();
-  answer_first(its, {0, 0, {1, 1, 1}, 100000, mtf::wire::kBeside, its.request.serial});
-}
+void answer_too_long() { answer_first({0, 0, {1, 1, 1}, 100000, mtf::wire::kInMessage, 1}, sizeof passed.body); }
 
 }  // namespace
 
