@@ -28,7 +28,6 @@ _SOURCES = (
     "library",
     "plugin_strings",
     "shared_init",
-    "shared_memory",
     "stream_guard",
     "uri",
     "worker_call",

@@ -16,7 +16,7 @@ int main() {
   check(gate.enter());
   gate.after_fork();
   check(!gate.leave());  // of the call that began before
-  check(!gate.is_closed() && gate.resting() == 0);
+  check(!gate.is_closed() && gate.pins() == 0);
 
   check(gate.enter());
   check(!gate.close());
@@ -25,8 +25,8 @@ int main() {
 
   mtf::Gate viewed;
   check(viewed.enter());
-  viewed.rest();
+  viewed.pin();
   viewed.after_fork();
-  check(viewed.wake() && !viewed.leave() && !viewed.leave());
-  check(viewed.resting() == 0 && viewed.close());
+  check(viewed.unpin() && !viewed.leave() && !viewed.leave());
+  check(viewed.pins() == 0 && viewed.close());
 }

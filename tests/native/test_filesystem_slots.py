@@ -36,7 +36,6 @@ _SOURCES = [
     "library",
     "plugin_strings",
     "shared_init",
-    "shared_memory",
     "stream_guard",
     "uri",
     "worker_call",
@@ -44,7 +43,6 @@ _SOURCES = [
     "worker_connection",
     "worker_options",
     "worker_proxies",
-    "worker_served_channel",
     "worker_server",
 ]
 _END_OF_ROWS = "#undef MTF_SLOT"

@@ -39,9 +39,9 @@ class Writer {
     Answer answer;
     const Use use(*this, status);
     if (!use || !hand_on(status)) return -1;
-    const bool is_told =
+    const bool is_ok =
         ask(status, answer, [&] { mtf_upcall_file("tell", number_, nullptr, 0, &answer); });
-    return is_told ? answer.numbers[0] : -1;
+    return is_ok ? answer.numbers[0] : -1;
   }
 
   void flush(const char* operation, TF_Status* status) {

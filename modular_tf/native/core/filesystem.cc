@@ -109,7 +109,7 @@ extern "C" int mtf_filesystem_is_in_use(const mtf_filesystem* filesystem) {
 
 extern "C" int64_t mtf_filesystem_open_count(mtf_filesystem* filesystem) {
   const mtf::LockGuard lock(filesystem->open_lock);
-  auto count = static_cast<int64_t>(filesystem->gate.resting());
+  auto count = static_cast<int64_t>(filesystem->gate.pins());
   for (mtf::OpenFile* file = filesystem->open_files; file != nullptr; file = file->next) ++count;
   return count;
 }

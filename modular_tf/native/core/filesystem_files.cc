@@ -167,7 +167,7 @@ Error open_listed(mtf_filesystem* filesystem, const char* operation, const char*
   if (Error error = call_opener(filesystem, operation, path, slot, &made->handle)) return error;
   filesystem->references.fetch_add(1);
   filesystem->add_open(made.get());
-  use.hand_over();
+  use.keep();
   if (filesystem->gate.is_closed()) {  // while the slot ran, so that the closer saw no such file
     release_file(made.release());
     return mtf::closed_filesystem_error();
@@ -349,8 +349,8 @@ extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* pa
     return error.release();
   }
   filesystem->references.fetch_add(1);
-  filesystem->gate.rest();
-  use.hand_over();
+  filesystem->gate.pin();
+  use.keep();
   *region = made.release();
   return nullptr;
 }
@@ -358,7 +358,7 @@ extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* pa
 extern "C" void mtf_region_release(mtf_region* region) {
   if (region == nullptr) return;
   mtf_filesystem* owner = region->owner;
-  if (owner->gate.wake()) {  // else the process ends, and did not wait for this region
+  if (owner->gate.unpin()) {  // else the process ends, and did not wait for this region
     drop(guarded({owner->plugin, "region cleanup"},
                  [&](TF_Status*) { owner->tables->region.cleanup(&region->handle); }));
     owner->leave();

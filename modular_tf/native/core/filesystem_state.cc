@@ -95,7 +95,7 @@ void mtf_filesystem::clean_up_in_time() {
   // a call is worth waiting for; one that never returns is not.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (!cleanup_done && std::chrono::steady_clock::now() < deadline) {
-    if (gate.end_in_spite_of_resting()) return run_cleanup();
+    if (gate.end_ignoring_pins()) return run_cleanup();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

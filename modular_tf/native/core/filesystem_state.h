@@ -99,7 +99,7 @@ class FilesystemUse {
   FilesystemUse& operator=(const FilesystemUse&) = delete;
   explicit operator bool() const { return open_; }
   // The use goes on in an open file or region, which leaves when it ends.
-  void hand_over() { filesystem_ = nullptr; }
+  void keep() { filesystem_ = nullptr; }
 
  private:
   mtf_filesystem* filesystem_;

@@ -27,34 +27,34 @@ class Gate {
   bool has_ended() const { return (state_.load() & kEnded) != 0; }
 
   // A lasting use that runs no code, such as memory that is viewed: begins, and ends.
-  void rest() { state_.fetch_add(kResting); }
+  void pin() { state_.fetch_add(kPin); }
   // Makes it an ordinary use again, which must leave(). False: the object was ended in spite of it.
-  bool wake() {
+  bool unpin() {
     uint64_t state = state_.load();
     do {
       if ((state & kEnded) != 0) return false;
-    } while (!state_.compare_exchange_weak(state, state - kResting));
+    } while (!state_.compare_exchange_weak(state, state - kPin));
     return true;
   }
   bool is_in_use() const { return uses(state_.load()) != 0; }
-  uint64_t resting() const { return state_.load() / kResting; }
-  // Of a closed object: true where all uses are at rest; the caller ends the object now.
-  bool end_in_spite_of_resting() {
+  uint64_t pins() const { return state_.load() / kPin; }
+  // Of a closed object: true where all uses are pins; the caller ends the object now.
+  bool end_ignoring_pins() {
     uint64_t state = state_.load();
     do {
       const bool is_open = (state & (kClosed | kEnded)) != kClosed;
-      if (is_open || uses(state) != state / kResting) return false;
+      if (is_open || uses(state) != state / kPin) return false;
     } while (!state_.compare_exchange_weak(state, state | kEnded));
     return true;
   }
 
   // In a forked child, which has none of the calls of other threads, but all memory. What was closed
-  // and has nothing at rest has been ended, or will be, by the parent.
+  // and has no pins has been ended, or will be, by the parent.
   void after_fork() {
     const uint64_t state = state_.load();
-    const uint64_t resting = state / kResting;
-    const uint64_t ended = resting == 0 ? (state & kClosed) * kEnded : state & kEnded;
-    state_ = resting * (kResting + kUse) | (state & kClosed) | ended;
+    const uint64_t pins = state / kPin;
+    const uint64_t ended = pins == 0 ? (state & kClosed) * kEnded : state & kEnded;
+    state_ = pins * (kPin + kUse) | (state & kClosed) | ended;
   }
   // It belongs to another process now: it must not be used or closed here.
   void abandon() { state_ = kClosed | kEnded; }
@@ -63,9 +63,9 @@ class Gate {
   static constexpr uint64_t kClosed = 1;
   static constexpr uint64_t kEnded = 2;
   static constexpr uint64_t kUse = 4;
-  static constexpr uint64_t kResting = uint64_t{1} << 32;  // beside the use that it is
+  static constexpr uint64_t kPin = uint64_t{1} << 32;  // beside the use that it is
 
-  static uint64_t uses(uint64_t state) { return state % kResting / kUse; }
+  static uint64_t uses(uint64_t state) { return state % kPin / kUse; }
   bool claim_end() { return (state_.fetch_or(kEnded) & kEnded) == 0; }
 
   std::atomic<uint64_t> state_{0};

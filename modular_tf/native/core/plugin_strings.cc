@@ -30,7 +30,7 @@ class StringBlock {
     return nullptr;
   }
 
-  void hand_over(mtf_strings* strings) {
+  void move_to(mtf_strings* strings) {
     strings->size = std::exchange(size_, 0);
     strings->bytes = std::exchange(bytes_, nullptr);
   }
@@ -73,7 +73,7 @@ Error PluginStrings::copy_to(mtf_strings* strings) const {
     if (Error error = block.add(entry)) return error;
   }
   strings->count = count_;
-  block.hand_over(strings);
+  block.move_to(strings);
   return nullptr;
 }
 

@@ -200,7 +200,7 @@ WorkerCall::Outcome WorkerCall::receive() {
       return Outcome::kFailed;
     }
     is_ending = has_ended();  // its channel ends a little later, and then it is known what it has begun
-    const Outcome outcome = look(worker_->timeout_ms > 0 ? now_ms() - start : 0);
+    const Outcome outcome = check_wait(worker_->timeout_ms > 0 ? now_ms() - start : 0);
     if (outcome != Outcome::kDone) return outcome;
   }
 }
@@ -232,7 +232,7 @@ bool WorkerCall::is_refused() {
 }
 
 // Whether to wait on.
-WorkerCall::Outcome WorkerCall::look(int64_t waited_ms) {
+WorkerCall::Outcome WorkerCall::check_wait(int64_t waited_ms) {
   if (is_interrupted()) {
     {
       const LockGuard lock(worker_->lock);

@@ -15,7 +15,7 @@ constexpr int32_t kFileLost = 2143;     // LD-143
 constexpr int32_t kInterrupted = 2999;
 
 constexpr int kLookForSignalsMs = 100;
-constexpr size_t kMostOfAText = 4096;  // of what Python tells
+constexpr size_t kMostOfAText = 4096;  // of the text that Python gives
 
 // Runs the signal handlers that wait, where this thread is the one that does. Whether one has raised an
 // exception, now or while the process was asked for, which is kept for the caller.
@@ -67,7 +67,7 @@ class WorkerCall {
   Outcome ask(const wire::Request& request);
   Outcome send(wire::Request request);
   Outcome receive();
-  Outcome look(int64_t waited_ms);
+  Outcome check_wait(int64_t waited_ms);
   Outcome not_begun();
   bool has_ended();
   bool is_refused();

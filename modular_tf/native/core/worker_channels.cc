@@ -1,5 +1,6 @@
 #include "worker_channels.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,13 +11,25 @@
 #include <memory>
 #include <new>
 
-#include "shared_memory.h"
 #include "worker_call.h"
 
 namespace mtf {
 namespace {
 
 constexpr size_t kSmallestArea = size_t{1} << 20;
+
+// Memory of this size, in which another process can change the values of bytes and not their number. NULL: none.
+void* new_shared_memory(size_t size, int* file) {
+  *file = memfd_create("modular_tf call", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (*file < 0) return nullptr;
+  if (ftruncate(*file, static_cast<off_t>(size)) == 0 &&
+      fcntl(*file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+    void* made = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, *file, 0);
+    if (made != MAP_FAILED) return made;
+  }
+  close_file(*file);
+  return nullptr;
+}
 
 void drop_channels(mtf_worker& worker) {
   while (Channel* channel = worker.idle) {

@@ -33,13 +33,13 @@ struct Channel {
   wire::Reply reply;
   char received[wire::kInline + 1];  // the payload that came with it; then a NUL fits
 
-  ~Channel();                 // tells the worker
+  ~Channel();                 // and the worker undoes what was opened and not read
   bool reserve(size_t size);  // an area of at least this size; false: no memory
   bool is_large() const { return touched > kKeptArea; }
   void shrink();  // gives back memory of the area until it is not large
 };
 
-// What a look at a file has told.
+// Length and time of a file when it was stated.
 struct SeenFile {
   int64_t length;
   int64_t mtime_nsec;
@@ -48,7 +48,7 @@ struct SeenFile {
   }
 };
 
-// The last files that were looked at, by path.
+// The last files that were stated, by path.
 class SeenFiles {
  public:
   void keep(const char* path, const SeenFile& seen);
