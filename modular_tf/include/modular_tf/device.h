@@ -1,4 +1,4 @@
-/* The device plugin interface: the StreamExecutor C API as TensorFlow 2.9 to 2.21 lay it out.
+/* The device plugin interface: the StreamExecutor C API as TensorFlow 2.9 to 2.21 define it.
  *
  * A plugin is a shared library that defines SE_InitPlugin. SE_* structs are filled by the host,
  * SP_* structs by the plugin, in memory that the host lends and that the plugin must not free.
@@ -34,7 +34,7 @@
 #define TF_OFFSET_OF_END(TYPE, MEMBER) (offsetof(TYPE, MEMBER) + sizeof(((TYPE*)0)->MEMBER))
 #endif
 
-/* The version of this API. It has never moved, whatever changed: sizes tell the dialects apart. */
+/* The version of this API. It never changed: sizes distinguish the dialects. */
 #define SE_MAJOR 0
 #define SE_MINOR 0
 #define SE_PATCH 1

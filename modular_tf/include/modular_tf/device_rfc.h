@@ -1,4 +1,4 @@
-/* The device plugin interface as the RFC of 2020-09-08 lays it out: the StreamExecutor C API with
+/* The device plugin interface as the RFC of 2020-09-08 defines it: the StreamExecutor C API with
  * allocators of the plugin's own, before TensorFlow had a release with it.
  *
  * For plugins that bring such an allocator, or that were written after the RFC. Any other plugin
@@ -298,7 +298,7 @@ typedef struct SP_PlatformFns {
   void (*destroy_custom_allocator)(const SP_Platform* platform, SP_CustomAllocator* allocator,
                                    SP_CustomAllocatorFns* allocator_fns);
 } SP_PlatformFns;
-/* As in the RFC it leaves the allocators out; the host looks at them nevertheless. */
+/* As in the RFC it leaves the allocators out; the host reads them nevertheless. */
 #define SP_PLATFORM_FNS_STRUCT_SIZE TF_OFFSET_OF_END(SP_PlatformFns, destroy_timer_fns)
 
 typedef struct SE_PlatformRegistrationParams {

@@ -28,7 +28,7 @@ typedef struct TF_RandomAccessFileOps {
   /* Required. Releases the file; last call on it, and not in parallel with any other. */
   void (*cleanup)(TF_RandomAccessFile* file);
 
-  /* Reads up to `n` bytes at `offset` into `buffer`, which has room for `n`. Returns how many it
+  /* Reads up to `n` bytes at `offset` into `buffer`, which has space for `n`. Returns how many it
    * read: all of them with OK, fewer with OUT_OF_RANGE at the end of the file, -1 with any other
    * code. [any thread, in parallel on one file] */
   int64_t (*read)(const TF_RandomAccessFile* file, uint64_t offset, size_t n, char* buffer,
@@ -40,7 +40,7 @@ typedef struct TF_WritableFileOps {
   /* Required. Releases the file; the last call on it. */
   void (*cleanup)(TF_WritableFile* file);
 
-  /* Adds `n` bytes at the end. RESOURCE_EXHAUSTED when not all of them found room. */
+  /* Adds `n` bytes at the end. RESOURCE_EXHAUSTED when there is no space for all of them. */
   void (*append)(const TF_WritableFile* file, const char* buffer, size_t n, TF_Status* status);
 
   /* The write position in bytes, or -1 with a code. Changes nothing. */

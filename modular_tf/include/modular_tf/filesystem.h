@@ -1,4 +1,4 @@
-/* The filesystem plugin interface, as TensorFlow 2.x lays it out.
+/* The filesystem plugin interface, as TensorFlow 2.x defines it.
  *
  * A plugin is a shared library that defines TF_InitPlugin. It fills one TF_FilesystemPluginOps per
  * scheme with tables of functions; the host copies the tables and frees the plugin's.
@@ -50,7 +50,7 @@ typedef struct TF_FilesystemPluginOps {
   char* scheme; /* "s3" for s3://...; "" for plain local paths; never NULL */
   int filesystem_ops_abi;
   int filesystem_ops_api;
-  size_t filesystem_ops_size;       /* bytes of the table: tells its layout */
+  size_t filesystem_ops_size;       /* bytes of the table: its layout */
   TF_FilesystemOps* filesystem_ops; /* required */
   int random_access_file_ops_abi;
   int random_access_file_ops_api;

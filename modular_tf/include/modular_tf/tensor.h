@@ -1,6 +1,6 @@
 /* Tensors of kernels: numbers of element types, n-dimensional memory, strings in tensors, buffers.
  *
- * The functions are offered by the host. A handle belongs to whoever a function says that it belongs
+ * The functions are offered by the host. A handle belongs to the side that a function names
  * to; handles share memory, and the memory lives as long as the last of them. One thread at a time
  * may use a handle; several handles of one memory may be used by several threads. */
 #ifndef MODULAR_TF_TENSOR_H_
