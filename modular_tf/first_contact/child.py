@@ -307,7 +307,7 @@ class Journal:
 
     The entries are `{"enters": CALL, "memory": USE}`, then `{"stops": 1}`, `{"lost": STREAM}`,
     `{"fault": TEXT, "scarce": 0|1}` or `{"finished": OUTCOME, "memory": USE}` as the last; those of
-    the native core are described in `native/core/crash_report.h`.
+    the native core are described in `native/core/process_end.h`.
 
     `is_watched` means that the parent is a watcher. It is continued, with the processes above it,
     if a plugin has stopped all processes of its user: where the plugin is not secluded, only its

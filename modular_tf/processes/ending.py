@@ -162,7 +162,7 @@ def signal_in_full(number: int) -> str:
 def readable_frames(frames: Sequence[Any], files: Iterable[str]) -> tuple[str, ...]:
     """Return frames as `FILE SYMBOL+0xOFFSET`, the innermost first, up to the host's own.
 
-    They should come as `native/core/crash_report.h` has them, but may be anything; of the plugin's
+    They should come as `native/core/process_end.h` has them, but may be anything; of the plugin's
     files private copies may be mapped.
     """
     names = [os.fsencode(os.path.basename(file)) for file in files]
