@@ -86,21 +86,37 @@ class LentOptions {
   std::vector<void*> blocks_;
 };
 
+// For slots that take none.
+struct NoOptions {
+  explicit NoOptions(const mtf_filesystem&) {}
+};
+
+Error put_text(const char* text, SlotValues& values) {
+  values.strings = {1, 0, mtf_copied_text(text)};
+  if (values.strings.bytes == nullptr) return make_error(TF_RESOURCE_EXHAUSTED, "no memory for a text");
+  values.strings.size = std::strlen(values.strings.bytes);
+  return nullptr;
+}
+
 // One call: the C arguments of the slot, in their order, and what it has returned.
+template <Slot slot>
 class PluginCall {
+  static constexpr const SlotInfo& slot_ = info_of(slot);
+
  public:
-  PluginCall(const mtf_filesystem& filesystem, const SlotInfo& slot, SlotValues& values)
-      : filesystem_(filesystem), slot_(slot), values_(values), lent_(filesystem), result_(slot.makes_names ? -1 : 0) {}
+  PluginCall(const mtf_filesystem& filesystem, SlotValues& values)
+      : filesystem_(filesystem), values_(values), lent_(filesystem) {}
 
   Error prepare() {
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < slot_.text_count; ++i) {
       texts_[i] = values_.texts[i];
       if (slot_.texts != Texts::kPaths || texts_[i] == nullptr) continue;
       if (Error error = translated_[i].translate(filesystem_, texts_[i])) return error;
       texts_[i] = translated_[i].get();
     }
     if (slot_.makes_options && !slot_.counts_options) values_.option_count = 1;
-    return slot_.takes_options ? lent_.copy(values_.options, values_.option_count) : nullptr;
+    if constexpr (slot_.takes_options) return lent_.copy(values_.options, values_.option_count);
+    return nullptr;
   }
 
   template <class Result, class... Arguments>
@@ -140,13 +156,6 @@ class PluginCall {
     if (!error) error = put_text(text_, values_);
     free_by_plugin(filesystem_.plugin, filesystem_.tables->plugin_free, text_);
     return error;
-  }
-
-  static Error put_text(const char* text, SlotValues& values) {
-    values.strings = {1, 0, mtf_copied_text(text)};
-    if (values.strings.bytes == nullptr) return make_error(TF_RESOURCE_EXHAUSTED, "no memory for a text");
-    values.strings.size = std::strlen(values.strings.bytes);
-    return nullptr;
   }
 
  private:
@@ -207,17 +216,16 @@ class PluginCall {
   }
 
   const mtf_filesystem& filesystem_;
-  const SlotInfo& slot_;
   SlotValues& values_;
-  TranslatedPath translated_[2];
-  LentOptions lent_;
+  TranslatedPath translated_[slot_.text_count > 1 ? 2 : 1];
+  std::conditional_t<slot_.takes_options, LentOptions, NoOptions> lent_;
   const char* texts_[2];
   int next_text_ = 0;
   int next_number_ = 0;
   // Of the plugin.
   TF_FileStatistics statistics_ = {kNotFilledIn, 0, false};
   char** names_ = nullptr;
-  int result_;  // of names, how many; -1, and none, where the slot throws
+  int result_ = slot_.makes_names ? -1 : 0;  // of names, how many; -1, and none, where the slot throws
   char* text_ = nullptr;
 };
 
@@ -226,7 +234,7 @@ Error own_result(Slot slot, const mtf_filesystem& filesystem, SlotValues& values
   if (slot == Slot::translate_name) {
     TranslatedPath translated;
     if (Error error = translated.translate_here(filesystem, values.texts[0])) return error;
-    return PluginCall::put_text(translated.get(), values);
+    return put_text(translated.get(), values);
   }
   char text[96];
   TF_TransactionToken found;  // which is the plugin's, and may lie anywhere
@@ -236,7 +244,7 @@ Error own_result(Slot slot, const mtf_filesystem& filesystem, SlotValues& values
     std::snprintf(text, sizeof text, "token %#zx, owner %#zx", reinterpret_cast<size_t>(found.token),
                   reinterpret_cast<size_t>(found.owner));
   }
-  return PluginCall::put_text(text, values);
+  return put_text(text, values);
 }
 
 template <Slot slot>
@@ -249,7 +257,7 @@ Error call(mtf_filesystem* filesystem, SlotValues& values) {
   if (function == nullptr) {
     return info.missing == Missing::kOwn ? own_result(slot, *filesystem, values) : nullptr;
   }
-  PluginCall made(*filesystem, info, values);
+  PluginCall<slot> made(*filesystem, values);
   if (Error error = made.prepare()) return error;
   const char* subject = values.texts[1] != nullptr ? values.texts[1] : values.texts[0];
   Error error = guarded({filesystem->plugin, info.name, subject},
