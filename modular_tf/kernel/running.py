@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from modular_tf.kernel.registry import KernelRegistry
     from modular_tf.kernel.site import KernelInput
 
-__all__ = ["KernelRunner", "prepared_call"]
-
 _MOST_PREPARED = 1024
 _MOST_OPS = 256
 _SLICE_NS = 50_000_000  # of a wait for an asynchronous kernel; signal handlers run between two

@@ -28,17 +28,6 @@ if TYPE_CHECKING:
 
     from modular_tf.native.plugin_messages import PluginMessage
 
-__all__ = [
-    "LEVELS",
-    "OUTPUTS",
-    "VARIABLE",
-    "Listener",
-    "configure_logging",
-    "follow_environment",
-    "listener",
-    "name_library",
-]
-
 VARIABLE = "MODULAR_TF_LOG"
 OUTPUTS = ("pretty", "json", "records", "off")
 LEVELS = {

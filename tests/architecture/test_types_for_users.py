@@ -51,8 +51,8 @@ def use(
 
 # Inner parts that a few public methods hand to each other, and details of a library's bytes.
 INNER = {
-    "DeviceContext", "DeviceRegistry", "Executor", "FilesystemRegistry", "KernelRegistry",
-    "Listing", "Operation", "Operations", "PluginEntry", "Registries", "SearchPaths",
+    "DeviceContext", "DeviceCore", "DeviceRegistry", "Executor", "FilesystemRegistry",
+    "KernelRegistry", "Listing", "NativeObject", "Operation", "Operations", "PluginEntry", "Registries", "SearchPaths",
     "StreamWriter", "TextWriter",
     "ElfFacts", "Kind", "MissingSymbol", "ResolvedLibrary",
 }  # fmt: skip
