@@ -52,8 +52,8 @@ def use(
 # Inner parts that a few public methods hand to each other, and details of a library's bytes.
 INNER = {
     "DeviceContext", "DeviceCore", "DeviceRegistry", "Executor", "FilesystemRegistry",
-    "KernelRegistry", "Listing", "NativeObject", "Operation", "Operations", "PluginEntry", "Registries", "SearchPaths",
-    "StreamWriter", "TextWriter",
+    "KernelRegistry", "Listing", "NativeObject", "Operation", "Operations", "PluginEntry",
+    "Registries", "SearchPaths", "StreamWriter", "TextWriter",
     "ElfFacts", "Kind", "MissingSymbol", "ResolvedLibrary",
 }  # fmt: skip
 
