@@ -100,7 +100,7 @@ def test_a_lock_file_lacks_no_hook_for_want_of_descriptors(
     def fail(value: str) -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), value)
 
-    monkeypatch.setattr("modular_tf.discovery.trust.lock.code_of_hook", fail)
+    monkeypatch.setattr("modular_tf.cli.lock.code_of_hook", fail)
 
     with pytest.raises(ShortageError):
         list(_hooks())
