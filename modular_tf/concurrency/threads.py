@@ -23,19 +23,45 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 
+class _Started:
+    """What `Thread.start` waits for; an interrupt of that wait leaves nothing locked.
+
+    The event that Python has for it takes its lock in Python code: an interrupt there leaves it
+    locked, and the thread waits for it for ever before its first step.
+    """
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._locked = threading.Lock()
+        self._locked.acquire()
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        self._is_set = True
+        self._locked.release()
+
+    def wait(self) -> None:
+        with self._locked:
+            pass
+
+    def _at_fork_reinit(self) -> None:  # `threading` calls it in a forked child
+        self._locked = threading.Lock()
+        if not self._is_set:
+            self._locked.acquire()
+
+
 def start_thread(thread: threading.Thread) -> None:
     """Start a thread; `ResourceExhaustedError` if the system starts no more or Python ends.
 
     An interrupt may come when it runs already. So a thread asks whether it is wanted, under a lock
     that its starter holds.
     """
+    thread._started = _Started()  # type: ignore[attr-defined]  # noqa: SLF001
     try:
         thread.start()
     except (RuntimeError, MemoryError) as error:
-        if isinstance(error, RuntimeError) and "new thread" not in str(error):
-            # It runs, and an interrupt came while Python waited for its first step: then the
-            # condition's own clean-up fails ("release unlocked lock") and hides the interrupt.
-            raise error.__context__ or error from None
         raise ResourceExhaustedError(
             f"the thread {thread.name!r} could not be started ({error}); try again when others have"
             " ended, or raise the limit of processes (ulimit -u, pids.max of the container)"

@@ -13,6 +13,7 @@ import weakref
 import pytest
 
 from modular_tf.concurrency import crew as crew_module
+from modular_tf.concurrency import threads
 from modular_tf.concurrency.crew import Crew, results_at_once
 from modular_tf.errors import CancelledError, FailedPreconditionError, ResourceExhaustedError
 
@@ -349,22 +350,22 @@ def test_a_call_of_a_thread_whose_start_was_interrupted_is_waited_for(monkeypatc
     """The interrupt comes while Python waits for the first step of the thread."""
     begun, may_end = threading.Event(), threading.Event()
     ended = []
-    wait = threading.Event.wait
+    wait = threads._Started.wait
 
     def call(n):
         begun.set()
-        wait(may_end, 30)
+        may_end.wait(30)
         ended.append(n)
 
-    def interrupted(event, timeout=None):
-        wait(event, timeout)
-        wait(begun, 30)
+    def interrupted(started):
+        wait(started)
+        begun.wait(30)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(crew_module, "_GRACE_S", 0.01)
     crew = Crew(4)
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Event, "wait", interrupted)
+        patch.setattr(threads._Started, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
             list(crew.run(call, range(8)))
 
