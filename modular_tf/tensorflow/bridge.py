@@ -120,6 +120,7 @@ def _set_text(answer: Any, text: bytes) -> None:
 def _set_names(answer: Any, names: Sequence[str]) -> None:
     joined = b"".join(encode(name) + b"\0" for name in names)
     answer.names.bytes = _copied(joined, len(joined))
+    answer.names.size = len(joined)
     answer.names.count = len(names)
 
 
