@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import resource
+import select
 import signal
+import stat
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -166,6 +169,44 @@ def test_an_interrupt_ends_the_wait(local: Filesystem, tmp_path: Path) -> None:
     assert local.path_exists("/")
 
 
+def _sockets() -> list[int]:
+    found = []
+    for number in (int(entry.name) for entry in Path("/proc/self/fd").iterdir()):
+        with suppress(OSError):  # the descriptor of the listing
+            if stat.S_ISSOCK(os.fstat(number).st_mode):
+                found.append(number)
+    return found
+
+
+def test_a_file_whose_opening_was_interrupted_when_it_was_open_is_closed(
+    service: PluginService, local: Filesystem, tmp_path: Path
+) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    end = -1
+
+    def interrupt(*_: object) -> None:
+        nonlocal end
+        end = os.open(fifo, os.O_WRONLY)  # the worker has it open
+        assert select.select(_sockets(), [], [], 60)[0]  # the reply has come
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(5):
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(KeyboardInterrupt):
+                local.new_random_access_file(str(fifo))
+            readers = select.poll()
+            readers.register(end, 0)
+            found = readers.poll(60_000)
+            os.close(end)
+            assert found == [(end, select.POLLERR)]  # there are none
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert [worker.restarts for worker in service.workers() if worker.calls] == [0]
+
+
 @pytest.mark.parametrize("operation", ["translate_name", "close"])
 def test_an_interrupt_of_a_call_without_a_status_is_raised_by_that_call(operation: str) -> None:
     with _service(plugin_dirs=(str(hostile_plugin()),)) as service:
@@ -261,6 +302,19 @@ def test_a_process_that_can_serve_no_more_calls_goes_on_with_those_it_has() -> N
             busy.join()
         assert told == [True, True, True, b""]
         assert [found.restarts for found in service.workers() if found.calls] == [0]
+
+
+def test_a_host_without_descriptors_says_so(local: Filesystem) -> None:
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, most[1]))
+    try:
+        with pytest.raises(ResourceExhaustedError, match="Too many open files"):
+            local.path_exists("/")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, most)
+    assert local.path_exists("/")
 
 
 def test_a_process_that_had_no_descriptors_for_a_while_serves_as_many_calls_as_before() -> None:

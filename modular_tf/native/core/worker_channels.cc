@@ -64,13 +64,17 @@ void forget_parents(mtf_worker& worker) {
   worker.is_starting = false;
 }
 
-// A child of a fork may have the socket too, so that it does not end when it is closed here.
+// A child of a fork may have the socket too, so that it does not end when it is closed here. Where it were closed
+// with a message that was not read, the worker would get ECONNRESET before the request that is on its way.
 Channel::~Channel() {
-  if (forks == fork_generation()) {
+  if (socket >= 0 && forks == fork_generation()) {
     wire::Request forget = {};
     forget.operation = wire::kForget;
     if (is_asked) send_message(socket, {&forget, sizeof forget}, nullptr, 0, MSG_DONTWAIT);
-    shutdown(socket, SHUT_RDWR);
+    shutdown(socket, SHUT_RDWR);  // no further message comes
+    char byte;
+    while (recv(socket, &byte, sizeof byte, MSG_DONTWAIT) > 0) {
+    }
   }
   close_file(socket);
   close_file(area_file);
