@@ -28,6 +28,7 @@ from modular_tf.errors import (
 )
 from modular_tf.filesystem.configuration import Option
 from modular_tf.isolation.worker import Worker
+from modular_tf.native.ffi import ffi, lib
 from modular_tf.service.configuration import Config, load_config
 from modular_tf.service.service import PluginService
 from tests.isolation.hostile_plugin import hostile_plugin
@@ -301,6 +302,34 @@ def test_a_process_that_can_serve_no_more_calls_goes_on_with_those_it_has() -> N
             told.append(call())
             busy.join()
         assert told == [True, True, True, b""]
+        assert [found.restarts for found in service.workers() if found.calls] == [0]
+
+
+def test_a_process_that_cannot_take_the_descriptors_of_a_request_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exists(path: str) -> int:
+        error = lib.mtf_path_exists(hostile.handle, path.encode())  # type: ignore[attr-defined]
+        try:
+            return 0 if error == ffi.NULL else error.code
+        finally:
+            if error != ffi.NULL:
+                lib.mtf_error_free(error)
+
+    monkeypatch.chdir(tmp_path)
+    with _service(plugin_dirs=(str(hostile_plugin()),)) as service:
+        hostile = service.filesystem("hostile")
+        with hostile.new_writable_file("hostile://h/data") as file:
+            file.append(b"some")
+            hostile.path_exists("hostile://h/deed/no-descriptors")
+            # More than fits into a message goes through memory, a relative path with a directory.
+            long = "hostile://h/" + "x" * (1 << 20)
+            assert [exists(path) for path in (long, "relative", long)] == [8, 8, 8]
+            file.append(b" more")
+            hostile.path_exists("hostile://h/deed/descriptors-again")
+            assert [exists(path) for path in (long, "relative", long)] == [5, 5, 5]
+            file.append(bytes(1 << 20))
+        assert hostile.get_file_size("hostile://h/data") == len(b"some more") + (1 << 20)
         assert [found.restarts for found in service.workers() if found.calls] == [0]
 
 

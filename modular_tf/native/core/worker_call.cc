@@ -267,6 +267,7 @@ bool WorkerCall::check_reply() {
   }
   is_answered_ = true;
   if (reply.code == TF_OK) return true;
+  if ((reply.flags & wire::kFilesRefused) != 0) channel_->drop_area();
   // A worker closes its filesystems when it is to end, which only the host decides.
   if ((reply.flags & wire::kClosed) != 0 && !is_closed()) return lost(false);
   channel_->received[reply.place == wire::kInMessage ? reply.size : 0] = '\0';

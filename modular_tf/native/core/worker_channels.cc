@@ -77,8 +77,14 @@ Channel::~Channel() {
     }
   }
   close_file(socket);
+  drop_area();
+}
+
+void Channel::drop_area() {
   close_file(area_file);
   if (area != nullptr) munmap(area, area_size);
+  area = nullptr;
+  area_size = touched = 0;
 }
 
 bool Channel::reserve(size_t size) {
@@ -91,8 +97,7 @@ bool Channel::reserve(size_t size) {
   int file = -1;
   void* made = new_shared_memory(larger, &file);
   if (made == nullptr) return false;
-  close_file(area_file);
-  if (area != nullptr) munmap(area, area_size);
+  drop_area();
   area = static_cast<char*>(made);
   area_size = larger;
   area_file = file;

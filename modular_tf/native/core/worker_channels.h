@@ -37,6 +37,7 @@ struct Channel {
   bool reserve(size_t size);  // an area of at least this size; false: no memory
   bool is_large() const { return touched > kKeptArea; }
   void shrink();  // gives back memory of the area until it is not large
+  void drop_area();
 };
 
 // Length and time of a file when it was stated.

@@ -75,25 +75,28 @@ ServedChannel::~ServedChannel() {
 }
 
 bool ServedChannel::take_request() {
-  int files[mtf::kMostFiles];
-  const Request last = request_;
-  ssize_t got;
-  do {
-    got = mtf::receive_message(socket_, {&request_, sizeof request_, message_, kInline}, files, mtf::kMostFiles);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0 && errno != ECONNRESET) _exit(1);  // the plugin has closed or moved the socket: the host would wait
-  if (got < static_cast<ssize_t>(sizeof request_)) return false;
-  if (request_.operation == kForget) {
-    request_ = last;
-    is_unread_ = true;
-    return false;
+  for (;;) {
+    int files[mtf::kMostFiles];
+    const Request last = request_;
+    ssize_t got;
+    do {
+      got = mtf::receive_message(socket_, {&request_, sizeof request_, message_, kInline}, files, mtf::kMostFiles);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0 && errno != ECONNRESET) _exit(1);  // the plugin has closed or moved the socket: the host would wait
+    if (got < static_cast<ssize_t>(sizeof request_)) return false;
+    if (request_.operation == kForget) {
+      request_ = last;
+      is_unread_ = true;
+      return false;
+    }
+    reply_ = {};
+    reply_.serial = request_.serial;
+    if (use_files(files)) return true;
+    request_.operation = kForget;  // nothing is opened
+    report(mtf::make_error(TF_RESOURCE_EXHAUSTED, "the process of the plugin has no descriptor or no memory for this call"));
+    reply_.flags = kFilesRefused;
+    reply();
   }
-  reply_ = {};
-  reply_.serial = request_.serial;
-  if (use_files(files)) return true;
-  report(mtf::make_error(TF_RESOURCE_EXHAUSTED, "the process of the plugin has no descriptor or no memory for this call"));
-  reply();
-  return false;
 }
 
 // False where they do not come, since this process had no number for one of them, or cannot be used.

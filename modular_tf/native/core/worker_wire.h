@@ -57,7 +57,11 @@ enum SentFile : uint32_t {
   kDirectory = 2,  // the host's current directory, for a path that begins there
 };
 
-enum Flag : uint32_t { kThrown = 1, kClosed = 2 };
+enum Flag : uint32_t {
+  kThrown = 1,
+  kClosed = 2,
+  kFilesRefused = 4,  // the descriptors of the request could not be used: it was not begun, and its area is not known
+};
 
 struct Reply {
   int32_t code;    // TF_Code; the payload is the message unless it is 0
