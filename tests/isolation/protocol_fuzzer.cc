@@ -89,7 +89,8 @@ bool is_of_options(uint32_t operation) {
 
 // Puts options into a reply that is a success.
 void put_options(Dice& dice, const Request& request, Message& message) {
-  const int count = request.operation == kGetOption ? 1 : static_cast<int>(dice() % 4);
+  const bool is_one = request.operation == kGetOption && !one_in(dice, 8);
+  const int count = is_one ? 1 : static_cast<int>(dice() % 4);
   const std::string bytes = any_options(dice, count);
   message.reply = {0, 0, {count, 0, 0}, bytes.size(), kInMessage, request.serial};
   if (one_in(dice, 8)) message.reply.numbers[0] = any_number(dice);

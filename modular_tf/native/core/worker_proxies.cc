@@ -73,7 +73,10 @@ uint64_t number_of(const TF_TransactionToken* token) {
 class SlotCall : public WorkerCall {
  public:
   SlotCall(const TF_Filesystem* filesystem, Slot slot, SlotValues& values, TF_Status* status)
-      : WorkerCall(remote(filesystem).worker, status, run_of(values.token)), values_(values), status_(status) {
+      : WorkerCall(remote(filesystem).worker, status, run_of(values.token)),
+        info_(mtf::info_of(slot)),
+        values_(values),
+        status_(status) {
     if (*this) perform(remote(filesystem), slot);
     if (status->mark != mtf::kFileLost) return;
     mtf_status_set(status, TF_UNAVAILABLE, "the process of the plugin that had this transaction has ended, and "
@@ -111,7 +114,7 @@ class SlotCall : public WorkerCall {
     const std::unique_ptr<char, void (*)(void*)> bytes(copy_payload(mtf::kMostOfOptions), std::free);
     mtf::OwnedOptions made;
     if (bytes == nullptr) return nullptr;
-    const int64_t count = values_.numbers[0];
+    const int64_t count = info_.counts_options ? values_.numbers[0] : 1;
     if (!mtf::read_options(bytes.get(), static_cast<size_t>(reply().size), count, made)) {
       reject_reply("options that are incomplete, or too many");
       return nullptr;
@@ -122,16 +125,15 @@ class SlotCall : public WorkerCall {
 
  private:
   void perform(const RemoteFilesystem& there, Slot slot) try {
-    const SlotInfo& info = mtf::info_of(slot);
     std::string options;
-    if (info.takes_options) {
+    if (info_.takes_options) {
       if (!mtf::write_options(values_.options, values_.option_count, options)) {
         return mtf_status_set(status_, TF_INVALID_ARGUMENT, mtf::kTooManyOptions);
       }
       if (!bytes(options.data(), options.size())) return;
-    } else if (info.text_count > 0) {
+    } else if (info_.text_count > 0) {
       const char* const first = values_.texts[0];
-      const bool is_path = info.texts != mtf::Texts::kNoPaths;
+      const bool is_path = info_.texts != mtf::Texts::kNoPaths;
       if (!(is_path ? texts(first, values_.texts[1]) : bytes(first, std::strlen(first) + 1))) return;
     }
     Request request = request_of(operation_of(slot), there.index);
@@ -147,6 +149,7 @@ class SlotCall : public WorkerCall {
     mtf_status_set(status_, TF_RESOURCE_EXHAUSTED, "no memory for options");
   }
 
+  const SlotInfo& info_;
   SlotValues& values_;
   TF_Status* status_;
 };
