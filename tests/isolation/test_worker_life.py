@@ -333,17 +333,36 @@ def test_a_process_that_cannot_take_the_descriptors_of_a_request_goes_on(
         assert [found.restarts for found in service.workers() if found.calls] == [0]
 
 
-def test_a_host_without_descriptors_says_so(local: Filesystem) -> None:
+@contextmanager
+def _free_descriptors(count: int) -> Iterator[None]:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)
     free = os.dup(0)
     os.close(free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, most[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + count, most[1]))
     try:
-        with pytest.raises(ResourceExhaustedError, match="Too many open files"):
-            local.path_exists("/")
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, most)
+
+
+def test_a_host_without_descriptors_for_a_channel_says_so(local: Filesystem) -> None:
+    with _free_descriptors(1), pytest.raises(ResourceExhaustedError, match="Too many open files"):
+        local.path_exists("/")
     assert local.path_exists("/")
+
+
+def test_a_host_without_a_descriptor_for_a_reply_says_so(
+    service: PluginService, local: Filesystem, tmp_path: Path
+) -> None:
+    names = sorted(f"{number}{'x' * 200}" for number in range(400))  # more than fits into a message
+    for name in names:
+        (tmp_path / name).touch()
+    assert sorted(local.get_children(str(tmp_path))) == names
+
+    with _free_descriptors(0), pytest.raises(ResourceExhaustedError, match="Too many open files"):
+        local.get_children(str(tmp_path))
+    assert sorted(local.get_children(str(tmp_path))) == names
+    assert [worker.restarts for worker in service.workers() if worker.calls] == [0]
 
 
 def test_a_process_that_had_no_descriptors_for_a_while_serves_as_many_calls_as_before() -> None:

@@ -255,6 +255,14 @@ WorkerCall::Outcome WorkerCall::check_wait(int64_t waited_ms) {
 
 bool WorkerCall::check_reply() {
   const wire::Reply& reply = channel_->reply;
+  if (reply.place == wire::kInFile && file_ < 0) {
+    int other = fcntl(channel_->socket, F_DUPFD_CLOEXEC, 0);
+    if (other < 0) {  // so there was no number for the file either
+      return failed(TF_RESOURCE_EXHAUSTED, 0, "what the process of the plugin sent cannot be received: %s",
+                    std::strerror(errno));
+    }
+    close_file(other);
+  }
   const bool has_room = reply.place == wire::kInMessage ? reply.size <= received_
                         : reply.place == wire::kInArea ? reply.size <= channel_->area_size
                                                        : reply.place == wire::kInFile && file_ >= 0;
