@@ -25,6 +25,7 @@ from tests.quarantine.conftest import INCIDENT, OTHER_SHA256, SHA256
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any
 
 
 def memory() -> QuarantineStore:
@@ -339,12 +340,65 @@ def test_a_damaged_file_is_reported_and_set_aside_and_another_is_begun(own_state
     data = file.read_bytes()
     file.write_bytes(data[:-8192] + b"\xff" * 8192)
 
-    assert memory().entries() == []
+    kept = memory().entries()
+    assert len(kept) > 30  # those on the damaged pages are lost
     (aside,) = own_state.glob("*.damaged")
     assert memory().damaged == str(aside)
     assert len([r for r in caplog.records if str(aside) in r.getMessage()]) == 1
     entry = add()
-    assert memory().entries() == [entry]
+    assert memory().entries() == [*kept, entry]
+
+
+def test_a_page_that_is_damaged_in_the_middle_costs_no_entry_of_others(own_state: Path):
+    for number in range(60):
+        add(_digest(number), f"plug{number}")
+    (file,) = own_state.glob("quarantine-*")
+    data = file.read_bytes()
+    page = data.index(json.dumps(_digest(30)).encode()) // 4096 * 4096
+    file.write_bytes(data[:page] + b"\xff" * 4096 + data[page + 4096 :])
+
+    names = {entry.name for entry in memory().entries()}
+    assert {"plug0", "plug59"} < names
+    assert len(names) > 40
+    assert {entry.name for entry in memory().entries()} == names
+
+
+def test_what_was_read_before_the_damage_is_kept_by_the_next_change(own_state: Path):
+    entry = add()
+    here = memory()
+    (file,) = own_state.glob("quarantine-*")
+    file.write_bytes(b"damaged" * 4096)
+
+    other = here.remember(OTHER_SHA256, "other", "/other.so", entry.incident)
+    here.refresh()
+    assert here.entries() == [entry, other]
+    assert memory().entries() == [entry, other]
+
+
+def test_a_note_of_no_plugin_costs_no_entry(own_state: Path):
+    """Nothing but ASCII is written to the database, where it would look like damage."""
+    entry = add()
+    here = memory()
+    note = _loading(1.0)._replace(sha256="\ud800", kind="call", name="odd.ended")
+    here.take([note], Notes(PrivateDirectory(None)))
+
+    assert here.entries() == memory().entries() == [entry]
+    assert memory().damaged is None
+
+
+def test_what_is_released_does_not_come_back_from_format_1(own_state: Path, monkeypatch):
+    entry = add()
+    (file,) = own_state.glob("quarantine-*.sqlite")
+    _write_format_1(file, {SHA256: encode(entry), f"suspect {OTHER_SHA256}": encode(entry)})
+    with monkeypatch.context() as locked:
+        locked.setattr(quarantine_memory.QuarantineStore, "save", lambda _: False)
+        here = memory()
+        here.clear_suspicion(OTHER_SHA256)
+        assert here.release(SHA256)
+
+    assert here.save()
+    assert memory().entries() == here.entries() == []
+    assert memory().suspicion(OTHER_SHA256) is None
 
 
 FORMAT_1 = (
@@ -359,6 +413,17 @@ FORMAT_1 = (
 )
 
 
+def _write_format_1(file: Path, records: dict[str, Any]) -> None:
+    file.write_bytes(b"")
+    with closing(sqlite3.connect(file)) as used:
+        for statement in FORMAT_1:
+            used.execute(statement)
+        for key, value in records.items():
+            values = json.dumps(key).encode(), json.dumps(value).encode()
+            used.execute("INSERT INTO record VALUES (NULL, 1, ?, ?, x'', 0, 0)", values)
+        used.commit()
+
+
 @pytest.mark.parametrize("is_read_only", [False, True])
 def test_the_entries_of_format_1_are_taken_over(own_state: Path, monkeypatch, is_read_only: bool):
     """Its table had a key, JSON, a digest, a rank and a checksum for each of them."""
@@ -367,20 +432,13 @@ def test_the_entries_of_format_1_are_taken_over(own_state: Path, monkeypatch, is
     suspect = encode(entry) | {"sha256": OTHER_SHA256}
     called = encode(entry) | {"sha256": _digest(7), "time": 5.0}
     (file,) = own_state.glob("quarantine-*.sqlite")
-    file.write_bytes(b"")
     records = {
         SHA256: encode(entry),
         f"suspect {OTHER_SHA256}": suspect,
         f"ended 5.000 77 {_digest(7)}": called,
         "damaged": None,
     }
-    with closing(sqlite3.connect(file)) as used:
-        for statement in FORMAT_1:
-            used.execute(statement)
-        for key, value in records.items():
-            values = json.dumps(key).encode(), json.dumps(value).encode()
-            used.execute("INSERT INTO record VALUES (NULL, 1, ?, ?, x'', 0, 0)", values)
-        used.commit()
+    _write_format_1(file, records)
     if is_read_only:
         monkeypatch.setattr(quarantine_memory.QuarantineStore, "save", lambda _: False)
 

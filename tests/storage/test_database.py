@@ -525,6 +525,27 @@ def test_what_threads_change_while_one_saves_is_not_lost(directory: PrivateDirec
     assert held(directory) == expected
 
 
+@pytest.mark.parametrize("read", ["get", "items"])
+def test_what_is_saved_while_it_is_read_is_seen(directory: PrivateDirectory, read: str):
+    """Saving moves it from the changes to the rows, whichever of them is read first."""
+    one = records(directory)
+    one.put("key", 1)
+
+    class Rows(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            found = super().get(key, default)
+            assert one.save()
+            return found
+
+        def __iter__(self) -> Any:  # which `{**rows}` calls where there is one, by `keys`
+            found = list(super().__iter__())
+            assert one.save()
+            return iter(found)
+
+    one.pairs.rows = Rows()
+    assert (one.get("key") if read == "get" else dict(one.items())["key"]) == 1
+
+
 @pytest.mark.filterwarnings("ignore:.*fork")  # libraries of other tests have threads
 def test_children_that_are_forked_all_the_time_neither_hang_nor_do_harm(
     directory: PrivateDirectory, filled: Path

@@ -27,7 +27,7 @@ from modular_tf.service.kept.private_directory import refuse
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from modular_tf.service.kept.private_directory import PrivateDirectory
 
@@ -69,20 +69,35 @@ class Table:
         self.rows: dict[str, tuple[Any, ...]] = {}  # replaced as a whole
         self.changes: dict[str, tuple[Any, ...] | None] = {}
 
+    # Saving moves changes to rows. So changes are read first, or one would be in neither.
+
     def get(self, key: str) -> tuple[Any, ...] | None:
         """Return the values beside a key, None where there is no such row."""
-        return self.changes.get(key, self.rows.get(key))
+        row = self.changes.get(key, ())  # which no row is
+        return self.rows.get(key) if row == () else row
 
     def all(self) -> dict[str, tuple[Any, ...]]:
         """Return every row."""
-        found = {**self.rows, **self.changes}
+        changes = self.changes.copy()
+        found = {**self.rows, **changes}
         return {key: row for key, row in found.items() if row is not None}
 
     def put(self, key: str, *values: Any) -> None:
-        """Set a row, until it is saved in this process only; one of over a megabyte is dropped."""
-        is_small = sum(len(v) for v in values if isinstance(v, str)) < _MOST_OF_A_VALUE
+        """Set a row, until it is saved in this process only.
+
+        One of over a megabyte is dropped, and one that is no ASCII, which nothing valid contains.
+        """
         self.changes.pop(key, None)  # so that it becomes the newest
-        self.changes[key] = values if is_small else None
+        self.changes[key] = values if _is_storable(values) else None
+
+    def take_written(self, written: dict[str, tuple[Any, ...] | None]) -> None:
+        """Make rows of changes that were written, but for those that were changed meanwhile."""
+        rows = {**self.rows, **written}
+        self.rows = {key: row for key, row in rows.items() if row is not None}
+        for key, row in written.items():
+            now = self.changes.pop(key, row)
+            if now is not row:
+                self.changes.setdefault(key, now)
 
     def drop(self, key: str) -> None:
         """Remove a row."""
@@ -100,7 +115,8 @@ class Database:
     make_room: ClassVar[tuple[str, ...]]
     """Statements that delete the rows that are needed least."""
     lasts: ClassVar[bool] = False
-    """Whether changes survive a power cut, and damage is searched for: both cost time."""
+    """Whether changes survive a power cut, damage is searched for, and what can be read of a
+    damaged database is kept: all cost time."""
 
     def __init__(
         self, directory: PrivateDirectory, name: str, *tables: Table, host: str = ""
@@ -125,6 +141,7 @@ class Database:
             self._version = None
             for table in self._tables:
                 table.rows = {}
+            self.save()  # what was kept of a damaged one
 
     def save(self) -> bool:
         """Write the changes; return whether that was possible.
@@ -152,20 +169,39 @@ class Database:
 
         used.execute("BEGIN")
         version = _version_of_tables(used)
-        if self.lasts and (found := used.execute("PRAGMA quick_check(1)").fetchone()) != ("ok",):
-            raise sqlite3.DatabaseError(str(found))
         rows: list[dict[str, tuple[Any, ...]]] = [{} for _ in self._tables]
-        for table, found in zip(self._tables, rows if version == _VERSION else (), strict=False):
-            for key, *values in used.execute(
-                f"SELECT {table.columns} FROM {table.name}"
-                " WHERE host = (SELECT id FROM host WHERE parts = ?) ORDER BY id",
-                (self._of_host,),
-            ):
-                found[str(key, "utf-8", "surrogatepass")] = tuple(values)
-        for table, found in zip(self._tables, rows, strict=True):
-            table.rows = found
-        if version == _VERSION - 1:
+        try:
+            if self.lasts and (it := used.execute("PRAGMA quick_check(1)").fetchone()) != ("ok",):
+                raise sqlite3.DatabaseError(str(it))
+            for table, found in zip(self._tables, rows, strict=True):
+                if version == _VERSION:
+                    host = "(SELECT id FROM host WHERE parts = ?)"
+                    select = f"SELECT {table.columns} FROM {table.name} WHERE host = {host}"
+                    found.update(_rows(used.execute(f"{select} ORDER BY id", (self._of_host,))))
+            for table, found in zip(self._tables, rows, strict=True):
+                table.rows = found
+            if version == _VERSION - 1:
+                self.take_over(used)
+        except (sqlite3.Error, TypeError, ValueError) as error:  # the others of a damaged key
+            if self.lasts and not _is_passing(error):
+                self._salvage(used)
+            raise sqlite3.DatabaseError(str(error)) from error
+
+    def _salvage(self, used: sqlite3.Connection) -> None:
+        """Read what can be read of a damaged database, from both ends of each table."""
+        import sqlite3  # noqa: PLC0415  (as above)
+
+        damage = (sqlite3.Error, TypeError, ValueError)
+        with suppress(*damage):
             self.take_over(used)
+        for table in self._tables:
+            found: dict[str, tuple[Any, ...]] = {}
+            for order in ("ASC", "DESC"):
+                with suppress(*damage):
+                    select = f"SELECT {table.columns} FROM {table.name} ORDER BY id {order}"
+                    for key, row in _rows(used.execute(select)):
+                        found.setdefault(key, row)
+            table.rows = {**table.rows, **{k: r for k, r in found.items() if _is_storable(r)}}
 
     def _write(self, used: sqlite3.Connection) -> None:
         used.execute(f"PRAGMA synchronous = {'FULL' if self.lasts else 'OFF'}")
@@ -192,11 +228,7 @@ class Database:
                 break
         used.execute("COMMIT")
         for table, changes in zip(self._tables, written, strict=True):
-            rows = {**table.rows, **changes}
-            table.rows = {key: row for key, row in rows.items() if row is not None}
-            for key, row in changes.items():
-                if table.changes.get(key, row) is row:  # else it was changed meanwhile
-                    table.changes.pop(key, None)
+            table.take_written(changes)
 
     def _make_tables(self, used: sqlite3.Connection) -> None:
         for old in ("record", "subject"):
@@ -245,14 +277,16 @@ class Database:
                 refuse(path, str(error))
             except (OSError, MemoryError) as error:
                 raise_shortage(error)
-            except (sqlite3.Error, TypeError, ValueError) as error:  # the others of a damaged key
-                if any(word in str(error) for word in _PASSING):
+            except sqlite3.Error as error:
+                if _is_passing(error):
                     require_descriptor()
                     _report(path, str(error))
                     if "is locked" in str(error):
                         _require_no_locks(path)
                 else:
                     _set_aside(path, before, str(error))
+                    for table in self._tables if self.lasts else ():
+                        table.changes = {**table.rows, **table.changes}
             else:
                 return True
             return False
@@ -266,6 +300,22 @@ def oldest(table: str, order: str = "id", where: str = "TRUE") -> str:
     eighth = f"(SELECT count(*) / 8 + 1 FROM {table})"
     first = f"SELECT id FROM {table} ORDER BY {order} LIMIT {eighth}"
     return f"DELETE FROM {table} WHERE {where} AND id IN ({first})"
+
+
+def _is_storable(values: tuple[Any, ...]) -> bool:
+    texts = [value for value in values if isinstance(value, str)]
+    others = [value for value in values if not isinstance(value, str | int | float)]
+    return not others and all(map(str.isascii, texts)) and sum(map(len, texts)) < _MOST_OF_A_VALUE
+
+
+def _is_passing(error: Exception) -> bool:
+    """Return whether SQLite's error says nothing of damage."""
+    return any(word in str(error) for word in _PASSING)
+
+
+def _rows(found: Iterable[tuple[Any, ...]]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    for key, *values in found:
+        yield str(key, "utf-8", "surrogatepass"), tuple(values)
 
 
 def _stored(text: str) -> bytes:

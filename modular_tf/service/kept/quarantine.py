@@ -251,17 +251,19 @@ class QuarantineStore(Database):
                 self.directory.remove(name)
 
     def _take_over(self, records: Iterable[tuple[bytes, bytes]]) -> None:
-        for key, value in records:
+        for encoded, value in records:
             with suppress(ValueError, RecursionError):
                 entry = decode(Entry, json.loads(value))
-                name = decode(str, json.loads(key))
+                name = decode(str, json.loads(encoded))
                 kind, _, rest = name.partition(" ")
+                table, key = self._plugins, name
+                values: tuple[Any, ...] = _plugin_row(entry)
                 if kind == "suspect":
-                    self._suspects.put(rest, _json(entry))
+                    table, key, values = self._suspects, rest, (_json(entry),)
                 elif kind == "ended":
-                    self._ended_calls.put(rest, entry.sha256, _json(entry))
-                elif self._plugins.get(name) is None:
-                    self._plugins.put(name, *_plugin_row(entry))
+                    table, key, values = self._ended_calls, rest, (entry.sha256, _json(entry))
+                if key not in table.changes and table.get(key) is None:  # else it was dropped since
+                    table.put(key, *values)
 
 
 def _plugin_row(entry: Entry) -> tuple[int, str]:
