@@ -16,6 +16,7 @@ from modular_tf.loading.task import Task
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.kept import notes as notes_module
 from modular_tf.service.kept.notes import Note, Notes
+from modular_tf.service.kept.private_directory import PrivateDirectory
 from modular_tf.service.kept.quarantine import QuarantineStore
 from tests.quarantine.conftest import SHA256
 
@@ -338,4 +339,17 @@ def test_an_interrupt_leaves_no_mark(own_state: Path, monkeypatch, call: str):
     except KeyboardInterrupt:
         pass
 
+    assert files(own_state) == []
+
+
+def test_an_interrupt_as_a_mark_was_just_written_leaves_none(own_state: Path, monkeypatch):
+    create = PrivateDirectory.create
+
+    def interrupted(*arguments: Any) -> bool:
+        assert create(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PrivateDirectory, "create", interrupted)
+    with pytest.raises(KeyboardInterrupt), notes().around("loading", "p", "/plug.so", SHA256):
+        raise AssertionError("nothing was interrupted")
     assert files(own_state) == []

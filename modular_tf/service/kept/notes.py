@@ -138,14 +138,14 @@ class Notes:
         note = Note(*known, call="", subject="", signal=0, status=0, pid=pid, time=time())
         name = f"{os.urandom(8).hex()}{_BEGUN}"
         content = json.dumps(encode(note)).encode("ascii")
-        is_left = self._directory.create(name, content)
         try:
+            is_left = self._directory.create(name, content)
             yield os.path.join(self._directory.path or "", name) if is_left else ""
-        finally:
-            if is_left and pid == os.getpid():
+        finally:  # also if it was interrupted: a note that is left names a plugin that did no harm
+            if pid == os.getpid():
                 try:
                     self._remove(name)
-                except BaseException:  # a note that is left would name a plugin that did no harm
+                except BaseException:
                     self._remove(name)
                     raise
 
