@@ -403,6 +403,19 @@ def test_the_rows_of_a_damaged_one_are_not_used(directory, filled: Path, reporte
     assert len([message for message in reported() if "damaged" in message]) == 1
 
 
+def test_a_damaged_text_that_reads_like_an_error_is_damage(directory, filled: Path, reported):
+    with closing(sqlite3.connect(filled)) as used:
+        text = b"'/opt/blocked: readonly\xff'"
+        used.execute("UPDATE pair SET value = CAST(? AS TEXT)", (text,))
+        used.commit()
+
+    one = records(directory)
+    one.put("key", 1)
+    assert one.save()
+    assert held(directory) == {"key": 1}
+    assert len([message for message in reported() if "damaged" in message]) == 1
+
+
 @pytest.mark.parametrize(
     "value",
     [b"[" * 100_000, b"1" * 100_000, b'{"a":' * 50_000, b"\xff\xfe", b"nothing", b"", b"NaN "],

@@ -309,8 +309,10 @@ def _is_storable(values: tuple[Any, ...]) -> bool:
 
 
 def _is_passing(error: Exception) -> bool:
-    """Return whether SQLite's error says nothing of damage."""
-    return any(word in str(error) for word in _PASSING)
+    """Return whether SQLite's error says nothing of damage; some contain a damaged text."""
+    message = str(error)
+    is_of_text = message.startswith("Could not decode")
+    return not is_of_text and any(word in message for word in _PASSING)
 
 
 def _rows(found: Iterable[tuple[Any, ...]]) -> Iterator[tuple[str, tuple[Any, ...]]]:
