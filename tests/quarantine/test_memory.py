@@ -370,9 +370,9 @@ def test_what_was_read_before_the_damage_is_kept_by_the_next_change(own_state: P
     file.write_bytes(b"damaged" * 4096)
 
     other = here.remember(OTHER_SHA256, "other", "/other.so", entry.incident)
+    assert memory().entries() == [entry, other]
     here.refresh()
     assert here.entries() == [entry, other]
-    assert memory().entries() == [entry, other]
 
 
 def test_a_note_of_no_plugin_costs_no_entry(own_state: Path):

@@ -149,8 +149,10 @@ class Database:
         What cannot be written is kept for this process and the next `save`.
         """
         try:
-            has_changes = any(table.changes for table in self._tables)
-            return not has_changes or self._transact(self._write, make=True)
+            if not any(table.changes for table in self._tables):
+                return True
+            # once more where that found damage, into the database that replaces it
+            return any(self._transact(self._write, make=True) for _ in range(1 + self.lasts))
         except ShortageError:
             return False
 
