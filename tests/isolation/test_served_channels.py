@@ -24,9 +24,9 @@ _WITHOUT_DESCRIPTORS = """
     os.close(high)
 
     def give(kept, given):
+        kept.send(b"no request")
         socket.send_fds(control, [b"c"], [given.fileno()])
         given.close()
-        kept.send(b"no request")
         with contextlib.suppress(ConnectionResetError):
             kept.recv(1)  # the end of the channel
 
