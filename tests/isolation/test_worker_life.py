@@ -105,6 +105,17 @@ def test_a_call_after_the_end_of_an_idle_worker_is_made_in_a_new_one(
     assert local.path_exists("/")
 
 
+def test_a_call_while_an_idle_worker_ends_is_made_in_a_new_one(
+    service: PluginService, local: Filesystem
+) -> None:
+    for _ in range(10):
+        assert local.path_exists("/")
+        (pid,) = [found.pid for found in service.workers() if found.calls]
+        os.kill(pid, signal.SIGKILL)  # its threads have yet to end
+
+        assert local.path_exists("/")
+
+
 def test_a_file_that_is_still_the_same_is_read_on(
     service: PluginService, local: Filesystem, tmp_path: Path
 ) -> None:

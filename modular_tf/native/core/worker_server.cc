@@ -1,5 +1,6 @@
 // The worker process: answers the calls of the host, one thread for each channel.
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -78,6 +79,11 @@ bool ServedChannel::take_request() {
   for (;;) {
     int files[mtf::kMostFiles];
     const Request last = request_;
+    // A thread that is killed while it waits for a message may take one that comes; one that polls takes none, so
+    // that the host gets ECONNRESET and knows that nothing has begun.
+    pollfd next = {socket_, POLLIN, 0};
+    while (poll(&next, 1, -1) < 0 && errno == EINTR) {
+    }
     ssize_t got;
     do {
       got = mtf::receive_message(socket_, {&request_, sizeof request_, message_, kInline}, files, mtf::kMostFiles);
