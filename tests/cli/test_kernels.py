@@ -308,7 +308,10 @@ def test_words_that_cannot_be_read_are_wrong_usage(with_kernels, matrices, words
         (("MatMul", "-i", "@a.npy", "-i", "@text"), "is no array of numpy"),
         (("MatMul", "-i", "@a.npy"), "missing: b"),
         (("MatMul", *BOTH, "-i", "@a.npy"), "3 are given by position"),
-        (("MatMul", "-i", "a=@a.npy", "-i", "a=@b.npy", "-i", "b=1"), "found 'list'"),
+        (
+            ("MatMul", "-i", "a=@a.npy", "-i", "a=@b.npy", "-i", "b=1"),
+            "one array where their shapes are equal",
+        ),
         (("MatMul", *BOTH, "-i", "c=1"), "attribute 'c' does not exist"),
         (("MatMul", *BOTH, "-a", '{"transpose_c": true}'), "MatMul has transpose_a"),
         (("MatMul", *BOTH, "-a", '{"transpose_a": "maybe"}'), "expects bool, got 'maybe'"),

@@ -94,8 +94,12 @@ def content_of(found: Any) -> ArrayContent:
                 raise _no_array(each)
         try:
             found = numpy.asarray(found)  # type: ignore[union-attr]  # some are numpy's
-        except ValueError as error:
-            raise InvalidArgumentError(f"a list of arrays: {error}") from None
+        except ValueError:
+            shapes = sorted({str([*getattr(each, "shape", ())]) for each in flat})
+            raise InvalidArgumentError(
+                f"a list of arrays is one array where their shapes are equal; found the shapes"
+                f" {' and '.join(shapes)}"
+            ) from None
     if numpy is not None and isinstance(found, (numpy.ndarray, numpy.generic)):
         return _of_numpy(numpy, numpy.asarray(found))
     if isinstance(found, HostMemory):
