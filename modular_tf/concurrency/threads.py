@@ -252,15 +252,27 @@ class LastingWork:
 
         Where there is no thread for it, nothing is done.
         """
-        try:
-            # Not a daemon, which the end of the process would stop wherever it is.
-            work = self._work = self._work or Work(call, name, daemon=False)
-        except ResourceExhaustedError:
-            return
+        work = self._work
+        if work is None:
+            starting, is_wanted = threading.Lock(), False
+
+            def wanted() -> object:
+                with starting:  # an interrupt that comes now leaves a thread that nobody knows
+                    pass
+                return call() if is_wanted else None
+
+            try:
+                with starting:
+                    # Not a daemon, which the end of the process would stop wherever it is.
+                    work = self._work = Work(wanted, name, daemon=False)
+                    is_wanted = True
+            except ResourceExhaustedError:
+                return
         try:
             work.outcome()
         except Exception:
-            self._work = None
+            if work.is_over:  # else a signal handler raised it, and the call goes on
+                self._work = None
             raise
         self._work = None
 

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.concurrency.threads import Work, uninterrupted
+from modular_tf.concurrency.threads import LastingWork, Work, uninterrupted
 from modular_tf.errors import NotFoundError
 from modular_tf.events.event_log import deliver
 
@@ -204,3 +204,25 @@ def test_where_no_thread_can_be_had_the_caller_does_the_work(monkeypatch):
     monkeypatch.setattr(threading, "_start_joinable_thread", fail, raising=False)
 
     assert uninterrupted(os.getpid)() == os.getpid()
+
+
+def test_lasting_work_is_not_begun_anew_where_a_signal_handler_raises_an_exception(handle):
+    may_end, calls = threading.Event(), []
+
+    def time_out():
+        raise TimeoutError
+
+    def work():
+        calls.append(threading.current_thread())
+        if len(calls) == 1:
+            send()
+        may_end.wait(PATIENCE_S)
+
+    handle(time_out)
+    lasting = LastingWork()
+    with pytest.raises(TimeoutError):
+        lasting.run(work, "work")
+    threading.Timer(0.1, may_end.set).start()  # for who begins it anew too
+    lasting.run(work, "work")
+    assert may_end.is_set()
+    assert len(calls) == 1
