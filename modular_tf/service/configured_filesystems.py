@@ -522,8 +522,9 @@ def _protocols_in_files(locations: tuple[str, ...]) -> dict[str, dict[str, str]]
     """
     found = find_spec("fsspec")
     folder = next(iter(found.submodule_search_locations or ()), "") if found else ""
-    spec = spec_from_file_location("_fsspec_registry", os.path.join(folder, "registry.py"))
-    if spec is None or spec.loader is None:
+    path = os.path.join(folder, "registry.py")
+    spec = spec_from_file_location("_fsspec_registry", path) if folder else None
+    if spec is None or spec.loader is None:  # not a package, or not of files
         return {}
     try:
         registry = module_from_spec(spec)

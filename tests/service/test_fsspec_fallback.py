@@ -324,6 +324,27 @@ def test_without_fsspec_nothing_falls_back(run_python):
     )
 
 
+def test_a_module_in_the_name_of_fsspec_has_nothing_read_from_the_current_directory(
+    run_python, tmp_path
+):
+    (tmp_path / "fsspec.py").write_text("")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/registry.py").write_text("open('was_run', 'w')")
+    run_python(
+        """
+        import os, sys
+        sys.path.insert(0, sys.argv[1])
+        os.chdir(f"{sys.argv[1]}/elsewhere")
+        import modular_tf as mtf
+        with mtf.PluginService() as service:
+            assert not service.fallback_schemes()
+        assert not os.path.exists("was_run")
+        """,
+        tmp_path,
+        env={"MODULAR_TF_FSSPEC_FALLBACK": "1"},
+    )
+
+
 def test_a_filesystem_of_fsspec_pickles(client, falling_back, run_python):
     service = falling_back()
     fs = ModularFileSystem("fixture", service=service)
