@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.errors import ModularTFError, NotFoundError
 
@@ -236,3 +237,76 @@ def blocks(file: RandomAccessFile, start: int = 0, size: int = 512 << 10) -> Ite
     while block := file.read(start, size):
         yield block
         start += len(block)
+
+
+# -- files of users' classes ------------------------------------------------------------------
+
+
+class _Reader(RandomAccessFile):
+    """A file of another class, with the defaults of what it lacks."""
+
+    def __init__(self, file: Any, uri: str) -> None:
+        self.uri, self._file = uri, file
+        _take_over(self, file, "holds_bytes", "known_length", "read")
+
+    def readinto(self, offset: int, buffer: Buffer) -> int:
+        return int(self._file.readinto(offset, buffer))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Writer(WritableFile):
+    """The same for one that is written; its own `with` decides what an exception leaves."""
+
+    def __init__(self, file: Any, uri: str) -> None:
+        self.uri, self._file = uri, file
+        _take_over(self, file, "appended", "discard", "flush", "is_stored_by_close")
+        _take_over(self, file, "require_uninterrupted", "sync")
+
+    def __exit__(self, *error: object) -> None:
+        own = getattr(type(self._file), "__exit__", None)
+        if own is None:
+            super().__exit__(*error)
+        else:
+            own(self._file, *error)
+
+    def append(self, data: Buffer) -> None:
+        self._file.append(data)
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _take_over(adapter: object, file: object, *names: str) -> None:
+    for name in names:
+        if hasattr(file, name):
+            setattr(adapter, name, getattr(file, name))
+
+
+def _completed_writer(file: Any, uri: str) -> WritableFile:
+    return file if isinstance(file, WritableFile) else _Writer(file, uri)
+
+
+COMPLETED: dict[str, Callable[[Any, str], object]] = {
+    "new_random_access_file": lambda file, uri: (
+        file if isinstance(file, RandomAccessFile) else _Reader(file, uri)
+    ),
+    "new_writable_file": _completed_writer,
+    "new_appendable_file": _completed_writer,
+}
+"""What gives a file of any class, with its URI, the methods of ours, by the operation."""
+
+
+def completing(name: str, operation: Any) -> Any:
+    """Return an operation of a class that opens files, with files that have all methods."""
+    complete = COMPLETED[name]
+
+    @wraps(operation)
+    def opening(self: object, uri: str, *more: Any, **named: Any) -> object:
+        return complete(operation.__get__(self, type(self))(uri, *more, **named), uri)
+
+    return opening

@@ -18,7 +18,7 @@ from modular_tf.errors import (
 )
 from modular_tf.filesystem import trees
 from modular_tf.filesystem.copying import copy_through
-from modular_tf.filesystem.files import read_rest
+from modular_tf.filesystem.files import COMPLETED, completing, read_rest
 from modular_tf.filesystem.location import (
     TWO_PATH_OPERATIONS,
     Listing,
@@ -72,11 +72,17 @@ class Filesystem:
         self.fetch_times = FetchTimes()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Wrap the operations on two paths, so that they skip a file that is its own target."""
+        """Wrap operations: on two paths they skip a file that is its own target.
+
+        Files that a user's class opens may be of any class.
+        """
         super().__init_subclass__(**options)
         for name in TWO_PATH_OPERATIONS:
             if name in cls.__dict__:
                 setattr(cls, name, skip_same_file(cls.__dict__[name]))
+        if not cls.__module__.startswith("modular_tf."):
+            for name in COMPLETED.keys() & cls.__dict__:
+                setattr(cls, name, completing(name, cls.__dict__[name]))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.scheme!r} of {self.plugin}>"

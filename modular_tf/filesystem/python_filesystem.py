@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.filesystem_layouts import FILESYSTEM_SLOTS
 from modular_tf.errors import InternalError
-from modular_tf.filesystem.files import FileStatistics, RandomAccessFile, WritableFile
+from modular_tf.filesystem.files import COMPLETED, FileStatistics
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_of_fsspec
 from modular_tf.filesystem.location import (
@@ -20,7 +20,7 @@ from modular_tf.filesystem.location import (
 from modular_tf.filesystem.python_errors import translated_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
+    from collections.abc import Callable
 
     from modular_tf.errors import NotFoundError
     from modular_tf.filesystem.location import Listing
@@ -91,10 +91,8 @@ def _forwarder(name: str) -> Callable[..., Any]:
             return clean_names(result, plugin=self.plugin, uri=path or "")
         if name == "get_children_statistics":
             return _clean_statistics(result, plugin=self.plugin, uri=path or "")
-        if name == "new_random_access_file" and not isinstance(result, RandomAccessFile):
-            return _Reader(result, path or "")
-        if name in _WRITERS and not isinstance(result, WritableFile):
-            return _Writer(result, path or "")
+        if name in COMPLETED:
+            return COMPLETED[name](result, path or "")
         return sorted(result) if name == "get_matching_paths" else result
 
     forward.__name__ = name
@@ -114,47 +112,6 @@ def _clean_statistics(found: dict[str, Any], *, plugin: str, uri: str) -> dict[s
             wrong = f"{plugin} gave no FileStatistics of {name!r}, but {given!r:.200}"
             raise InternalError.of("get_children_statistics", uri, wrong, plugin=plugin)
     return statistics
-
-
-_WRITERS = {"new_writable_file", "new_appendable_file"}
-
-
-class _Reader(RandomAccessFile):
-    """A file of another class, with the defaults of what it lacks."""
-
-    def __init__(self, file: Any, uri: str) -> None:
-        self.uri, self._file = uri, file
-        _take_over(self, file, "holds_bytes", "known_length", "read")
-
-    def readinto(self, offset: int, buffer: Buffer) -> int:
-        return int(self._file.readinto(offset, buffer))
-
-    def close(self) -> None:
-        self._file.close()
-
-
-class _Writer(WritableFile):
-    """The same for one that is written."""
-
-    def __init__(self, file: Any, uri: str) -> None:
-        self.uri, self._file = uri, file
-        _take_over(self, file, "appended", "discard", "flush", "is_stored_by_close")
-        _take_over(self, file, "require_uninterrupted", "sync")
-
-    def append(self, data: Buffer) -> None:
-        self._file.append(data)
-
-    def tell(self) -> int:
-        return int(self._file.tell())
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def _take_over(adapter: object, file: object, *names: str) -> None:
-    for name in names:
-        if hasattr(file, name):
-            setattr(adapter, name, getattr(file, name))
 
 
 _ACCEPTED = (

@@ -15,6 +15,9 @@ from modular_tf.errors import (
     UnimplementedError,
     UnknownError,
 )
+from modular_tf.filesystem.files import FileStatistics
+from modular_tf.filesystem.filesystem import Filesystem
+from modular_tf.gfile import GFile
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from tests.filesystem.memory_store import MemoryStore
@@ -62,6 +65,90 @@ def test_an_object_with_some_operations_serves_with_the_hosts_defaults(make_serv
         fs.new_appendable_file("mem://h/g")
     (record,) = service.plugins()
     assert (record.name, record.source, record.schemes) == ("MemoryStore", "python", ("mem",))
+
+
+class ForeignFile:
+    """A file with the methods alone that its filesystem's users must have."""
+
+    def __init__(self, files, uri):
+        self._files, self._uri, self._data = files, uri, b""
+
+    def readinto(self, offset, buffer):
+        data = self._files[self._uri][offset : offset + len(buffer)]
+        buffer[: len(data)] = data
+        return len(data)
+
+    def append(self, data):
+        self._data += bytes(data)
+
+    def tell(self):
+        return len(self._data)
+
+    def close(self):
+        if self._data:
+            self._files[self._uri] = self._data
+
+
+class AbortedFile(ForeignFile):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            self.close()
+
+
+def foreign_filesystem(base, *arguments, file=ForeignFile):
+    class Foreign(base):
+        def __init__(self):
+            super().__init__(*arguments)
+            self.files = {}
+
+        def new_random_access_file(self, uri):
+            return file(self.files, uri)
+
+        def new_writable_file(self, uri):
+            return file(self.files, uri)
+
+        def path_exists(self, uri):
+            return uri in self.files
+
+        def stat(self, uri):
+            if uri not in self.files:
+                raise NotFoundError(uri)
+            return FileStatistics(len(self.files[uri]), 0, is_directory=False)
+
+    return Foreign()
+
+
+BASES = pytest.mark.parametrize("base", [(object,), (Filesystem, "foreign", "ours")])
+
+
+@BASES
+def test_files_of_any_class_are_read_written_and_copied(base, make_service):
+    service = make_service()
+    service.register_filesystem("foreign", foreign_filesystem(*base))
+    fs = service.filesystem("foreign")
+    with fs.open("foreign://h/a", "wb") as file:
+        file.write(b"content")
+    with GFile("foreign://h/a", "rb", service=service) as file:
+        assert file.read() == b"content"
+    with fs.open("foreign://h/a") as file:
+        assert file.read() == "content"
+    fs.copy_file("foreign://h/a", "foreign://h/b")
+    assert fs.read_file("foreign://h/b") == b"content"
+
+
+@BASES
+def test_the_with_block_of_a_file_of_any_class_is_its_own(base, make_service):
+    service, foreign = make_service(), foreign_filesystem(*base, file=AbortedFile)
+    foreign.files["foreign://h/a"] = b"before"
+    service.register_filesystem("foreign", foreign)
+    file = service.filesystem("foreign").new_writable_file("foreign://h/a")
+    file.append(b"half")
+    with pytest.raises(KeyError), file:
+        raise KeyError
+    assert foreign.files == {"foreign://h/a": b"before"}
 
 
 def test_errors_of_python_become_typed(make_service):
