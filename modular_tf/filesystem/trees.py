@@ -847,7 +847,7 @@ def move_by_copy(
     What came to the source meanwhile stays, and what has changed since it was copied. `undo` is
     called if not all has arrived. Return whether all of it was moved.
     """
-    before = len(job.failures)
+    before, files = len(job.failures), job.totals.files
     copied: dict[str, FileStatistics | None] = {}  # of directories None
 
     def add(one: Item) -> None:
@@ -863,6 +863,7 @@ def move_by_copy(
         raise
     if len(job.failures) > before:
         undo()
+        job.totals.files = files  # none of it was moved
         message = "not all of it could be copied, so it stays where it is"
         job.fail(item.uri, FailedPreconditionError(message, path=item.uri))
         return False

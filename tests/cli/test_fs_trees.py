@@ -159,15 +159,16 @@ def test_a_tree_that_did_not_arrive_stays(full, capsys):
     full.memory.faults["new_writable_file", "/e/b"] = UnavailableError("down")
     full.memory.dirs |= {"/e", "/e/sub"}
     full.filesystem.path_exists = lambda uri: False
-    moved = []
+    moved, work = [], full.work(2)
     move_all(
-        full.work(2),
+        work,
         [Item(full.location("mem://h/d"), full.location("mem://h/e"))],
         moved.append,
     )
 
     assert set(FILES) <= set(full.memory.files)
     assert moved == []
+    assert work.totals.files == 0
     assert "it stays where it is" in capsys.readouterr().err
 
 
