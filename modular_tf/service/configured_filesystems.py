@@ -352,7 +352,8 @@ def client_class(protocol: str) -> Any:
         return getattr(import_module(module), attribute)
     except Exception as error:
         text = f"{name} cannot be imported: {type(error).__name__}: {error}"
-        remedy = _tables()[1][protocol].get("err") or f"Install {module.partition('.')[0]} anew."
+        known = _tables()[1].get(protocol, {})
+        remedy = known.get("err") or f"Install {name.partition('.')[0]} anew."
         raise NoClientError(text, remedy) from error
 
 
