@@ -103,18 +103,18 @@ def run(words: Sequence[str] | None = None) -> int:
 
     `words` are the arguments after the program's name, by default this process's own.
     """
+    code: int = Exit.DONE
     try:
         process.prepare()
         if words is None and COMPLETION_VARIABLE in os.environ:
             from modular_tf.cli.completion import answer_shell  # noqa: PLC0415  (for shells only)
 
-            code: int = answer_shell(PROGRAM_COMMAND)
+            code = answer_shell(PROGRAM_COMMAND)
         else:
             code = _run(sys.argv[1:] if words is None else words, is_own=words is None)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of the output has closed it
         process.give_up(sys.stdout)
-        return Exit.DONE
     except OutputError as error:
         process.give_up(sys.stdout)
         report_error(message_of(error), "standard output")

@@ -53,6 +53,40 @@ def test_a_reader_that_had_enough_is_no_error(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        ["cp", "--json", "gone", "copy"],
+        ["cp", "--json", "gone", *["one"] * 400, "folder"],  # more than a buffer holds
+        ["mv", "--json", "gone", "moved"],
+        ["rm", "--json", "gone"],
+        ["cp", "gone", "one", "-"],
+    ],
+    ids=["cp", "cp of many", "mv", "rm", "cp to output"],
+)
+def test_nor_a_success_where_something_failed(words, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "one").write_bytes(b"x" * 2**17)
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        child = subprocess.run(
+            [*COMMAND, "fs", *words],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+
+    assert "gone" in child.stderr
+    assert "Traceback" not in child.stderr
+    assert "Exception ignored" not in child.stderr
+    assert child.returncode == 1
+
+
+@pytest.mark.parametrize(
     "words", [["list"], ["schemes", "--json"], ["fs", "cat", __file__], ["--help"]], ids=" ".join
 )
 @pytest.mark.parametrize(

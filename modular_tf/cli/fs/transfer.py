@@ -14,7 +14,7 @@ import click
 from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.fs.work import FileWork, ManyFilesCommand, Rules, uris_argument
 from modular_tf.cli.output import report_error
-from modular_tf.cli.process import Exit
+from modular_tf.cli.process import Exit, give_up
 from modular_tf.cli.values import SOURCE, TARGET
 from modular_tf.errors import FailedPreconditionError
 from modular_tf.filesystem.copying import COPY_BLOCK, read_all, require_all_read, write_whole
@@ -69,7 +69,11 @@ class _Changes(FileWork):
         self.summarize(f"to be {participle}" if self._is_rehearsal else participle)
         if self._call.json:
             rehearsal = {"dry_run": True} if self._is_rehearsal else {}
-            self._call.json_object(**self._lists, totals=self.totals_as_object(), **rehearsal)
+            values = {**self._lists, "totals": self.totals_as_object(), **rehearsal}
+            try:
+                self._call.json_object(**values)
+            except BrokenPipeError:  # which would end the command with success
+                give_up(sys.stdout)
         return self.exit_code
 
 
@@ -164,7 +168,12 @@ def copy_out(work: FileWork, uris: Sequence[str]) -> None:
 
     sys.stdout.flush()
     work.totals.find(len(uris))
-    work.run(step, map(_Uri, uris))
+    try:
+        work.run(step, map(_Uri, uris))
+    except BrokenPipeError:
+        if not work.failures:
+            raise  # the reader had enough
+        give_up(sys.stdout)
 
 
 def copy_in(work: FileWork, target: str) -> None:
