@@ -57,14 +57,18 @@ class OutputError(OSError):
     """Standard output cannot be written to any more."""
 
 
+class ReaderGoneError(BrokenPipeError):
+    """The reader of standard output has closed it."""
+
+
 class _Output(io.FileIO):
     """Standard output, whose failures are distinguished from those of other files."""
 
     def write(self, data: Buffer, /) -> int:
         try:
             return super().write(data)
-        except BrokenPipeError:
-            raise
+        except BrokenPipeError as error:
+            raise ReaderGoneError(error.errno, error.strerror) from None
         except OSError as error:
             raise OutputError(error.errno, error.strerror) from None
 

@@ -86,6 +86,39 @@ def test_nor_a_success_where_something_failed(words, tmp_path):
     assert child.returncode == 1
 
 
+_BROKEN = """
+class Broken:
+    def stat(self, uri):
+        raise FileNotFoundError(uri)
+
+    def new_writable_file(self, uri):
+        return self
+
+    def append(self, data):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    def close(self):
+        pass
+"""
+
+
+def test_a_pipe_that_a_filesystem_loses_is_a_failure(tmp_path):
+    (tmp_path / "broken.py").write_text(_BROKEN)
+    (tmp_path / "config.toml").write_text('[filesystems.lossy]\nobject = "broken:Broken"\n')
+    (tmp_path / "one").write_bytes(b"content")
+    paths = {"PYTHONPATH": str(tmp_path), "MODULAR_TF_CONFIG": str(tmp_path / "config.toml")}
+    child = subprocess.run(
+        [*COMMAND, "fs", "cp", str(tmp_path / "one"), "lossy://h/one"],
+        env=os.environ | paths,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "Broken pipe" in child.stderr
+    assert child.returncode == 1
+
+
 @pytest.mark.parametrize(
     "words", [["list"], ["schemes", "--json"], ["fs", "cat", __file__], ["--help"]], ids=" ".join
 )

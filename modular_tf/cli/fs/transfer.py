@@ -14,7 +14,7 @@ import click
 from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.fs.work import FileWork, ManyFilesCommand, Rules, uris_argument
 from modular_tf.cli.output import report_error
-from modular_tf.cli.process import Exit, give_up
+from modular_tf.cli.process import Exit, ReaderGoneError, give_up
 from modular_tf.cli.values import SOURCE, TARGET
 from modular_tf.errors import FailedPreconditionError
 from modular_tf.filesystem.copying import COPY_BLOCK, read_all, require_all_read, write_whole
@@ -72,7 +72,7 @@ class _Changes(FileWork):
             values = {**self._lists, "totals": self.totals_as_object(), **rehearsal}
             try:
                 self._call.json_object(**values)
-            except BrokenPipeError:  # which would end the command with success
+            except ReaderGoneError:  # which would end the command with success
                 give_up(sys.stdout)
         return self.exit_code
 
@@ -170,7 +170,7 @@ def copy_out(work: FileWork, uris: Sequence[str]) -> None:
     work.totals.find(len(uris))
     try:
         work.run(step, map(_Uri, uris))
-    except BrokenPipeError:
+    except ReaderGoneError:
         if not work.failures:
             raise  # the reader had enough
         give_up(sys.stdout)

@@ -16,7 +16,13 @@ import click
 
 from modular_tf.cli.frame import Command, argument
 from modular_tf.cli.output import EXPECTED, counted, message_of, report_error, size
-from modular_tf.cli.process import Exit, OutputError, leave, terminate_as_interrupt
+from modular_tf.cli.process import (
+    Exit,
+    OutputError,
+    ReaderGoneError,
+    leave,
+    terminate_as_interrupt,
+)
 from modular_tf.cli.progress import TransferProgress
 from modular_tf.cli.values import URI
 from modular_tf.errors import ModularTFError, NotFoundError, UnimplementedError
@@ -138,7 +144,7 @@ class FileWork(Job):
 
     def fail(self, uri: str, error: BaseException) -> None:
         """Report a failure and count it; raise what ends the command."""
-        if isinstance(error, (BrokenPipeError, OutputError)) or not isinstance(error, EXPECTED):
+        if isinstance(error, (ReaderGoneError, OutputError)) or not isinstance(error, EXPECTED):
             raise error
         super().fail(uri, error)
         self._progress.clear()
