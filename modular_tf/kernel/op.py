@@ -164,7 +164,8 @@ class Op:
             outputs = self._call_prepared(inputs, attrs)
             if outputs is not NotImplemented:
                 return outputs
-        return self._run(inputs, attrs, donate, stream)
+        arguments, _ = bind_arguments(self.definition, inputs, {})  # as many as there are
+        return self._run(arguments, attrs, donate, stream)
 
     def _copied(self, result: Any, out: DeviceArray, stream: Stream | None) -> DeviceArray:
         if not isinstance(result, DeviceArray) or not isinstance(out, DeviceArray):
