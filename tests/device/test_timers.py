@@ -150,6 +150,43 @@ def test_a_timer_is_read_after_its_stop(recording, emulated):
             _ = timer.nanoseconds
 
 
+@pytest.mark.parametrize("emulated", [False, True])
+def test_a_closed_timer_is_refused(recording, emulated):
+    if emulated:
+        recording.leave_out(*SLOTS)
+    with recording.devices() as [device, _]:
+        stream, timer = device.create_stream(), device.create_timer()
+        timer.start(stream)
+        timer.stop(stream)
+        timer.close()
+        timer.close()
+        for use in (timer.start, timer.stop, lambda _: timer.nanoseconds):
+            with pytest.raises(ClosedError, match="imer was closed"):
+                use(stream)
+        with pytest.raises(ClosedError), timer:
+            pass
+
+
+@pytest.mark.parametrize("fails", ["start", "stop"])
+def test_a_timer_that_could_not_go_on_has_no_older_time(recording, fails):
+    recording.leave_out(*SLOTS)
+    with recording.devices() as [device, _]:
+        stream, closed, timer = (
+            device.create_stream(),
+            device.create_stream(),
+            device.create_timer(),
+        )
+        closed.close()
+        timer.start(stream)
+        timer.stop(stream)
+        with pytest.raises(ClosedError):
+            getattr(timer, fails)(closed)
+        if fails == "start":
+            timer.stop(stream)
+        with pytest.raises(FailedPreconditionError, match="not been started"):
+            _ = timer.nanoseconds
+
+
 @pytest.mark.parametrize("slot", ["create_timer_fns", "create_timer", "start_timer", "stop_timer"])
 def test_failures_are_typed_and_pass(recording, device, slot):
     def measure():

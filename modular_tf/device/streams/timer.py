@@ -100,23 +100,27 @@ class HostClockTimer:
     work that takes longer.
     """
 
-    __slots__ = ("_core", "_end", "_start", "_stop")
+    __slots__ = ("_core", "_end", "_is_closed", "_start", "_stop")
 
     emulated = True
 
     def __init__(self, core: DeviceCore) -> None:
         self._core = core
+        self._is_closed = False
         self._start: list[int] | None = None  # what the clock showed, once the stream got there
         self._stop: list[int] = []
         self._end: Event | None = None
 
     def start(self, stream: Stream) -> None:
         """See `Timer.start`."""
-        self._end = None
+        self._check_open()
+        self._start = self._end = None  # neither is left of before where the stream refuses
         self._start = _read_clock(stream)
 
     def stop(self, stream: Stream) -> None:
         """See `Timer.stop`."""
+        self._check_open()
+        self._end = None
         self._stop = _read_clock(stream)
         self._end = stream.record_event()
 
@@ -124,6 +128,7 @@ class HostClockTimer:
     def nanoseconds(self) -> int:
         """See `Timer.nanoseconds`."""
         self._core.refuse_in_callback("nanoseconds")
+        self._check_open()
         start: list[int] = _stopped(self._start, self._core)
         stop = self._stop
         _stopped(self._end, self._core).wait()
@@ -138,9 +143,15 @@ class HostClockTimer:
 
     def close(self) -> None:
         """Drop the measurement."""
+        self._is_closed = True
         self._end = None
 
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise self._core.closed_error("the timer")
+
     def __enter__(self) -> Self:
+        self._check_open()
         return self
 
     def __exit__(self, *raised: object) -> None:
