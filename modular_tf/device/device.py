@@ -788,7 +788,7 @@ class DeviceArray(Tensor):
         part = memory.part(offset if size else 0, size)
         view = DeviceArray(self._device, part, shape, self.dlpack_dtype, is_padded=self.is_padded)
         view._data_type = self._data_type
-        view._needs_sync = view._needs_sync or self._needs_sync
+        view._needs_sync = self._needs_sync = True  # neither knows what streams do by the other
         self._is_viewed = view._is_viewed = True
         return view
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -120,6 +121,25 @@ def test_views_end_with_their_service(recording):
 
 
 def test_other_libraries_take_views(cpu):
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("of", ["base", "sibling", "view"])
+def test_others_wait_for_what_a_stream_does_with_a_view(cpu, kind, of):
+    base = cpu.put(np.zeros(4, "uint8"), memory=kind)
+    arrays = {"base": base, "sibling": base[:], "view": base[:]}
+    stream, gate = cpu.create_stream(), threading.Event()
+    written, sevens = arrays["view"].memory, cpu.put(np.full(4, 7, "uint8"))
+
+    stream.add_callback(gate.wait)
+    if kind == "host":
+        stream.memcpy_dtoh(written, sevens.memory)
+    else:
+        stream.memcpy_dtod(written, sevens.memory)
+    opener = threading.Timer(0.05, gate.set)
+    opener.start()
+    assert np.from_dlpack(arrays[of]).tolist() == [7] * 4
+    opener.join()
+
+
     there = cpu.put(VALUES)
     theirs = np.from_dlpack(there[1])
 
