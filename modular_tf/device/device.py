@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from modular_tf.abi.data_types import DataType, by_name, by_number
 from modular_tf.abi.dlpack_devices import HOST, DeviceType
-from modular_tf.abi.dlpack_elements import by_dtype
+from modular_tf.abi.dlpack_elements import TypeCode, by_dtype
 from modular_tf.device.arrays.array_content import (
     ArrayContent,
     checked_shape,
@@ -729,8 +729,9 @@ class DeviceArray(Tensor):
         first = shape[0] if len(shape) == 1 else shape
         sizes: list[Any] = list(first) if isinstance(first, Iterable) else [first]
         if sizes.count(-1) == 1:
-            known = prod(size for size in sizes if size != -1)
-            sizes[sizes.index(-1)] = self.size // known if known else 0
+            at = sizes.index(-1)
+            known = prod(checked_shape(sizes[:at] + sizes[at + 1 :]))
+            sizes[at] = self.size // known if known else 0
         wanted = checked_shape(sizes)
         if prod(wanted) != self.size:
             raise InvalidArgumentError(f"reshape: {self.size} elements do not fit into {wanted}")
@@ -887,7 +888,10 @@ class DeviceArray(Tensor):
             return self.to_memoryview().tolist()
         except (BufferError, NotImplementedError):
             values = self.to_numpy()
-            return (values.astype("float32") if values.dtype.kind == "V" else values).tolist()
+            if values.dtype.kind == "V":  # of ml_dtypes
+                is_whole = self.dlpack_dtype[0] in (TypeCode.INT, TypeCode.UINT)
+                values = values.astype("int8" if is_whole else "float32")
+            return values.tolist()
 
     def astype(self, dtype: Any) -> DeviceArray:
         """Return a copy with elements of another type, converted as numpy does.

@@ -55,7 +55,8 @@ def test_another_shape_is_a_view(cpu, kind):
 
 
 @pytest.mark.parametrize(
-    "shape", [(5, 5), (-1, 5), (-1, -1), (2, 3, 4, 0), (-24, -1), "ab", (1.5,)]
+    "shape",
+    [(5, 5), (-1, 5), (-1, -1), (2, 3, 4, 0), (-24, -1), "ab", (1.5,), (-1, None), (-1, "a")],
 )
 def test_a_shape_of_another_size_is_refused(cpu, shape):
     with pytest.raises(InvalidArgumentError, match="shape"):
@@ -177,6 +178,9 @@ def test_values_of_other_libraries_types_as_lists(cpu):
         ([True, False], "bool"),
         ([1j, 2], "complex128"),
         ([], "float32"),
+    for dtype in (ml_dtypes.int4, ml_dtypes.uint4):
+        values = cpu.put(np.array([1, 7], dtype)).tolist()
+        assert (values, type(values[0])) == ([1, 7], int)
         (7, "int32"),
         ([np.float64(1), 2], "float64"),
         ([np.zeros(2, "int8"), np.ones(2, "int8")], "int8"),
@@ -207,6 +211,13 @@ def test_pickles_go_through_the_host(cpu):
     back = pickle.loads(pickle.dumps(cpu.put(VALUES)))
 
     np.testing.assert_array_equal(np.from_dlpack(back), VALUES)
+def test_a_list_that_contains_itself_is_refused(cpu):
+    given = []
+    given.append(given)
+    with pytest.raises(InvalidArgumentError, match="64 dimensions"):
+        cpu.put(given)
+
+
     np.testing.assert_array_equal(cpu.put(back).to_numpy(), VALUES)
 
 

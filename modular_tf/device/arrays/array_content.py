@@ -176,6 +176,8 @@ def flattened(values: Any) -> tuple[tuple[int, ...], list[Any]]:
         if not all(isinstance(each, (list, tuple)) and len(each) == size for each in level):
             raise InvalidArgumentError(f"lists of unequal lengths in dimension {len(shape)}")
         shape.append(size)
+        if len(shape) > _MOST_DIMENSIONS:  # or it contains itself
+            raise InvalidArgumentError(f"lists in lists of more than {_MOST_DIMENSIONS} dimensions")
         level = [each for group in level for each in group]
     if any(isinstance(each, (list, tuple)) for each in level):
         raise InvalidArgumentError(f"lists beside other elements in dimension {len(shape)}")
