@@ -749,11 +749,12 @@ class DeviceArray(Tensor):
         """
         first, shape = 0, self.shape
         keys = list(key) if isinstance(key, tuple) else [key]
-        while keys and (keys[-1] is Ellipsis or keys[-1] == slice(None)):
+        n_indices = sum(each is not Ellipsis for each in keys)
+        if n_indices > self.ndim:
+            raise IndexError(f"{n_indices} indices of an array of {self.ndim} dimensions")
+        while keys and _selects_all(keys[-1]):
             keys.pop()
         for position, each in enumerate(keys):
-            if not shape:
-                raise IndexError(f"{len(keys)} indices of an array of {self.ndim} dimensions")
             size, step = shape[0], prod(shape[1:])
             if isinstance(each, slice):
                 start, stop, stride = each.indices(size)
@@ -762,6 +763,8 @@ class DeviceArray(Tensor):
                 first += start * step
                 shape = (max(0, stop - start), *shape[1:])
                 break
+            if isinstance(each, bool):  # a mask, and neither 0 nor 1
+                raise self._no_view(key)
             try:
                 number = index(each)
             except TypeError:
@@ -1094,6 +1097,12 @@ class DeviceArray(Tensor):
 
     def __ge__(self, other: Any) -> Any:
         return self._computed("GreaterEqual", self, other)
+
+
+def _selects_all(key: object) -> bool:
+    if isinstance(key, slice):  # not by ==, which arrays in a slice answer with an array
+        return key.start is None and key.stop is None and key.step is None
+    return key is Ellipsis
 
 
 @cache

@@ -63,13 +63,23 @@ def test_a_shape_of_another_size_is_refused(cpu, shape):
         cpu.put(VALUES).reshape(shape)
 
 
-@pytest.mark.parametrize("key", [2, -3, (0, 3), (0, 0, 0, 0)])
+@pytest.mark.parametrize(
+    "key",
+    [2, -3, (0, 3), (0, 0, 0, 0), (slice(None),) * 4, (0, 0, 0, slice(None)), (0,) * 4 + (...,)],
+)
 def test_what_is_not_there_is_no_part(cpu, key):
     with pytest.raises(IndexError):
         cpu.put(VALUES)[key]
 
 
-@pytest.mark.parametrize("key", [slice(0, 2, 2), (slice(1, 2), 0), [0, 1], None, 0.5, "a"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        slice(0, 2, 2), (slice(1, 2), 0), (..., 0), [0, 1], None, 0.5, "a", True, (0, False),
+        np.True_, np.array([0, 1]), (0, np.array([True, False, True])),
+    ],
+    ids=str,
+)  # fmt: skip
 def test_what_would_need_a_copy_is_no_part(cpu, key):
     with pytest.raises(InvalidArgumentError, match="to_numpy"):
         cpu.put(VALUES)[key]
@@ -111,17 +121,6 @@ def test_a_view_keeps_the_memory(cpu, kind):
         view.to_numpy()
 
 
-def test_views_end_with_their_service(recording):
-    with recording.devices() as [device, _]:
-        view = device.put(VALUES)[0]
-
-    assert view.closed
-    with pytest.raises(ClosedError, match="the device of the array"):
-        view.to_numpy()
-    assert recording.allocated == 0
-
-
-def test_other_libraries_take_views(cpu):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("of", ["base", "sibling", "view"])
 def test_others_wait_for_what_a_stream_does_with_a_view(cpu, kind, of):
@@ -141,6 +140,17 @@ def test_others_wait_for_what_a_stream_does_with_a_view(cpu, kind, of):
     opener.join()
 
 
+def test_views_end_with_their_service(recording):
+    with recording.devices() as [device, _]:
+        view = device.put(VALUES)[0]
+
+    assert view.closed
+    with pytest.raises(ClosedError, match="the device of the array"):
+        view.to_numpy()
+    assert recording.allocated == 0
+
+
+def test_other_libraries_take_views(cpu):
     there = cpu.put(VALUES)
     theirs = np.from_dlpack(there[1])
 
@@ -168,6 +178,9 @@ def test_values_of_other_libraries_types_as_lists(cpu):
     import ml_dtypes
 
     assert cpu.put(np.array([1, 2.5], ml_dtypes.bfloat16)).tolist() == [1.0, 2.5]
+    for dtype in (ml_dtypes.int4, ml_dtypes.uint4):
+        values = cpu.put(np.array([1, 7], dtype)).tolist()
+        assert (values, type(values[0])) == ([1, 7], int)
 
 
 @pytest.mark.parametrize(
@@ -178,9 +191,6 @@ def test_values_of_other_libraries_types_as_lists(cpu):
         ([True, False], "bool"),
         ([1j, 2], "complex128"),
         ([], "float32"),
-    for dtype in (ml_dtypes.int4, ml_dtypes.uint4):
-        values = cpu.put(np.array([1, 7], dtype)).tolist()
-        assert (values, type(values[0])) == ([1, 7], int)
         (7, "int32"),
         ([np.float64(1), 2], "float64"),
         ([np.zeros(2, "int8"), np.ones(2, "int8")], "int8"),
@@ -201,6 +211,13 @@ def test_lists_that_are_no_arrays_are_refused(cpu, given):
         cpu.put(given)
 
 
+def test_a_list_that_contains_itself_is_refused(cpu):
+    given = []
+    given.append(given)
+    with pytest.raises(InvalidArgumentError, match="64 dimensions"):
+        cpu.put(given)
+
+
 @pytest.mark.parametrize("given", [["a"], [None], [object]], ids=str)
 def test_lists_of_other_things_are_refused(cpu, given):
     with pytest.raises(TypeError, match="numbers"):
@@ -211,13 +228,6 @@ def test_pickles_go_through_the_host(cpu):
     back = pickle.loads(pickle.dumps(cpu.put(VALUES)))
 
     np.testing.assert_array_equal(np.from_dlpack(back), VALUES)
-def test_a_list_that_contains_itself_is_refused(cpu):
-    given = []
-    given.append(given)
-    with pytest.raises(InvalidArgumentError, match="64 dimensions"):
-        cpu.put(given)
-
-
     np.testing.assert_array_equal(cpu.put(back).to_numpy(), VALUES)
 
 
