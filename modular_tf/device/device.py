@@ -19,6 +19,7 @@ from modular_tf.device.arrays.array_content import (
     checked_shape,
     content_of,
     element_type_of,
+    flattened,
     has_two_layouts,
     host_tensor,
     in_other_layout,
@@ -561,7 +562,8 @@ class DeviceArray(Tensor):
     `Stream` does.
 
     Arithmetic (`a + b`, `a @ b`, `-a`, `a < b`) calls TensorFlow's operation of that meaning on the
-    device, and raises NotFoundError where no plugin has a kernel of it. `==` compares objects.
+    device, and raises NotFoundError where no plugin has a kernel of it. `==` compares objects, so
+    arrays are keys of dicts, and `in` looks for no value: that is refused.
     """
 
     # Kernels' outputs are made in C (native/kernel_calls), without a memory until one is needed.
@@ -1024,6 +1026,17 @@ class DeviceArray(Tensor):
         if not self.shape:
             raise TypeError("len() of an array without dimensions")
         return self.shape[0]
+
+    def __bool__(self) -> bool:
+        """Return the truth of the only element: `while a[0] < 3`; others have none, as in numpy."""
+        if self.size != 1:
+            raise InvalidArgumentError(
+                f"an array of {self.size} elements is neither true nor false; ask for one element,"
+                " or for any(...) or all(...) of array.to_numpy()"
+            )
+        return bool(flattened(self.tolist())[1][0])
+
+    __contains__: Any = None  # elements are arrays, and == compares objects: it never was
 
     def __repr__(self) -> str:
         state = ", closed" if self.closed else self._shown_values()

@@ -150,6 +150,29 @@ def test_views_end_with_their_service(recording):
     assert recording.allocated == 0
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1)])
+def test_the_truth_of_an_array_is_that_of_its_only_element(cpu, shape):
+    for value in (0, 1, -0.0, float("nan")):
+        values = np.full(shape, value)
+        assert bool(cpu.put(values)) is bool(values)
+
+
+@pytest.mark.parametrize("shape", [(0,), (2,), (1, 0), (2, 2)])
+def test_other_arrays_are_neither_true_nor_false(cpu, shape):
+    with pytest.raises(InvalidArgumentError, match="neither true nor false"):
+        bool(cpu.put(np.zeros(shape)))
+
+
+def test_arrays_are_told_apart_as_objects(cpu):
+    one, other = cpu.put([1.0]), cpu.put([1.0])
+
+    assert one != other
+    assert {one: 1, other: 2}[one] == 1
+    assert one in [other, one]
+    with pytest.raises(TypeError, match="container"):
+        _ = 1.0 in one
+
+
 def test_other_libraries_take_views(cpu):
     there = cpu.put(VALUES)
     theirs = np.from_dlpack(there[1])
