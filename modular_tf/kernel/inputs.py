@@ -171,9 +171,10 @@ def place_input(site: KernelSite, given: Given, *, on_host: bool) -> KernelInput
         raise InvalidArgumentError(
             f"an input is on {there}, and the kernel works on {other}; give array.copy_to(device)"
         )
-    if site.is_host:
+    is_aligned = source.address % _ALIGNMENT == 0 or not source.nbytes  # a view may begin anywhere
+    if site.is_host and is_aligned:
         return _on_device(given, source)._replace(is_on_host=True)
-    if on_host:
+    if site.is_host or on_host:
         return _on_host(given, content_of(source.to_host()))
     if source.device_memory is None:  # pinned memory of the host
         source = source.copy_to(site.device)

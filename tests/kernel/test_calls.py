@@ -161,6 +161,21 @@ def test_aligned_memory_of_the_host_is_not_copied(run_calls: Callable[[str], str
     """)
 
 
+def test_views_of_arrays_are_aligned_too(run_calls: Callable[[str], str]) -> None:
+    run_calls("""
+        flat = X.reshape(-1)
+        for view, values in ((flat[1:], x.ravel()[1:]), (X[1], x[1]), (flat[:0], [])):
+            for _ in range(3):
+                assert one_more(view).tolist() == [each + 1 for each in values]
+                assert state.last_input % 64 == 0
+        assert one_more(flat[1:], donate=[]).tolist() == [2, 3, 4, 5, 6]
+        assert device.run("CallIdentity", flat[1:]).tolist() == [1, 2, 3, 4, 5]
+        assert flat.tolist() == x.ravel().tolist()
+        is_short(lambda: one_more(flat))
+        assert state.last_input == flat.address
+    """)
+
+
 def test_what_is_unusual_goes_the_general_way(run_calls: Callable[[str], str]) -> None:
     run_calls("""
         one_more(x), one_more(X)
