@@ -138,6 +138,7 @@ class Op:
             ClosedError: An input, the device or the service was closed.
         """
         if out is not None:
+            self._check_out(out, donate)
             result = self(*inputs, donate=donate, stream=stream, **named)
             return self._copied(result, out, stream)
         if donate is _NOTHING_DONATED and stream is None:
@@ -158,6 +159,7 @@ class Op:
     ) -> Any:
         """Compute it with inputs and attributes apart, whatever their names; see `__call__`."""
         if out is not None:
+            self._check_out(out, donate)
             result = self.run(inputs, attrs, donate=donate, stream=stream)
             return self._copied(result, out, stream)
         if donate is _NOTHING_DONATED and stream is None:
@@ -167,10 +169,24 @@ class Op:
         arguments, _ = bind_arguments(self.definition, inputs, {})  # as many as there are
         return self._run(arguments, attrs, donate, stream)
 
-    def _copied(self, result: Any, out: DeviceArray, stream: Stream | None) -> DeviceArray:
-        if not isinstance(result, DeviceArray) or not isinstance(out, DeviceArray):
-            text = f"{self.name}: out takes an array of the device, for an operation of one output"
+    def _check_out(self, out: DeviceArray, donate: Sequence[DeviceArray]) -> None:
+        """Refuse before the kernel runs, and inputs are given away, what no output can go to."""
+        if not isinstance(out, DeviceArray) or not self._has_one_output:
+            raise self._no_out()
+        _ = out.address  # raises if it was closed
+        if isinstance(donate, (list, tuple)) and any(each is out for each in donate):
+            text = (
+                f"{self.name}: out is donated, and would be closed; it may be an input without that"
+            )
             raise InvalidArgumentError(text, operation=self.name)
+
+    def _no_out(self) -> InvalidArgumentError:
+        text = f"{self.name}: out takes an array of the device, for an operation of one output"
+        return InvalidArgumentError(text, operation=self.name)
+
+    def _copied(self, result: Any, out: DeviceArray, stream: Stream | None) -> DeviceArray:
+        if not isinstance(result, DeviceArray):
+            raise self._no_out()
         source, target = result.device_memory, out.device_memory
         if stream is None or result.device.is_host or source is None or target is None:
             out.copy_from(result)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from modular_tf.errors import InvalidArgumentError, NotFoundError
+from modular_tf.errors import ClosedError, InvalidArgumentError, NotFoundError
 from modular_tf.service.service import PluginService
 from tests.contrib.built_plugin import built_plugin
 
@@ -63,6 +63,19 @@ def test_an_output_goes_where_it_shall(device: Device) -> None:
     for unfit in (device.put([0]), device.put([0.0, 0.0]), [0, 0]):
         with pytest.raises(InvalidArgumentError):
             add([1, 2], [3, 4], out=unfit)
+
+
+def test_an_output_that_cannot_go_anywhere_costs_no_donated_input(device: Device) -> None:
+    relu: Any = device.op("Relu")
+    there, closed = device.put([-1.0, 2.0]), device.put([0.0, 0.0])
+    closed.close()
+
+    for out, error in [(closed, ClosedError), ([0.0], InvalidArgumentError)]:
+        with pytest.raises(error):
+            relu(there, donate=[there], out=out)
+    with pytest.raises(InvalidArgumentError, match="out is donated"):
+        device.run("Relu", there, donate=[there], out=there)
+    assert there.tolist() == [-1.0, 2.0]
 
 
 def test_memory_that_a_view_sees_is_not_donated(device: Device) -> None:
