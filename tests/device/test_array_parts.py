@@ -140,6 +140,23 @@ def test_others_wait_for_what_a_stream_does_with_a_view(cpu, kind, of):
     opener.join()
 
 
+@pytest.mark.parametrize("kind", ["device", "unified"])
+def test_a_part_is_copied_over_one_that_overlaps(recording, kind):
+    with recording.devices() as [device, _]:
+        there = device.put(VALUES, memory=kind).reshape(24)
+        expected = VALUES.reshape(24).copy()
+        recording.clear()
+        for to, start in [(slice(1, 20), slice(0, 19)), (slice(0, 19), slice(1, 20))]:
+            there[to].copy_from(there[start])
+            expected[to] = expected[start].copy()
+        there.copy_from(there)
+        assert recording.count("memcpy_dtod") == 0  # which plugins write as memcpy
+        there[:4].copy_from(there[4:8])
+        expected[:4] = expected[4:8]
+        assert recording.count("memcpy_dtod") == 1
+        np.testing.assert_array_equal(there.to_numpy(), expected)
+
+
 def test_views_end_with_their_service(recording):
     with recording.devices() as [device, _]:
         view = device.put(VALUES)[0]
