@@ -10,8 +10,9 @@
 //     static int device_count();
 //   };
 //
-// Slots below shows what each of them has to offer. All may throw, Failed for a status code of their
-// choice: no exception reaches the host, which is C. All are used by any thread, several at once.
+// Slots below shows what each of them has to offer. What makes something, copies or waits may throw,
+// Failed for a status code of its choice: no exception reaches the host, which is C. What releases
+// memory or reports a fact must not. All are used by any thread, several at once.
 //
 // SP_Stream, SP_Event and SP_Timer are the addresses of a Stream, an Event and a Timer. A stream whose
 // base class is a struct in C is the address of that struct, for kernels in other libraries.
@@ -155,9 +156,18 @@ struct Slots {
 
   // -- memory. Hosts pass the address alone, so sizes are the device's to keep ----------------------
 
+  // These slots have no status to say why: NULL.
+  template <class Body>
+  static void* memory_or_null(Body&& body) noexcept {
+    try {
+      return body();
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+  }
   static void allocate(const SP_Device* device, uint64_t size, int64_t, SP_DeviceMemoryBase* memory) {
     memory->struct_size = SP_DEVICE_MEMORY_BASE_STRUCT_SIZE;
-    memory->opaque = device_of(device).allocate(size);
+    memory->opaque = memory_or_null([&] { return device_of(device).allocate(size); });
     memory->size = memory->opaque == nullptr ? 0 : size;
     memory->payload = 0;
   }
@@ -166,19 +176,14 @@ struct Slots {
     memory->opaque = nullptr;
     memory->size = 0;
   }
-  // These slots have no status to say why: NULL.
   static void* host_memory_allocate(const SP_Device* device, uint64_t size) {
-    try {
-      return device_of(device).allocate_host(size);
-    } catch (const std::exception&) {
-      return nullptr;
-    }
+    return memory_or_null([&] { return device_of(device).allocate_host(size); });
   }
   static void host_memory_deallocate(const SP_Device* device, void* memory) {
     device_of(device).deallocate_host(memory);
   }
   static void* unified_memory_allocate(const SP_Device* device, uint64_t size) {
-    return device_of(device).allocate_unified(size);
+    return memory_or_null([&] { return device_of(device).allocate_unified(size); });
   }
   static void unified_memory_deallocate(const SP_Device* device, void* memory) {
     device_of(device).deallocate_unified(memory);
