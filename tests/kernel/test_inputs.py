@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import struct
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +85,16 @@ def test_infinity_is_no_number_that_is_too_large(kind: Any, dtype: str) -> None:
     found: Any = given_tensor("Op", MATMUL.inputs[0], float("inf"), kind).source
 
     assert np.frombuffer(found.data, dtype)[0] == np.inf
+
+
+@pytest.mark.parametrize("bits", [0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF, 0x7FF8000000000000])
+def test_each_nan_stays_one(bits: int) -> None:
+    nan = struct.unpack("=d", bits.to_bytes(8, sys.byteorder))[0]
+    found: Any = given_tensor("Op", MATMUL.inputs[0], nan, by_name("bfloat16")).source
+
+    upper = int.from_bytes(found.data, sys.byteorder)
+    assert upper & 0x7F80 == 0x7F80
+    assert upper & 0x7F
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,11 @@ def _packed(flat: list[Any], kind: DataType) -> bytes:
         return struct.pack(f"={len(parts)}{part}", *parts)
     if kind.name == "bfloat16":
         bits = struct.unpack(f"={len(flat)}I", struct.pack(f"={len(flat)}f", *flat))
-        rounded = [(each + 0x7FFF + (each >> 16 & 1)) >> 16 for each in bits]
+        rounded = [  # a NaN stays one, whatever its lower bits are
+            each >> 16 | 0x40 if each & 0x7FFFFFFF > 0x7F800000  # noqa: PLR2004  (infinity)
+            else (each + 0x7FFF + (each >> 16 & 1)) >> 16
+            for each in bits
+        ]  # fmt: skip
         return struct.pack(f"={len(flat)}H", *rounded)
     letter = _FORMATS.get(kind.name)
     if letter is None:
