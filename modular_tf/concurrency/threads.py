@@ -268,13 +268,11 @@ class LastingWork:
                     is_wanted = True
             except ResourceExhaustedError:
                 return
+        work.wait()  # what a signal handler raises here leaves the outcome to the next caller
         try:
             work.outcome()
-        except Exception:
-            if work.is_over:  # else a signal handler raised it, and the call goes on
-                self._work = None
-            raise
-        self._work = None
+        finally:
+            self._work = None
 
 
 class Worker:
