@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from modular_tf.concurrency.threads import start_thread
+from modular_tf.concurrency import threads
 from modular_tf.errors import ResourceExhaustedError
 
 
@@ -14,22 +14,17 @@ class Interrupt(BaseException):
     """What a signal handler raises."""
 
 
-class InterruptedStart(threading.Thread):
-    """Its `start` is interrupted while it waits for the first step, as Python's own may be."""
-
-    def start(self) -> None:
-        super().start()
-        started = threading.Condition()
-        with started:
-            started.release()
-            raise Interrupt
-
-
-def test_an_interrupt_while_a_thread_starts_is_not_a_lack_of_threads():
+def test_an_interrupt_while_a_thread_starts_is_not_a_lack_of_threads(monkeypatch):
     ran = threading.Event()
+    wait = threads._Started.wait
 
+    def interrupted(started):
+        wait(started)
+        raise Interrupt
+
+    monkeypatch.setattr(threads._Started, "wait", interrupted)
     with pytest.raises(Interrupt):
-        start_thread(InterruptedStart(target=ran.set))
+        threads.start_thread(threading.Thread(target=ran.set))
 
     assert ran.wait(60)
 
@@ -43,4 +38,4 @@ def test_a_lack_of_threads_is_told(monkeypatch, failure):
     monkeypatch.setattr(threading, "_start_joinable_thread", fail, raising=False)
 
     with pytest.raises(ResourceExhaustedError, match="'worker' could not be started"):
-        start_thread(threading.Thread(target=print, name="worker"))
+        threads.start_thread(threading.Thread(target=print, name="worker"))
