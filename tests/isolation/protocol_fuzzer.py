@@ -11,8 +11,7 @@ from tests.fixtures.compiler import compile_object, link_program
 _NATIVE = Path(__file__).parents[2] / "modular_tf" / "native"
 _CORE = _NATIVE / "core"
 _SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-O1", "-g")
-# The host's side of the protocol, and what it stands on.
-_SOURCES = (
+HOST_SOURCES = (
     "call_counts",
     "call_trace",
     "call_under_way",
@@ -36,6 +35,7 @@ _SOURCES = (
     "worker_options",
     "worker_proxies",
 )
+"""The units of the native core that are the host's side of the protocol, and what they need."""
 # Whoever believes a length asks for more at once; so does an allocation without an end.
 _LIMITS = "detect_leaks=1:max_allocation_size_mb=256:hard_rss_limit_mb=3000"
 _TIMEOUT_S = 3600
@@ -44,7 +44,7 @@ _TIMEOUT_S = 3600
 def build() -> Path:
     """Return the program."""
     folders = [_CORE, _NATIVE / "host_runtime"]
-    sources = [_CORE / f"{name}.cc" for name in _SOURCES]
+    sources = [_CORE / f"{name}.cc" for name in HOST_SOURCES]
     sources += [_NATIVE / "host_runtime" / "status.c", Path(__file__).with_suffix(".cc")]
     options = (*_SANITIZED, "-D_GNU_SOURCE")  # for the one that is C
     objects = [compile_object(path, (), folders, options) for path in sources]

@@ -13,38 +13,18 @@ import pytest
 
 from tests.fixtures.compiler import compile_object, link_program
 from tests.fixtures.machine import CACHE_ROOT
+from tests.isolation.protocol_fuzzer import HOST_SOURCES
 
 _PACKAGE = Path(__file__).parents[2] / "modular_tf"
 _COPIED = ("native/core", "native/host_runtime", "include")
-_SOURCES = [
+_SOURCES = (
+    *HOST_SOURCES,
     "bridge",
     "bridge_filesystem",
     "bridge_reader",
     "bridge_writer",
-    "call_counts",
-    "call_trace",
-    "call_under_way",
-    "error",
-    "fd_message",
-    "filesystem",
-    "filesystem_files",
-    "filesystem_operations",
-    "filesystem_state",
-    "float_state",
-    "fork_lock",
-    "huge_pages",
-    "library",
-    "plugin_strings",
-    "shared_init",
-    "stream_guard",
-    "uri",
-    "worker_call",
-    "worker_channels",
-    "worker_connection",
-    "worker_options",
-    "worker_proxies",
     "worker_server",
-]
+)
 _END_OF_ROWS = "#undef MTF_SLOT"
 _ROW = "MTF_SLOT(count_links, kPaths, kUnimplemented, kCalled, kAsked)\n"
 _END_OF_TABLE = "} TF_FilesystemOps_V221;"
