@@ -29,7 +29,6 @@ from modular_tf.rules.device import DESTROY_RETURNS, DEVICE_COUNT_SUCCEEDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from modular_tf.device.details import DeviceDetails
     from modular_tf.loading.device_loader import ExportingLibrary
@@ -459,12 +458,7 @@ class DevicePlatform:
     def __enter__(self) -> DevicePlatform:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

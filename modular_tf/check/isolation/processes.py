@@ -21,7 +21,6 @@ from modular_tf.processes.zygote_process import Lanes, Zygotes
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import TracebackType
 
     from typing_extensions import Self
 
@@ -131,12 +130,7 @@ class CheckProcesses:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     # -- handing out ----------------------------------------------------------------------------

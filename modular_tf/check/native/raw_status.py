@@ -9,8 +9,6 @@ from modular_tf.native.ffi import ffi
 from modular_tf.native.runtime_library import load_runtime
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from typing_extensions import Self
 
 _SENTINEL = b"(the plugin did not set the status)"
@@ -97,12 +95,7 @@ class RawStatus:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._f.delete(self.pointer)
 
 
