@@ -282,8 +282,8 @@ def bounded_finding(
             break
         kept.append(note)
     # The files beside the plugin may change, and the finding does not depend on them.
-    lasting = is_complete and all(note.rule != NEIGHBOURS_LINKABLE for note in kept)
-    return Finding(None, offer, tuple(kept), tuple(opened), lasting)
+    storable = is_complete and all(note.rule != NEIGHBOURS_LINKABLE for note in kept)
+    return Finding(None, offer, tuple(kept), tuple(opened), storable)
 
 
 def _is_describable(files: list[SeenFile]) -> bool:

@@ -52,7 +52,7 @@ def serve(*, limits: dict[str, Any], **own: Any) -> NoReturn:
 def watch_over_trials(descriptor: int, limits: Limits) -> None:
     """Try the tasks that arrive on a socket until its other end is closed; report each finding."""
 
-    def work(job: dict[str, Any], tell: Tell, listener: int) -> None:
+    def work(job: dict[str, Any], send: Tell, listener: int) -> None:
         task = decode(Task, job)
         try:
             finding = Trial(task, limits, listener).finding()
@@ -61,7 +61,7 @@ def watch_over_trials(descriptor: int, limits: Limits) -> None:
             raise
         except OSError as error:
             finding = cannot_try(f"no process can be started: {error}")
-        tell(encode(finding))
+        send(encode(finding))
 
     watch_over(descriptor, work)
 

@@ -73,12 +73,12 @@ def run_secluded(work: Callable[[], None]) -> NoReturn:
         os._exit(1)
 
 
-def run_as_first(work: Callable[[], None], tell: Callable[[int], object]) -> NoReturn:
+def run_as_first(work: Callable[[], None], report: Callable[[int], object]) -> NoReturn:
     """Do some work in the first process with numbers of its own, and end this one at once.
 
     The kernel lets nobody in there end or stop the first process. Its parent is the reaper of this
     one (`adopt_orphans`), with which it ends. To be called in a process that was forked for this;
-    `tell` is given the number of the first process, as it is here.
+    `report` is given the number of the first process, as it is here.
     """
     try:
         rights = _capabilities()
@@ -97,7 +97,7 @@ def run_as_first(work: Callable[[], None], tell: Callable[[int], object]) -> NoR
                 _give_up_rights()
             work()
         else:
-            tell(pid)
+            report(pid)
     finally:
         os._exit(0)
 

@@ -290,11 +290,11 @@ def watch_over(descriptor: int, work: Callable[[dict[str, Any], Tell, int], None
     adopt_orphans()
     with socket.socket(fileno=descriptor) as connection, connection.makefile("rb") as lines:
 
-        def tell(entry: dict[str, Any]) -> None:
+        def send(entry: dict[str, Any]) -> None:
             connection.sendall(json.dumps(entry).encode() + b"\n")
 
         with suppress(AbandonedError, OSError):  # nobody waits any more
             for line in lines:
-                work(json.loads(line), tell, connection.fileno())
+                work(json.loads(line), send, connection.fileno())
                 if children(os.getpid()):
                     return  # one cannot be ended: the next job gets a watcher without it
