@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _ZYGOTE = "modular_tf.first_contact.zygote"
 _MORE_FOR_WATCHERS_S = 60.0  # beyond the limit that a watcher itself keeps
-_LOOK_EVERY_S = 0.5
+_POLL_EVERY_S = 0.5
 _EXTRA_STARTS = 2
 
 
@@ -207,7 +207,7 @@ class _Batch:
     # -- listening ------------------------------------------------------------------------------
 
     def _listen(self) -> None:
-        for lane in self._lanes.ready(_LOOK_EVERY_S):
+        for lane in self._lanes.ready(_POLL_EVERY_S):
             self._hear(lane)
         if any(lane.is_late for lane in self._lanes):
             self._end_zygote()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Tell = Callable[[dict[str, Any]], None]
     """Sends an entry to the application."""
 
-LOOK_EVERY_S = 0.01
+CHECK_EVERY_S = 0.01
 _TIME_TO_ANSWER_S = 2.0  # with its stack, when it was asked or has crashed
 _AT_ONCE = 1 << 16
 _READS_IN_A_ROW = 16  # more than a pipe or a socket holds; a plugin may write on for ever
@@ -116,7 +116,7 @@ class WatchedChild:
         if not self._hurries:
             self._deadline = time.monotonic() + seconds
 
-    def listen(self, seconds: float = LOOK_EVERY_S) -> None:
+    def listen(self, seconds: float = CHECK_EVERY_S) -> None:
         """Wait for a moment, and take what has come.
 
         Raises `AbandonedError` where nobody waits any more.

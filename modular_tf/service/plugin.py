@@ -147,9 +147,9 @@ class Plugin(NamedTuple):
     @property
     def is_there(self) -> bool:
         """Whether the path still leads to the file that was probed."""
-        for look in (os.stat, os.lstat):  # a link that leads nowhere is a candidate by itself
+        for status_of in (os.stat, os.lstat):  # a link that leads nowhere is a candidate by itself
             with suppress(OSError, ValueError):
-                found = look(self.path)
+                found = status_of(self.path)
                 return (found.st_dev, found.st_ino) == self.candidate.identity
         return False
 

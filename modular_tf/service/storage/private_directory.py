@@ -259,12 +259,12 @@ class _UntrustedError(Exception):
 def why_untrusted(path: str) -> str | None:
     """Return why a directory is not trusted, None if it is; the path need not exist completely."""
     judge = _judge()
-    look = judge.directory
+    judge_directory = judge.directory
     while True:
         try:
-            offence = look(path).offence
+            offence = judge_directory(path).offence
         except FileNotFoundError:
-            path, look = os.path.dirname(path), judge.above
+            path, judge_directory = os.path.dirname(path), judge.above
         except OSError as error:
             return f"{path} cannot be looked at: {error.strerror}"
         else:
