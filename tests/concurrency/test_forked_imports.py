@@ -12,7 +12,7 @@ SUBJECT = """
         began, may_end = threading.Event(), threading.Event()
 
         def find_spec(self, name, path, target=None):
-            if name == "modular_tf.service.service" and threading.current_thread() is not threading.main_thread():
+            if name == "modular_tf.service.service" and threading.current_thread() is thread:
                 self.began.set()
                 self.may_end.wait(60)
             return None
