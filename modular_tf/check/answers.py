@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.expectation import Deviation, Unsupported
+
+_IN_OWN_DIRECTORY = re.compile(r"'[^']*/(?:FS|SE|KN)-\d{3}-\d+/([^']*)'")
+"""A URI in a call, below the directory that a check was given; see `StageRoot`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,7 @@ class Answer:
         returned: What the C function returned, where it returns something; None through the host.
         touched: Whether the plugin set the status at all; None where that was not looked at.
         message_is_text: Whether the message was UTF-8.
+        call: The operation with its arguments, as a report shows it.
     """
 
     code: int
@@ -28,11 +33,31 @@ class Answer:
     returned: Any = None
     touched: bool | None = None
     message_is_text: bool = True
+    call: str = "the operation"
 
     @property
     def ok(self) -> bool:
         """Whether the code is OK."""
         return self.code == Code.OK
+
+    @property
+    def short_call(self) -> str:
+        """The call with URIs below a check's own directory by their names: `stat(F)`."""
+        return _IN_OWN_DIRECTORY.sub(r"\1", self.call)
+
+    def must_be(self, *allowed: Code) -> Any:
+        """Demand that the operation returned one of some codes, and return its value.
+
+        Raises:
+            Deviation: It returned another.
+            Unsupported: It is UNIMPLEMENTED, and that is not among the codes.
+        """
+        expect_code(self, self.short_call, *allowed)
+        return self.value
+
+    def must_be_ok(self) -> Any:
+        """Demand that the operation worked, and return its value; see `must_be`."""
+        return self.must_be(Code.OK)
 
 
 def expect_ok(answer: Answer, what: str) -> Any:

@@ -86,7 +86,7 @@ class SlotCaller(ABC):
             content = status.read()
         answer = Answer(
             content.code, content.message, returned=returned, touched=content.touched,
-            message_is_text=content.is_text,
+            message_is_text=content.is_text, call=call,
         )  # fmt: skip
         self.journal.leave(call, outcome_of(answer))
         self._look_at_memory(call, slot, lent, constant)

@@ -40,9 +40,9 @@ class HostCaller:
         """
         self._journal.enter(call)
         try:
-            answer = Answer(0, value=work())
+            answer = Answer(0, value=work(), call=call)
         except ModularTFError as error:
-            answer = Answer(int(error.code), error.message)
+            answer = Answer(int(error.code), error.message, call=call)
         self._journal.leave(call, outcome_of(answer))
         raise_harm_to_heap(self._heap, call, MEMORY_RULES["device"])
         return answer

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import Answer
 from modular_tf.check.call_journal import shown
 from modular_tf.check.native.raw_filesystem import buffer_address
 
 if TYPE_CHECKING:
+    from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.host_subject import HostCaller
     from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
 
@@ -32,8 +33,8 @@ class HostReader:
         value = answer.value or b""
         if answer.ok and len(value) < n:
             message = f"{len(value)} bytes up to the end of the file"
-            return Answer(int(Code.OUT_OF_RANGE), message, value=value)
-        return Answer(answer.code, answer.message, value=value)
+            return replace(answer, code=int(Code.OUT_OF_RANGE), message=message, value=value)
+        return replace(answer, value=value)
 
     def close(self) -> None:
         """Close it; a second call does nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -49,11 +49,11 @@ class HostCaller:
         call = f"{slot}({arguments})"
         self.journal.enter(call)
         try:
-            answer = Answer(0, value=operation())
+            answer = Answer(0, value=operation(), call=call)
         except ModularTFError as error:
             if error.code == Code.UNIMPLEMENTED and not self.has(slot):
                 raise Unsupported(error.message) from None
-            answer = Answer(int(error.code), error.message, value=error.undeleted)
+            answer = Answer(int(error.code), error.message, value=error.undeleted, call=call)
         self.journal.leave(call, outcome_of(answer))
         raise_harm_to_heap(self.heap, call, MEMORY_RULES["filesystem"])
         return answer
@@ -140,7 +140,7 @@ class HostFilesystem:
         if not answer.ok:
             return answer
         name = f"{word}{next(self._numbers)}"
-        return Answer(0, value=kind(self._caller, answer.value, name))
+        return replace(answer, value=kind(self._caller, answer.value, name))
 
     # -- directories and files ------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class HostFilesystem:
         """Value: (files, directories) left; (0, 0) after an error that says nothing of them."""
         answer = self._ask("delete_recursively", uri)
         left = (0, 0) if answer.value is None else (int(answer.value[0]), int(answer.value[1]))
-        return Answer(answer.code, answer.message, value=left)
+        return replace(answer, value=left)
 
     def rename_file(self, source: str, target: str) -> Answer:
         """Move a file."""
@@ -199,7 +199,7 @@ class HostFilesystem:
         else:
             codes = [self.path_exists(uri).code for uri in uris]
         value = codes if with_statuses else None
-        return Answer(0, value=value, returned=not any(codes))
+        return Answer(0, value=value, returned=not any(codes), call=answer.call)
 
     def stat(self, uri: str) -> Answer:
         """Value: a `Stat`, None after an error."""
@@ -207,12 +207,12 @@ class HostFilesystem:
         if not answer.ok:
             return answer
         length, mtime_ns, is_directory = answer.value
-        return Answer(0, value=Stat(length, mtime_ns, is_directory, int(is_directory)))
+        return replace(answer, value=Stat(length, mtime_ns, is_directory, int(is_directory)))
 
     def is_directory(self, uri: str) -> Answer:
         """Value: the flag, False after an error."""
         answer = self._ask("is_directory", uri)
-        return Answer(answer.code, answer.message, value=bool(answer.value))
+        return replace(answer, value=bool(answer.value))
 
     def get_file_size(self, uri: str) -> Answer:
         """Value: the size."""

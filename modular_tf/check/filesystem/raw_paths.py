@@ -35,8 +35,9 @@ class RawPaths:
             Unsupported: The slot is NULL.
         """
         name = self._translate(uri, quietly=True)
-        self._caller.journal.leave(f"translate_name({shown(uri)})", shown(name))
-        return Answer(0, value=name, returned=name)
+        call = f"translate_name({shown(uri)})"
+        self._caller.journal.leave(call, shown(name))
+        return Answer(0, value=name, returned=name, call=call)
 
     def _on_path(self, slot: str, uri: str, *outputs: GuardedMemory, more: str = "") -> Answer:
         """Call a slot that takes the filesystem, a path, outputs and a status."""

@@ -75,10 +75,10 @@ class RawQueries(RawPaths):
         paths = GuardedMemory.words(*(name.address for name in names))
         with RawStatuses(len(uris), poisoned=self._caller.poisoned) as statuses:
             given = statuses.array if with_statuses else None
-            call = f"[{len(uris)} paths], {len(uris)}, {'statuses' if given else 'NULL'}"
+            arguments = f"[{len(uris)} paths], {len(uris)}, {'statuses' if given else 'NULL'}"
             found = self._caller.ask_plainly(
                 "paths_exist",
-                call,
+                arguments,
                 self._filesystem.pointer,
                 paths.pointer,
                 len(uris),
@@ -89,8 +89,9 @@ class RawQueries(RawPaths):
             codes = statuses.codes() if given else None
             touched = statuses.all_touched() if given else None
         answered = f"{found}" if codes is None else f"{found}, {shown(codes)}"
-        self._caller.journal.leave(f"paths_exist({call})", answered)
-        return Answer(0, value=codes, returned=_flag(found), touched=touched)
+        call = f"paths_exist({arguments})"
+        self._caller.journal.leave(call, answered)
+        return Answer(0, value=codes, returned=_flag(found), touched=touched, call=call)
 
     def stat(self, uri: str) -> Answer:
         """Call it on poisoned memory; value: a `Stat`, None where nothing was written."""
