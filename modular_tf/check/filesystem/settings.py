@@ -15,7 +15,7 @@ from modular_tf.filesystem.configuration import Option
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
-    from modular_tf.check.filesystem.host_subject import HostFilesystem
+    from modular_tf.check.filesystem.hosted import HostFilesystem
     from modular_tf.check.filesystem.raw_subject import RawFilesystem
 
 CHECKS = CheckList("filesystem", "settings")
