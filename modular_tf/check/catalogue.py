@@ -6,10 +6,13 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from modular_tf.rules import loader_rules
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from modular_tf.check.check import Check
+    from modular_tf.rules import Rule
 
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "filesystem": (
@@ -64,8 +67,8 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     ),
     "kernel": ("registration", "objects", "computation", "results", "memory"),
 }
-"""The modules whose `CHECKS` are a `CheckList`, below the package of their kind, in the order in
-which a report shows them."""
+"""The modules whose `suite` is a `Suite`, below the package of their kind, in the order in which a
+report shows them."""
 
 
 @cache
@@ -74,8 +77,15 @@ def all_checks() -> dict[str, Check]:
     table: dict[str, Check] = {}
     for kind, modules in _MODULES.items():
         for name in modules:
-            for check in import_module(f"modular_tf.check.{kind}.{name}").CHECKS.checks:
+            for check in import_module(f"modular_tf.check.{kind}.{name}").suite.checks:
                 if check.id in table:
                     raise RuntimeError(f"check {check.id} stands twice")
                 table[check.id] = check
     return table
+
+
+@cache
+def all_rules() -> dict[str, Rule]:
+    """Return the rules of the loader and of the checks by id, in the order of their ids."""
+    of_checks = (check.rule for check in all_checks().values())
+    return {rule.id: rule for rule in sorted({*loader_rules().values(), *of_checks})}

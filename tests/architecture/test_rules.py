@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.check.rules import all_rules
-from modular_tf.rules import Rule
+from modular_tf.check.catalogue import all_checks, all_rules
+from modular_tf.rules import Rule, loader_rules
 from tests.architecture.imports import PACKAGE, modules
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ RULES = all_rules()
 _HIGHEST = {"FS": 358, "KN": 103, "LD": 146, "SE": 329}
 """The highest number that was ever given, by letters: a new rule has the next one."""
 
-_TABLES = ("modular_tf.rules", "modular_tf.check.rules")
-"""The packages that state rules."""
-
 
 @cache
 def _constants() -> dict[str, str]:
@@ -36,7 +33,7 @@ def _constants() -> dict[str, str]:
     return {
         node.targets[0].id: ast.literal_eval(_id_of(node.value))
         for module in modules()
-        if module.name.startswith(_TABLES)
+        if module.name.startswith("modular_tf.rules")
         for node in module.tree.body
         if isinstance(node, ast.Assign)
         and isinstance(node.value, ast.Call)
@@ -102,16 +99,37 @@ def _ids_in_code(tree: ast.Module) -> Iterator[str]:
             yield from ID.findall(node.value)
 
 
-def test_the_table_has_each_rule_of_the_sources_once_by_letters_and_number():
-    assert list(RULES) == sorted(_stated(), key=lambda rule_id: (rule_id[:3], int(rule_id[3:])))
+def test_the_table_is_in_the_order_of_letters_and_numbers():
+    assert list(RULES) == sorted(RULES, key=lambda rule_id: (rule_id[:3], int(rule_id[3:])))
 
 
-def _stated() -> Iterator[str]:
-    """Yield the id of each rule that the sources state, in no order."""
+def test_the_table_has_each_rule_of_the_loader_once():
+    stated = sorted(
+        ast.literal_eval(_id_of(call)) for call in _calls_of("Rule", "modular_tf.rules")
+    )
+
+    assert sorted(loader_rules()) == stated
+
+
+def test_the_table_has_the_rules_of_each_module_with_checks():
+    runs = [check.run for check in all_checks().values()]
+    known = {getattr(run, "func", run).__module__ for run in runs}
+    stating = {
+        module.name
+        for module in modules()
+        if module.name.startswith("modular_tf.check.") and [*_calls_of("Suite", module.name)]
+    }
+
+    assert stating == known
+
+
+def _calls_of(name: str, package: str) -> Iterator[ast.Call]:
+    """Yield the calls of a function in the modules of a package."""
     for module in modules():
-        for node in ast.walk(module.tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Rule":
-                yield ast.literal_eval(_id_of(node))
+        if module.name.startswith(package):
+            for node in ast.walk(module.tree):
+                if isinstance(node, ast.Call) and ast.unparse(node.func) == name:
+                    yield node
 
 
 def test_an_id_is_not_given_twice():

@@ -27,8 +27,8 @@ _PATTERNS = ("*", "a*", "?", "[^a]", "*/b", "a/*/c", r"a\*", "b", "c/[a-b]")
 
 def _check(seed):
     return Check(
-        id=f"WALK-{seed}", kind="filesystem", level=Level.HARD, group="walk", passes=BOTH,
-        needs=(), traits=frozenset(), rows=(), seconds=60, run=lambda _: None,
+        id=f"WALK-{seed}", kind="filesystem", level=Level.HARD, group="walk", ways=BOTH,
+        run=lambda _: None,
     )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ def run(request, tmp_path_factory):
     settings = on_prepared_files(CheckSettings())
     groups = defaultdict(list)
     for check in selected(settings, ["filesystem"]):
-        if request.param in check.passes:
+        if request.param in check.ways:
             groups[check.group].append(check.id)
     path = str(defective_plugin("local_filesystem"))
     target = Target(

@@ -6,24 +6,23 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import CheckList
+from modular_tf.check.check import Suite
 from modular_tf.check.expectation import expect, expect_equal
 from modular_tf.check.filesystem.expected_state import expect_content, expect_empty
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.open_files import expect_refused, writer_of
-from modular_tf.check.level import Level
+from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
 
-CHECKS = CheckList("filesystem", "appending")
+suite = Suite(
+    "filesystem", "appending", traits="writes append", source="filesystem.h, new_appendable_file"
+)
 
-_OPEN = ("new_appendable_file",)
-_TRAITS = ("writes", "append")
 
-
-def _append(ground: FilesystemGround, uri: str, added: bytes, what: str) -> None:
-    writer = expect_ok(ground.subject.new_appendable_file(uri), f"new_appendable_file({what})")
+def _append(fs: FilesystemGround, uri: str, added: bytes, what: str) -> None:
+    writer = expect_ok(fs.subject.new_appendable_file(uri), f"new_appendable_file({what})")
     expect(writer is not None, f"new_appendable_file({what}) is OK and left no file")
     try:
         if added:
@@ -34,60 +33,86 @@ def _append(ground: FilesystemGround, uri: str, added: bytes, what: str) -> None
 
 
 def _expect_appended(
-    ground: FilesystemGround, uri: str, added: bytes, expected: bytes, what: str
+    fs: FilesystemGround, uri: str, added: bytes, expected: bytes, what: str
 ) -> None:
-    _append(ground, uri, added, what)
-    expect_content(ground, uri, expected, f"the content of {what} after it")
+    _append(fs, uri, added, what)
+    expect_content(fs, uri, expected, f"the content of {what} after it")
 
 
-@CHECKS.check("FS-192", Level.WORKS, needs=_OPEN, traits=(*_TRAITS, "empty-files"), rows=(92,))
-def creates_a_file(ground: FilesystemGround) -> None:
-    """Tried on a name that does not exist."""
-    uri = ground.path("log")
-    _append(ground, uri, b"", "X")
-    expect(ground.exists(uri), "a file that was opened for appending and closed is not there")
-    expect_empty(ground, uri, "the length of a file that nothing was appended to")
+@suite.check("FS-192", "new_appendable_file", traits="writes append empty-files")
+def creates_a_file(fs: FilesystemGround) -> None:
+    """new_appendable_file creates a missing file, empty.
+
+    Otherwise: The first run of a program that continues its log fails.
+    Remedy: Create the file where it is missing.
+    """
+    uri = fs.path("log")
+    _append(fs, uri, b"", "X")
+    expect(fs.exists(uri), "a file that was opened for appending and closed is not there")
+    expect_empty(fs, uri, "the length of a file that nothing was appended to")
 
 
-@CHECKS.check("FS-193", Level.WORKS, needs=_OPEN, traits=_TRAITS, rows=(93,))
-def keeps_what_is_there(ground: FilesystemGround) -> None:
-    """Tried on a file, with four more bytes."""
-    _expect_appended(ground, ground.make_file("continued"), b"qwer", b"abcdqwer", "F")
+@suite.check("FS-193", "new_appendable_file")
+def keeps_what_is_there(fs: FilesystemGround) -> None:
+    """new_appendable_file keeps what is there, and appends go behind it.
+
+    Otherwise: A log that is continued loses what was in it.
+    Remedy: Open without truncating, and write at the end.
+    """
+    _expect_appended(fs, fs.make_file("continued"), b"qwer", b"abcdqwer", "F")
 
 
-@CHECKS.check("FS-194", Level.WORKS, needs=(*_OPEN, "tell"), traits=_TRAITS, rows=(94,))
-def tells_the_end(ground: FilesystemGround) -> None:
-    """Tried on a file, before anything is appended."""
-    with writer_of(ground, ground.make_file("end-told"), append=True) as writer:
+@suite.check("FS-194", "new_appendable_file", "tell", severity=Severity.WARNING)
+def tells_the_end(fs: FilesystemGround) -> None:
+    """tell of a file that was just opened for appending is its length.
+
+    Otherwise: Offsets that a writer notes down are wrong by the length of the old content.
+    Remedy: Start at the length of the file, not at 0.
+    """
+    with writer_of(fs, fs.make_file("end-told"), append=True) as writer:
         position = expect_ok(writer.tell(), "tell")
         writer.close()
     expect_equal(position, len(CONTENT), "tell of a file of 4 bytes, opened for appending")
 
 
-@CHECKS.check("FS-195", Level.WORKS, needs=_OPEN, traits=(*_TRAITS, "parents"), rows=(95,))
-def misses_a_missing_directory(ground: FilesystemGround) -> None:
-    """Tried on a name in a directory that does not exist."""
-    answer = ground.subject.new_appendable_file(ground.below_missing())
+@suite.check("FS-195", "new_appendable_file", traits="writes append parents")
+def misses_a_missing_directory(fs: FilesystemGround) -> None:
+    """new_appendable_file in a missing directory is NOT_FOUND.
+
+    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
+    Remedy: Set TF_NOT_FOUND and create no parents.
+    """
+    answer = fs.subject.new_appendable_file(fs.below_missing())
     expect_refused(answer, "new_appendable_file(X/y)", Code.NOT_FOUND)
 
 
-@CHECKS.check("FS-196", Level.WORKS, needs=_OPEN, traits=(*_TRAITS, "directories"), rows=(96,))
-def refuses_a_directory(ground: FilesystemGround) -> None:
-    """Tried on an empty directory."""
-    answer = ground.subject.new_appendable_file(ground.make_dir())
+@suite.check("FS-196", "new_appendable_file", traits="writes append directories")
+def refuses_a_directory(fs: FilesystemGround) -> None:
+    """new_appendable_file on a directory is FAILED_PRECONDITION.
+
+    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
+    Remedy: Look at the kind of the entry, and set TF_FAILED_PRECONDITION.
+    """
+    answer = fs.subject.new_appendable_file(fs.make_dir())
     expect_refused(answer, "new_appendable_file(D)", Code.FAILED_PRECONDITION)
 
 
-@CHECKS.check(
-    "FS-197", Level.WORKS, needs=_OPEN, traits=(*_TRAITS, "file-as-directory"), rows=(97,)
-)
-def refuses_a_name_below_a_file(ground: FilesystemGround) -> None:
-    """Tried on a name below a file."""
-    answer = ground.subject.new_appendable_file(ground.below_file())
+@suite.check("FS-197", "new_appendable_file", traits="writes append file-as-directory")
+def refuses_a_name_below_a_file(fs: FilesystemGround) -> None:
+    """new_appendable_file below a file is FAILED_PRECONDITION.
+
+    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
+    Remedy: Set TF_FAILED_PRECONDITION where a parent is a file.
+    """
+    answer = fs.subject.new_appendable_file(fs.below_file())
     expect_refused(answer, "new_appendable_file(F/x)", Code.FAILED_PRECONDITION)
 
 
-@CHECKS.check("FS-198", Level.WORKS, needs=_OPEN, traits=_TRAITS, rows=(98,))
-def changes_nothing_without_appends(ground: FilesystemGround) -> None:
-    """Tried on a file that is opened and closed."""
-    _expect_appended(ground, ground.make_file("untouched"), b"", CONTENT, "F")
+@suite.check("FS-198", "new_appendable_file")
+def changes_nothing_without_appends(fs: FilesystemGround) -> None:
+    """Opening for appending and closing again changes nothing.
+
+    Otherwise: Files are emptied by those who only look whether they can be written.
+    Remedy: Do not truncate, and do not write an empty object at close.
+    """
+    _expect_appended(fs, fs.make_file("untouched"), b"", CONTENT, "F")

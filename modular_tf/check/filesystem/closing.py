@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code, expect_ok
-from modular_tf.check.check import HOST, RAW, CheckList
+from modular_tf.check.check import HOST, RAW, Suite
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
 from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.full_store import file_without_room
@@ -20,69 +20,94 @@ from modular_tf.check.filesystem.open_files import (
 )
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
+from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.ground import FilesystemGround
 
-CHECKS = CheckList("filesystem", "closing")
+suite = Suite(
+    "filesystem",
+    "closing",
+    level=Level.ROBUST,
+    traits="writes",
+    source="filesystem.h, TF_WritableFileOps",
+)
 
 _OPEN = ("new_writable_file",)
 _APPEND = (*_OPEN, "append", "TF_WritableFileOps.close")
-_WRITES = ("writes",)
 _MOST_ABANDONED = 256
 _POOL = 32  # files after which a plugin has all the threads that it will keep
 _OPEN_AT_ONCE = 16
 _LONGER_THAN_BUFFERS = bytes(1 << 20)
 
 
-@CHECKS.check("FS-184", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(84,))
-def cleans_up_what_is_closed(ground: FilesystemGround) -> None:
-    """Close of several files, then cleanup of all, the last one first."""
+@suite.check("FS-184", *_APPEND, level=Level.WORKS)
+def cleans_up_what_is_closed(fs: FilesystemGround) -> None:
+    """close and then cleanup end a file, and cleanup changes nothing in it.
+
+    Otherwise: The usual end of each written file crashes, or damages it.
+    Remedy: Finish the file in close; release memory, and nothing else, in cleanup.
+    """
     names = ("ended-1", "ended-2", "ended-3")
-    writers = [open_writer(ground, name) for name in names]
+    writers = [open_writer(fs, name) for name in names]
     for writer in writers:
         append_and_close(writer, CONTENT)
     for writer in reversed(writers):
         writer.cleanup()
     for name in names:
-        expect_content(ground, ground.path(name), CONTENT, "the content after cleanup")
+        expect_content(fs, fs.path(name), CONTENT, "the content after cleanup")
 
 
-@CHECKS.check("FS-185", Level.ROBUST, passes=RAW, needs=_OPEN, traits=_WRITES, rows=(85,))
-def cleans_up_what_is_abandoned(ground: FilesystemGround) -> None:
-    """Cleanup without close; what becomes of the bytes is worth knowing."""
-    uri = ground.path("abandoned")
+@suite.check("FS-185", "new_writable_file", ways=RAW, severity=Severity.WARNING)
+def cleans_up_what_is_abandoned(fs: FilesystemGround) -> None:
+    """cleanup without close releases everything.
+
+    Otherwise: TensorFlow cleans abandoned files up without closing them: each leaks a descriptor.
+    Remedy: Close what is still open in cleanup, without reporting.
+    Source: TensorFlow 2.21, observed
+    """
+    uri = fs.path("abandoned")
 
     def abandon() -> None:
-        with writer_of(ground, uri) as writer:
+        with writer_of(fs, uri) as writer:
             writer.append(CONTENT)
 
-    rounds = rounds_of(ground.target.options, _MOST_ABANDONED)
+    rounds = rounds_of(fs.target.options, _MOST_ABANDONED)
     expect_no_leak(abandon, rounds, "cleanup without close")
-    kept = ground.exists(uri) and ground.content(uri) == CONTENT
+    kept = fs.exists(uri) and fs.content(uri) == CONTENT
     if not kept:
         note("a file that is cleaned up without close loses what was appended to it")
 
 
-@CHECKS.check("FS-336", Level.ROBUST, needs=_APPEND, traits=_WRITES)
-def leaves_nothing_of_what_is_closed(ground: FilesystemGround) -> None:
-    """One file, written and closed again and again."""
+@suite.check("FS-336", *_APPEND)
+def leaves_nothing_of_what_is_closed(fs: FilesystemGround) -> None:
+    """Writing and closing files again and again leaves no descriptors or memory behind.
+
+    Otherwise: A program that saves often runs out of descriptors, and then cannot save.
+    Remedy: Close the temporary file, and free what an upload took, in cleanup at the latest.
+    """
 
     def write() -> None:
-        with writer_of(ground, ground.path("written-often")) as writer:
+        with writer_of(fs, fs.path("written-often")) as writer:
             append_and_close(writer, CONTENT)
 
     for _ in range(_POOL):
         write()
-    rounds = rounds_of(ground.target.options, _MOST_ABANDONED)
+    rounds = rounds_of(fs.target.options, _MOST_ABANDONED)
     expect_no_leak(write, rounds, "writing and closing a file")
 
 
-@CHECKS.check("FS-186", Level.WORKS, passes=RAW, needs=_APPEND, traits=_WRITES, rows=(86,))
-def leaves_cleanup_to_the_host(ground: FilesystemGround) -> None:
-    """Many files that are closed before the first is cleaned up; memory freed twice shows then."""
-    writers = [open_writer(ground, f"handle-{number}") for number in range(_OPEN_AT_ONCE)]
+@suite.check("FS-186", *_APPEND, level=Level.WORKS, ways=RAW)
+def leaves_cleanup_to_the_host(fs: FilesystemGround) -> None:
+    """close does not run cleanup: the handle can still be cleaned up after it.
+
+    Otherwise: The host calls cleanup after close: memory is freed twice.
+    Remedy: Leave plugin_file and its memory to cleanup.
+
+    Many files are closed before the first is cleaned up: memory freed twice shows then.
+    """
+    writers = [open_writer(fs, f"handle-{number}") for number in range(_OPEN_AT_ONCE)]
     handles = [getattr(writer, "handle", None) for writer in writers]
     for writer in writers:
         expect_step(writer.append(CONTENT), "append")
@@ -93,15 +118,21 @@ def leaves_cleanup_to_the_host(ground: FilesystemGround) -> None:
         writer.cleanup()
 
 
-@CHECKS.check("FS-187", Level.ROBUST, needs=_APPEND, traits=_WRITES, rows=(87,))
-def cleans_up_after_a_failing_close(ground: FilesystemGround) -> None:
-    """A few bytes where there is no room: most plugins learn of it at close."""
-    with file_without_room(ground, "full-at-close") as uri, writer_of(ground, uri) as writer:
+@suite.check("FS-187", *_APPEND)
+def cleans_up_after_a_failing_close(fs: FilesystemGround) -> None:
+    """After a failing close cleanup is safe, and the failure is told.
+
+    Otherwise: A full disk ends in a crash, or in a file that looks whole.
+    Remedy: Report what could not be written from close, and stay ready for cleanup.
+
+    Most plugins learn at close that there is no room.
+    """
+    with file_without_room(fs, "full-at-close") as uri, writer_of(fs, uri) as writer:
         answers = [writer.append(CONTENT), writer.close()]
         writer.cleanup()
     _expect_told(answers)
-    again = ground.make_file("after-failure")
-    expect_content(ground, again, CONTENT, "the content of the next file")
+    again = fs.make_file("after-failure")
+    expect_content(fs, again, CONTENT, "the content of the next file")
 
 
 def _expect_told(answers: list[Answer]) -> None:
@@ -112,10 +143,14 @@ def _expect_told(answers: list[Answer]) -> None:
     )
 
 
-@CHECKS.check("FS-188", Level.ROBUST, needs=_APPEND, traits=_WRITES, rows=(88,))
-def tells_that_there_is_no_room(ground: FilesystemGround) -> None:
-    """Tried with 1 MiB on a full store."""
-    with file_without_room(ground, "full") as uri, writer_of(ground, uri) as writer:
+@suite.check("FS-188", *_APPEND)
+def tells_that_there_is_no_room(fs: FilesystemGround) -> None:
+    """Without room, append, flush or close is RESOURCE_EXHAUSTED, and close of a part is never OK.
+
+    Otherwise: A truncated file is taken for a whole one.
+    Remedy: Set TF_RESOURCE_EXHAUSTED, and remember the failure until close.
+    """
+    with file_without_room(fs, "full") as uri, writer_of(fs, uri) as writer:
         answers = [writer.append(_LONGER_THAN_BUFFERS)]
         with suppress(Unsupported):
             answers.append(writer.flush())
@@ -135,11 +170,16 @@ def tells_that_there_is_no_room(ground: FilesystemGround) -> None:
     )
 
 
-@CHECKS.check("FS-189", Level.WORKS, passes=HOST, needs=_APPEND, traits=_WRITES, rows=(89,))
-def refuses_what_is_closed(ground: FilesystemGround) -> None:
-    """Each operation after close; flush and sync where the plugin has none."""
-    uri = ground.path("guarded")
-    with writer_of(ground, uri) as writer:
+@suite.check("FS-189", *_APPEND, level=Level.WORKS, ways=HOST)
+def refuses_what_is_closed(fs: FilesystemGround) -> None:
+    """A closed file takes no more calls: close again is harmless, all else is refused.
+
+    Otherwise: TensorFlow forwards such calls, and plugins crash on them; this host refuses them.
+    Remedy: Nothing to do for a plugin, if closing once works and keeps the content.
+    Source: design §9, our own host
+    """
+    uri = fs.path("guarded")
+    with writer_of(fs, uri) as writer:
         expect_step(writer.append(CONTENT), "append")
         expect_ok(writer.flush(), "flush, which a plugin may lack")
         expect_ok(writer.sync(), "sync, which a plugin may lack")
@@ -150,4 +190,4 @@ def refuses_what_is_closed(ground: FilesystemGround) -> None:
         expect_code(writer.flush(), "flush after close", refused)
         expect_code(writer.sync(), "sync after close", refused)
         expect_code(writer.tell(), "tell after close", refused)
-    expect_content(ground, uri, CONTENT, "the content of a file that was used after close")
+    expect_content(fs, uri, CONTENT, "the content of a file that was used after close")

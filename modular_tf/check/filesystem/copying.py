@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_code, expect_ok
-from modular_tf.check.check import CheckList
+from modular_tf.check.check import Suite
 from modular_tf.check.expectation import Unsupported, expect, expect_equal, note
 from modular_tf.check.filesystem.expected_state import (
     expect_content,
@@ -19,144 +19,189 @@ from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.local_disk import file_size_limit, local_path
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
+from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
 
-CHECKS = CheckList("filesystem", "copying")
+suite = Suite("filesystem", "copying", traits="writes", source="filesystem.h")
 
-_NEEDS = ("copy_file",)
-_TRAITS = ("writes",)
 _LONG = 5 << 20  # longer than the buffers of all hosts and plugins that are known
 _BEYOND_INT = (1 << 31) + 4096  # bytes; more than 32 bits with a sign can count
 _LIMIT = 1 << 20  # bytes that a file may have while a copy is to fail
 
 
-def _expect_copied(ground: FilesystemGround, source: str, target: str, content: bytes) -> None:
-    expect_ok(ground.subject.copy_file(source, target), f"copy_file({source}, {target})")
-    expect_content(ground, target, content, "the content of the copy")
-    expect_content(ground, source, content, "the content of the copied file")
+def _expect_copied(fs: FilesystemGround, source: str, target: str, content: bytes) -> None:
+    expect_ok(fs.subject.copy_file(source, target), f"copy_file({source}, {target})")
+    expect_content(fs, target, content, "the content of the copy")
+    expect_content(fs, source, content, "the content of the copied file")
 
 
-def _expect_refused(
-    ground: FilesystemGround, source: str, target: str, words: str, code: Code
-) -> None:
-    expect_code(ground.subject.copy_file(source, target), f"copy_file({words})", code)
+def _expect_refused(fs: FilesystemGround, source: str, target: str, words: str, code: Code) -> None:
+    expect_code(fs.subject.copy_file(source, target), f"copy_file({words})", code)
 
 
-@CHECKS.check("FS-244", Level.WORKS, needs=_NEEDS, traits=_TRAITS, rows=(144,))
-def copies_a_file(ground: FilesystemGround) -> None:
-    """Tried from a file to a name that does not exist."""
-    _expect_copied(ground, ground.make_file(), ground.path("copied"), CONTENT)
+@suite.check("FS-244", "copy_file")
+def copies_a_file(fs: FilesystemGround) -> None:
+    """copy_file leaves two files with the same content.
+
+    Otherwise: The copy is short, empty or something else, and the caller was told OK.
+    Remedy: Copy until the source ends, close the target, then report OK.
+    """
+    _expect_copied(fs, fs.make_file(), fs.path("copied"), CONTENT)
 
 
-@CHECKS.check("FS-245", Level.WORKS, needs=_NEEDS, traits=_TRAITS, rows=(145,))
-def replaces_a_longer_file(ground: FilesystemGround) -> None:
-    """Tried from a file to a longer one."""
-    target = ground.make_file("longer", b"something longer than that")
-    _expect_copied(ground, ground.make_file(), target, CONTENT)
+@suite.check("FS-245", "copy_file")
+def replaces_a_longer_file(fs: FilesystemGround) -> None:
+    """copy_file replaces a longer target wholly: nothing of it stays behind the copy.
+
+    Otherwise: The copy ends in bytes of another file.
+    Remedy: Truncate the target, or write beside it and rename.
+    """
+    target = fs.make_file("longer", b"something longer than that")
+    _expect_copied(fs, fs.make_file(), target, CONTENT)
 
 
-@CHECKS.check("FS-246", Level.WORKS, needs=_NEEDS, traits=_TRAITS, rows=(146,))
-def misses_a_missing_file(ground: FilesystemGround) -> None:
-    """Tried from a name that does not exist."""
-    target = ground.path("Y")
-    _expect_refused(ground, ground.missing(), target, "X, Y", Code.NOT_FOUND)
-    expect_missing(ground, target, "the refused copy_file(X, Y) left a file Y")
+@suite.check("FS-246", "copy_file")
+def misses_a_missing_file(fs: FilesystemGround) -> None:
+    """copy_file of a missing file is NOT_FOUND, and no target appears.
+
+    Otherwise: An empty file appears that looks like a copy.
+    Remedy: Open the source before the target is created.
+    """
+    target = fs.path("Y")
+    _expect_refused(fs, fs.missing(), target, "X, Y", Code.NOT_FOUND)
+    expect_missing(fs, target, "the refused copy_file(X, Y) left a file Y")
 
 
-@CHECKS.check("FS-247", Level.WORKS, needs=_NEEDS, traits=(*_TRAITS, "directories"), rows=(147,))
-def refuses_a_directory(ground: FilesystemGround) -> None:
-    """Tried from a directory."""
-    directory, target = ground.make_dir(), ground.missing()
-    _expect_refused(ground, directory, target, "D, X", Code.FAILED_PRECONDITION)
-    expect_missing(ground, target, "the refused copy_file(D, X) left X")
+@suite.check("FS-247", "copy_file", traits="writes directories")
+def refuses_a_directory(fs: FilesystemGround) -> None:
+    """copy_file of a directory is FAILED_PRECONDITION, and no target appears.
+
+    Otherwise: A file appears that pretends to be the directory's copy.
+    Remedy: Refuse a directory as the source with FAILED_PRECONDITION.
+    Source: TensorFlow's test of filesystem plugins
+    """
+    directory, target = fs.make_dir(), fs.missing()
+    _expect_refused(fs, directory, target, "D, X", Code.FAILED_PRECONDITION)
+    expect_missing(fs, target, "the refused copy_file(D, X) left X")
 
 
-@CHECKS.check("FS-248", Level.WORKS, needs=_NEEDS, traits=(*_TRAITS, "directories"), rows=(148,))
-def keeps_a_directory_that_is_the_target(ground: FilesystemGround) -> None:
-    """Tried from a file to a directory."""
-    file, directory = ground.make_file(), ground.make_dir()
-    answer = ground.subject.copy_file(file, directory)
+@suite.check("FS-248", "copy_file", traits="writes directories")
+def keeps_a_directory_that_is_the_target(fs: FilesystemGround) -> None:
+    """copy_file onto a directory is FAILED_PRECONDITION, or copies into it.
+
+    Otherwise: The directory is replaced, or the copy is somewhere unknown.
+    Remedy: Refuse with FAILED_PRECONDITION; the header allows a copy below the source's name too.
+    """
+    file, directory = fs.make_file(), fs.make_dir()
+    answer = fs.subject.copy_file(file, directory)
     expect_code(answer, "copy_file(F, D)", Code.FAILED_PRECONDITION, Code.OK)
-    expect_directory(ground, directory, "copy_file(F, D) replaced D")
+    expect_directory(fs, directory, "copy_file(F, D) replaced D")
     if not answer.ok:
         return
     copied = f"{directory}/F"
-    expect(ground.exists(copied), "copy_file(F, D) is OK, and there is no D/F")
-    expect_content(ground, copied, CONTENT, "the content of D/F after copy_file(F, D)")
-    if ground.subject.has("copy_file"):
+    expect(fs.exists(copied), "copy_file(F, D) is OK, and there is no D/F")
+    expect_content(fs, copied, CONTENT, "the content of D/F after copy_file(F, D)")
+    if fs.subject.has("copy_file"):
         note("copy_file(F, D) copies into the directory; TensorFlow's test wants a refusal")
 
 
-@CHECKS.check(
-    "FS-249", Level.WORKS, needs=_NEEDS, traits=(*_TRAITS, "file-as-directory"), rows=(149,)
-)
-def refuses_names_below_files(ground: FilesystemGround) -> None:
-    """Tried from a name below a file, and to one."""
-    below, target, refused = ground.below_file(), ground.path("Y"), Code.FAILED_PRECONDITION
-    _expect_refused(ground, below, target, "F/x, Y", refused)
-    _expect_refused(ground, ground.make_file("G"), below, "G, F/x", refused)
+@suite.check("FS-249", "copy_file", traits="writes file-as-directory")
+def refuses_names_below_files(fs: FilesystemGround) -> None:
+    """copy_file from a name below a file, or to one, is FAILED_PRECONDITION.
+
+    Otherwise: The caller takes a wrong path for a missing file.
+    Remedy: Answer ENOTDIR with FAILED_PRECONDITION (TF_SetStatusFromIOError does).
+    Source: TensorFlow's test of filesystem plugins
+    """
+    below, target, refused = fs.below_file(), fs.path("Y"), Code.FAILED_PRECONDITION
+    _expect_refused(fs, below, target, "F/x, Y", refused)
+    _expect_refused(fs, fs.make_file("G"), below, "G, F/x", refused)
 
 
-@CHECKS.check("FS-250", Level.WORKS, needs=_NEEDS, traits=(*_TRAITS, "parents"), rows=(150,))
-def misses_a_missing_directory(ground: FilesystemGround) -> None:
-    """Tried from a file into a missing directory."""
-    source = ground.make_file()
-    _expect_refused(ground, source, ground.below_missing(), "F, X/y", Code.NOT_FOUND)
+@suite.check("FS-250", "copy_file", traits="writes parents")
+def misses_a_missing_directory(fs: FilesystemGround) -> None:
+    """copy_file into a missing directory is NOT_FOUND.
+
+    Otherwise: The copy ends where no listing shows it.
+    Remedy: Check the target's directory; do not create it.
+    """
+    source = fs.make_file()
+    _expect_refused(fs, source, fs.below_missing(), "F, X/y", Code.NOT_FOUND)
 
 
-@CHECKS.check("FS-251", Level.WORKS, needs=_NEEDS, traits=(*_TRAITS, "empty-files"), rows=(151,))
-def copies_an_empty_file(ground: FilesystemGround) -> None:
-    """Tried on an empty file."""
-    source, target = ground.make_empty_file(), ground.path("empty")
-    expect_ok(ground.subject.copy_file(source, target), "copy_file(E, X)")
-    expect(ground.exists(target), "copy_file(E, X) is OK, and there is no X")
-    expect_content(ground, target, b"", "the content of the copy")
+@suite.check("FS-251", "copy_file", traits="writes empty-files")
+def copies_an_empty_file(fs: FilesystemGround) -> None:
+    """copy_file of an empty file makes an empty file.
+
+    Otherwise: Empty markers such as _SUCCESS are lost.
+    Remedy: Create the target even where there is nothing to write.
+    """
+    source, target = fs.make_empty_file(), fs.path("empty")
+    expect_ok(fs.subject.copy_file(source, target), "copy_file(E, X)")
+    expect(fs.exists(target), "copy_file(E, X) is OK, and there is no X")
+    expect_content(fs, target, b"", "the content of the copy")
 
 
-@CHECKS.check("FS-252", Level.WORKS, needs=_NEEDS, traits=_TRAITS, rows=(152,))
-def survives_its_own_name(ground: FilesystemGround) -> None:
-    """Tried from a file to itself; any code will do."""
-    file = ground.make_file()
-    ground.subject.copy_file(file, file)
-    expect(ground.exists(file), "copy_file(F, F) lost the file")
-    expect_content(ground, file, CONTENT, "the content after copy_file(F, F)")
+@suite.check("FS-252", "copy_file")
+def survives_its_own_name(fs: FilesystemGround) -> None:
+    """copy_file of a file onto itself keeps its content.
+
+    Otherwise: Opening the target truncates the source: the file is lost, and the caller was told
+    OK.
+    Remedy: Compare the two names (or device and inode) before the target is opened.
+    """
+    file = fs.make_file()
+    fs.subject.copy_file(file, file)
+    expect(fs.exists(file), "copy_file(F, F) lost the file")
+    expect_content(fs, file, CONTENT, "the content after copy_file(F, F)")
 
 
-@CHECKS.check("FS-253", Level.WORKS, needs=_NEEDS, traits=_TRAITS, rows=(153,))
-def copies_a_long_file(ground: FilesystemGround) -> None:
-    """Tried with 5 MiB."""
-    length = int(ground.target.options.get("large_bytes", _LONG))
-    content = ground.random.randbytes(length)
-    source, target = ground.make_file("long", content), ground.path("copied_long")
-    expect_ok(ground.subject.copy_file(source, target), f"copy_file of {length} bytes")
-    copied = ground.content(target)
+@suite.check("FS-253", "copy_file")
+def copies_a_long_file(fs: FilesystemGround) -> None:
+    """copy_file copies each byte of a file of several MiB.
+
+    Otherwise: Data is lost at the borders of buffers.
+    Remedy: Go on after a short read or write, at the offset that was reached.
+    """
+    length = int(fs.target.options.get("large_bytes", _LONG))
+    content = fs.random.randbytes(length)
+    source, target = fs.make_file("long", content), fs.path("copied_long")
+    expect_ok(fs.subject.copy_file(source, target), f"copy_file of {length} bytes")
+    copied = fs.content(target)
     expect_equal(len(copied), length, "the length of the copy")
     found, expected = sha256(copied).hexdigest(), sha256(content).hexdigest()
     expect_equal(found, expected, "the SHA-256 digest of the copy")
 
 
-@CHECKS.check("FS-254", Level.ROBUST, needs=_NEEDS, traits=_TRAITS, rows=(154,), seconds=600)
-def copies_beyond_two_gigabytes(ground: FilesystemGround) -> None:
-    """Only where the option `large_files` asks for it: true, or a length in bytes."""
-    wished = ground.target.options.get("large_files")
+@suite.check("FS-254", "copy_file", level=Level.ROBUST, seconds=600)
+def copies_beyond_two_gigabytes(fs: FilesystemGround) -> None:
+    """copy_file copies files of more than 2 GiB.
+
+    Otherwise: A count kept in 32 bits overflows: the copy ends early or never.
+    Remedy: Keep counts and offsets in 64 bits, and repeat sendfile until nothing is left.
+    Source: TensorFlow 2.21, observed
+
+    Only where the option `large_files` asks for it: true, or a length in bytes.
+    """
+    wished = fs.target.options.get("large_files")
     if not wished:
         raise Unsupported("files of more than 2 GiB are tried with the option large_files only")
     length = _BEYOND_INT if wished is True else int(wished)
-    source, target = _make_sparse(ground, length), ground.path("beyond")
-    expect_ok(ground.subject.copy_file(source, target), f"copy_file of {length} bytes")
-    expect_equal(ground.subject.stat(target).value.length, length, "the length of the copy")
+    source, target = _make_sparse(fs, length), fs.path("beyond")
+    expect_ok(fs.subject.copy_file(source, target), f"copy_file of {length} bytes")
+    expect_equal(fs.subject.stat(target).value.length, length, "the length of the copy")
 
 
-def _make_sparse(ground: FilesystemGround, length: int) -> str:
+def _make_sparse(fs: FilesystemGround, length: int) -> str:
     """Make a file of zeros: of holes on a local disk, of bytes elsewhere."""
-    uri = ground.make_empty_file("sparse")
-    path = local_path(ground, uri)
+    uri = fs.make_empty_file("sparse")
+    path = local_path(fs, uri)
     if path is not None:
         os.truncate(path, length)
         return uri
-    writer = expect_ok(ground.subject.new_writable_file(uri), "new_writable_file")
+    writer = expect_ok(fs.subject.new_writable_file(uri), "new_writable_file")
     block = bytes(min(length, 1 << 24))
     for offset in range(0, length, len(block)):
         expect_ok(writer.append(block[: length - offset]), "append")
@@ -165,19 +210,23 @@ def _make_sparse(ground: FilesystemGround, length: int) -> str:
     return uri
 
 
-@CHECKS.check("FS-255", Level.ROBUST, needs=_NEEDS, traits=_TRAITS, rows=(155,))
-def keeps_the_target_of_a_failure(ground: FilesystemGround) -> None:
-    """Tried from a missing name; on a local disk also with a limit on the length of files."""
-    target = ground.make_file("kept")
-    answer = ground.subject.copy_file(ground.missing(), target)
+@suite.check("FS-255", "copy_file", level=Level.ROBUST, severity=Severity.WARNING)
+def keeps_the_target_of_a_failure(fs: FilesystemGround) -> None:
+    """A copy_file that fails leaves the target as it was.
+
+    Otherwise: A failed copy costs the caller the old file as well.
+    Remedy: Write beside the target and rename, or open the source before truncating.
+    """
+    target = fs.make_file("kept")
+    answer = fs.subject.copy_file(fs.missing(), target)
     expect(not answer.ok, "copy_file(X, F) is OK")
-    expect_content(ground, target, CONTENT, "the target's content after copy_file(X, F)")
-    source = ground.make_file("long", bytes(2 * _LIMIT))
-    if local_path(ground, source) is None:
+    expect_content(fs, target, CONTENT, "the target's content after copy_file(X, F)")
+    source = fs.make_file("long", bytes(2 * _LIMIT))
+    if local_path(fs, source) is None:
         return
     with file_size_limit(_LIMIT):
-        answer = ground.subject.copy_file(source, target)
-    by_default = ground.target.reached is Pass.HOST and not ground.subject.has("copy_file")
-    if answer.ok or (by_default and not ground.exists(target)):
+        answer = fs.subject.copy_file(source, target)
+    by_default = fs.target.reached is Pass.HOST and not fs.subject.has("copy_file")
+    if answer.ok or (by_default and not fs.exists(target)):
         return  # the host's own copy deletes what it cannot complete
-    expect_content(ground, target, CONTENT, "the target's content after a copy that failed")
+    expect_content(fs, target, CONTENT, "the target's content after a copy that failed")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_code, expect_ok
-from modular_tf.check.check import RAW, CheckList
+from modular_tf.check.check import RAW, Suite
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
 from modular_tf.check.filesystem.access_rights import read_only
 from modular_tf.check.filesystem.expected_state import (
@@ -18,148 +18,195 @@ from modular_tf.check.filesystem.expected_state import (
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.local_disk import local_path
 from modular_tf.check.level import Level
+from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
 
-CHECKS = CheckList("filesystem", "deletion")
-
-_FILE = ("delete_file",)
-_DIRECTORY = ("delete_dir",)
-_TREE = ("delete_recursively",)
-_WRITES = ("writes",)
-_DIRECTORIES = ("writes", "directories")
-_BELOW = ("writes", "file-as-directory")
+suite = Suite("filesystem", "deletion", source="filesystem.h, {slot}")
 
 
-@CHECKS.check("FS-220", Level.WORKS, needs=_FILE, traits=_WRITES, rows=(120,))
-def deletes_a_file(ground: FilesystemGround) -> None:
-    """Tried twice on a file."""
-    uri = ground.make_file("deleted")
-    expect_ok(ground.subject.delete_file(uri), "delete_file(F)")
-    expect_missing(ground, uri, "delete_file(F) is OK, and F is still there")
-    expect_code(ground.subject.delete_file(uri), "delete_file(F), again", Code.NOT_FOUND)
+@suite.check("FS-220", "delete_file", traits="writes")
+def deletes_a_file(fs: FilesystemGround) -> None:
+    """delete_file deletes the file; a second call is NOT_FOUND.
+
+    Otherwise: Old checkpoints pile up, or are listed after they were deleted.
+    Remedy: Delete the entry before OK, and forget what is cached of it.
+    """
+    uri = fs.make_file("deleted")
+    expect_ok(fs.subject.delete_file(uri), "delete_file(F)")
+    expect_missing(fs, uri, "delete_file(F) is OK, and F is still there")
+    expect_code(fs.subject.delete_file(uri), "delete_file(F), again", Code.NOT_FOUND)
 
 
-@CHECKS.check("FS-221", Level.WORKS, needs=_FILE, rows=(121,))
-def misses_a_missing_file(ground: FilesystemGround) -> None:
-    """Tried on a name that does not exist."""
-    expect_code(ground.subject.delete_file(ground.missing()), "delete_file(X)", Code.NOT_FOUND)
+@suite.check("FS-221", "delete_file")
+def misses_a_missing_file(fs: FilesystemGround) -> None:
+    """delete_file of a missing name is NOT_FOUND.
+
+    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
+    Remedy: Look whether it is there where the store's delete does not say.
+    """
+    expect_code(fs.subject.delete_file(fs.missing()), "delete_file(X)", Code.NOT_FOUND)
 
 
-@CHECKS.check("FS-222", Level.WORKS, needs=_FILE, traits=_DIRECTORIES, rows=(122,))
-def takes_no_directory_for_a_file(ground: FilesystemGround) -> None:
-    """Tried on an empty directory."""
-    uri = ground.make_dir()
-    expect_code(ground.subject.delete_file(uri), "delete_file(D)", Code.FAILED_PRECONDITION)
-    expect_directory(ground, uri, "the refused delete_file(D) lost D")
+@suite.check("FS-222", "delete_file", traits="writes directories")
+def takes_no_directory_for_a_file(fs: FilesystemGround) -> None:
+    """delete_file of a directory is FAILED_PRECONDITION, and the directory stays.
+
+    Otherwise: A whole directory goes where one file was meant.
+    Remedy: Look at the kind of the entry, and set TF_FAILED_PRECONDITION.
+    """
+    uri = fs.make_dir()
+    expect_code(fs.subject.delete_file(uri), "delete_file(D)", Code.FAILED_PRECONDITION)
+    expect_directory(fs, uri, "the refused delete_file(D) lost D")
 
 
-@CHECKS.check("FS-223", Level.WORKS, needs=_FILE, traits=_BELOW, rows=(123,))
-def deletes_nothing_below_a_file(ground: FilesystemGround) -> None:
-    """Tried on a name below a file."""
-    answer = ground.subject.delete_file(ground.below_file())
+@suite.check("FS-223", "delete_file", traits="writes file-as-directory")
+def deletes_nothing_below_a_file(fs: FilesystemGround) -> None:
+    """delete_file below a file is FAILED_PRECONDITION, and the file stays.
+
+    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
+    Remedy: Set TF_FAILED_PRECONDITION where a parent is a file.
+    """
+    answer = fs.subject.delete_file(fs.below_file())
     expect_code(answer, "delete_file(F/x)", Code.FAILED_PRECONDITION)
-    expect_content(ground, ground.path("F"), CONTENT, "the content of F after delete_file(F/x)")
+    expect_content(fs, fs.path("F"), CONTENT, "the content of F after delete_file(F/x)")
 
 
-@CHECKS.check("FS-224", Level.WORKS, needs=_DIRECTORY, traits=_DIRECTORIES, rows=(124,))
-def deletes_an_empty_directory(ground: FilesystemGround) -> None:
-    """Tried twice on a directory."""
-    uri = ground.make_dir("deleted-dir")
-    expect_ok(ground.subject.delete_dir(uri), "delete_dir(D)")
-    expect_missing(ground, uri, "delete_dir(D) is OK, and D is still there")
-    expect_code(ground.subject.delete_dir(uri), "delete_dir(D), again", Code.NOT_FOUND)
+@suite.check("FS-224", "delete_dir", traits="writes directories")
+def deletes_an_empty_directory(fs: FilesystemGround) -> None:
+    """delete_dir deletes an empty directory; a second call is NOT_FOUND.
+
+    Otherwise: Empty directories cannot be got rid of.
+    Remedy: Delete the entry before OK, and forget what is cached of it.
+    """
+    uri = fs.make_dir("deleted-dir")
+    expect_ok(fs.subject.delete_dir(uri), "delete_dir(D)")
+    expect_missing(fs, uri, "delete_dir(D) is OK, and D is still there")
+    expect_code(fs.subject.delete_dir(uri), "delete_dir(D), again", Code.NOT_FOUND)
 
 
-@CHECKS.check("FS-225", Level.WORKS, needs=_DIRECTORY, traits=("directories",), rows=(125,))
-def misses_a_missing_directory(ground: FilesystemGround) -> None:
-    """Tried on a name that does not exist."""
-    expect_code(ground.subject.delete_dir(ground.missing()), "delete_dir(X)", Code.NOT_FOUND)
+@suite.check("FS-225", "delete_dir", traits="directories")
+def misses_a_missing_directory(fs: FilesystemGround) -> None:
+    """delete_dir of a missing name is NOT_FOUND.
+
+    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
+    Remedy: Set TF_NOT_FOUND where nothing is there.
+    """
+    expect_code(fs.subject.delete_dir(fs.missing()), "delete_dir(X)", Code.NOT_FOUND)
 
 
-@CHECKS.check("FS-226", Level.WORKS, needs=_DIRECTORY, traits=_WRITES, rows=(126,))
-def keeps_a_full_directory(ground: FilesystemGround) -> None:
-    """Tried on a directory with a file."""
-    uri = ground.make_full_dir()
-    expect_code(ground.subject.delete_dir(uri), "delete_dir(N)", Code.FAILED_PRECONDITION)
-    expect_content(ground, f"{uri}/file", CONTENT, "the content of N/file after delete_dir(N)")
+@suite.check("FS-226", "delete_dir", traits="writes")
+def keeps_a_full_directory(fs: FilesystemGround) -> None:
+    """delete_dir of a directory with a file in it is FAILED_PRECONDITION, and all stays.
+
+    Otherwise: Data is lost by a call that must never lose any.
+    Remedy: Look for children first, and set TF_FAILED_PRECONDITION where there is one.
+    """
+    uri = fs.make_full_dir()
+    expect_code(fs.subject.delete_dir(uri), "delete_dir(N)", Code.FAILED_PRECONDITION)
+    expect_content(fs, f"{uri}/file", CONTENT, "the content of N/file after delete_dir(N)")
 
 
-@CHECKS.check("FS-227", Level.WORKS, needs=_DIRECTORY, traits=_BELOW, rows=(127,))
-def takes_no_file_for_a_directory(ground: FilesystemGround) -> None:
-    """Tried on a file, and on a name below a file."""
-    below, file = ground.below_file(), ground.path("F")
-    expect_code(ground.subject.delete_dir(file), "delete_dir(F)", Code.FAILED_PRECONDITION)
-    expect_code(ground.subject.delete_dir(below), "delete_dir(F/x)", Code.FAILED_PRECONDITION)
-    expect_content(ground, file, CONTENT, "the content of F after delete_dir")
+@suite.check("FS-227", "delete_dir", traits="writes file-as-directory")
+def takes_no_file_for_a_directory(fs: FilesystemGround) -> None:
+    """delete_dir of a file, or below one, is FAILED_PRECONDITION, and the file stays.
+
+    Otherwise: A file goes where a directory was meant.
+    Remedy: Look at the kind of the entry, and set TF_FAILED_PRECONDITION.
+    """
+    below, file = fs.below_file(), fs.path("F")
+    expect_code(fs.subject.delete_dir(file), "delete_dir(F)", Code.FAILED_PRECONDITION)
+    expect_code(fs.subject.delete_dir(below), "delete_dir(F/x)", Code.FAILED_PRECONDITION)
+    expect_content(fs, file, CONTENT, "the content of F after delete_dir")
 
 
-def _delete_all(ground: FilesystemGround, uri: str, what: str) -> None:
+def _delete_all(fs: FilesystemGround, uri: str, what: str) -> None:
     """Demand that a deletion works, and that nothing is said to be left."""
-    answer = ground.subject.delete_recursively(uri)
+    answer = fs.subject.delete_recursively(uri)
     expect_ok(answer, f"delete_recursively({what})")
     expect_equal(answer.value, (0, 0), f"what delete_recursively({what}) says is left")
-    expect_missing(ground, uri, f"delete_recursively({what}) is OK, and it is still there")
+    expect_missing(fs, uri, f"delete_recursively({what}) is OK, and it is still there")
 
 
 _NAMES = ("plain", "with blank", ".hidden", "..twice", "naïve-日本", "a%20b", "-rf")
 
 
-@CHECKS.check("FS-228", Level.WORKS, needs=_TREE, traits=_WRITES, rows=(128,))
-def deletes_a_tree(ground: FilesystemGround) -> None:
-    """Tried on an empty directory, and on three levels beside a file of a similar name."""
-    empty = ground.make_dir("empty")
-    if ground.exists(empty):
-        _delete_all(ground, empty, "D")
-    ground.make_dir("home")
-    beside = ground.make_file("home/tree-not")
+@suite.check("FS-228", "delete_recursively", traits="writes")
+def deletes_a_tree(fs: FilesystemGround) -> None:
+    """delete_recursively deletes a tree with names of all kinds, and nothing beside it.
+
+    Otherwise: Trees are left in pieces, or neighbours go with them.
+    Remedy: Delete files, then directories from the deepest up; or leave the slot NULL.
+    """
+    empty = fs.make_dir("empty")
+    if fs.exists(empty):
+        _delete_all(fs, empty, "D")
+    fs.make_dir("home")
+    beside = fs.make_file("home/tree-not")
     for directory in ("home/tree", "home/tree/in ner", "home/tree/in ner/.low"):
-        ground.make_dir(directory)
+        fs.make_dir(directory)
         for name in _NAMES:
-            ground.make_file(f"{directory}/{name}")
-    _delete_all(ground, ground.path("home/tree"), "a tree")
-    expect_content(ground, beside, CONTENT, "the content of a file beside a deleted tree")
+            fs.make_file(f"{directory}/{name}")
+    _delete_all(fs, fs.path("home/tree"), "a tree")
+    expect_content(fs, beside, CONTENT, "the content of a file beside a deleted tree")
 
 
-def _expect_not_started(ground: FilesystemGround, uri: str, what: str, code: Code) -> None:
-    answer = ground.subject.delete_recursively(uri)
+def _expect_not_started(fs: FilesystemGround, uri: str, what: str, code: Code) -> None:
+    answer = fs.subject.delete_recursively(uri)
     expect_code(answer, f"delete_recursively({what})", code)
     expect_equal(answer.value, (0, 1), f"what delete_recursively({what}) says is left")
 
 
-@CHECKS.check("FS-229", Level.WORKS, needs=_TREE, traits=("directories",), rows=(129,))
-def misses_a_missing_tree(ground: FilesystemGround) -> None:
-    """Tried on a name that does not exist."""
-    _expect_not_started(ground, ground.missing(), "X", Code.NOT_FOUND)
+@suite.check("FS-229", "delete_recursively", traits="directories")
+def misses_a_missing_tree(fs: FilesystemGround) -> None:
+    """delete_recursively of a missing name is NOT_FOUND, with 0 files and 1 directory left.
+
+    Otherwise: Callers cannot tell that the walk did not start.
+    Remedy: Set undeleted_files to 0 and undeleted_dirs to 1 where nothing can be walked.
+    """
+    _expect_not_started(fs, fs.missing(), "X", Code.NOT_FOUND)
 
 
-@CHECKS.check("FS-230", Level.WORKS, needs=_TREE, traits=_WRITES, rows=(130,))
-def deletes_a_file_as_a_tree(ground: FilesystemGround) -> None:
-    """Tried on a file."""
-    _delete_all(ground, ground.make_file("alone"), "F")
+@suite.check("FS-230", "delete_recursively", traits="writes")
+def deletes_a_file_as_a_tree(fs: FilesystemGround) -> None:
+    """delete_recursively of a file deletes it, with 0 and 0 left.
+
+    Otherwise: rmtree of a path that happens to be a file fails.
+    Remedy: Delete the file, or leave the slot NULL: the host does so.
+    Source: TensorFlow 2.21, observed
+    """
+    _delete_all(fs, fs.make_file("alone"), "F")
 
 
-@CHECKS.check("FS-231", Level.WORKS, needs=_TREE, traits=_BELOW, rows=(131,))
-def starts_nothing_below_a_file(ground: FilesystemGround) -> None:
-    """Tried on a name below a file."""
-    _expect_not_started(ground, ground.below_file(), "F/x", Code.FAILED_PRECONDITION)
+@suite.check("FS-231", "delete_recursively", traits="writes file-as-directory")
+def starts_nothing_below_a_file(fs: FilesystemGround) -> None:
+    """delete_recursively below a file is FAILED_PRECONDITION, with 0 files and 1 directory left.
+
+    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
+    Remedy: Set TF_FAILED_PRECONDITION and the counters 0 and 1.
+    """
+    _expect_not_started(fs, fs.below_file(), "F/x", Code.FAILED_PRECONDITION)
 
 
-@CHECKS.check(
+@suite.check(
     "FS-232",
-    Level.ROBUST,
-    needs=_TREE,
-    traits=("writes", "directories", "permissions"),
-    rows=(132,),
+    "delete_recursively",
+    level=Level.ROBUST,
+    traits="writes directories permissions",
+    severity=Severity.WARNING,
 )
-def goes_on_beside_what_stays(ground: FilesystemGround) -> None:
-    """A tree with one directory that nothing can be taken from."""
-    tree = ground.make_dir("stubborn")
+def goes_on_beside_what_stays(fs: FilesystemGround) -> None:
+    """delete_recursively skips what cannot be deleted, counts it and returns its code.
+
+    Otherwise: One file keeps a whole tree from being deleted, and no message names it.
+    Remedy: Note the first failure, count, go on with the siblings, and set its code at the end.
+    """
+    tree = fs.make_dir("stubborn")
     for directory in ("a", "kept", "z"):
-        ground.make_full_dir(f"stubborn/{directory}")
-    with read_only(ground, f"{tree}/kept"):
-        answer = ground.subject.delete_recursively(tree)
+        fs.make_full_dir(f"stubborn/{directory}")
+    with read_only(fs, f"{tree}/kept"):
+        answer = fs.subject.delete_recursively(tree)
     expect_code(answer, "delete_recursively without rights", Code.PERMISSION_DENIED)
     files, directories = answer.value
     expect(
@@ -167,18 +214,22 @@ def goes_on_beside_what_stays(ground: FilesystemGround) -> None:
     )
     for directory in ("a", "z"):
         left = f"{tree}/{directory}/file"
-        expect_missing(ground, left, "delete_recursively does not go on beside what stays")
+        expect_missing(fs, left, "delete_recursively does not go on beside what stays")
 
 
-@CHECKS.check("FS-233", Level.WORKS, passes=RAW, needs=_TREE, traits=_DIRECTORIES, rows=(133,))
-def always_counts(ground: FilesystemGround) -> None:
-    """Counters that hold nonsense before, for a tree, a file and nothing."""
+@suite.check("FS-233", "delete_recursively", ways=RAW, traits="writes directories")
+def always_counts(fs: FilesystemGround) -> None:
+    """delete_recursively always writes both counters, and both are 0 with OK.
+
+    Otherwise: TensorFlow shows stack garbage as the number of files left.
+    Remedy: Set both counters first of all.
+    """
     for uri in (
-        ground.make_full_dir("counted"),
-        ground.make_file("counted-file"),
-        ground.path("uncounted"),
+        fs.make_full_dir("counted"),
+        fs.make_file("counted-file"),
+        fs.path("uncounted"),
     ):
-        answer = ground.subject.delete_recursively(uri)
+        answer = fs.subject.delete_recursively(uri)
         unset = [count for count in answer.value if count == 2**64 - 1]
         expect(
             not unset,
@@ -190,16 +241,24 @@ def always_counts(ground: FilesystemGround) -> None:
             expect_equal(answer.value, (0, 0), "what a delete_recursively that is OK says is left")
 
 
-@CHECKS.check(
-    "FS-234", Level.ROBUST, needs=_TREE, traits=("writes", "directories", "local-disk"), rows=(134,)
+@suite.check(
+    "FS-234",
+    "delete_recursively",
+    level=Level.ROBUST,
+    traits="writes directories local-disk",
+    severity=Severity.WARNING,
 )
-def follows_no_link(ground: FilesystemGround) -> None:
-    """A tree with a link to a directory outside."""
-    outside, tree = ground.make_full_dir("outside"), ground.make_full_dir("linked")
-    behind, inside = local_path(ground, outside), local_path(ground, tree)
+def follows_no_link(fs: FilesystemGround) -> None:
+    """delete_recursively deletes a link, and nothing behind it.
+
+    Otherwise: Data outside of the tree is lost.
+    Remedy: Do not follow symbolic links: lstat, unlinkat. The default of TensorFlow follows them.
+    """
+    outside, tree = fs.make_full_dir("outside"), fs.make_full_dir("linked")
+    behind, inside = local_path(fs, outside), local_path(fs, tree)
     if behind is None or inside is None:
         raise Unsupported("there are no links on this store")
     os.symlink(behind, f"{inside}/link")
-    answer = ground.subject.delete_recursively(tree)
+    answer = fs.subject.delete_recursively(tree)
     message = f"the content behind a link in a deleted tree (code {answer.code})"
-    expect_content(ground, f"{outside}/file", CONTENT, message)
+    expect_content(fs, f"{outside}/file", CONTENT, message)

@@ -8,50 +8,48 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import LIBRARY, CheckList
+from modular_tf.check.check import LIBRARY, Suite
 from modular_tf.check.expectation import Blocked, Deviation
 from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from modular_tf.check.filesystem.library_stage import LibraryGround
     from modular_tf.check.offered import Offered
 
-CHECKS = CheckList("library", "first-contact")
+suite = Suite("library", "first-contact", level=Level.REGISTERS, ways=LIBRARY, seconds=90)
 
 _ENDS = ("LD-060", "LD-061")
 """What comes after one of them is not known."""
 
 _CANNOT_TRY = "LD-063"
-_RULES = {
-    "LD-060": (30, 31),
-    "LD-061": (30, 31),
-    "LD-062": (),
-    "LD-064": (),
-    "LD-065": (31,),
-    "LD-066": (),
-    "LD-067": (),
-    "LD-068": (),
-    "LD-069": (),
-    "LD-120": (),
-    "LD-121": (),
-    "LD-122": (),
-}
-_SECONDS = 90.0
+_RULES = (
+    "LD-060",
+    "LD-061",
+    "LD-062",
+    "LD-064",
+    "LD-065",
+    "LD-066",
+    "LD-067",
+    "LD-068",
+    "LD-069",
+    "LD-120",
+    "LD-121",
+    "LD-122",
+)
 _NAMED = re.compile(r"\((LD-\d{3})\)")
 
 
-def _asks_first_contact(rule_id: str) -> Callable[[LibraryGround], None]:
-    def check(ground: LibraryGround) -> None:
-        broken = dict(_broken(ground.first_contact()))
-        if rule_id in broken:
-            raise Deviation(broken[rule_id])
-        hiding = [other for other in (*_ENDS, _CANNOT_TRY) if other in broken]
-        if hiding:
-            raise Blocked(f"loading it was not finished: see {hiding[0]}: {broken[hiding[0]]}")
-
-    return check
+@suite.judge(*_RULES)
+def _is_kept_by_loading(rule_id: str, plugin: LibraryGround) -> None:
+    """Ask first contact."""
+    broken = dict(_broken(plugin.first_contact()))
+    if rule_id in broken:
+        raise Deviation(broken[rule_id])
+    hiding = [other for other in (*_ENDS, _CANNOT_TRY) if other in broken]
+    if hiding:
+        raise Blocked(f"loading it was not finished: see {hiding[0]}: {broken[hiding[0]]}")
 
 
 def _broken(found: Offered) -> Iterator[tuple[str, str]]:
@@ -63,9 +61,3 @@ def _broken(found: Offered) -> Iterator[tuple[str, str]]:
         violation = found.incident.violation
         for rule_id in (*_NAMED.findall(violation.message), violation.rule_id):
             yield rule_id, violation.message
-
-
-for _rule, _rows in _RULES.items():
-    CHECKS.check(_rule, Level.REGISTERS, passes=LIBRARY, rows=_rows, seconds=_SECONDS)(
-        _asks_first_contact(_rule)
-    )

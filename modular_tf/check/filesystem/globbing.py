@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code, expect_ok
-from modular_tf.check.check import RAW, CheckList
+from modular_tf.check.check import RAW, Suite
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
-from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
 
 if TYPE_CHECKING:
@@ -16,10 +15,8 @@ if TYPE_CHECKING:
 
     from modular_tf.check.filesystem.ground import FilesystemGround
 
-CHECKS = CheckList("filesystem", "globbing")
+suite = Suite("filesystem", "globbing", traits="writes", source="filesystem.h")
 
-_NEEDS = ("get_matching_paths",)
-_WRITES = ("writes",)
 _GRAMMAR = {
     "x?": ["xa", "xb", "xc", "x*"],
     "x[ab]": ["xa", "xb"],
@@ -30,85 +27,113 @@ _GRAMMAR = {
 """Patterns, and what each finds of `xa`, `xb`, `xc`, `x*`, `xab` and `y`."""
 
 
-def _expect_matches(ground: FilesystemGround, pattern: str, names: Iterable[str]) -> None:
+def _expect_matches(fs: FilesystemGround, pattern: str, names: Iterable[str]) -> None:
     """Demand that a pattern below the root finds exactly these names."""
     found = expect_ok(
-        ground.subject.get_matching_paths(ground.path(pattern)), f"get_matching_paths({pattern})"
+        fs.subject.get_matching_paths(fs.path(pattern)), f"get_matching_paths({pattern})"
     )
-    expected = sorted(ground.path(name) for name in names)
+    expected = sorted(fs.path(name) for name in names)
     # What is there twice is another check's.
     expect_equal(sorted(set(found)), expected, f"what get_matching_paths({pattern}) finds")
 
 
-def _make_files(ground: FilesystemGround, *names: str) -> None:
+def _make_files(fs: FilesystemGround, *names: str) -> None:
     for name in names:
-        ground.make_file(name)
+        fs.make_file(name)
 
 
-@CHECKS.check("FS-293", Level.WORKS, needs=_NEEDS, traits=_WRITES, rows=(193,))
-def finds_what_matches(ground: FilesystemGround) -> None:
-    """Tried with `a*` beside a, ab, abc, b, ba."""
-    _make_files(ground, "a", "ab", "abc", "b", "ba")
-    _expect_matches(ground, "a*", ["a", "ab", "abc"])
+@suite.check("FS-293", "get_matching_paths")
+def finds_what_matches(fs: FilesystemGround) -> None:
+    """get_matching_paths finds exactly the files that match, as URIs like the pattern.
+
+    Otherwise: Datasets given as a pattern are incomplete, or cannot be opened.
+    Remedy: Return scheme, host and path of each match; leave the slot NULL to let the host do it.
+    """
+    _make_files(fs, "a", "ab", "abc", "b", "ba")
+    _expect_matches(fs, "a*", ["a", "ab", "abc"])
 
 
-@CHECKS.check("FS-294", Level.WORKS, needs=_NEEDS, traits=_WRITES, rows=(194,))
-def finds_nothing(ground: FilesystemGround) -> None:
-    """In an empty tree; beside files of other names; in a missing directory."""
-    _expect_matches(ground, "*", [])
-    ground.make_file()
-    _expect_matches(ground, "n*", [])
-    _expect_matches(ground, "X/*", [])
+@suite.check("FS-294", "get_matching_paths")
+def finds_nothing(fs: FilesystemGround) -> None:
+    """A pattern that matches nothing is OK with 0 paths, in a missing directory too.
+
+    Otherwise: A program that asks whether there are files gets an error instead of none.
+    Remedy: Return 0 and set OK.
+    """
+    _expect_matches(fs, "*", [])
+    fs.make_file()
+    _expect_matches(fs, "n*", [])
+    _expect_matches(fs, "X/*", [])
 
 
-@CHECKS.check("FS-295", Level.WORKS, needs=_NEEDS, traits=_WRITES, rows=(195,))
-def takes_a_path_as_it_is(ground: FilesystemGround) -> None:
-    """Tried with a file, a missing name, and the empty pattern."""
-    ground.make_file()
-    _expect_matches(ground, "F", ["F"])
-    _expect_matches(ground, "X", [])
-    found = expect_ok(ground.subject.get_matching_paths(""), "get_matching_paths of nothing")
+@suite.check("FS-295", "get_matching_paths")
+def takes_a_path_as_it_is(fs: FilesystemGround) -> None:
+    """A pattern without wildcards matches its own path where that exists, else nothing.
+
+    Otherwise: A plain file name cannot stand where a pattern may.
+    Remedy: Answer by path_exists; an empty pattern matches nothing.
+    """
+    fs.make_file()
+    _expect_matches(fs, "F", ["F"])
+    _expect_matches(fs, "X", [])
+    found = expect_ok(fs.subject.get_matching_paths(""), "get_matching_paths of nothing")
     expect_equal(list(found), [], "what the empty pattern finds")
 
 
-@CHECKS.check("FS-296", Level.WORKS, needs=_NEEDS, traits=_WRITES, rows=(196,))
-def keeps_to_the_grammar(ground: FilesystemGround) -> None:
-    """Sets, ranges, negation, one character, escapes."""
-    _make_files(ground, "xa", "xb", "xc", "x*", "xab", "y")
+@suite.check("FS-296", "get_matching_paths")
+def keeps_to_the_grammar(fs: FilesystemGround) -> None:
+    """`?`, `[ab]`, `[^a]`, `[a-c]` and a backslash mean what the header says.
+
+    Otherwise: Patterns find too much or too little.
+    Remedy: Follow the grammar in the header, as fnmatch(3) does with FNM_PATHNAME.
+    """
+    _make_files(fs, "xa", "xb", "xc", "x*", "xab", "y")
     for pattern, names in _GRAMMAR.items():
-        _expect_matches(ground, pattern, names)
+        _expect_matches(fs, pattern, names)
 
 
-@CHECKS.check("FS-297", Level.WORKS, needs=_NEEDS, traits=_WRITES, rows=(197,))
-def stays_within_a_level(ground: FilesystemGround) -> None:
-    """`*/x`, `a/*/b*`, and whole names."""
+@suite.check("FS-297", "get_matching_paths")
+def stays_within_a_level(fs: FilesystemGround) -> None:
+    """A wildcard stays within one level, and a pattern matches whole names.
+
+    Otherwise: Patterns find files of other directories, or names that only begin alike.
+    Remedy: Match level by level, from the first letter of a name to its last.
+    """
     for directory in ("a", "a/c", "ab", "a/c/d"):
-        ground.make_dir(directory)
-    _make_files(ground, "a/x", "ab/x", "a/c/x", "a/c/b1", "a/c/d/b2", "x")
-    _expect_matches(ground, "*/x", ["a/x", "ab/x"])
-    _expect_matches(ground, "a/*/b*", ["a/c/b1"])
-    _expect_matches(ground, "a/*/b", [])
+        fs.make_dir(directory)
+    _make_files(fs, "a/x", "ab/x", "a/c/x", "a/c/b1", "a/c/d/b2", "x")
+    _expect_matches(fs, "*/x", ["a/x", "ab/x"])
+    _expect_matches(fs, "a/*/b*", ["a/c/b1"])
+    _expect_matches(fs, "a/*/b", [])
 
 
-@CHECKS.check("FS-298", Level.WORKS, needs=_NEEDS, traits=_WRITES, rows=(198,))
-def finds_what_exists(ground: FilesystemGround) -> None:
-    """Tried on files and a directory."""
-    _make_files(ground, "m1", "m2")
-    ground.make_full_dir("m3")
-    answer = ground.subject.get_matching_paths(ground.path("m*"))
+@suite.check("FS-298", "get_matching_paths")
+def finds_what_exists(fs: FilesystemGround) -> None:
+    """Every match exists, and none is there twice.
+
+    Otherwise: Files are read twice, or opening a match fails.
+    Remedy: Return paths as path_exists takes them, each once.
+    """
+    _make_files(fs, "m1", "m2")
+    fs.make_full_dir("m3")
+    answer = fs.subject.get_matching_paths(fs.path("m*"))
     found = sorted(expect_ok(answer, "get_matching_paths(m*)"))
     expect_equal(found, sorted(set(found)), "the list of matches")
     for uri in found:
-        expect_code(ground.subject.path_exists(uri), f"path_exists of the match {uri!r}", Code.OK)
+        expect_code(fs.subject.path_exists(uri), f"path_exists of the match {uri!r}", Code.OK)
 
 
-@CHECKS.check("FS-299", Level.WORKS, passes=RAW, needs=_NEEDS, traits=_WRITES, rows=(199,))
-def counts_what_is_there(ground: FilesystemGround) -> None:
-    """Three files; a pattern that may be refused."""
-    _make_files(ground, "c1", "c2", "c3")
-    patterns = [ground.path("c*"), ground.path("c1/x*"), *_with_a_wild_host(ground)]
+@suite.check("FS-299", "get_matching_paths", ways=RAW)
+def counts_what_is_there(fs: FilesystemGround) -> None:
+    """A failing get_matching_paths returns -1 with an error; every path counted is set.
+
+    Otherwise: TensorFlow reads entries that are not there.
+    Remedy: Return -1 exactly where the status is not OK; fill every entry that is counted.
+    """
+    _make_files(fs, "c1", "c2", "c3")
+    patterns = [fs.path("c*"), fs.path("c1/x*"), *_with_a_wild_host(fs)]
     for pattern in patterns:
-        answer = ground.subject.get_matching_paths(pattern)
+        answer = fs.subject.get_matching_paths(pattern)
         fitting = answer.returned >= 0 if answer.ok else answer.returned == -1
         found = f"{answer.returned}, {code_found(answer)}"
         expect(
@@ -119,20 +144,27 @@ def counts_what_is_there(ground: FilesystemGround) -> None:
             expect(None not in answer.value, "an entry is NULL", found=repr(answer.value))
 
 
-def _with_a_wild_host(ground: FilesystemGround) -> list[str]:
+def _with_a_wild_host(fs: FilesystemGround) -> list[str]:
     """Return a pattern with wildcards where the host stands; none for plain paths."""
-    scheme, separator, _ = ground.root.partition("://")
+    scheme, separator, _ = fs.root.partition("://")
     return [f"{scheme}://*/x"] if separator else []
 
 
-@CHECKS.check("FS-300", Level.WORKS, needs=_NEEDS, rows=(200,))
-def refuses_a_wild_host(ground: FilesystemGround) -> None:
-    """`s://*/x`: the host refuses it; a plugin may find nothing as well."""
-    patterns = _with_a_wild_host(ground)
+@suite.check("FS-300", "get_matching_paths", traits="")
+def refuses_a_wild_host(fs: FilesystemGround) -> None:
+    """A wildcard in front of the path is INVALID_ARGUMENT, and no crash.
+
+    Otherwise: TensorFlow's own glob crashes on it.
+    Remedy: Refuse wildcards in the host part of a URI.
+    Source: design §9
+
+    The host refuses it itself; a plugin may find nothing as well.
+    """
+    patterns = _with_a_wild_host(fs)
     if not patterns:
         raise Unsupported("plain paths have no host")
-    answer = ground.subject.get_matching_paths(patterns[0])
-    if ground.target.reached is Pass.HOST:
+    answer = fs.subject.get_matching_paths(patterns[0])
+    if fs.target.reached is Pass.HOST:
         expect_code(answer, "get_matching_paths(s://*/x)", Code.INVALID_ARGUMENT)
     expect(
         not answer.ok or not answer.value,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import RAW, CheckList
+from modular_tf.check.check import RAW, Suite
 from modular_tf.check.expectation import expect, expect_equal
 from modular_tf.check.filesystem.every_operation import codes_of_all
 from modular_tf.check.filesystem.further_ground import (
@@ -14,44 +14,55 @@ from modular_tf.check.filesystem.further_ground import (
     registration_of,
 )
 from modular_tf.check.filesystem.registration_memory import content_of, overwrite
-from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
     from modular_tf.check.filesystem.registration_memory import Block
 
-CHECKS = CheckList("filesystem", "handed-over")
-
-_SECONDS = 90.0
+suite = Suite("filesystem", "handed-over", ways=RAW, seconds=90, source="filesystem.h")
 
 
-@CHECKS.check("FS-126", Level.WORKS, passes=RAW, rows=(26,), seconds=_SECONDS)
-def cleanup_leaves_it_alone(ground: FilesystemGround) -> None:
-    """Clean up while the memory is watched: allocators write to what is freed."""
-    watched = registration_of(ground).allocated_blocks()
-    other = initialised(ground)
+@suite.check("FS-126")
+def cleanup_leaves_it_alone(fs: FilesystemGround) -> None:
+    """The plugin does not free what it has handed over.
+
+    Otherwise: The host has freed it: freeing it twice crashes.
+    Remedy: Keep no pointers to schemes, tables and the ops array.
+
+    The memory is watched: allocators write to what is freed.
+    """
+    watched = registration_of(fs).allocated_blocks()
+    other = initialised(fs)
     before = content_of(watched)
     other.cleanup()
     _expect_unchanged(before, watched, "cleanup freed or changed what was handed over")
 
 
-@CHECKS.check("FS-128", Level.WORKS, passes=RAW, rows=(28,), seconds=_SECONDS)
-def operations_leave_it_alone(ground: FilesystemGround) -> None:
-    """Work while the memory is watched."""
-    watched = registration_of(ground).allocated_blocks()
+@suite.check("FS-128")
+def operations_leave_it_alone(fs: FilesystemGround) -> None:
+    """The plugin does not write to what it has handed over.
+
+    Otherwise: The memory is the host's and freed: the write hits what came in its place.
+    Remedy: Keep no pointers to schemes, tables and the ops array.
+    """
+    watched = registration_of(fs).allocated_blocks()
     before = content_of(watched)
-    with further_filesystem(ground) as other:
-        with ground_on(other, ground, "FS-128") as there:
+    with further_filesystem(fs) as other:
+        with ground_on(other, fs, "FS-128") as there:
             codes_of_all(there)
         _expect_unchanged(before, watched, "an operation freed or changed what was handed over")
 
 
-@CHECKS.check("FS-127", Level.WORKS, passes=RAW, rows=(27,), seconds=_SECONDS)
-def works_without_it(ground: FilesystemGround) -> None:
-    """Tried by working on after the arguments of init are overwritten."""
-    expected = codes_of_all(ground)
-    overwrite(registration_of(ground).allocated_blocks())
-    with further_filesystem(ground) as other, ground_on(other, ground, "FS-127") as there:
+@suite.check("FS-127")
+def works_without_it(fs: FilesystemGround) -> None:
+    """The plugin works after its own tables are overwritten.
+
+    Otherwise: The host frees them after copying: what still reads them crashes, sooner or later.
+    Remedy: Let functions call each other by name, not through the registered tables.
+    """
+    expected = codes_of_all(fs)
+    overwrite(registration_of(fs).allocated_blocks())
+    with further_filesystem(fs) as other, ground_on(other, fs, "FS-127") as there:
         found = codes_of_all(there)
     expect_equal(found, expected, "what the operations return without the plugin's own tables")
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import LIBRARY, CheckList
+from modular_tf.check.check import LIBRARY, Suite
 from modular_tf.check.expectation import Blocked, Deviation, expect
 from modular_tf.check.level import Level
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.linking.symbol_families import SymbolFamily, family_of, readable_name
 from modular_tf.errors import PluginError
+from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from modular_tf.check.filesystem.library_stage import LibraryGround
     from modular_tf.discovery.probe import ElfFacts
 
-CHECKS = CheckList("library", "library")
+suite = Suite("library", "library", level=Level.LOADS, ways=LIBRARY)
 
 _FILE_RULES = (
     "LD-001", "LD-002", "LD-003", "LD-004", "LD-005", "LD-006", "LD-007", "LD-008", "LD-009",
@@ -28,30 +29,31 @@ _FILE_RULES = (
 """Where one of them is broken, those behind it cannot be judged."""
 
 _LINK_RULES = ("LD-013", "LD-014", "LD-015", "LD-016", "LD-017")
-_ROWS = {
-    **dict.fromkeys(("LD-002", "LD-003", "LD-004", "LD-005"), (1,)),
-    **dict.fromkeys(_LINK_RULES, (2,)),
-    **dict.fromkeys(("LD-010", "LD-011", "LD-012"), (4,)),
-}
 _API_PREFIXES = ("TF_", "TFE_", "TSL_")
 _TENSORFLOW_NAMESPACES = ("tensorflow", "tsl")
 _SHOWN = 5
 _SLOW_S = 3
 
 
-def _asks_the_probe(rule_id: str) -> Callable[[LibraryGround], None]:
-    def check(ground: LibraryGround) -> None:
-        if not os.path.lexists(ground.target.path):
-            raise Blocked("there is no such file: see LD-001")
-        problems = ground.probe.problems
-        for problem in problems:
-            if problem.is_error and _hides(problem.rule_id, rule_id):
-                raise Blocked(f"this cannot be checked: see {problem.rule}")
-        for problem in problems:
-            if problem.rule == rule_id:
-                raise Deviation(problem.message, expected=problem.remedy or "")
+@suite.check("LD-001")
+def is_there(plugin: LibraryGround) -> None:
+    """Look for it; a link that leads nowhere is there."""
+    path = plugin.target.path
+    expect(os.path.lexists(path), f"{path} does not exist")
 
-    return check
+
+@suite.judge(*_FILE_RULES[1:], *_LINK_RULES)
+def _is_kept_by_the_file(rule_id: str, plugin: LibraryGround) -> None:
+    """Ask the probe."""
+    if not os.path.lexists(plugin.target.path):
+        raise Blocked("there is no such file: see LD-001")
+    problems = plugin.probe.problems
+    for problem in problems:
+        if problem.is_error and _hides(problem.rule_id, rule_id):
+            raise Blocked(f"this cannot be checked: see {problem.rule}")
+    for problem in problems:
+        if problem.rule == rule_id:
+            raise Deviation(problem.message, expected=problem.remedy or "")
 
 
 def _hides(broken: str, rule_id: str) -> bool:
@@ -61,23 +63,15 @@ def _hides(broken: str, rule_id: str) -> bool:
     return rule_id in _LINK_RULES or _FILE_RULES.index(broken) < _FILE_RULES.index(rule_id)
 
 
-@CHECKS.check("LD-001", Level.LOADS, passes=LIBRARY, rows=(1,))
-def is_there(ground: LibraryGround) -> None:
-    """Look for it; a link that leads nowhere is there."""
-    path = ground.target.path
-    expect(os.path.lexists(path), f"{path} does not exist")
+@suite.check("FS-103", kind="filesystem", level=Level.REGISTERS, severity=Severity.WARNING)
+def c_functions_only(plugin: LibraryGround) -> None:
+    """The library asks TensorFlow for functions of its C API alone.
 
-
-for _rule in (*_FILE_RULES[1:], *_LINK_RULES):
-    CHECKS.check(_rule, Level.LOADS, passes=LIBRARY, rows=_ROWS.get(_rule, ()))(
-        _asks_the_probe(_rule)
-    )
-
-
-@CHECKS.check("FS-103", Level.REGISTERS, kind="filesystem", passes=LIBRARY, rows=(3,))
-def c_functions_only(ground: LibraryGround) -> None:
-    """Look for C++ functions of TensorFlow among the imports."""
-    facts = _require_facts(ground)
+    Otherwise: C++ functions change with each release of TensorFlow: the plugin serves one release.
+    Remedy: Call the C functions of the plugin headers, and link nothing of TensorFlow's C++.
+    Source: filesystem.h; plugins-in-the-wild
+    """
+    facts = _require_facts(plugin)
     inside = [
         readable
         for symbol in facts.undefined
@@ -93,11 +87,16 @@ def c_functions_only(ground: LibraryGround) -> None:
     )
 
 
-@CHECKS.check("FS-104", Level.REGISTERS, kind="filesystem", passes=LIBRARY, rows=(4,))
-def no_copy_of_the_interface(ground: LibraryGround) -> None:
-    """Look for functions of the C API among the exports."""
-    _require_facts(ground)
-    with ElfFile(ground.target.path) as elf:
+@suite.check("FS-104", kind="filesystem", level=Level.REGISTERS, severity=Severity.WARNING)
+def no_copy_of_the_interface(plugin: LibraryGround) -> None:
+    """The library exports no functions of TensorFlow's C API.
+
+    Otherwise: A library that binds to them has two kinds of TF_Status in one process, and crashes.
+    Remedy: Do not link TensorFlow into the plugin; hide all symbols but TF_InitPlugin.
+    Source: ld.so(8), symbol lookup
+    """
+    _require_facts(plugin)
+    with ElfFile(plugin.target.path) as elf:
         exported = elf.exports()
     own = sorted(
         name for name in exported & host_exports().symbols if name.startswith(_API_PREFIXES)
@@ -110,11 +109,16 @@ def no_copy_of_the_interface(ground: LibraryGround) -> None:
     )
 
 
-@CHECKS.check("FS-131", Level.LOADS, kind="filesystem", passes=LIBRARY, rows=(31,))
-def quiet_constructors(ground: LibraryGround) -> None:
-    """Map it in a child process, and look at what that did."""
-    ground.require_loadable()
-    trial = ground.trial
+@suite.check("FS-131", kind="filesystem", severity=Severity.NOTE)
+def quiet_constructors(plugin: LibraryGround) -> None:
+    """Mapping the library prints nothing, starts no thread and takes less than 3 seconds.
+
+    Otherwise: The application that merely looks for plugins pays for it.
+    Remedy: Leave the work to the `init` of the scheme, or to its first use.
+    Source: design §9
+    """
+    plugin.require_loadable()
+    trial = plugin.trial
     if not trial.mapped:
         raise Blocked("the library cannot be mapped: see LD-050")
     expect(not trial.words, "mapping the library prints", found=repr(trial.words))
@@ -122,11 +126,11 @@ def quiet_constructors(ground: LibraryGround) -> None:
     expect(trial.seconds < _SLOW_S, "mapping the library is slow", found=f"{trial.seconds:.1f} s")
 
 
-@CHECKS.check("LD-050", Level.LOADS, passes=LIBRARY, rows=(31,))
-def can_be_mapped(ground: LibraryGround) -> None:
+@suite.check("LD-050")
+def can_be_mapped(plugin: LibraryGround) -> None:
     """Map it, which runs its constructors."""
-    ground.require_loadable()
-    _passes_unless("LD-050", ground.map)
+    plugin.require_loadable()
+    _passes_unless("LD-050", plugin.map)
 
 
 def _passes_unless(rule_id: str, act: Callable[[], object]) -> None:
@@ -138,8 +142,8 @@ def _passes_unless(rule_id: str, act: Callable[[], object]) -> None:
         raise Deviation(error.message) from error
 
 
-def _require_facts(ground: LibraryGround) -> ElfFacts:
-    facts = ground.probe.elf
+def _require_facts(plugin: LibraryGround) -> ElfFacts:
+    facts = plugin.probe.elf
     if facts is None:
         raise Blocked("the file cannot be read as a library: see LD-001 to LD-009")
     return facts

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code
-from modular_tf.check.check import CheckList
+from modular_tf.check.check import Suite
 from modular_tf.check.expectation import expect, expect_equal
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.open_files import reader_of
@@ -17,18 +17,21 @@ from modular_tf.check.repetition import expect_no_leak, rounds_of
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
 
-CHECKS = CheckList("filesystem", "long-reading")
+suite = Suite("filesystem", "long-reading", level=Level.ROBUST, traits="writes")
 
-_READ = ("new_random_access_file", "read")
-_WRITES = ("writes",)
 _FILES = 4
 _POOL = 32  # requests after which a plugin has all the threads that it will keep
 
 
-@CHECKS.check("FS-331", Level.ROBUST, needs=_READ, traits=_WRITES)
-def reads_leave_nothing_behind(ground: FilesystemGround) -> None:
-    """Tried on one byte of a file, again and again."""
-    with reader_of(ground, ground.make_file("read-often")) as reader:
+@suite.check("FS-331", "new_random_access_file", "read")
+def reads_leave_nothing_behind(fs: FilesystemGround) -> None:
+    """Reading again and again leaves no descriptors, mappings or memory behind.
+
+    Otherwise: A long job runs out of descriptors, and then every open of the process fails.
+    Remedy: Keep one connection for each file or pool, and release what a request took.
+    Source: filesystem.h, read
+    """
+    with reader_of(fs, fs.make_file("read-often")) as reader:
 
         def read_a_byte() -> None:
             answer = reader.read(1, 1)
@@ -36,16 +39,23 @@ def reads_leave_nothing_behind(ground: FilesystemGround) -> None:
 
         for _ in range(_POOL):
             read_a_byte()
-        expect_no_leak(read_a_byte, rounds_of(ground.target.options), "reading a byte")
+        expect_no_leak(read_a_byte, rounds_of(fs.target.options), "reading a byte")
 
 
-@CHECKS.check("FS-332", Level.ROBUST, needs=_READ, traits=_WRITES, seconds=60)
-def reads_megabytes_at_once(ground: FilesystemGround) -> None:
-    """Whole long files in one read each: what overflows depends on how the bytes arrive."""
-    content = long_content(ground.target.options)
+@suite.check("FS-332", "new_random_access_file", "read", seconds=60)
+def reads_megabytes_at_once(fs: FilesystemGround) -> None:
+    """One read of several megabytes gives all of them.
+
+    Otherwise: Reading a whole file in one call crashes the program, or gives less than there is.
+    Remedy: Grow buffers by what arrives; loop over short answers of the store.
+    Source: filesystem.h, read; published plugins, observed
+
+    What overflows depends on how the bytes arrive.
+    """
+    content = long_content(fs.target.options)
     length = len(content)
     for number in range(_FILES):
-        with reader_of(ground, ground.make_file(f"in-one-read-{number}", content)) as reader:
+        with reader_of(fs, fs.make_file(f"in-one-read-{number}", content)) as reader:
             answer = reader.read(0, length)
         expect_code(answer, f"read(0, {length})", Code.OK)
         expect_equal(len(answer.value), length, f"the length of read(0, {length})")

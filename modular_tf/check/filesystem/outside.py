@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import CheckList
+from modular_tf.check.check import Suite
 from modular_tf.check.expectation import Blocked, Unsupported, expect
 from modular_tf.check.level import Level
 from modular_tf.filesystem.uri import dirname
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.ground import FilesystemGround
 
-CHECKS = CheckList("filesystem", "outside")
+suite = Suite("filesystem", "outside", level=Level.ROBUST, seconds=60)
 
 _NOWHERE = "modular-tf-check-nowhere"
 _QUESTIONS = (
@@ -29,17 +29,22 @@ _QUESTIONS = (
 )
 
 
-@CHECKS.check("FS-333", Level.ROBUST, seconds=60)
-def comes_back_from_nowhere(ground: FilesystemGround) -> None:
-    """On every level above the root, ask about names beside it; nothing is made there."""
-    for place in _places(ground.root):
+@suite.check("FS-333")
+def comes_back_from_nowhere(fs: FilesystemGround) -> None:
+    """Operations on names in a container, volume or folder that does not exist return a status.
+
+    Otherwise: A mistyped name ends the program, where an exception leaves the plugin.
+    Remedy: Catch every exception in every function that C calls, and set a status.
+    Source: filesystem.h; published plugins, observed
+    """
+    for place in _places(fs.root):
         uri = f"{place}/directory/file"
         for slot in _QUESTIONS:
-            if ground.subject.offers(slot):
+            if fs.subject.offers(slot):
                 with suppress(Unsupported, Blocked):
-                    _close(getattr(ground.subject, slot)(uri))
-        if ground.subject.offers("path_exists"):
-            answer = ground.subject.path_exists(uri)
+                    _close(getattr(fs.subject, slot)(uri))
+        if fs.subject.offers("path_exists"):
+            answer = fs.subject.path_exists(uri)
             expect(not answer.ok, f"path_exists({uri}) is OK, and nothing is there")
 
 

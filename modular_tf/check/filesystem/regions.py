@@ -7,33 +7,38 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import CheckList
+from modular_tf.check.check import Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import expect, expect_equal
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.open_files import expect_refused, expect_step, region_of
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
+from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
     from modular_tf.check.filesystem.subject import Region
 
-CHECKS = CheckList("filesystem", "regions")
+suite = Suite(
+    "filesystem", "regions", traits="writes", source="filesystem.h, TF_ReadOnlyMemoryRegionOps"
+)
 
 _SLOT = "new_read_only_memory_region_from_file"
-_NEEDS = (_SLOT,)
-_WRITES = ("writes",)
 _ALIGNMENT = 64  # bytes; what TensorFlow asks of memory that tensors map
 _THREADS = 8
 _CALLS_OF_A_THREAD = 50
 
 
-@CHECKS.check("FS-199", Level.WORKS, needs=_NEEDS, traits=_WRITES, rows=(99,))
-def maps_a_file(ground: FilesystemGround) -> None:
-    """Tried on a file."""
-    uri = ground.make_file("mapped")
-    region = expect_ok(ground.subject.new_read_only_memory_region_from_file(uri), f"{_SLOT}(F)")
+@suite.check("FS-199", "new_read_only_memory_region_from_file")
+def maps_a_file(fs: FilesystemGround) -> None:
+    """A region of a file has the file's length and its bytes.
+
+    Otherwise: Models that are mapped, as by ImmutableConst, hold wrong values.
+    Remedy: Return the file's length from length, and its first byte from data.
+    """
+    uri = fs.make_file("mapped")
+    region = expect_ok(fs.subject.new_read_only_memory_region_from_file(uri), f"{_SLOT}(F)")
     expect(region is not None, f"{_SLOT}(F) is OK and left no region")
     try:
         expect_equal(region.length(), len(CONTENT), "the length of the region")
@@ -43,44 +48,59 @@ def maps_a_file(ground: FilesystemGround) -> None:
         region.close()
 
 
-def _expect_unmappable(ground: FilesystemGround, uri: str, what: str, code: Code) -> None:
-    answer = ground.subject.new_read_only_memory_region_from_file(uri)
+def _expect_unmappable(fs: FilesystemGround, uri: str, what: str, code: Code) -> None:
+    answer = fs.subject.new_read_only_memory_region_from_file(uri)
     expect_refused(answer, f"{_SLOT}({what})", code)
 
 
-@CHECKS.check("FS-200", Level.WORKS, needs=_NEEDS, traits=("writes", "empty-files"), rows=(100,))
-def refuses_an_empty_file(ground: FilesystemGround) -> None:
-    """Tried on an empty file."""
-    _expect_unmappable(ground, ground.make_empty_file(), "E", Code.INVALID_ARGUMENT)
+@suite.check("FS-200", "new_read_only_memory_region_from_file", traits="writes empty-files")
+def refuses_an_empty_file(fs: FilesystemGround) -> None:
+    """A region of an empty file is INVALID_ARGUMENT.
+
+    Otherwise: Callers get a region with no memory behind it.
+    Remedy: Look at the length first, and set TF_INVALID_ARGUMENT where it is 0.
+    Source: filesystem.h, new_read_only_memory_region_from_file
+    """
+    _expect_unmappable(fs, fs.make_empty_file(), "E", Code.INVALID_ARGUMENT)
 
 
-@CHECKS.check("FS-201", Level.WORKS, needs=_NEEDS, rows=(101,))
-def misses_missing_names(ground: FilesystemGround) -> None:
-    """Tried on a missing name, and on a name in a missing directory."""
-    _expect_unmappable(ground, ground.missing(), "X", Code.NOT_FOUND)
-    _expect_unmappable(ground, ground.below_missing(), "X/y", Code.NOT_FOUND)
+@suite.check("FS-201", "new_read_only_memory_region_from_file", traits="")
+def misses_missing_names(fs: FilesystemGround) -> None:
+    """A region of a missing name, or of one in a missing directory, is NOT_FOUND.
+
+    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
+    Remedy: Set TF_NOT_FOUND, as when a file is opened for reading.
+    Source: filesystem.h, new_read_only_memory_region_from_file
+    """
+    _expect_unmappable(fs, fs.missing(), "X", Code.NOT_FOUND)
+    _expect_unmappable(fs, fs.below_missing(), "X/y", Code.NOT_FOUND)
 
 
-@CHECKS.check(
-    "FS-202",
-    Level.WORKS,
-    needs=_NEEDS,
-    traits=("writes", "directories", "file-as-directory"),
-    rows=(102,),
+@suite.check(
+    "FS-202", "new_read_only_memory_region_from_file", traits="writes directories file-as-directory"
 )
-def refuses_what_is_no_file(ground: FilesystemGround) -> None:
-    """Tried on a directory, and on a name below a file."""
-    _expect_unmappable(ground, ground.make_dir(), "D", Code.FAILED_PRECONDITION)
-    _expect_unmappable(ground, ground.below_file(), "F/x", Code.FAILED_PRECONDITION)
+def refuses_what_is_no_file(fs: FilesystemGround) -> None:
+    """A region of a directory, or of a name below a file, is FAILED_PRECONDITION.
+
+    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
+    Remedy: Set TF_FAILED_PRECONDITION, as when a file is opened for reading.
+    Source: filesystem.h, new_read_only_memory_region_from_file
+    """
+    _expect_unmappable(fs, fs.make_dir(), "D", Code.FAILED_PRECONDITION)
+    _expect_unmappable(fs, fs.below_file(), "F/x", Code.FAILED_PRECONDITION)
 
 
-@CHECKS.check("FS-203", Level.ROBUST, needs=_NEEDS, traits=_WRITES, rows=(103,))
-def stays_in_its_place(ground: FilesystemGround) -> None:
-    """Eight threads that ask again and again, while the file grows into a new one."""
-    uri = ground.make_file("stable")
-    with region_of(ground, uri) as region:
+@suite.check("FS-203", "new_read_only_memory_region_from_file", level=Level.ROBUST)
+def stays_in_its_place(fs: FilesystemGround) -> None:
+    """data and length answer the same on every call and thread until cleanup.
+
+    Otherwise: Tensors point into memory that has moved.
+    Remedy: Get the memory once, in new_read_only_memory_region_from_file.
+    """
+    uri = fs.make_file("stable")
+    with region_of(fs, uri) as region:
         place = (region.address(), region.length())
-        ground.make_file("another", CONTENT * 1000)
+        fs.make_file("another", CONTENT * 1000)
         found = run_at_once([partial(_places, region) for _ in range(_THREADS)])
         expect_equal(set().union(*found), {place}, "data and length, asked again")
         expect_equal(region.content(), CONTENT, "the bytes of the region, later")
@@ -90,12 +110,17 @@ def _places(region: Region) -> set[tuple[int, int]]:
     return {(region.address(), region.length()) for _ in range(_CALLS_OF_A_THREAD)}
 
 
-@CHECKS.check("FS-204", Level.WORKS, needs=_NEEDS, traits=_WRITES, rows=(104,))
-def aligns_its_memory(ground: FilesystemGround) -> None:
-    """Tried on files of several lengths."""
+@suite.check("FS-204", "new_read_only_memory_region_from_file", severity=Severity.WARNING)
+def aligns_its_memory(fs: FilesystemGround) -> None:
+    """The memory of a region is aligned to 64 bytes.
+
+    Otherwise: TensorFlow refuses to make tensors of it: ImmutableConst answers INTERNAL.
+    Remedy: Map the file, or allocate with aligned_alloc(64, ...).
+    Source: TensorFlow 2.21, observed
+    """
     for length in (1, 100, 4097):
-        uri = ground.make_file(f"aligned-{length}", b"x" * length)
-        with region_of(ground, uri) as region:
+        uri = fs.make_file(f"aligned-{length}", b"x" * length)
+        with region_of(fs, uri) as region:
             address = region.address()
         expect(
             address % _ALIGNMENT == 0,
@@ -105,17 +130,23 @@ def aligns_its_memory(ground: FilesystemGround) -> None:
         )
 
 
-@CHECKS.check("FS-205", Level.ROBUST, needs=_NEEDS, traits=_WRITES, rows=(105,))
-def outlives_its_file(ground: FilesystemGround) -> None:
-    """A file that is deleted below its region; then mapping, again and again."""
-    uri = ground.make_file("doomed")
-    with region_of(ground, uri) as region:
-        expect_step(ground.subject.delete_file(uri), "delete_file(F)")
+@suite.check(
+    "FS-205", "new_read_only_memory_region_from_file", level=Level.ROBUST, severity=Severity.WARNING
+)
+def outlives_its_file(fs: FilesystemGround) -> None:
+    """A region outlives its file, and mapping again and again leaves nothing behind.
+
+    Otherwise: A model that is replaced on disk takes its users down, or memory runs out.
+    Remedy: Hold the file's memory until cleanup, and release mapping and descriptor there.
+    """
+    uri = fs.make_file("doomed")
+    with region_of(fs, uri) as region:
+        expect_step(fs.subject.delete_file(uri), "delete_file(F)")
         expect_equal(region.content(), CONTENT, "the bytes of a region whose file is deleted")
-    often = ground.make_file("often")
+    often = fs.make_file("often")
 
     def map_and_leave() -> None:
-        with region_of(ground, often):
+        with region_of(fs, often):
             pass
 
-    expect_no_leak(map_and_leave, rounds_of(ground.target.options), "mapping a file")
+    expect_no_leak(map_and_leave, rounds_of(fs.target.options), "mapping a file")

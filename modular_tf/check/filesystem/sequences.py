@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import CheckList
+from modular_tf.check.check import Suite
 from modular_tf.check.level import Level
 from modular_tf.check.sequences.stage import GROUP
 
 if TYPE_CHECKING:
     from modular_tf.check.sequences.stage import SequenceGround
 
-CHECKS = CheckList("filesystem", GROUP)
+suite = Suite(
+    "filesystem",
+    GROUP,
+    level=Level.HARD,
+    traits="directories file-as-directory parents writes",
+    seconds=600,
+)
 
-_TREE = ("directories", "file-as-directory", "parents", "writes")
 
-
-@CHECKS.check("FS-320", Level.HARD, traits=_TREE, seconds=600)
+@suite.check("FS-320")
 def keeps_to_the_model(ground: SequenceGround) -> None:
-    """Random sequences of all operations."""
+    """Whatever operations came before, the next one does what a tree of files would do.
+
+    Otherwise: Programs run sequences that no test covers, and lose data or crash in them.
+    Remedy: Replay the sequence that is named, in a debugger if need be; it is as short as it gets.
+    Source: the other rules of filesystems, taken together
+    """
     ground.search()

@@ -7,40 +7,48 @@ from typing import TYPE_CHECKING, cast
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code, expect_ok
-from modular_tf.check.check import RAW, CheckList
+from modular_tf.check.check import RAW, Suite
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
 from modular_tf.check.filesystem.further_ground import raw_subject
-from modular_tf.check.level import Level
 from modular_tf.filesystem.configuration import Option
+from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
     from modular_tf.check.filesystem.hosted import HostFilesystem
     from modular_tf.check.filesystem.raw_subject import RawFilesystem
 
-CHECKS = CheckList("filesystem", "settings")
+suite = Suite("filesystem", "settings", source="filesystem.h")
 
 _GET, _SET = "get_filesystem_configuration", "set_filesystem_configuration"
 _GET_ONE, _SET_ONE = f"{_GET}_option", f"{_SET}_option"
 _UNKNOWN = "no_option_of_this_name"
 
 
-@CHECKS.check("FS-309", Level.WORKS, needs=(_GET,), rows=(209,))
-def options_are_whole(ground: FilesystemGround) -> None:
-    """List them; each must have a name of its own, and all of it is freed."""
-    options = _all_listed(ground)
+@suite.check("FS-309", "get_filesystem_configuration")
+def options_are_whole(fs: FilesystemGround) -> None:
+    """get_filesystem_configuration gives whole options: name, value, type, count, values.
+
+    Otherwise: A program that lists the options crashes.
+    Remedy: Fill every field, and allocate each pointer by plugin_memory_allocate.
+    """
+    options = _all_listed(fs)
     names = [option.name for option in options]
     expect("" not in names, "an option has no name")
     expect_equal(len(set(names)), len(names), "the number of different names")
 
 
-@CHECKS.check("FS-310", Level.WORKS, needs=(_GET, _SET), rows=(210,))
-def options_can_be_set(ground: FilesystemGround) -> None:
-    """Set what is there, and nothing; then an unknown name, and another type."""
-    subject, options = _subject(ground), _listed(ground)
+@suite.check("FS-310", "get_filesystem_configuration", "set_filesystem_configuration")
+def options_can_be_set(fs: FilesystemGround) -> None:
+    """set_filesystem_configuration takes what the plugin gave, and no options at all.
+
+    Otherwise: A configuration that was saved cannot be restored.
+    Remedy: Accept every option that get_filesystem_configuration lists, with its own value.
+    """
+    subject, options = _subject(fs), _listed(fs)
     expect_ok(subject.set_filesystem_configuration(options), f"{_SET} with its own options")
     expect_ok(subject.set_filesystem_configuration([]), f"{_SET} without options")
-    expect_equal(_listed(ground), options, "the configuration, after it was set to itself")
+    expect_equal(_listed(fs), options, "the configuration, after it was set to itself")
     unknown = subject.set_filesystem_configuration([Option(_UNKNOWN, (1,))])
     advise(not unknown.ok, f"{_SET} takes an option that it does not know")
     for option in options[:1]:
@@ -48,12 +56,16 @@ def options_can_be_set(ground: FilesystemGround) -> None:
         advise(not other.ok, f"{_SET} takes {option.name} with values of another type")
 
 
-@CHECKS.check("FS-311", Level.WORKS, needs=(_GET, _GET_ONE), rows=(211,))
-def options_are_found_by_name(ground: FilesystemGround) -> None:
-    """Get each by its name, and set it; then an unknown one."""
-    subject = _subject(ground)
+@suite.check("FS-311", "get_filesystem_configuration", "get_filesystem_configuration_option")
+def options_are_found_by_name(fs: FilesystemGround) -> None:
+    """Single options are found by the names that the configuration lists, others are not.
+
+    Otherwise: Options are listed that cannot be read or set.
+    Remedy: Answer a key that is not listed with NOT_FOUND, and every other one with the option.
+    """
+    subject = _subject(fs)
     sets = subject.has(_SET_ONE)
-    for option in _listed(ground):
+    for option in _listed(fs):
         found = expect_ok(
             subject.get_filesystem_configuration_option(option.name), f"{_GET_ONE}({option.name})"
         )
@@ -68,47 +80,55 @@ def options_are_found_by_name(ground: FilesystemGround) -> None:
         expect_code(answer, f"{_SET_ONE}({_UNKNOWN})", Code.NOT_FOUND)
 
 
-@CHECKS.check("FS-312", Level.WORKS, passes=RAW, needs=(_GET, _SET), rows=(212,))
-def options_are_copied(ground: FilesystemGround) -> None:
-    """Set options one by one in memory that is overwritten after each call."""
-    subject, options = raw_subject(ground), _listed(ground)
+@suite.check("FS-312", "get_filesystem_configuration", "set_filesystem_configuration", ways=RAW)
+def options_are_copied(fs: FilesystemGround) -> None:
+    """The plugin keeps copies of the options that it is given.
+
+    Otherwise: The caller's memory is reused, and the option changes by itself or crashes.
+    Remedy: Copy names, values and buffers.
+    """
+    subject, options = raw_subject(fs), _listed(fs)
     for option in options:
         answer = subject.set_filesystem_configuration([option])
         expect(answer.ok, f"{_SET} refuses {option.name}", found=code_found(answer))
-    expect_equal(_listed(ground), options, "the configuration, after the caller's memory changed")
+    expect_equal(_listed(fs), options, "the configuration, after the caller's memory changed")
 
 
-@CHECKS.check("FS-313", Level.WORKS, passes=RAW, rows=(213,))
-def keys_are_not_offered(ground: FilesystemGround) -> None:
-    """Look whether the slot is set; it is not called."""
-    if ground.subject.has("get_filesystem_configuration_keys"):
+@suite.check("FS-313", ways=RAW, severity=Severity.NOTE)
+def keys_are_not_offered(fs: FilesystemGround) -> None:
+    """get_filesystem_configuration_keys is NULL.
+
+    Otherwise: No host calls it: its signature does not say who allocates the keys, nor how many.
+    Remedy: Leave it NULL; get_filesystem_configuration lists the names.
+    """
+    if fs.subject.has("get_filesystem_configuration_keys"):
         note("get_filesystem_configuration_keys is set, which no host can call")
 
 
-def _subject(ground: FilesystemGround) -> RawFilesystem | HostFilesystem:
-    return cast("RawFilesystem | HostFilesystem", ground.subject)
+def _subject(fs: FilesystemGround) -> RawFilesystem | HostFilesystem:
+    return cast("RawFilesystem | HostFilesystem", fs.subject)
 
 
-def _listed(ground: FilesystemGround) -> list[Option]:
+def _listed(fs: FilesystemGround) -> list[Option]:
     """Return the options.
 
     Raises:
         Deviation: They cannot be listed.
         Unsupported: There are none.
     """
-    options = _all_listed(ground)
+    options = _all_listed(fs)
     if not options:
         raise Unsupported("there are no options")
     return options
 
 
-def _all_listed(ground: FilesystemGround) -> list[Option]:
+def _all_listed(fs: FilesystemGround) -> list[Option]:
     """Return the options, of which there may be none.
 
     Raises:
         Deviation: They cannot be listed.
     """
-    answer = _subject(ground).get_filesystem_configuration()
+    answer = _subject(fs).get_filesystem_configuration()
     options: list[Option] = expect_ok(answer, _GET)
     number = answer.returned
     if number is not None:  # through the slot

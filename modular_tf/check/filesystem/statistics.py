@@ -7,31 +7,24 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_code, expect_ok
-from modular_tf.check.check import RAW, CheckList
+from modular_tf.check.check import RAW, Suite
 from modular_tf.check.expectation import Deviation, advise, expect, expect_equal, expect_in, note
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.subject import Stat
-from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
+from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
 
-CHECKS = CheckList("filesystem", "statistics")
+suite = Suite("filesystem", "statistics", source="filesystem.h")
 
-_STAT = ("stat",)
-_KIND = ("is_directory",)
-_SIZE = ("get_file_size",)
-_WRITES = ("writes",)
-_DIRECTORIES = ("writes", "directories")
-_BELOW_FILE = ("writes", "file-as-directory")
-_EMPTY_FILES = ("writes", "empty-files")
 _SECOND = 1_000_000_000  # in nanoseconds
 _TOLERANCE_S = 5  # between our clock and the store's
 
 
-def _stat(ground: FilesystemGround, uri: str, words: str) -> Stat:
-    found = expect_ok(ground.subject.stat(uri), f"stat({words})")
+def _stat(fs: FilesystemGround, uri: str, words: str) -> Stat:
+    found = expect_ok(fs.subject.stat(uri), f"stat({words})")
     if not isinstance(found, Stat):
         raise Deviation(f"stat({words}) is OK, and the statistics are not filled in")
     return found
@@ -40,52 +33,77 @@ def _stat(ground: FilesystemGround, uri: str, words: str) -> Stat:
 # -- stat -----------------------------------------------------------------------------------------
 
 
-@CHECKS.check("FS-266", Level.WORKS, needs=_STAT, traits=_WRITES, rows=(166,))
-def measures_a_file(ground: FilesystemGround) -> None:
-    """Tried on a file."""
-    found = _stat(ground, ground.make_file(), "F")
+@suite.check("FS-266", "stat", traits="writes")
+def measures_a_file(fs: FilesystemGround) -> None:
+    """stat of a file gives its length and says that it is no directory.
+
+    Otherwise: Readers that ask for the length first read too little or fail.
+    Remedy: Fill length and is_directory, then report OK.
+    """
+    found = _stat(fs, fs.make_file(), "F")
     expect_equal(found.length, len(CONTENT), "the length of F")
     expect(not found.is_directory, "stat calls a file a directory")
 
 
-@CHECKS.check("FS-354", Level.WORKS, needs=_STAT, traits=_EMPTY_FILES, rows=(166,))
-def measures_an_empty_file(ground: FilesystemGround) -> None:
-    """Tried on an empty file."""
-    found = _stat(ground, ground.make_empty_file(), "E")
+@suite.check("FS-354", "stat", traits="writes empty-files")
+def measures_an_empty_file(fs: FilesystemGround) -> None:
+    """stat of an empty file gives the length 0 and says that it is no directory.
+
+    Otherwise: Empty markers such as _SUCCESS are taken for missing, or for directories.
+    Remedy: Do not tell a directory by the length 0.
+    """
+    found = _stat(fs, fs.make_empty_file(), "E")
     expect_equal(found.length, 0, "the length of E")
     expect(not found.is_directory, "stat calls an empty file a directory")
 
 
-@CHECKS.check("FS-267", Level.WORKS, needs=_STAT, traits=_DIRECTORIES, rows=(167,))
-def knows_a_directory(ground: FilesystemGround) -> None:
-    """Tried on an empty directory."""
-    found = _stat(ground, ground.make_dir(), "D")
+@suite.check("FS-267", "stat", traits="writes directories")
+def knows_a_directory(fs: FilesystemGround) -> None:
+    """stat of a directory says so, in a byte that is 0 or 1.
+
+    Otherwise: Walks do not enter it; a byte that is neither is undefined behaviour in C++.
+    Remedy: Set is_directory to true or false, never to flag bits.
+    """
+    found = _stat(fs, fs.make_dir(), "D")
     expect(found.is_directory, "stat does not call a directory one")
     expect_in(found.directory_byte, (0, 1), "the byte of is_directory")
 
 
-@CHECKS.check("FS-268", Level.WORKS, needs=_STAT, rows=(168,))
-def misses_what_is_missing(ground: FilesystemGround) -> None:
-    """Tried on a name that does not exist."""
-    answer = ground.subject.stat(ground.missing())
+@suite.check("FS-268", "stat")
+def misses_what_is_missing(fs: FilesystemGround) -> None:
+    """stat of a missing name is NOT_FOUND and leaves the struct alone.
+
+    Otherwise: Callers that see half-filled statistics take nothing for an empty file.
+    Remedy: Fill the struct at the end, where all is known.
+    """
+    answer = fs.subject.stat(fs.missing())
     expect_code(answer, "stat(X)", Code.NOT_FOUND)
     expect(answer.value is None, "stat(X) fails and fills the struct", found=f"{answer.value}")
 
 
-@CHECKS.check("FS-350", Level.WORKS, needs=_STAT, traits=_BELOW_FILE, rows=(168,))
-def refuses_a_name_below_a_file(ground: FilesystemGround) -> None:
-    """Tried on a name below a file."""
-    answer = ground.subject.stat(ground.below_file())
+@suite.check("FS-350", "stat", traits="writes file-as-directory")
+def refuses_a_name_below_a_file(fs: FilesystemGround) -> None:
+    """stat of a name below a file is FAILED_PRECONDITION and leaves the struct alone.
+
+    Otherwise: The caller takes a wrong path for a missing file.
+    Remedy: Answer ENOTDIR with FAILED_PRECONDITION (TF_SetStatusFromIOError does).
+    Source: TensorFlow's test of filesystem plugins
+    """
+    answer = fs.subject.stat(fs.below_file())
     expect_code(answer, "stat(F/x)", Code.FAILED_PRECONDITION)
     expect(answer.value is None, "stat(F/x) fails and fills the struct", found=f"{answer.value}")
 
 
-@CHECKS.check("FS-269", Level.WORKS, needs=_STAT, traits=("writes", "timestamps"), rows=(169,))
-def tells_the_time(ground: FilesystemGround) -> None:
-    """Tried on a file that was just written."""
-    tolerance = ground.target.options.get("clock_tolerance_s", _TOLERANCE_S) * _SECOND
+@suite.check("FS-269", "stat", traits="writes timestamps", severity=Severity.WARNING)
+def tells_the_time(fs: FilesystemGround) -> None:
+    """stat gives the time of the last change in nanoseconds since 1970.
+
+    Otherwise: Caches that compare times keep old content, or fetch all anew.
+    Remedy: Multiply seconds by 1000000000; count from 1970, in UTC.
+    """
+    tolerance = fs.target.options.get("clock_tolerance_s", _TOLERANCE_S) * _SECOND
     earliest = time.time_ns() - tolerance
-    found = _stat(ground, ground.make_file("timed"), "F").mtime_ns
+    found = _stat(fs, fs.make_file("timed"), "F").mtime_ns
     latest = time.time_ns() + tolerance
     expect(
         earliest <= found <= latest,
@@ -105,36 +123,49 @@ def _likely_fault(found: int, earliest: int, latest: int) -> str:
     return "the store's clock is wrong, or the time not that of the write" if found else "no time"
 
 
-@CHECKS.check("FS-270", Level.WORKS, needs=_STAT, traits=_WRITES, rows=(170,))
-def sees_a_file_grow(ground: FilesystemGround) -> None:
-    """Tried before and after a file is replaced by a longer one."""
-    file = ground.make_file("grown")
-    before = _stat(ground, file, "F").length
+@suite.check("FS-270", "stat", traits="writes")
+def sees_a_file_grow(fs: FilesystemGround) -> None:
+    """stat gives the new length once a longer file is closed, and never a negative one.
+
+    Otherwise: Readers miss the end of a file; TensorFlow shows -1 as 18446744073709551615.
+    Remedy: Drop what is cached about a file when it is written.
+    """
+    file = fs.make_file("grown")
+    before = _stat(fs, file, "F").length
     expect(before >= 0, "stat gives a negative length", found=str(before))
     longer = CONTENT * 3
-    ground.make_file("grown", longer)
-    expect_equal(_stat(ground, file, "F").length, len(longer), "the length of F written anew")
+    fs.make_file("grown", longer)
+    expect_equal(_stat(fs, file, "F").length, len(longer), "the length of F written anew")
 
 
 # -- is_directory ---------------------------------------------------------------------------------
 
 
-@CHECKS.check("FS-271", Level.WORKS, needs=_KIND, traits=_DIRECTORIES, rows=(171,))
-def says_yes_to_a_directory(ground: FilesystemGround) -> None:
-    """Tried on an empty directory."""
-    found = expect_ok(ground.subject.is_directory(ground.make_dir()), "is_directory(D)")
+@suite.check("FS-271", "is_directory", traits="writes directories")
+def says_yes_to_a_directory(fs: FilesystemGround) -> None:
+    """is_directory of a directory is OK and true.
+
+    Otherwise: Walks do not enter it.
+    Remedy: Return true and set OK.
+    """
+    found = expect_ok(fs.subject.is_directory(fs.make_dir()), "is_directory(D)")
     expect(found, "is_directory(D) is OK and false")
 
 
-@CHECKS.check("FS-272", Level.WORKS, needs=_KIND, traits=_WRITES, rows=(172,))
-def says_no_to_a_file(ground: FilesystemGround) -> None:
-    """Tried on a file; the header's OK and false is a warning."""
-    answer = ground.subject.is_directory(ground.make_file())
+@suite.check("FS-272", "is_directory", traits="writes")
+def says_no_to_a_file(fs: FilesystemGround) -> None:
+    """is_directory of a file is false, with FAILED_PRECONDITION.
+
+    Otherwise: TensorFlow reads the status alone: with OK it calls the file a directory.
+    Remedy: Return false and set FAILED_PRECONDITION, though the header would take OK.
+    Source: TensorFlow's test of filesystem plugins
+    """
+    answer = fs.subject.is_directory(fs.make_file())
     expect_code(answer, "is_directory(F)", Code.FAILED_PRECONDITION, Code.OK)
     if not answer.ok:
         return
     expect(not answer.value, "is_directory(F) is true")
-    if ground.target.reached is Pass.RAW:
+    if fs.target.reached is Pass.RAW:
         advise(
             answer.code,
             "is_directory(F) is OK and false: TensorFlow will call the file a directory",
@@ -143,80 +174,118 @@ def says_no_to_a_file(ground: FilesystemGround) -> None:
         )
 
 
-@CHECKS.check("FS-273", Level.WORKS, needs=_KIND, rows=(173,))
-def misses_a_missing_directory(ground: FilesystemGround) -> None:
-    """Tried on a name that does not exist."""
-    answer = ground.subject.is_directory(ground.missing())
+@suite.check("FS-273", "is_directory")
+def misses_a_missing_directory(fs: FilesystemGround) -> None:
+    """is_directory of a missing name is NOT_FOUND and false.
+
+    Otherwise: Walks enter what is not there.
+    Remedy: Look whether it exists first: an empty listing is no directory.
+    """
+    answer = fs.subject.is_directory(fs.missing())
     expect_code(answer, "is_directory(X)", Code.NOT_FOUND)
 
 
-@CHECKS.check("FS-351", Level.WORKS, needs=_KIND, traits=_BELOW_FILE, rows=(173,))
-def refuses_a_directory_below_a_file(ground: FilesystemGround) -> None:
-    """Tried on a name below a file."""
-    answer = ground.subject.is_directory(ground.below_file())
+@suite.check("FS-351", "is_directory", traits="writes file-as-directory")
+def refuses_a_directory_below_a_file(fs: FilesystemGround) -> None:
+    """is_directory of a name below a file is FAILED_PRECONDITION.
+
+    Otherwise: The caller takes a wrong path for a missing directory.
+    Remedy: Answer ENOTDIR with FAILED_PRECONDITION (TF_SetStatusFromIOError does).
+    Source: TensorFlow's test of filesystem plugins
+    """
+    answer = fs.subject.is_directory(fs.below_file())
     expect_code(answer, "is_directory(F/x)", Code.FAILED_PRECONDITION)
 
 
-@CHECKS.check("FS-274", Level.WORKS, passes=RAW, needs=_KIND, traits=_WRITES, rows=(174,))
-def is_true_with_ok_only(ground: FilesystemGround) -> None:
-    """Tried on a missing name and on a file."""
-    for uri in (ground.missing(), ground.make_file()):
-        answer = ground.subject.is_directory(uri)
+@suite.check("FS-274", "is_directory", ways=RAW, traits="writes")
+def is_true_with_ok_only(fs: FilesystemGround) -> None:
+    """is_directory returns true with OK only.
+
+    Otherwise: One host goes by the status, another by the value: they see different trees.
+    Remedy: Return false on every path that sets another code.
+    """
+    for uri in (fs.missing(), fs.make_file()):
+        answer = fs.subject.is_directory(uri)
         expect(answer.ok or not answer.value, f"is_directory({uri}) fails and returns true")
 
 
 # -- get_file_size --------------------------------------------------------------------------------
 
 
-@CHECKS.check("FS-275", Level.WORKS, needs=_SIZE, traits=_WRITES, rows=(175,))
-def gives_the_size_of_a_file(ground: FilesystemGround) -> None:
-    """Tried on a file."""
-    found = expect_ok(ground.subject.get_file_size(ground.make_file()), "get_file_size(F)")
+@suite.check("FS-275", "get_file_size", traits="writes")
+def gives_the_size_of_a_file(fs: FilesystemGround) -> None:
+    """get_file_size is a file's length in bytes.
+
+    Otherwise: Readers that ask for the size first read too little or fail.
+    Remedy: Return the length, and set OK.
+    """
+    found = expect_ok(fs.subject.get_file_size(fs.make_file()), "get_file_size(F)")
     expect_equal(found, len(CONTENT), "the size of F")
 
 
-@CHECKS.check("FS-356", Level.WORKS, needs=_SIZE, traits=_EMPTY_FILES, rows=(175,))
-def gives_the_size_of_an_empty_file(ground: FilesystemGround) -> None:
-    """Tried on an empty file."""
-    found = expect_ok(ground.subject.get_file_size(ground.make_empty_file()), "get_file_size(E)")
+@suite.check("FS-356", "get_file_size", traits="writes empty-files")
+def gives_the_size_of_an_empty_file(fs: FilesystemGround) -> None:
+    """get_file_size of an empty file is 0.
+
+    Otherwise: Empty markers such as _SUCCESS are taken for missing.
+    Remedy: Return 0 and set OK; 0 is no sign of a failure.
+    """
+    found = expect_ok(fs.subject.get_file_size(fs.make_empty_file()), "get_file_size(E)")
     expect_equal(found, 0, "the size of E")
 
 
-@CHECKS.check("FS-276", Level.WORKS, needs=_SIZE, traits=_DIRECTORIES, rows=(176,))
-def has_no_size_of_a_directory(ground: FilesystemGround) -> None:
-    """Tried on an empty directory."""
-    answer = ground.subject.get_file_size(ground.make_dir())
+@suite.check("FS-276", "get_file_size", traits="writes directories")
+def has_no_size_of_a_directory(fs: FilesystemGround) -> None:
+    """get_file_size of a directory is FAILED_PRECONDITION.
+
+    Otherwise: A directory passes for an empty file.
+    Remedy: Refuse a directory with FAILED_PRECONDITION.
+    """
+    answer = fs.subject.get_file_size(fs.make_dir())
     expect_code(answer, "get_file_size(D)", Code.FAILED_PRECONDITION)
 
 
-@CHECKS.check("FS-277", Level.WORKS, needs=_SIZE, rows=(177,))
-def has_no_size_of_a_missing_file(ground: FilesystemGround) -> None:
-    """Tried on a name that does not exist."""
-    answer = ground.subject.get_file_size(ground.missing())
+@suite.check("FS-277", "get_file_size")
+def has_no_size_of_a_missing_file(fs: FilesystemGround) -> None:
+    """get_file_size of a missing name is NOT_FOUND.
+
+    Otherwise: A missing file passes for an empty one.
+    Remedy: Set NOT_FOUND before anything is returned.
+    """
+    answer = fs.subject.get_file_size(fs.missing())
     expect_code(answer, "get_file_size(X)", Code.NOT_FOUND)
 
 
-@CHECKS.check("FS-352", Level.WORKS, needs=_SIZE, traits=_BELOW_FILE, rows=(177,))
-def has_no_size_below_a_file(ground: FilesystemGround) -> None:
-    """Tried on a name below a file."""
-    answer = ground.subject.get_file_size(ground.below_file())
+@suite.check("FS-352", "get_file_size", traits="writes file-as-directory")
+def has_no_size_below_a_file(fs: FilesystemGround) -> None:
+    """get_file_size of a name below a file is FAILED_PRECONDITION.
+
+    Otherwise: The caller takes a wrong path for a missing file.
+    Remedy: Answer ENOTDIR with FAILED_PRECONDITION (TF_SetStatusFromIOError does).
+    Source: TensorFlow's test of filesystem plugins
+    """
+    answer = fs.subject.get_file_size(fs.below_file())
     expect_code(answer, "get_file_size(F/x)", Code.FAILED_PRECONDITION)
 
 
-@CHECKS.check("FS-278", Level.WORKS, needs=_STAT, traits=_WRITES, rows=(178,))
-def agrees_with_stat(ground: FilesystemGround) -> None:
-    """Tried on a file of 9 bytes, and on a directory."""
-    file, directory = ground.make_file("nine", b"nine byte"), ground.make_full_dir()
-    statistics = _stat(ground, file, "F")
-    if ground.subject.offers("get_file_size"):
-        size = expect_ok(ground.subject.get_file_size(file), "get_file_size(F)")
+@suite.check("FS-278", "stat", traits="writes")
+def agrees_with_stat(fs: FilesystemGround) -> None:
+    """get_file_size and is_directory say what stat says.
+
+    Otherwise: One of two answers about the same path is wrong.
+    Remedy: Build the three on one function, or leave the two slots NULL.
+    """
+    file, directory = fs.make_file("nine", b"nine byte"), fs.make_full_dir()
+    statistics = _stat(fs, file, "F")
+    if fs.subject.offers("get_file_size"):
+        size = expect_ok(fs.subject.get_file_size(file), "get_file_size(F)")
         expect_equal(
             size, statistics.length, "get_file_size(F), which must be the length that stat gives,"
         )
-    if ground.subject.offers("is_directory"):
+    if fs.subject.offers("is_directory"):
         for uri in (file, directory):
-            answer = ground.subject.is_directory(uri)
-            found, told = answer.ok and bool(answer.value), _stat(ground, uri, uri).is_directory
+            answer = fs.subject.is_directory(uri)
+            found, told = answer.ok and bool(answer.value), _stat(fs, uri, uri).is_directory
             expect_equal(
                 found, told, f"is_directory({uri}), which must be the flag that stat gives,"
             )

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
-from modular_tf.check.check import RAW, CheckList
+from modular_tf.check.check import BOTH, RAW, Suite
 from modular_tf.check.expectation import Blocked, Unsupported, expect
 from modular_tf.check.filesystem.every_operation import failures, is_success, successes
 from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.further_ground import raw_subject
 from modular_tf.check.filesystem.ground import FilesystemGround
 from modular_tf.check.level import Level
+from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.every_operation import Call
 
-CHECKS = CheckList("filesystem", "statuses")
+suite = Suite("filesystem", "statuses", ways=RAW, source="tf_status.h")
 
 _CODES = range(1, 17)
 _NAME = 200  # bytes; local disks take 255
@@ -29,10 +30,14 @@ _DEEP = (1_000, 4_200)  # bytes in all
 _LONG_NAMES = ("n" * 1_000, "n" * 70_000)
 
 
-@CHECKS.check("FS-136", Level.WORKS, passes=RAW, rows=(36,))
-def success_is_said(ground: FilesystemGround) -> None:
-    """Look for operations that work and leave their status as it came."""
-    worked = [(slot, answer) for slot, answer in successes(ground) if is_success(answer)]
+@suite.check("FS-136", severity=Severity.WARNING)
+def success_is_said(fs: FilesystemGround) -> None:
+    """An operation that succeeds sets its status to OK.
+
+    Otherwise: A status that comes with something in it keeps it: success looks like failure.
+    Remedy: End each operation with TF_SetStatus, on every way out.
+    """
+    worked = [(slot, answer) for slot, answer in successes(fs) if is_success(answer)]
     if not worked:
         raise Unsupported("no operation works on what the check can make: see the checks of each")
     silent = sorted({slot for slot, answer in worked if answer.touched is False})
@@ -44,10 +49,14 @@ def success_is_said(ground: FilesystemGround) -> None:
     )
 
 
-@CHECKS.check("FS-137", Level.WORKS, passes=RAW, rows=(37,))
-def failures_are_explained(ground: FilesystemGround) -> None:
-    """Look at codes and messages of operations that fail."""
-    for slot, answer in _failed(ground):
+@suite.check("FS-137", severity=Severity.WARNING)
+def failures_are_explained(fs: FilesystemGround) -> None:
+    """An operation that fails sets one of the 16 codes, and a message in UTF-8.
+
+    Otherwise: Users cannot tell what went wrong.
+    Remedy: Choose a code of tf_status.h, and say what failed and on what.
+    """
+    for slot, answer in _failed(fs):
         expect(
             answer.code in _CODES,
             f"{slot} fails with a number that is no code",
@@ -58,25 +67,35 @@ def failures_are_explained(ground: FilesystemGround) -> None:
         expect(answer.message, f"{slot} fails without a message", found=code_found(answer))
 
 
-@CHECKS.check("FS-138", Level.WORKS, passes=RAW, rows=(38,))
-def what_is_offered_is_there(ground: FilesystemGround) -> None:
-    """Look for operations that are set, and answer UNIMPLEMENTED."""
-    answers = [*successes(ground), *failures(ground)]
+@suite.check("FS-138", severity=Severity.WARNING)
+def what_is_offered_is_there(fs: FilesystemGround) -> None:
+    """An operation that the plugin offers does not answer UNIMPLEMENTED.
+
+    Otherwise: The host's default is not used, since the plugin claims to have an answer.
+    Remedy: Leave the slot NULL.
+    Source: filesystem.h
+    """
+    answers = [*successes(fs), *failures(fs)]
     empty = sorted({slot for slot, answer in answers if answer.code == Code.UNIMPLEMENTED})
     expect(not empty, "operations are set and UNIMPLEMENTED", found=", ".join(empty))
 
 
-@CHECKS.check("FS-357", Level.ROBUST, seconds=120)
-def takes_long_paths(ground: FilesystemGround) -> None:
-    """Each operation below directories of 1000 and 4200 bytes, and names of 1000 and 70000."""
+@suite.check("FS-357", level=Level.ROBUST, ways=BOTH, seconds=120)
+def takes_long_paths(fs: FilesystemGround) -> None:
+    """An operation on a long path works on this path alone, or fails with a code.
+
+    Otherwise: Programs whose paths are long crash, or read and replace another file.
+    Remedy: Size buffers by the length of the path; refuse what is too long by INVALID_ARGUMENT.
+    Source: POSIX, pathname resolution; tf_status.h
+    """
     for directory in (*("/".join(["d" * _NAME] * (n // _NAME)) for n in _DEEP), *_LONG_NAMES):
-        root = ground.path(directory)
-        there = FilesystemGround(ground.subject, root, ground.target, ground.random)
+        root = fs.path(directory)
+        there = FilesystemGround(fs.subject, root, fs.target, fs.random)
         what = f"a path of {len(root)} bytes"
         _expect_codes(failures(there), what)
-        if ground.subject.offers("new_writable_file"):
+        if fs.subject.offers("new_writable_file"):
             with suppress(Unsupported):
-                ground.subject.recursively_create_dir(root)
+                fs.subject.recursively_create_dir(root)
             _expect_codes(successes(there), what)
             _expect_two_files(there, what)
 
@@ -91,23 +110,27 @@ def _expect_codes(calls: Iterable[Call], what: str) -> None:
         )
 
 
-def _expect_two_files(ground: FilesystemGround, what: str) -> None:
+def _expect_two_files(fs: FilesystemGround, what: str) -> None:
     """Demand that two files whose paths differ at the end are two, where they can be made."""
     try:
-        uris = {ground.make_file(name, name.encode()): name for name in ("one", "two")}
+        uris = {fs.make_file(name, name.encode()): name for name in ("one", "two")}
     except (Blocked, Unsupported):  # refused
         return
     for uri, name in uris.items():
-        expect_content(ground, uri, name.encode(), f"the content of a file with {what}")
+        expect_content(fs, uri, name.encode(), f"the content of a file with {what}")
 
 
-@CHECKS.check("FS-334", Level.ROBUST, passes=RAW)
-def statuses_are_only_set(ground: FilesystemGround) -> None:
-    """Look for operations that do something else where their status held an error before."""
-    subject = raw_subject(ground)
-    fresh, root = _answers_of(ground, ground.make_dir("fresh")), ground.make_dir("used")
+@suite.check("FS-334", level=Level.ROBUST, severity=Severity.WARNING)
+def statuses_are_only_set(fs: FilesystemGround) -> None:
+    """What an operation does is the same whatever its status held before.
+
+    Otherwise: A host that uses a status again after a failure gets that failure from every call.
+    Remedy: Set the status to OK first, and look only at what the plugin itself put there.
+    """
+    subject = raw_subject(fs)
+    fresh, root = _answers_of(fs, fs.make_dir("fresh")), fs.make_dir("used")
     with subject.poisoned():
-        poisoned = _answers_of(ground, root)
+        poisoned = _answers_of(fs, root)
     differing = sorted(
         slot
         for slot in fresh.keys() & poisoned.keys()
@@ -120,15 +143,15 @@ def statuses_are_only_set(ground: FilesystemGround) -> None:
     )
 
 
-def _answers_of(ground: FilesystemGround, root: str) -> dict[str, Answer]:
+def _answers_of(fs: FilesystemGround, root: str) -> dict[str, Answer]:
     """Return the answer of each operation by its slot, the last one where it has two."""
-    there = FilesystemGround(ground.subject, root, ground.target, ground.random)
+    there = FilesystemGround(fs.subject, root, fs.target, fs.random)
     return dict(successes(there))
 
 
-def _failed(ground: FilesystemGround) -> list[Call]:
+def _failed(fs: FilesystemGround) -> list[Call]:
     """Return the operations that failed where they must; UNIMPLEMENTED is FS-138."""
-    found = [call for call in failures(ground) if not call[1].ok]
+    found = [call for call in failures(fs) if not call[1].ok]
     if not found:
         raise Unsupported("no operation fails on what is missing: see the checks of each")
     return found

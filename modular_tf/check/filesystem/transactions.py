@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code, expect_ok
-from modular_tf.check.check import RAW, CheckList
+from modular_tf.check.check import BOTH, RAW, Suite
 from modular_tf.check.expectation import Blocked, expect, expect_equal
 from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.further_ground import raw_subject
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,52 +19,63 @@ if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
     from modular_tf.check.filesystem.raw_subject import RawFilesystem
 
-CHECKS = CheckList("filesystem", "transactions")
+suite = Suite("filesystem", "transactions", ways=RAW, source="filesystem.h")
 
-_START = ("start_transaction", "end_transaction")
 _NONE = (0, (1 << 64) - 1)
 """What is no token: NULL, and -1."""
 
 
-@CHECKS.check("FS-301", Level.WORKS, needs=("flush_caches",), traits=("writes",), rows=(201,))
-def flushing_loses_nothing(ground: FilesystemGround) -> None:
-    """Twice; between writing and reading, and while a file is open."""
-    subject = ground.subject
+@suite.check("FS-301", "flush_caches", ways=BOTH, traits="writes")
+def flushing_loses_nothing(fs: FilesystemGround) -> None:
+    """flush_caches loses nothing, and can be called at any time.
+
+    Otherwise: Files that were written are not there, or an old version of them is.
+    Remedy: Drop only what can be fetched again; write the rest out first.
+    """
+    subject = fs.subject
     for _ in range(2):
         subject.flush_caches()
-    uri = ground.make_file()
+    uri = fs.make_file()
     subject.flush_caches()
-    expect_content(ground, uri, CONTENT, "the content of F after flush_caches")
-    writer = expect_ok(subject.new_writable_file(ground.path("G")), "new_writable_file(G)")
+    expect_content(fs, uri, CONTENT, "the content of F after flush_caches")
+    writer = expect_ok(subject.new_writable_file(fs.path("G")), "new_writable_file(G)")
     expect_ok(writer.append(CONTENT), "append(G)")
     subject.flush_caches()
     expect_ok(writer.append(CONTENT), "append(G) after flush_caches")
     expect_ok(writer.close(), "close(G)")
     writer.cleanup()
     what = "the content of G, flushed while it was open"
-    expect_content(ground, ground.path("G"), CONTENT * 2, what)
+    expect_content(fs, fs.path("G"), CONTENT * 2, what)
 
 
-@CHECKS.check("FS-302", Level.WORKS, passes=RAW, needs=("start_transaction",), rows=(202,))
-def starts(ground: FilesystemGround) -> None:
-    """A token, or FAILED_PRECONDITION."""
-    answer = raw_subject(ground).start_transaction()
+@suite.check("FS-302", "start_transaction")
+def starts(fs: FilesystemGround) -> None:
+    """start_transaction gives a token, or says why not.
+
+    Otherwise: There is nothing to add files to.
+    Remedy: Set *token on success; return -1 and a status otherwise.
+    """
+    answer = raw_subject(fs).start_transaction()
     expect_code(answer, "start_transaction", Code.OK, Code.FAILED_PRECONDITION)
     if answer.ok:
         expect(answer.value not in _NONE, "start_transaction is OK and leaves no token")
-        _end(raw_subject(ground), answer)
+        _end(raw_subject(fs), answer)
 
 
-@CHECKS.check(
+@suite.check(
     "FS-303",
-    Level.WORKS,
-    passes=RAW,
-    needs=(*_START, "add_to_transaction", "get_transaction_for_path"),
-    rows=(203,),
+    "start_transaction",
+    "end_transaction",
+    "add_to_transaction",
+    "get_transaction_for_path",
 )
-def finds_what_was_added(ground: FilesystemGround) -> None:
-    """Add a path, and ask for its transaction."""
-    subject, path = raw_subject(ground), ground.path("added")
+def finds_what_was_added(fs: FilesystemGround) -> None:
+    """A path that was added to a transaction leads back to that transaction.
+
+    Otherwise: Files of one transaction are written outside it.
+    Remedy: Keep open transactions in a table, by token and by path.
+    """
+    subject, path = raw_subject(fs), fs.path("added")
     token = _started(subject)
     added, found = subject.add_to_transaction(path, token), subject.get_transaction_for_path(path)
     subject.end_transaction(token)
@@ -74,23 +84,25 @@ def finds_what_was_added(ground: FilesystemGround) -> None:
     expect_equal(found.value, token, "the transaction of a path that was added")
 
 
-@CHECKS.check("FS-304", Level.WORKS, passes=RAW, needs=("get_transaction_for_path",), rows=(204,))
-def finds_nothing_else(ground: FilesystemGround) -> None:
-    """Tried on a path that was not added."""
-    answer = raw_subject(ground).get_transaction_for_path(ground.path("never-added"))
+@suite.check("FS-304", "get_transaction_for_path")
+def finds_nothing_else(fs: FilesystemGround) -> None:
+    """A path that is in no transaction has none: NOT_FOUND.
+
+    Otherwise: Files are written into transactions of others.
+    Remedy: Keep open transactions in a table, by token and by path.
+    """
+    answer = raw_subject(fs).get_transaction_for_path(fs.path("never-added"))
     expect_code(answer, "get_transaction_for_path", Code.NOT_FOUND)
 
 
-@CHECKS.check(
-    "FS-305",
-    Level.WORKS,
-    passes=RAW,
-    needs=("get_or_start_transaction_for_path", "end_transaction"),
-    rows=(205,),
-)
-def starts_one_per_path(ground: FilesystemGround) -> None:
-    """Tried twice on one path."""
-    subject, path = raw_subject(ground), ground.path("shared")
+@suite.check("FS-305", "get_or_start_transaction_for_path", "end_transaction")
+def starts_one_per_path(fs: FilesystemGround) -> None:
+    """get_or_start_transaction_for_path gives one transaction per path.
+
+    Otherwise: Parts of a file are in different transactions.
+    Remedy: Keep open transactions in a table, by token and by path.
+    """
+    subject, path = raw_subject(fs), fs.path("shared")
     first = subject.get_or_start_transaction_for_path(path)
     if first.code == Code.FAILED_PRECONDITION:
         raise Blocked(f"no transaction: {first.message}")
@@ -101,32 +113,42 @@ def starts_one_per_path(ground: FilesystemGround) -> None:
     expect_equal(second.value, token, "the transaction of the path, asked for again")
 
 
-@CHECKS.check("FS-306", Level.WORKS, passes=RAW, needs=_START, rows=(206,))
-def ends_once(ground: FilesystemGround) -> None:
-    """Tried twice on one transaction."""
-    subject = raw_subject(ground)
+@suite.check("FS-306", "start_transaction", "end_transaction")
+def ends_once(fs: FilesystemGround) -> None:
+    """A transaction ends once; a second end, or that of an unknown one, is NOT_FOUND.
+
+    Otherwise: What was committed is committed again, or memory is freed twice.
+    Remedy: Keep open transactions in a table, by token and by path.
+    """
+    subject = raw_subject(fs)
     token = _started(subject)
     expect_ok(subject.end_transaction(token), "end_transaction")
     again = subject.end_transaction(token)
     expect_code(again, "end_transaction, again", Code.NOT_FOUND)
 
 
-@CHECKS.check(
-    "FS-307", Level.WORKS, passes=RAW, needs=(*_START, "decode_transaction_token"), rows=(207,)
-)
-def describes(ground: FilesystemGround) -> None:
-    """Tried on a new transaction."""
-    subject = raw_subject(ground)
+@suite.check("FS-307", "start_transaction", "end_transaction", "decode_transaction_token")
+def describes(fs: FilesystemGround) -> None:
+    """decode_transaction_token gives a string of plugin_memory_allocate.
+
+    Otherwise: Logging a transaction crashes.
+    Remedy: Return a copy; never NULL, never a literal.
+    """
+    subject = raw_subject(fs)
     token = _started(subject)
     text = subject.decode_transaction_token(token)
     subject.end_transaction(token)
     expect(text is not None, "decode_transaction_token gives NULL", expected="a string")
 
 
-@CHECKS.check("FS-308", Level.WORKS, passes=RAW, needs=("start_transaction",), rows=(208,))
-def says_the_same_twice(ground: FilesystemGround) -> None:
-    """Compare what each operation returns with its status."""
-    for slot, answer in _each_operation(raw_subject(ground), ground):
+@suite.check("FS-308", "start_transaction")
+def says_the_same_twice(fs: FilesystemGround) -> None:
+    """Operations on transactions return -1 if and only if their status is not OK.
+
+    Otherwise: Callers look at one or at the other.
+    Remedy: Return 0 with OK, and -1 with every other code.
+    """
+    for slot, answer in _each_operation(raw_subject(fs), fs):
         agreed = answer.returned == (0 if answer.ok else -1)
         expect(
             agreed,
@@ -136,10 +158,8 @@ def says_the_same_twice(ground: FilesystemGround) -> None:
         )
 
 
-def _each_operation(
-    subject: RawFilesystem, ground: FilesystemGround
-) -> Iterator[tuple[str, Answer]]:
-    path = ground.path("counted")
+def _each_operation(subject: RawFilesystem, fs: FilesystemGround) -> Iterator[tuple[str, Answer]]:
+    path = fs.path("counted")
     if subject.has("get_transaction_for_path"):
         yield "get_transaction_for_path", subject.get_transaction_for_path(path)
     if subject.has("get_or_start_transaction_for_path"):

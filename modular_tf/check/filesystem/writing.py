@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_ok
-from modular_tf.check.check import CheckList
+from modular_tf.check.check import Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal
 from modular_tf.check.filesystem.access_rights import read_only
@@ -23,144 +23,196 @@ from modular_tf.check.filesystem.open_files import (
     writer_of,
 )
 from modular_tf.check.level import Level
+from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.ground import FilesystemGround
     from modular_tf.check.filesystem.subject import Writer
 
-CHECKS = CheckList("filesystem", "writing")
+suite = Suite("filesystem", "writing", traits="writes", source="filesystem.h, TF_WritableFileOps")
 
 _OPEN = ("new_writable_file",)
 _APPEND = (*_OPEN, "append", "TF_WritableFileOps.close")
 _TELL = (*_APPEND, "tell")
-_WRITES = ("writes",)
 _BIG_APPENDS, _BIG = 5, 1 << 20
 _SMALL_APPENDS = 1000
 _LONGER_THAN_BUFFERS = bytes(1 << 20)
 
 
-def _expect_written(ground: FilesystemGround, name: str, *pieces: bytes) -> None:
-    uri = ground.path(name)
-    with writer_of(ground, uri) as writer:
+def _expect_written(fs: FilesystemGround, name: str, *pieces: bytes) -> None:
+    uri = fs.path(name)
+    with writer_of(fs, uri) as writer:
         append_and_close(writer, *pieces)
-    expect_content(ground, uri, b"".join(pieces), "the content of the closed file")
+    expect_content(fs, uri, b"".join(pieces), "the content of the closed file")
 
 
-@CHECKS.check("FS-170", Level.WORKS, needs=_OPEN, traits=("writes", "empty-files"), rows=(70,))
-def creates_a_file(ground: FilesystemGround) -> None:
-    """Tried on a name that does not exist."""
-    uri = ground.path("created")
-    writer = expect_ok(ground.subject.new_writable_file(uri), "new_writable_file(X)")
+@suite.check("FS-170", "new_writable_file", traits="writes empty-files")
+def creates_a_file(fs: FilesystemGround) -> None:
+    """new_writable_file creates a missing file; after close it exists and is empty.
+
+    Otherwise: Files that nothing is written to, such as _SUCCESS marks, never appear.
+    Remedy: Create the entry at opening or at close, even where nothing was appended.
+    Source: filesystem.h, new_writable_file
+    """
+    uri = fs.path("created")
+    writer = expect_ok(fs.subject.new_writable_file(uri), "new_writable_file(X)")
     expect(writer is not None, "new_writable_file(X) is OK and left no file")
     closed = writer.close()
     writer.cleanup()
     expect_ok(closed, "close of a file without appends")
-    expect(ground.exists(uri), "a file that was created and closed is not there")
-    expect_empty(ground, uri, "the length of a file that nothing was appended to")
+    expect(fs.exists(uri), "a file that was created and closed is not there")
+    expect_empty(fs, uri, "the length of a file that nothing was appended to")
 
 
-@CHECKS.check("FS-171", Level.WORKS, needs=_OPEN, traits=("writes", "parents"), rows=(71,))
-def misses_a_missing_directory(ground: FilesystemGround) -> None:
-    """Tried on a name in a directory that does not exist."""
-    answer = ground.subject.new_writable_file(ground.below_missing())
+@suite.check("FS-171", "new_writable_file", traits="writes parents")
+def misses_a_missing_directory(fs: FilesystemGround) -> None:
+    """new_writable_file in a missing directory is NOT_FOUND.
+
+    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
+    Remedy: Set TF_NOT_FOUND and create no parents: callers do that where they want it.
+    Source: filesystem.h, new_writable_file
+    """
+    answer = fs.subject.new_writable_file(fs.below_missing())
     expect_refused(answer, "new_writable_file(X/y)", Code.NOT_FOUND)
 
 
-@CHECKS.check("FS-172", Level.WORKS, needs=_OPEN, traits=("writes", "directories"), rows=(72,))
-def refuses_a_directory(ground: FilesystemGround) -> None:
-    """Tried on an empty directory."""
-    answer = ground.subject.new_writable_file(ground.make_dir())
+@suite.check("FS-172", "new_writable_file", traits="writes directories")
+def refuses_a_directory(fs: FilesystemGround) -> None:
+    """new_writable_file on a directory is FAILED_PRECONDITION.
+
+    Otherwise: A directory is hidden behind a file, or the write fails much later.
+    Remedy: Look at the kind of the entry, and set TF_FAILED_PRECONDITION.
+    Source: filesystem.h, new_writable_file
+    """
+    answer = fs.subject.new_writable_file(fs.make_dir())
     expect_refused(answer, "new_writable_file(D)", Code.FAILED_PRECONDITION)
 
 
-@CHECKS.check(
-    "FS-173", Level.WORKS, needs=_OPEN, traits=("writes", "file-as-directory"), rows=(73,)
-)
-def refuses_a_name_below_a_file(ground: FilesystemGround) -> None:
-    """Tried on a name below a file."""
-    answer = ground.subject.new_writable_file(ground.below_file())
+@suite.check("FS-173", "new_writable_file", traits="writes file-as-directory")
+def refuses_a_name_below_a_file(fs: FilesystemGround) -> None:
+    """new_writable_file below a file is FAILED_PRECONDITION.
+
+    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
+    Remedy: Set TF_FAILED_PRECONDITION where a parent is a file.
+    Source: filesystem.h, new_writable_file
+    """
+    answer = fs.subject.new_writable_file(fs.below_file())
     expect_refused(answer, "new_writable_file(F/x)", Code.FAILED_PRECONDITION)
 
 
-@CHECKS.check("FS-174", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(74,))
-def replaces_content(ground: FilesystemGround) -> None:
-    """Tried on a file, with one byte."""
-    ground.make_file("replaced")
-    _expect_written(ground, "replaced", b"z")
+@suite.check("FS-174", *_APPEND)
+def replaces_content(fs: FilesystemGround) -> None:
+    """new_writable_file on a file replaces its content.
+
+    Otherwise: A checkpoint that is written again ends in the rest of the longer one before it.
+    Remedy: Truncate at opening, or replace the object at close.
+    Source: filesystem.h, new_writable_file
+    """
+    fs.make_file("replaced")
+    _expect_written(fs, "replaced", b"z")
 
 
-@CHECKS.check("FS-175", Level.WORKS, needs=_OPEN, traits=("writes", "empty-files"), rows=(75,))
-def empties_a_file(ground: FilesystemGround) -> None:
-    """Tried on a file, with no bytes."""
-    uri = ground.make_file("emptied")
-    with writer_of(ground, uri) as writer:
+@suite.check("FS-175", "new_writable_file", traits="writes empty-files")
+def empties_a_file(fs: FilesystemGround) -> None:
+    """new_writable_file on a file empties it, even where nothing is appended.
+
+    Otherwise: A file that was written anew still shows old content.
+    Remedy: Truncate at opening, or write an empty object at close.
+    Source: filesystem.h, new_writable_file
+    """
+    uri = fs.make_file("emptied")
+    with writer_of(fs, uri) as writer:
         append_and_close(writer)
-    expect_empty(ground, uri, "the length of a file that was opened for writing and closed")
+    expect_empty(fs, uri, "the length of a file that was opened for writing and closed")
 
 
-@CHECKS.check("FS-176", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(76,))
-def keeps_what_is_appended(ground: FilesystemGround) -> None:
-    """Tried with four bytes."""
-    _expect_written(ground, "appended", b"asdf")
+@suite.check("FS-176", *_APPEND)
+def keeps_what_is_appended(fs: FilesystemGround) -> None:
+    """What was appended before close is the file's content.
+
+    Otherwise: Nothing that is saved here can be trusted.
+    Remedy: Keep every byte of each append, in order.
+    """
+    _expect_written(fs, "appended", b"asdf")
 
 
-@CHECKS.check("FS-177", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(77,))
-def appends_nothing(ground: FilesystemGround) -> None:
-    """Tried with 0 bytes before and after others."""
-    _expect_written(ground, "unchanged", b"", b"ab", b"", b"cd", b"")
+@suite.check("FS-177", *_APPEND)
+def appends_nothing(fs: FilesystemGround) -> None:
+    """An append of 0 bytes is OK and changes nothing, whatever its buffer is.
+
+    Otherwise: Writing an empty string fails, or crashes on a NULL buffer.
+    Remedy: Return OK before touching the buffer where n is 0.
+    """
+    _expect_written(fs, "unchanged", b"", b"ab", b"", b"cd", b"")
 
 
-@CHECKS.check("FS-178", Level.ROBUST, needs=_APPEND, traits=_WRITES, rows=(78,))
-def keeps_bytes_of_all_kinds(ground: FilesystemGround) -> None:
-    """Five big appends, a thousand of one byte, with a NUL inside and without."""
-    big = [ground.random.randbytes(_BIG) for _ in range(_BIG_APPENDS)]
-    _expect_written(ground, "big", *big)
+@suite.check("FS-178", *_APPEND, level=Level.ROBUST)
+def keeps_bytes_of_all_kinds(fs: FilesystemGround) -> None:
+    """Big appends, many small ones, and bytes of any value arrive exactly and in order.
+
+    Otherwise: Large or binary files are corrupted.
+    Remedy: Take the length from n, never from a NUL, and write until all bytes are written.
+    """
+    big = [fs.random.randbytes(_BIG) for _ in range(_BIG_APPENDS)]
+    _expect_written(fs, "big", *big)
     small = [bytes([number % 256]) for number in range(_SMALL_APPENDS)]
-    _expect_written(ground, "small", *small)
-    _expect_written(ground, "inner", b"no NUL", b"a\0b", b"\0", b"\r\n\xff\x1a", b"end")
+    _expect_written(fs, "small", *small)
+    _expect_written(fs, "inner", b"no NUL", b"a\0b", b"\0", b"\r\n\xff\x1a", b"end")
 
 
-@CHECKS.check("FS-179", Level.WORKS, needs=_TELL, traits=_WRITES, rows=(79,))
-def tells_the_position(ground: FilesystemGround) -> None:
-    """At the start and after four bytes."""
-    with writer_of(ground, ground.path("told")) as writer:
+@suite.check("FS-179", *_TELL)
+def tells_the_position(fs: FilesystemGround) -> None:
+    """tell is 0 for a new file, and the number of appended bytes after that.
+
+    Otherwise: TFRecord and checkpoint indices point to wrong places.
+    Remedy: Count appended bytes, buffered ones too.
+    """
+    with writer_of(fs, fs.path("told")) as writer:
         expect_equal(expect_ok(writer.tell(), "tell"), 0, "tell of a new file")
         expect_step(writer.append(CONTENT), "append")
         expect_equal(expect_ok(writer.tell(), "tell"), 4, "tell after 4 bytes")
         writer.close()
 
 
-@CHECKS.check("FS-180", Level.WORKS, needs=_TELL, traits=_WRITES, rows=(80,))
-def tells_twice(ground: FilesystemGround) -> None:
-    """The same position, and the same content."""
-    uri = ground.path("told-twice")
-    with writer_of(ground, uri) as writer:
+@suite.check("FS-180", *_TELL)
+def tells_twice(fs: FilesystemGround) -> None:
+    """tell changes nothing: asked twice it answers the same.
+
+    Otherwise: Who asks for the position moves it, and leaves a hole in the file.
+    Remedy: Do not seek, flush or count in tell.
+    """
+    uri = fs.path("told-twice")
+    with writer_of(fs, uri) as writer:
         expect_step(writer.append(b"ab"), "append")
         first = expect_ok(writer.tell(), "tell")
         expect_equal(expect_ok(writer.tell(), "tell"), first, "tell, asked again")
         append_and_close(writer, b"cd")
-    expect_content(ground, uri, CONTENT, "the content of a file whose position was asked for")
+    expect_content(fs, uri, CONTENT, "the content of a file whose position was asked for")
 
 
-@CHECKS.check("FS-181", Level.ROBUST, needs=_TELL, traits=_WRITES, rows=(81,))
-def tells_failure_by_minus_one(ground: FilesystemGround) -> None:
-    """In each state that a writer can be brought to."""
-    with writer_of(ground, ground.path("consistent")) as writer:
+@suite.check("FS-181", *_TELL, level=Level.ROBUST)
+def tells_failure_by_minus_one(fs: FilesystemGround) -> None:
+    """tell returns -1 exactly when it sets another code than OK.
+
+    Otherwise: TensorFlow stores -1 as the position, or takes a wrong one.
+    Remedy: Return -1 with a code on failure, and a position of 0 or more with TF_OK.
+    """
+    with writer_of(fs, fs.path("consistent")) as writer:
         _expect_consistent(writer.tell(), "tell of a new file")
         for step in (partial(writer.append, CONTENT), writer.flush, writer.sync):
             with suppress(Unsupported):
                 step()
             _expect_consistent(writer.tell(), "tell of a file with bytes")
         writer.close()
-    _tell_without_room(ground)
+    _tell_without_room(fs)
 
 
-def _tell_without_room(ground: FilesystemGround) -> None:
+def _tell_without_room(fs: FilesystemGround) -> None:
     with (
         suppress(Unsupported),  # there is room without end: nothing to tell of
-        file_without_room(ground, "full-and-told") as uri,
-        writer_of(ground, uri) as writer,
+        file_without_room(fs, "full-and-told") as uri,
+        writer_of(fs, uri) as writer,
     ):
         writer.append(_LONGER_THAN_BUFFERS)
         _expect_consistent(writer.tell(), "tell after an append that found no room")
@@ -175,29 +227,34 @@ def _expect_consistent(answer: Answer, what: str) -> None:
         expect_equal(position, -1, f"what {what} returned with {code_found(answer)}")
 
 
-@CHECKS.check("FS-182", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(82,))
-def shows_what_is_synced(ground: FilesystemGround) -> None:
-    """A second reader, after flush and after sync; the host flushes where there is no sync."""
-    uri, has = ground.path("followed"), ground.subject.has
+@suite.check("FS-182", *_APPEND)
+def shows_what_is_synced(fs: FilesystemGround) -> None:
+    """After sync a second reader sees all bytes; after flush it should.
+
+    Otherwise: Event files that others follow, such as TensorBoard's, stay empty while training
+    runs.
+    Remedy: Write buffered bytes to the store in sync, and in flush where the store can show them.
+    """
+    uri, has = fs.path("followed"), fs.subject.has
     if not has("flush") and not has("sync"):
         raise Unsupported("the plugin has neither flush nor sync")
     flushed = synced = True
-    with writer_of(ground, uri) as writer:
+    with writer_of(fs, uri) as writer:
         if has("flush"):
-            flushed = _is_seen_after(ground, uri, writer, "flush")
+            flushed = _is_seen_after(fs, uri, writer, "flush")
         if has("sync"):
-            synced = _is_seen_after(ground, uri, writer, "sync")
+            synced = _is_seen_after(fs, uri, writer, "sync")
         expect_ok(writer.close(), "close")
     expect(synced, "a reader does not see what was appended before sync")
     advise(flushed, "a reader does not see what was appended before flush")
 
 
-def _is_seen_after(ground: FilesystemGround, uri: str, writer: Writer, slot: str) -> bool:
+def _is_seen_after(fs: FilesystemGround, uri: str, writer: Writer, slot: str) -> bool:
     """Return whether a new reader sees what is appended before a flush or sync."""
     added = f"before {slot}".encode()
     expect_step(writer.append(added), "append")
     expect_ok(getattr(writer, slot)(), slot)
-    found = ground.subject.new_random_access_file(uri)
+    found = fs.subject.new_random_access_file(uri)
     if not found.ok or found.value is None:
         return False
     seen = found.value.read(0, 100).value
@@ -205,21 +262,30 @@ def _is_seen_after(ground: FilesystemGround, uri: str, writer: Writer, slot: str
     return bool(seen.endswith(added))
 
 
-@CHECKS.check("FS-183", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(83,))
-def shows_what_is_closed(ground: FilesystemGround) -> None:
-    """A reader that is opened before cleanup."""
-    uri = ground.path("finished")
-    with writer_of(ground, uri) as writer:
+@suite.check("FS-183", *_APPEND)
+def shows_what_is_closed(fs: FilesystemGround) -> None:
+    """After close a new reader sees all bytes.
+
+    Otherwise: The end of each file is missing.
+    Remedy: Flush buffers in close, and return only when the store has them.
+    """
+    uri = fs.path("finished")
+    with writer_of(fs, uri) as writer:
         append_and_close(writer, b"one ", b"two ", b"end")
-        expect_content(ground, uri, b"one two end", "the content right after close")
+        expect_content(fs, uri, b"one two end", "the content right after close")
 
 
-@CHECKS.check("FS-190", Level.ROBUST, needs=_APPEND, traits=_WRITES, rows=(90,))
-def writes_in_two_threads(ground: FilesystemGround) -> None:
-    """Two files, a thousand appends each."""
+@suite.check("FS-190", *_APPEND, level=Level.ROBUST)
+def writes_in_two_threads(fs: FilesystemGround) -> None:
+    """Two files are written by two threads at the same time without mixing.
+
+    Otherwise: Parallel savers write into each other's files.
+    Remedy: Keep buffers and positions in the file's own memory.
+    Source: TensorFlow's threads
+    """
     names = ("thread-0", "thread-1")
     pieces = [bytes([65 + number]) * 100 for number in range(len(names))]
-    writers = [open_writer(ground, name) for name in names]
+    writers = [open_writer(fs, name) for name in names]
     try:
         works = [
             partial(append_and_close, writer, *[piece] * _SMALL_APPENDS)
@@ -230,14 +296,25 @@ def writes_in_two_threads(ground: FilesystemGround) -> None:
         for writer in writers:
             writer.cleanup()
     for name, piece in zip(names, pieces, strict=True):
-        found = ground.content(ground.path(name))
+        found = fs.content(fs.path(name))
         expect(found == piece * _SMALL_APPENDS, "what two threads wrote to two files is mixed")
 
 
-@CHECKS.check("FS-191", Level.ROBUST, needs=_OPEN, traits=("writes", "permissions"), rows=(91,))
-def respects_missing_rights(ground: FilesystemGround) -> None:
-    """A new file in a directory that nothing may be written to."""
-    directory = ground.make_dir("forbidden")
-    with read_only(ground, directory):
-        answer = ground.subject.new_writable_file(f"{directory}/file")
+@suite.check(
+    "FS-191",
+    "new_writable_file",
+    level=Level.ROBUST,
+    traits="writes permissions",
+    severity=Severity.WARNING,
+)
+def respects_missing_rights(fs: FilesystemGround) -> None:
+    """Writing where nothing may be written is PERMISSION_DENIED.
+
+    Otherwise: Users are told anything but that their rights are missing.
+    Remedy: Map the store's refusal to TF_PERMISSION_DENIED.
+    Source: filesystem.h, new_writable_file
+    """
+    directory = fs.make_dir("forbidden")
+    with read_only(fs, directory):
+        answer = fs.subject.new_writable_file(f"{directory}/file")
         expect_refused(answer, "new_writable_file without rights", Code.PERMISSION_DENIED)

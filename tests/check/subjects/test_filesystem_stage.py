@@ -38,8 +38,8 @@ def stage_of(tmp_path):
 
 def _check(check_id="FS-156"):
     return Check(
-        id=check_id, kind="filesystem", level=Level.WORKS, group="any", passes=BOTH,
-        needs=(), traits=frozenset(), rows=(), seconds=30, run=lambda _: None,
+        id=check_id, kind="filesystem", level=Level.WORKS, group="any", ways=BOTH,
+        run=lambda _: None,
     )  # fmt: skip
 
 

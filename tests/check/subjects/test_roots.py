@@ -76,8 +76,8 @@ class Store:
 
 
 _CHECK = Check(
-    id="FS-156", kind="filesystem", level=Level.WORKS, group="any", passes=BOTH,
-    needs=(), traits=frozenset(), rows=(), seconds=30, run=lambda _: None,
+    id="FS-156", kind="filesystem", level=Level.WORKS, group="any", ways=BOTH,
+    run=lambda _: None,
 )  # fmt: skip
 _STEPS = ("create_dir", "get_children", "delete_file", "delete_dir")
 
