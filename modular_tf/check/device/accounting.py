@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.layouts import layout
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import RAW, Suite
 from modular_tf.check.device.raw_subject import raw_subject
 from modular_tf.check.expectation import Unsupported, expect, expect_equal, expect_in, note
@@ -29,7 +28,7 @@ def _usage(device: DeviceGround) -> tuple[int, int]:
     answer = device.subject.device_memory_usage()
     if answer.code == Code.UNAVAILABLE:
         raise Unsupported("device_memory_usage returns no figures")
-    found: tuple[int, int] = expect_ok(answer, "device_memory_usage")
+    found: tuple[int, int] = answer.must_be_ok()
     return found
 
 
@@ -37,7 +36,7 @@ def _stats(device: DeviceGround) -> AllocatorStats:
     answer = device.subject.get_allocator_stats()
     if answer.code == Code.UNAVAILABLE:
         raise Unsupported("get_allocator_stats returns no figures")
-    found: AllocatorStats = expect_ok(answer, "get_allocator_stats")
+    found: AllocatorStats = answer.must_be_ok()
     return found
 
 

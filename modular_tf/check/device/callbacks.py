@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import Suite
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.event_progress import expect_passed, marked
@@ -210,7 +209,7 @@ def a_callback_enqueues_work(device: DeviceGround) -> None:
     device.call_back(stream, enqueue)
     device.done(stream)
     expect_equal(len(answers), 1, "how often the callback was called")
-    expect_ok(answers[0], "memcpy_htod in a callback")
+    answers[0].must_be_ok()
     expect_passed(device, marked(device, other), "a stream that a callback has given work to")
     expect_bytes(device.content(memory), data, "what a callback has had copied")
 
@@ -225,4 +224,4 @@ def waiting_waits_for_callbacks(device: DeviceGround) -> None:
     stream = _stream(device, 493)
     gate = held(device, stream)
     call = lambda: device.subject.block_host_until_done(stream)  # noqa: E731
-    expect_ok(expect_waits(gate, call, "block_host_until_done"), "block_host_until_done")
+    expect_waits(gate, call, "block_host_until_done").must_be_ok()

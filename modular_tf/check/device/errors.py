@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import RAW, Suite
 from modular_tf.check.device.event_progress import expect_passed, marked
 from modular_tf.check.device.expected_bytes import expect_bytes
@@ -147,10 +146,8 @@ def a_refusal_ends_nothing(device: DeviceGround) -> None:
     """
     stream, memory, subject = device.stream(), device.filled(bytes(503)), device.subject
     subject.memset32(stream, memory, 1, 6)
-    filled = subject.memset(stream, memory, 0xC3, 503)
-    expect_ok(filled, "memset on a stream that has refused something")
-    done = subject.block_host_until_done(stream)
-    expect_ok(done, "block_host_until_done of a stream that has refused something")
+    subject.memset(stream, memory, 0xC3, 503).must_be_ok()
+    subject.block_host_until_done(stream).must_be_ok()
     expect_bytes(device.content(memory), b"\xc3" * 503, "a memory, after memset,")
 
 
@@ -166,10 +163,9 @@ def a_failure_stays_with_its_stream(device: DeviceGround) -> None:
     device.call_back(stream, lambda: failure)
     subject.block_host_until_done(stream)
     data, memory = device.bytes(509), device.memory(509)
-    copied = subject.memcpy_htod(other, memory, device.buffer(data), 509)
-    expect_ok(copied, "memcpy_htod on another stream")
-    expect_ok(subject.block_host_until_done(other), "block_host_until_done of another stream")
-    expect_ok(subject.get_stream_status(other), "get_stream_status of another stream")
+    subject.memcpy_htod(other, memory, device.buffer(data), 509).must_be_ok()
+    subject.block_host_until_done(other).must_be_ok()
+    subject.get_stream_status(other).must_be_ok()
     expect_bytes(device.content(memory), data, "the target of memcpy_htod on another stream")
 
 
@@ -183,8 +179,8 @@ def copies_of_no_bytes_from_nowhere(device: DeviceGround) -> None:
     """
     stream, memory, subject = device.stream(), device.memory(64), device.subject
     nowhere = _Nowhere()
-    expect_ok(subject.memcpy_htod(stream, memory, nowhere, 0), "memcpy_htod of 0 bytes from NULL")
-    expect_ok(subject.memcpy_dtoh(stream, nowhere, memory, 0), "memcpy_dtoh of 0 bytes to NULL")
-    expect_ok(subject.sync_memcpy_htod(memory, nowhere, 0), "sync_memcpy_htod of 0 bytes from NULL")
-    expect_ok(subject.sync_memcpy_dtoh(nowhere, memory, 0), "sync_memcpy_dtoh of 0 bytes to NULL")
+    subject.memcpy_htod(stream, memory, nowhere, 0).must_be_ok()
+    subject.memcpy_dtoh(stream, nowhere, memory, 0).must_be_ok()
+    subject.sync_memcpy_htod(memory, nowhere, 0).must_be_ok()
+    subject.sync_memcpy_dtoh(nowhere, memory, 0).must_be_ok()
     device.done(stream)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import Suite
 from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
@@ -23,19 +22,19 @@ _MIB = 1 << 20
 
 def _zero(device: DeviceGround, memory: Memory, n_bytes: int) -> None:
     stream = device.stream()
-    expect_ok(device.subject.mem_zero(stream, memory, n_bytes), "mem_zero")
+    device.subject.mem_zero(stream, memory, n_bytes).must_be_ok()
     device.done(stream)
 
 
 def _fill(device: DeviceGround, memory: Memory, value: int, n_bytes: int) -> None:
     stream = device.stream()
-    expect_ok(device.subject.memset(stream, memory, value, n_bytes), "memset")
+    device.subject.memset(stream, memory, value, n_bytes).must_be_ok()
     device.done(stream)
 
 
 def _fill_words(device: DeviceGround, memory: Memory, value: int, n_bytes: int) -> None:
     stream = device.stream()
-    expect_ok(device.subject.memset32(stream, memory, value, n_bytes), "memset32")
+    device.subject.memset32(stream, memory, value, n_bytes).must_be_ok()
     device.done(stream)
 
 
@@ -181,10 +180,10 @@ def fills_of_no_bytes(device: DeviceGround) -> None:
     Remedy: Return OK where the size is 0, before the driver is asked.
     """
     memory, stream, subject = device.filled(b"\x5a" * 64), device.stream(), device.subject
-    expect_ok(subject.mem_zero(stream, memory, 0), "mem_zero of 0 bytes")
-    expect_ok(subject.memset(stream, memory, 1, 0), "memset of 0 bytes")
+    subject.mem_zero(stream, memory, 0).must_be_ok()
+    subject.memset(stream, memory, 1, 0).must_be_ok()
     if subject.offers("memset32"):
-        expect_ok(subject.memset32(stream, memory, 1, 0), "memset32 of 0 bytes")
+        subject.memset32(stream, memory, 1, 0).must_be_ok()
     device.done(stream)
     expect_bytes(device.content(memory), b"\x5a" * 64, "a memory, after fills of 0 bytes,")
 
@@ -212,7 +211,7 @@ def fills_in_the_order_of_the_stream(device: DeviceGround) -> None:
     stream, subject = device.stream(), device.subject
     gate = device.gate(stream)
     prepared(subject.memcpy_htod(stream, memory, device.buffer(data), 351), "memcpy_htod")
-    expect_ok(subject.memset(stream, memory, 0xC3, 349), "memset")
+    subject.memset(stream, memory, 0xC3, 349).must_be_ok()
     prepared(subject.memcpy_dtoh(stream, back, memory, 351), "memcpy_dtoh")
     gate.open()
     device.done(stream)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.device.address_ranges import expect_apart
@@ -111,7 +110,7 @@ def host_memory_comes_back(device: DeviceGround) -> None:
     """
 
     def once() -> None:
-        block = expect_ok(device.subject.host_memory_allocate(_LEAK_SIZE), "host_memory_allocate")
+        block = device.subject.host_memory_allocate(_LEAK_SIZE).must_be_ok()
         device.subject.host_memory_deallocate(block)
 
     what = "host_memory_allocate and host_memory_deallocate"
@@ -149,8 +148,7 @@ def device_sees_unified_memory(device: DeviceGround) -> None:
     for _ in range(2):
         data = device.bytes(_KEPT_SIZE)
         block.view[:] = data
-        answer = device.subject.sync_memcpy_dtod(target, block.memory, _KEPT_SIZE)
-        expect_ok(answer, "sync_memcpy_dtod of unified memory")
+        device.subject.sync_memcpy_dtod(target, block.memory, _KEPT_SIZE).must_be_ok()
         expect_bytes(device.content(target), data, "what the device copied of unified memory")
 
 
@@ -166,7 +164,7 @@ def threads_have_host_memory(device: DeviceGround) -> None:
     def work(number: int) -> None:
         for _ in range(_ROUNDS):
             answer: Answer = subject.host_memory_allocate(_THREAD_SIZE)
-            block = expect_ok(answer, "host_memory_allocate, while other threads do,")
+            block = answer.must_be_ok()
             data = bytes((number + 1,)) * _THREAD_SIZE
             block.view[:] = data
             found = bytes(block.view)

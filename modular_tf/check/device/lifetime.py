@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import LIBRARY, Suite
 from modular_tf.check.device.host_buffer import HostBuffer
 from modular_tf.check.device.process_end import DESTROYED, KEPT, expect_clean_end
@@ -55,14 +54,13 @@ def devices_end_alone(plugin: DeviceLibraryGround) -> None:
     if _count(plugin) < _TWO:
         raise Unsupported("the plugin has no second device here")
     with _created(plugin, 0) as first:
-        memory = expect_ok(first.allocate(len(_CONTENT)), "allocate on device 0")
+        memory = first.allocate(len(_CONTENT)).must_be_ok()
         source, back = HostBuffer(_CONTENT), HostBuffer(len(_CONTENT))
-        expect_ok(first.sync_memcpy_htod(memory, source, len(_CONTENT)), "sync_memcpy_htod")
+        first.sync_memcpy_htod(memory, source, len(_CONTENT)).must_be_ok()
         with _created(plugin, 1) as second:
-            other = expect_ok(second.allocate(len(_CONTENT)), "allocate on device 1")
+            other = second.allocate(len(_CONTENT)).must_be_ok()
             second.deallocate(other)
-        copied = first.sync_memcpy_dtoh(back, memory, len(_CONTENT))
-        expect_ok(copied, "sync_memcpy_dtoh on device 0, device 1 being destroyed,")
+        first.sync_memcpy_dtoh(back, memory, len(_CONTENT)).must_be_ok()
         expect_equal(
             back.content(), _CONTENT, "the memory of device 0, after device 1 was destroyed,"
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import RAW, Suite
 from modular_tf.check.device.address_ranges import expect_apart
 from modular_tf.check.device.expected_bytes import expect_bytes
@@ -54,12 +53,12 @@ def every_size(device: DeviceGround) -> None:
     """
     room = _room(device)
     for size in (size for size in _SIZES if size <= room):
-        memory = expect_ok(device.subject.allocate(size), f"allocate({size})")
+        memory = device.subject.allocate(size).must_be_ok()
         device.adopt("device", memory)
         mark = _MARK[-size:]
         end = memory.part(size - len(mark), len(mark))
         source = device.buffer(mark)
-        expect_ok(device.subject.sync_memcpy_htod(end, source, len(mark)), "sync_memcpy_htod")
+        device.subject.sync_memcpy_htod(end, source, len(mark)).must_be_ok()
         expect_bytes(device.content(end), mark, f"the end of a memory of {size} bytes")
         device.destroy(memory)
 
@@ -106,7 +105,7 @@ def size_is_written(device: DeviceGround) -> None:
     """
     size = 5003
     answer, base = raw_subject(device).memory.allocate(size)
-    memory = expect_ok(answer, f"allocate({size})")
+    memory = answer.must_be_ok()
     device.adopt("device", memory)
     expect(base.word(0), "allocate left SP_DeviceMemoryBase.struct_size 0", expected="40")
     expect(
@@ -185,7 +184,7 @@ def memory_comes_back(device: DeviceGround) -> None:
 
     def once() -> None:
         answer = device.subject.allocate(size)
-        device.subject.deallocate(expect_ok(answer, f"allocate({size}), given back each time,"))
+        device.subject.deallocate(answer.must_be_ok())
 
     def free() -> int:
         usage = device.subject.device_memory_usage()
@@ -217,12 +216,9 @@ def payload_may_be_zero(device: DeviceGround) -> None:
     bare = RawMemory(device.memory(_PAYLOAD_SIZE).address, _PAYLOAD_SIZE, None, 0)
     other = RawMemory(device.memory(_PAYLOAD_SIZE).address, _PAYLOAD_SIZE, None, 0)
     source, back = device.buffer(data), device.buffer(_PAYLOAD_SIZE)
-    for what, answer in (
-        ("sync_memcpy_htod", subject.sync_memcpy_htod(bare, source, _PAYLOAD_SIZE)),
-        ("sync_memcpy_dtod", subject.sync_memcpy_dtod(other, bare, _PAYLOAD_SIZE)),
-        ("sync_memcpy_dtoh", subject.sync_memcpy_dtoh(back, other, _PAYLOAD_SIZE)),
-    ):
-        expect_ok(answer, f"{what} with payload 0")
+    subject.sync_memcpy_htod(bare, source, _PAYLOAD_SIZE).must_be_ok()
+    subject.sync_memcpy_dtod(other, bare, _PAYLOAD_SIZE).must_be_ok()
+    subject.sync_memcpy_dtoh(back, other, _PAYLOAD_SIZE).must_be_ok()
     expect_bytes(back.content(), data, "what was copied with payload 0")
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import Suite
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.event_progress import (
@@ -40,8 +39,7 @@ _LONG = 1000
 
 
 def _depend(device: DeviceGround, dependent: Stream, other: Stream) -> None:
-    answer = device.subject.create_stream_dependency(dependent, other)
-    expect_ok(answer, "create_stream_dependency")
+    device.subject.create_stream_dependency(dependent, other).must_be_ok()
 
 
 @suite.check("SE-235", "get_stream_status")
@@ -51,9 +49,7 @@ def a_new_stream_is_well(device: DeviceGround) -> None:
     Otherwise: The first operation of the device fails.
     Remedy: Set the status to TF_OK while nothing went wrong.
     """
-    expect_ok(
-        device.subject.get_stream_status(device.stream()), "get_stream_status of a new stream"
-    )
+    device.subject.get_stream_status(device.stream()).must_be_ok()
 
 
 @suite.check("SE-236", "block_host_until_done")
@@ -64,9 +60,8 @@ def waiting_for_nothing(device: DeviceGround) -> None:
     Remedy: Return OK where the stream has no work.
     """
     stream = device.stream()
-    for time in ("first", "second"):
-        answer = device.subject.block_host_until_done(stream)
-        expect_ok(answer, f"block_host_until_done of a stream without work, the {time} time,")
+    for _ in range(2):
+        device.subject.block_host_until_done(stream).must_be_ok()
 
 
 @suite.check("SE-237", "get_stream_status", *_HOLDS, severity=Severity.WARNING)
@@ -79,7 +74,7 @@ def a_status_does_not_wait(device: DeviceGround) -> None:
     stream = device.stream()
     gate = held(device, stream)
     call = lambda: device.subject.get_stream_status(stream)  # noqa: E731
-    expect_ok(expect_prompt(gate, call, "get_stream_status"), "get_stream_status of a busy stream")
+    expect_prompt(gate, call, "get_stream_status").must_be_ok()
 
 
 @suite.check("SE-238", level=Level.ROBUST)
@@ -89,10 +84,8 @@ def streams_in_turn(device: DeviceGround) -> None:
     Otherwise: A long-running program gets no stream any more.
     Remedy: Give back in destroy_stream all that create_stream took.
     """
-    for number in range(_IN_TURN):
-        answer = device.subject.create_stream()
-        expect_ok(answer, f"create_stream, after {number} were made and destroyed,")
-        device.subject.destroy_stream(answer.value)
+    for _ in range(_IN_TURN):
+        device.subject.destroy_stream(device.subject.create_stream().must_be_ok())
 
 
 @suite.check("SE-239", level=Level.ROBUST, severity=Severity.WARNING)
@@ -106,10 +99,10 @@ def streams_at_once(device: DeviceGround) -> None:
     memory = device.filled(bytes(_AT_ONCE))
     for number in range(_AT_ONCE):
         answer = device.subject.create_stream()
-        expect_ok(answer, f"create_stream, while there are {number},")
+        answer.must_be_ok()
         device.adopt("stream", answer.value)
         part, source = memory.part(number, 1), device.buffer(bytes((number + 1,)))
-        expect_ok(device.subject.memcpy_htod(answer.value, part, source, 1), "memcpy_htod")
+        device.subject.memcpy_htod(answer.value, part, source, 1).must_be_ok()
     prepared(device.subject.synchronize_all_activity(), "synchronize_all_activity")
     expected = bytes(range(1, _AT_ONCE + 1))
     expect_bytes(device.content(memory), expected, f"what {_AT_ONCE} streams have copied")
@@ -161,8 +154,7 @@ def a_long_queue(device: DeviceGround) -> None:
     gate = device.gate(stream)
     for number in range(_LONG):
         part, source = memory.part(number, 1), device.buffer(expected[number : number + 1])
-        answer = device.subject.memcpy_htod(stream, part, source, 1)
-        expect_ok(answer, f"memcpy_htod, with {number} before it on the stream,")
+        device.subject.memcpy_htod(stream, part, source, 1).must_be_ok()
     gate.open()
     device.done(stream)
     expect_bytes(device.content(memory), expected, f"what {_LONG} copies have copied")
@@ -179,7 +171,7 @@ def the_host_waits_for_a_stream(device: DeviceGround) -> None:
     gate = held(device, stream)
     enqueue_work(device, stream, 359)
     call = lambda: device.subject.block_host_until_done(stream)  # noqa: E731
-    expect_ok(expect_waits(gate, call, "block_host_until_done"), "block_host_until_done")
+    expect_waits(gate, call, "block_host_until_done").must_be_ok()
 
 
 @suite.check("SE-244", *_DEPENDS)
@@ -214,7 +206,7 @@ def a_dependency_does_not_block(device: DeviceGround) -> None:
     gate = held(device, other)
     enqueue_work(device, other, 363)
     call = lambda: device.subject.create_stream_dependency(dependent, other)  # noqa: E731
-    expect_ok(expect_prompt(gate, call, "create_stream_dependency"), "create_stream_dependency")
+    expect_prompt(gate, call, "create_stream_dependency").must_be_ok()
 
 
 @suite.check("SE-246", "create_stream_dependency", level=Level.ROBUST)
@@ -312,7 +304,7 @@ def the_host_waits_for_all_streams(device: DeviceGround) -> None:
     for stream in streams:
         enqueue_work(device, stream, 383)
     call = device.subject.synchronize_all_activity
-    expect_ok(expect_waits(gate, call, "synchronize_all_activity"), "synchronize_all_activity")
+    expect_waits(gate, call, "synchronize_all_activity").must_be_ok()
 
 
 @suite.check("SE-252")
@@ -323,5 +315,4 @@ def waiting_for_no_stream(device: DeviceGround) -> None:
     Remedy: Return OK where there is nothing to wait for.
     Source: TensorFlow 2.21, observed
     """
-    answer = device.subject.synchronize_all_activity()
-    expect_ok(answer, "synchronize_all_activity without any work")
+    device.subject.synchronize_all_activity().must_be_ok()

@@ -6,7 +6,6 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import Suite
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.held_stream import held
@@ -30,18 +29,18 @@ def _start(device: DeviceGround, stream: Stream, n_bytes: int) -> Timer:
     """Start a new timer behind a little work."""
     timer = device.timer()
     enqueue_work(device, stream, n_bytes)
-    expect_ok(device.subject.start_timer(stream, timer), "start_timer")
+    device.subject.start_timer(stream, timer).must_be_ok()
     return timer
 
 
 def _stop(device: DeviceGround, stream: Stream, timer: Timer) -> None:
-    expect_ok(device.subject.stop_timer(stream, timer), "stop_timer")
+    device.subject.stop_timer(stream, timer).must_be_ok()
 
 
 def _read(device: DeviceGround, stream: Stream, timer: Timer) -> int:
     device.done(stream)
     answer = device.subject.nanoseconds(timer)
-    expect_ok(answer, "nanoseconds")
+    answer.must_be_ok()
     return int(answer.value)
 
 
@@ -124,7 +123,7 @@ def a_timer_measures_anew(device: DeviceGround) -> None:
     _stop(device, stream, timer)
     _read(device, stream, timer)
     begun = time.monotonic_ns()
-    expect_ok(device.subject.start_timer(stream, timer), "start_timer, the second time,")
+    device.subject.start_timer(stream, timer).must_be_ok()
     _stop(device, stream, timer)
     found = _read(device, stream, timer)
     _expect_at_most(found, time.monotonic_ns() - begun)
@@ -165,5 +164,4 @@ def a_timer_is_destroyed_early(device: DeviceGround) -> None:
     _stop(device, stream, timer)
     device.destroy(timer)
     gate.open()
-    answer = device.subject.block_host_until_done(stream)
-    expect_ok(answer, "block_host_until_done, with a timer that was destroyed,")
+    device.subject.block_host_until_done(stream).must_be_ok()

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import Suite
 from modular_tf.check.expectation import expect, expect_equal
 from modular_tf.check.filesystem.expected_state import expect_content, expect_empty
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.filesystem.open_files import expect_refused, writer_of
 from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
@@ -22,12 +20,12 @@ suite = Suite(
 
 
 def _append(fs: FilesystemGround, uri: str, added: bytes, what: str) -> None:
-    writer = expect_ok(fs.subject.new_appendable_file(uri), f"new_appendable_file({what})")
+    writer = fs.subject.new_appendable_file(uri).must_be_ok()
     expect(writer is not None, f"new_appendable_file({what}) is OK and left no file")
     try:
         if added:
-            expect_ok(writer.append(added), "append")
-        expect_ok(writer.close(), "close")
+            writer.append(added).must_be_ok()
+        writer.close().must_be_ok()
     finally:
         writer.cleanup()
 
@@ -69,8 +67,8 @@ def tells_the_end(fs: FilesystemGround) -> None:
     Otherwise: Offsets that a writer notes down are wrong by the length of the old content.
     Remedy: Start at the length of the file, not at 0.
     """
-    with writer_of(fs, fs.make_file("end-told"), append=True) as writer:
-        position = expect_ok(writer.tell(), "tell")
+    with fs.subject.new_appendable_file(fs.make_file("end-told")).opened() as writer:
+        position = writer.tell().must_be_ok()
         writer.close()
     expect_equal(position, len(CONTENT), "tell of a file of 4 bytes, opened for appending")
 
@@ -82,8 +80,7 @@ def misses_a_missing_directory(fs: FilesystemGround) -> None:
     Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
     Remedy: Set TF_NOT_FOUND and create no parents.
     """
-    answer = fs.subject.new_appendable_file(fs.below_missing())
-    expect_refused(answer, "new_appendable_file(X/y)", Code.NOT_FOUND)
+    fs.subject.new_appendable_file(fs.below_missing()).must_be(Code.NOT_FOUND)
 
 
 @suite.check("FS-196", "new_appendable_file", traits="writes append directories")
@@ -93,8 +90,7 @@ def refuses_a_directory(fs: FilesystemGround) -> None:
     Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
     Remedy: Look at the kind of the entry, and set TF_FAILED_PRECONDITION.
     """
-    answer = fs.subject.new_appendable_file(fs.make_dir())
-    expect_refused(answer, "new_appendable_file(D)", Code.FAILED_PRECONDITION)
+    fs.subject.new_appendable_file(fs.make_dir()).must_be(Code.FAILED_PRECONDITION)
 
 
 @suite.check("FS-197", "new_appendable_file", traits="writes append file-as-directory")
@@ -104,8 +100,7 @@ def refuses_a_name_below_a_file(fs: FilesystemGround) -> None:
     Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
     Remedy: Set TF_FAILED_PRECONDITION where a parent is a file.
     """
-    answer = fs.subject.new_appendable_file(fs.below_file())
-    expect_refused(answer, "new_appendable_file(F/x)", Code.FAILED_PRECONDITION)
+    fs.subject.new_appendable_file(fs.below_file()).must_be(Code.FAILED_PRECONDITION)
 
 
 @suite.check("FS-198", "new_appendable_file")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_code, expect_ok
 from modular_tf.check.check import RAW, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, Unsupported, advise, expect, expect_equal
@@ -25,7 +24,7 @@ _STRANGE = (".hidden", "...", "two words", "grüße", "数据", "100%", "a+b", "
 
 
 def _children(fs: FilesystemGround, uri: str) -> list[str]:
-    names = expect_ok(fs.subject.get_children(uri), f"get_children({uri})")
+    names = fs.subject.get_children(uri).must_be_ok()
     if names is None:
         raise Deviation("get_children is OK and returned a negative count")
     return list(names)
@@ -77,8 +76,7 @@ def refuses_a_file(fs: FilesystemGround) -> None:
     Remedy: Look what the path is before it is listed.
     Source: TensorFlow's test of filesystem plugins
     """
-    answer = fs.subject.get_children(fs.make_file())
-    expect_code(answer, "get_children(F)", Code.FAILED_PRECONDITION)
+    fs.subject.get_children(fs.make_file()).must_be(Code.FAILED_PRECONDITION)
 
 
 @suite.check("FS-282", "get_children", traits="directories")
@@ -88,10 +86,8 @@ def misses_a_missing_directory(fs: FilesystemGround) -> None:
     Otherwise: A missing directory looks like an empty one: a program finds no data and continues.
     Remedy: An empty listing of a prefix says that nothing is there: answer NOT_FOUND.
     """
-    answer = fs.subject.get_children(fs.missing())
-    expect_code(answer, "get_children(X)", Code.NOT_FOUND)
-    answer = fs.subject.get_children(fs.below_missing())
-    expect_code(answer, "get_children(X/y)", Code.NOT_FOUND)
+    fs.subject.get_children(fs.missing()).must_be(Code.NOT_FOUND)
+    fs.subject.get_children(fs.below_missing()).must_be(Code.NOT_FOUND)
 
 
 @suite.check("FS-283", "get_children", traits="writes file-as-directory")
@@ -102,8 +98,7 @@ def refuses_a_name_below_a_file(fs: FilesystemGround) -> None:
     Remedy: Answer ENOTDIR with FAILED_PRECONDITION (TF_SetStatusFromIOError does).
     Source: TensorFlow's test of filesystem plugins
     """
-    answer = fs.subject.get_children(fs.below_file())
-    expect_code(answer, "get_children(F/x)", Code.FAILED_PRECONDITION)
+    fs.subject.get_children(fs.below_file()).must_be(Code.FAILED_PRECONDITION)
 
 
 @suite.check("FS-284", "get_children", ways=RAW)
@@ -133,7 +128,7 @@ def counts_what_is_there(fs: FilesystemGround) -> None:
     fs.make_file("counted/b")
     fs.make_file("counted/c")
     answer = fs.subject.get_children(directory)
-    names = expect_ok(answer, "get_children")
+    names = answer.must_be_ok()
     expect(answer.returned >= 0, "get_children is OK and returns -1")
     expect_equal(len(names), answer.returned, "the number of entries, which must be its count,")
     expect(None not in names, "an entry that is counted is NULL", found=repr(names))
@@ -180,8 +175,7 @@ def lists_what_exists(fs: FilesystemGround) -> None:
     """
     family = _make_family(fs, "existing")
     for name in _children(fs, family):
-        answer = fs.subject.path_exists(f"{family}/{name}")
-        expect_code(answer, f"path_exists of the child {name!r}", Code.OK)
+        fs.subject.path_exists(f"{family}/{name}").must_be_ok()
 
 
 @suite.check("FS-289", "get_children", level=Level.ROBUST, seconds=300)

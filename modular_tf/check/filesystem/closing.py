@@ -6,18 +6,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import code_found, expect_code, expect_ok
+from modular_tf.check.answers import code_found
 from modular_tf.check.check import HOST, RAW, Suite
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
 from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.full_store import file_without_room
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.filesystem.open_files import (
-    append_and_close,
-    expect_step,
-    open_writer,
-    writer_of,
-)
+from modular_tf.check.filesystem.writing import append_and_close
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
 from modular_tf.rules import Severity
@@ -50,7 +45,7 @@ def cleans_up_what_is_closed(fs: FilesystemGround) -> None:
     Remedy: Finish the file in close; release memory, and nothing else, in cleanup.
     """
     names = ("ended-1", "ended-2", "ended-3")
-    writers = [open_writer(fs, name) for name in names]
+    writers = [fs.subject.new_writable_file(fs.path(name)).needed() for name in names]
     for writer in writers:
         append_and_close(writer, CONTENT)
     for writer in reversed(writers):
@@ -70,7 +65,7 @@ def cleans_up_what_is_abandoned(fs: FilesystemGround) -> None:
     uri = fs.path("abandoned")
 
     def abandon() -> None:
-        with writer_of(fs, uri) as writer:
+        with fs.subject.new_writable_file(uri).opened() as writer:
             writer.append(CONTENT)
 
     rounds = rounds_of(fs.target.options, _MOST_ABANDONED)
@@ -89,7 +84,7 @@ def leaves_nothing_of_what_is_closed(fs: FilesystemGround) -> None:
     """
 
     def write() -> None:
-        with writer_of(fs, fs.path("written-often")) as writer:
+        with fs.subject.new_writable_file(fs.path("written-often")).opened() as writer:
             append_and_close(writer, CONTENT)
 
     for _ in range(_POOL):
@@ -107,11 +102,14 @@ def leaves_cleanup_to_the_host(fs: FilesystemGround) -> None:
 
     Many files are closed before the first is cleaned up: memory freed twice shows then.
     """
-    writers = [open_writer(fs, f"handle-{number}") for number in range(_OPEN_AT_ONCE)]
+    writers = [
+        fs.subject.new_writable_file(fs.path(f"handle-{number}")).needed()
+        for number in range(_OPEN_AT_ONCE)
+    ]
     handles = [getattr(writer, "handle", None) for writer in writers]
     for writer in writers:
-        expect_step(writer.append(CONTENT), "append")
-        expect_step(writer.close(), "close")
+        writer.append(CONTENT).needed()
+        writer.close().needed()
     left = [getattr(writer, "handle", None) for writer in writers]
     expect_equal(left, handles, "plugin_file after close")
     for writer in writers:
@@ -127,7 +125,10 @@ def cleans_up_after_a_failing_close(fs: FilesystemGround) -> None:
 
     Most plugins learn at close that there is no room.
     """
-    with file_without_room(fs, "full-at-close") as uri, writer_of(fs, uri) as writer:
+    with (
+        file_without_room(fs, "full-at-close") as uri,
+        fs.subject.new_writable_file(uri).opened() as writer,
+    ):
         answers = [writer.append(CONTENT), writer.close()]
         writer.cleanup()
     _expect_told(answers)
@@ -150,7 +151,7 @@ def tells_that_there_is_no_room(fs: FilesystemGround) -> None:
     Otherwise: A truncated file is taken for a whole one.
     Remedy: Set TF_RESOURCE_EXHAUSTED, and remember the failure until close.
     """
-    with file_without_room(fs, "full") as uri, writer_of(fs, uri) as writer:
+    with file_without_room(fs, "full") as uri, fs.subject.new_writable_file(uri).opened() as writer:
         answers = [writer.append(_LONGER_THAN_BUFFERS)]
         with suppress(Unsupported):
             answers.append(writer.flush())
@@ -179,15 +180,15 @@ def refuses_what_is_closed(fs: FilesystemGround) -> None:
     Source: design §9, our own host
     """
     uri = fs.path("guarded")
-    with writer_of(fs, uri) as writer:
-        expect_step(writer.append(CONTENT), "append")
-        expect_ok(writer.flush(), "flush, which a plugin may lack")
-        expect_ok(writer.sync(), "sync, which a plugin may lack")
-        expect_ok(writer.close(), "close")
-        expect_code(writer.close(), "close, again", Code.OK, Code.FAILED_PRECONDITION)
+    with fs.subject.new_writable_file(uri).opened() as writer:
+        writer.append(CONTENT).needed()
+        writer.flush().must_be_ok()
+        writer.sync().must_be_ok()
+        writer.close().must_be_ok()
+        writer.close().must_be(Code.OK, Code.FAILED_PRECONDITION)
         refused = Code.FAILED_PRECONDITION
-        expect_code(writer.append(b"more"), "append after close", refused)
-        expect_code(writer.flush(), "flush after close", refused)
-        expect_code(writer.sync(), "sync after close", refused)
-        expect_code(writer.tell(), "tell after close", refused)
+        writer.append(b"more").must_be(refused)
+        writer.flush().must_be(refused)
+        writer.sync().must_be(refused)
+        writer.tell().must_be(refused)
     expect_content(fs, uri, CONTENT, "the content of a file that was used after close")

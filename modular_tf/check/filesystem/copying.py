@@ -7,7 +7,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_code, expect_ok
 from modular_tf.check.check import Suite
 from modular_tf.check.expectation import Unsupported, expect, expect_equal, note
 from modular_tf.check.filesystem.expected_state import (
@@ -32,13 +31,9 @@ _LIMIT = 1 << 20  # bytes that a file may have while a copy is to fail
 
 
 def _expect_copied(fs: FilesystemGround, source: str, target: str, content: bytes) -> None:
-    expect_ok(fs.subject.copy_file(source, target), f"copy_file({source}, {target})")
+    fs.subject.copy_file(source, target).must_be_ok()
     expect_content(fs, target, content, "the content of the copy")
     expect_content(fs, source, content, "the content of the copied file")
-
-
-def _expect_refused(fs: FilesystemGround, source: str, target: str, words: str, code: Code) -> None:
-    expect_code(fs.subject.copy_file(source, target), f"copy_file({words})", code)
 
 
 @suite.check("FS-244", "copy_file")
@@ -70,7 +65,7 @@ def misses_a_missing_file(fs: FilesystemGround) -> None:
     Remedy: Open the source before the target is created.
     """
     target = fs.path("Y")
-    _expect_refused(fs, fs.missing(), target, "X, Y", Code.NOT_FOUND)
+    fs.subject.copy_file(fs.missing(), target).must_be(Code.NOT_FOUND)
     expect_missing(fs, target, "the refused copy_file(X, Y) left a file Y")
 
 
@@ -83,7 +78,7 @@ def refuses_a_directory(fs: FilesystemGround) -> None:
     Source: TensorFlow's test of filesystem plugins
     """
     directory, target = fs.make_dir(), fs.missing()
-    _expect_refused(fs, directory, target, "D, X", Code.FAILED_PRECONDITION)
+    fs.subject.copy_file(directory, target).must_be(Code.FAILED_PRECONDITION)
     expect_missing(fs, target, "the refused copy_file(D, X) left X")
 
 
@@ -96,7 +91,7 @@ def keeps_a_directory_that_is_the_target(fs: FilesystemGround) -> None:
     """
     file, directory = fs.make_file(), fs.make_dir()
     answer = fs.subject.copy_file(file, directory)
-    expect_code(answer, "copy_file(F, D)", Code.FAILED_PRECONDITION, Code.OK)
+    answer.must_be(Code.FAILED_PRECONDITION, Code.OK)
     expect_directory(fs, directory, "copy_file(F, D) replaced D")
     if not answer.ok:
         return
@@ -116,8 +111,8 @@ def refuses_names_below_files(fs: FilesystemGround) -> None:
     Source: TensorFlow's test of filesystem plugins
     """
     below, target, refused = fs.below_file(), fs.path("Y"), Code.FAILED_PRECONDITION
-    _expect_refused(fs, below, target, "F/x, Y", refused)
-    _expect_refused(fs, fs.make_file("G"), below, "G, F/x", refused)
+    fs.subject.copy_file(below, target).must_be(refused)
+    fs.subject.copy_file(fs.make_file("G"), below).must_be(refused)
 
 
 @suite.check("FS-250", "copy_file", traits="writes parents")
@@ -128,7 +123,7 @@ def misses_a_missing_directory(fs: FilesystemGround) -> None:
     Remedy: Check the target's directory; do not create it.
     """
     source = fs.make_file()
-    _expect_refused(fs, source, fs.below_missing(), "F, X/y", Code.NOT_FOUND)
+    fs.subject.copy_file(source, fs.below_missing()).must_be(Code.NOT_FOUND)
 
 
 @suite.check("FS-251", "copy_file", traits="writes empty-files")
@@ -139,7 +134,7 @@ def copies_an_empty_file(fs: FilesystemGround) -> None:
     Remedy: Create the target even where there is nothing to write.
     """
     source, target = fs.make_empty_file(), fs.path("empty")
-    expect_ok(fs.subject.copy_file(source, target), "copy_file(E, X)")
+    fs.subject.copy_file(source, target).must_be_ok()
     expect(fs.exists(target), "copy_file(E, X) is OK, and there is no X")
     expect_content(fs, target, b"", "the content of the copy")
 
@@ -168,7 +163,7 @@ def copies_a_long_file(fs: FilesystemGround) -> None:
     length = int(fs.target.options.get("large_bytes", _LONG))
     content = fs.random.randbytes(length)
     source, target = fs.make_file("long", content), fs.path("copied_long")
-    expect_ok(fs.subject.copy_file(source, target), f"copy_file of {length} bytes")
+    fs.subject.copy_file(source, target).must_be_ok()
     copied = fs.content(target)
     expect_equal(len(copied), length, "the length of the copy")
     found, expected = sha256(copied).hexdigest(), sha256(content).hexdigest()
@@ -190,7 +185,7 @@ def copies_beyond_two_gigabytes(fs: FilesystemGround) -> None:
         raise Unsupported("files of more than 2 GiB are tried with the option large_files only")
     length = _BEYOND_INT if wished is True else int(wished)
     source, target = _make_sparse(fs, length), fs.path("beyond")
-    expect_ok(fs.subject.copy_file(source, target), f"copy_file of {length} bytes")
+    fs.subject.copy_file(source, target).must_be_ok()
     expect_equal(fs.subject.stat(target).value.length, length, "the length of the copy")
 
 
@@ -201,11 +196,11 @@ def _make_sparse(fs: FilesystemGround, length: int) -> str:
     if path is not None:
         os.truncate(path, length)
         return uri
-    writer = expect_ok(fs.subject.new_writable_file(uri), "new_writable_file")
+    writer = fs.subject.new_writable_file(uri).must_be_ok()
     block = bytes(min(length, 1 << 24))
     for offset in range(0, length, len(block)):
-        expect_ok(writer.append(block[: length - offset]), "append")
-    expect_ok(writer.close(), "close")
+        writer.append(block[: length - offset]).must_be_ok()
+    writer.close().must_be_ok()
     writer.cleanup()
     return uri
 

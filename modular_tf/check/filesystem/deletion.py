@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_code, expect_ok
 from modular_tf.check.check import RAW, Suite
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
 from modular_tf.check.filesystem.access_rights import read_only
@@ -34,9 +33,9 @@ def deletes_a_file(fs: FilesystemGround) -> None:
     Remedy: Delete the entry before OK, and forget what is cached of it.
     """
     uri = fs.make_file("deleted")
-    expect_ok(fs.subject.delete_file(uri), "delete_file(F)")
+    fs.subject.delete_file(uri).must_be_ok()
     expect_missing(fs, uri, "delete_file(F) is OK, and F is still there")
-    expect_code(fs.subject.delete_file(uri), "delete_file(F), again", Code.NOT_FOUND)
+    fs.subject.delete_file(uri).must_be(Code.NOT_FOUND)
 
 
 @suite.check("FS-221", "delete_file")
@@ -46,7 +45,7 @@ def misses_a_missing_file(fs: FilesystemGround) -> None:
     Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
     Remedy: Look whether it is there where the store's delete does not say.
     """
-    expect_code(fs.subject.delete_file(fs.missing()), "delete_file(X)", Code.NOT_FOUND)
+    fs.subject.delete_file(fs.missing()).must_be(Code.NOT_FOUND)
 
 
 @suite.check("FS-222", "delete_file", traits="writes directories")
@@ -57,7 +56,7 @@ def takes_no_directory_for_a_file(fs: FilesystemGround) -> None:
     Remedy: Look at the kind of the entry, and set TF_FAILED_PRECONDITION.
     """
     uri = fs.make_dir()
-    expect_code(fs.subject.delete_file(uri), "delete_file(D)", Code.FAILED_PRECONDITION)
+    fs.subject.delete_file(uri).must_be(Code.FAILED_PRECONDITION)
     expect_directory(fs, uri, "the refused delete_file(D) lost D")
 
 
@@ -68,8 +67,7 @@ def deletes_nothing_below_a_file(fs: FilesystemGround) -> None:
     Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
     Remedy: Set TF_FAILED_PRECONDITION where a parent is a file.
     """
-    answer = fs.subject.delete_file(fs.below_file())
-    expect_code(answer, "delete_file(F/x)", Code.FAILED_PRECONDITION)
+    fs.subject.delete_file(fs.below_file()).must_be(Code.FAILED_PRECONDITION)
     expect_content(fs, fs.path("F"), CONTENT, "the content of F after delete_file(F/x)")
 
 
@@ -81,9 +79,9 @@ def deletes_an_empty_directory(fs: FilesystemGround) -> None:
     Remedy: Delete the entry before OK, and forget what is cached of it.
     """
     uri = fs.make_dir("deleted-dir")
-    expect_ok(fs.subject.delete_dir(uri), "delete_dir(D)")
+    fs.subject.delete_dir(uri).must_be_ok()
     expect_missing(fs, uri, "delete_dir(D) is OK, and D is still there")
-    expect_code(fs.subject.delete_dir(uri), "delete_dir(D), again", Code.NOT_FOUND)
+    fs.subject.delete_dir(uri).must_be(Code.NOT_FOUND)
 
 
 @suite.check("FS-225", "delete_dir", traits="directories")
@@ -93,7 +91,7 @@ def misses_a_missing_directory(fs: FilesystemGround) -> None:
     Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
     Remedy: Set TF_NOT_FOUND where nothing is there.
     """
-    expect_code(fs.subject.delete_dir(fs.missing()), "delete_dir(X)", Code.NOT_FOUND)
+    fs.subject.delete_dir(fs.missing()).must_be(Code.NOT_FOUND)
 
 
 @suite.check("FS-226", "delete_dir", traits="writes")
@@ -104,7 +102,7 @@ def keeps_a_full_directory(fs: FilesystemGround) -> None:
     Remedy: Look for children first, and set TF_FAILED_PRECONDITION where there is one.
     """
     uri = fs.make_full_dir()
-    expect_code(fs.subject.delete_dir(uri), "delete_dir(N)", Code.FAILED_PRECONDITION)
+    fs.subject.delete_dir(uri).must_be(Code.FAILED_PRECONDITION)
     expect_content(fs, f"{uri}/file", CONTENT, "the content of N/file after delete_dir(N)")
 
 
@@ -116,15 +114,15 @@ def takes_no_file_for_a_directory(fs: FilesystemGround) -> None:
     Remedy: Look at the kind of the entry, and set TF_FAILED_PRECONDITION.
     """
     below, file = fs.below_file(), fs.path("F")
-    expect_code(fs.subject.delete_dir(file), "delete_dir(F)", Code.FAILED_PRECONDITION)
-    expect_code(fs.subject.delete_dir(below), "delete_dir(F/x)", Code.FAILED_PRECONDITION)
+    fs.subject.delete_dir(file).must_be(Code.FAILED_PRECONDITION)
+    fs.subject.delete_dir(below).must_be(Code.FAILED_PRECONDITION)
     expect_content(fs, file, CONTENT, "the content of F after delete_dir")
 
 
 def _delete_all(fs: FilesystemGround, uri: str, what: str) -> None:
     """Demand that a deletion works, and that nothing is said to be left."""
     answer = fs.subject.delete_recursively(uri)
-    expect_ok(answer, f"delete_recursively({what})")
+    answer.must_be_ok()
     expect_equal(answer.value, (0, 0), f"what delete_recursively({what}) says is left")
     expect_missing(fs, uri, f"delete_recursively({what}) is OK, and it is still there")
 
@@ -154,7 +152,7 @@ def deletes_a_tree(fs: FilesystemGround) -> None:
 
 def _expect_not_started(fs: FilesystemGround, uri: str, what: str, code: Code) -> None:
     answer = fs.subject.delete_recursively(uri)
-    expect_code(answer, f"delete_recursively({what})", code)
+    answer.must_be(code)
     expect_equal(answer.value, (0, 1), f"what delete_recursively({what}) says is left")
 
 
@@ -207,7 +205,7 @@ def goes_on_beside_what_stays(fs: FilesystemGround) -> None:
         fs.make_full_dir(f"stubborn/{directory}")
     with read_only(fs, f"{tree}/kept"):
         answer = fs.subject.delete_recursively(tree)
-    expect_code(answer, "delete_recursively without rights", Code.PERMISSION_DENIED)
+    answer.must_be(Code.PERMISSION_DENIED)
     files, directories = answer.value
     expect(
         files > 0 or directories > 0, "delete_recursively failed, and nothing is said to be left"

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import code_found, expect_code, expect_ok
+from modular_tf.check.answers import code_found
 from modular_tf.check.check import Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, advise, expect, expect_equal
@@ -37,10 +37,10 @@ def makes_a_directory(fs: FilesystemGround) -> None:
     Remedy: Create the entry, so that stat and is_directory know it at once.
     """
     uri = fs.path("made")
-    expect_ok(fs.subject.create_dir(uri), "create_dir(X)")
+    fs.subject.create_dir(uri).must_be_ok()
     expect_directory(fs, uri, "create_dir(X) is OK, and X is no directory")
     if fs.subject.offers("get_children"):
-        children = expect_ok(fs.subject.get_children(uri), "get_children(X)")
+        children = fs.subject.get_children(uri).must_be_ok()
         expect_equal(list(children or ()), [], "the children of a new directory")
 
 
@@ -51,7 +51,7 @@ def makes_no_parents(fs: FilesystemGround) -> None:
     Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
     Remedy: Set TF_NOT_FOUND; making parents is what recursively_create_dir is for.
     """
-    expect_code(fs.subject.create_dir(fs.below_missing()), "create_dir(X/y)", Code.NOT_FOUND)
+    fs.subject.create_dir(fs.below_missing()).must_be(Code.NOT_FOUND)
     expect_missing(fs, fs.missing(), "the refused create_dir(X/y) made X")
 
 
@@ -63,7 +63,7 @@ def tells_of_a_directory(fs: FilesystemGround) -> None:
     Remedy: Set TF_ALREADY_EXISTS.
     """
     uri = fs.make_dir()
-    expect_code(fs.subject.create_dir(uri), "create_dir(D)", Code.ALREADY_EXISTS)
+    fs.subject.create_dir(uri).must_be(Code.ALREADY_EXISTS)
     expect_directory(fs, uri, "D is no directory after create_dir(D)")
 
 
@@ -75,7 +75,7 @@ def tells_of_a_file(fs: FilesystemGround) -> None:
     Remedy: Set TF_ALREADY_EXISTS and change nothing.
     """
     uri = fs.make_file()
-    expect_code(fs.subject.create_dir(uri), "create_dir(F)", Code.ALREADY_EXISTS)
+    fs.subject.create_dir(uri).must_be(Code.ALREADY_EXISTS)
     expect_content(fs, uri, CONTENT, "the content of F after create_dir(F)")
 
 
@@ -86,8 +86,7 @@ def refuses_a_name_below_a_file(fs: FilesystemGround) -> None:
     Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
     Remedy: Set TF_FAILED_PRECONDITION where a parent is a file.
     """
-    answer = fs.subject.create_dir(fs.below_file())
-    expect_code(answer, "create_dir(F/x)", Code.FAILED_PRECONDITION)
+    fs.subject.create_dir(fs.below_file()).must_be(Code.FAILED_PRECONDITION)
 
 
 def _filesystem_root(fs: FilesystemGround) -> str:
@@ -103,7 +102,7 @@ def tells_of_the_root(fs: FilesystemGround) -> None:
     Remedy: Treat the root as a directory that is always there.
     """
     root = _filesystem_root(fs)
-    expect_code(fs.subject.create_dir(root), f"create_dir({root})", Code.ALREADY_EXISTS)
+    fs.subject.create_dir(root).must_be(Code.ALREADY_EXISTS)
 
 
 @suite.check("FS-212", "recursively_create_dir")
@@ -117,8 +116,7 @@ def makes_parents(fs: FilesystemGround) -> None:
 
 
 def _expect_made(fs: FilesystemGround, name: str, *directories: str) -> None:
-    answer = fs.subject.recursively_create_dir(fs.path(name))
-    expect_ok(answer, f"recursively_create_dir({name})")
+    fs.subject.recursively_create_dir(fs.path(name)).must_be_ok()
     for directory in directories:
         message = f"recursively_create_dir({name}) is OK, and {directory} is no directory"
         expect_directory(fs, fs.path(directory), message)
@@ -158,8 +156,7 @@ def takes_no_file_for_a_directory(fs: FilesystemGround) -> None:
     Remedy: Look at the kind of what is there, and set TF_FAILED_PRECONDITION.
     """
     uri = fs.make_file("plain")
-    answer = fs.subject.recursively_create_dir(uri)
-    expect_code(answer, "recursively_create_dir(F)", Code.FAILED_PRECONDITION)
+    fs.subject.recursively_create_dir(uri).must_be(Code.FAILED_PRECONDITION)
     expect_content(fs, uri, CONTENT, "the content of F after recursively_create_dir(F)")
 
 
@@ -171,11 +168,10 @@ def makes_nothing_below_a_file(fs: FilesystemGround) -> None:
     Remedy: Set TF_FAILED_PRECONDITION where a parent is a file.
     """
     directory = fs.make_full_dir()
-    for uri, what in ((fs.below_file(), "F/x"), (f"{directory}/file/x/y", "N/file/x/y")):
-        answer = fs.subject.recursively_create_dir(uri)
-        expect_code(answer, f"recursively_create_dir({what})", Code.FAILED_PRECONDITION)
+    for uri in (fs.below_file(), f"{directory}/file/x/y"):
+        fs.subject.recursively_create_dir(uri).must_be(Code.FAILED_PRECONDITION)
     if fs.subject.offers("get_children"):
-        children = expect_ok(fs.subject.get_children(directory), "get_children(N)")
+        children = fs.subject.get_children(directory).must_be_ok()
         expect_equal(children, ["file"], "the children of N after the refusal")
 
 
@@ -219,7 +215,7 @@ def reads_paths_as_paths(fs: FilesystemGround) -> None:
 def _expect_children(fs: FilesystemGround, name: str) -> None:
     if not fs.subject.offers("get_children"):
         return
-    found = expect_ok(fs.subject.get_children(fs.path(name)), f"get_children({name})")
+    found = fs.subject.get_children(fs.path(name)).must_be_ok()
     expected = {"slash": [], "two": ["slashes"]}[name]
     expect_equal(list(found or ()), expected, f"the children of {name}")
 
@@ -249,4 +245,4 @@ def makes_nothing_of_the_root(fs: FilesystemGround) -> None:
     Remedy: Treat the root as a directory that is always there, also where no host is named.
     """
     root = _filesystem_root(fs)
-    expect_ok(fs.subject.recursively_create_dir(root), f"recursively_create_dir({root})")
+    fs.subject.recursively_create_dir(root).must_be_ok()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_code, expect_ok
 from modular_tf.check.check import RAW, Suite
 from modular_tf.check.expectation import expect, expect_equal
 
@@ -19,10 +18,6 @@ suite = Suite("filesystem", "existence", traits="writes", source="filesystem.h")
 _PATHS = 1000  # of one call
 
 
-def _expect_code(fs: FilesystemGround, uri: str, words: str, code: Code) -> None:
-    expect_code(fs.subject.path_exists(uri), f"path_exists({words})", code)
-
-
 @suite.check("FS-256", "path_exists")
 def finds_a_file(fs: FilesystemGround) -> None:
     """path_exists is OK for a file.
@@ -30,7 +25,7 @@ def finds_a_file(fs: FilesystemGround) -> None:
     Otherwise: gfile.exists says no, and programs overwrite or recreate what is there.
     Remedy: Set OK for anything that stat would find.
     """
-    _expect_code(fs, fs.make_file(), "F", Code.OK)
+    fs.subject.path_exists(fs.make_file()).must_be_ok()
 
 
 @suite.check("FS-353", "path_exists", traits="writes directories")
@@ -40,7 +35,7 @@ def finds_a_directory(fs: FilesystemGround) -> None:
     Otherwise: Programs create it again, or say that it is not there.
     Remedy: Set OK for anything that stat would find.
     """
-    _expect_code(fs, fs.make_dir(), "D", Code.OK)
+    fs.subject.path_exists(fs.make_dir()).must_be_ok()
 
 
 @suite.check("FS-257", "path_exists", traits="")
@@ -50,8 +45,8 @@ def misses_what_is_missing(fs: FilesystemGround) -> None:
     Otherwise: Every other code is an error to gfile.exists, which raises instead of saying no.
     Remedy: Map the store's answer for a missing key to NOT_FOUND.
     """
-    _expect_code(fs, fs.missing(), "X", Code.NOT_FOUND)
-    _expect_code(fs, fs.below_missing(), "X/y", Code.NOT_FOUND)
+    fs.subject.path_exists(fs.missing()).must_be(Code.NOT_FOUND)
+    fs.subject.path_exists(fs.below_missing()).must_be(Code.NOT_FOUND)
 
 
 @suite.check("FS-258", "path_exists", traits="writes file-as-directory")
@@ -62,7 +57,7 @@ def refuses_a_name_below_a_file(fs: FilesystemGround) -> None:
     Remedy: Answer ENOTDIR with FAILED_PRECONDITION (TF_SetStatusFromIOError does).
     Source: TensorFlow's test of filesystem plugins
     """
-    _expect_code(fs, fs.below_file(), "F/x", Code.FAILED_PRECONDITION)
+    fs.subject.path_exists(fs.below_file()).must_be(Code.FAILED_PRECONDITION)
 
 
 @suite.check("FS-259", "path_exists")
@@ -74,26 +69,23 @@ def compares_whole_names(fs: FilesystemGround) -> None:
     """
     fs.make_file("file")
     fs.make_full_dir("directory")
-    _expect_code(fs, fs.path("fi"), "fi", Code.NOT_FOUND)
-    _expect_code(fs, fs.path("dir"), "dir", Code.NOT_FOUND)
+    fs.subject.path_exists(fs.path("fi")).must_be(Code.NOT_FOUND)
+    fs.subject.path_exists(fs.path("dir")).must_be(Code.NOT_FOUND)
 
 
-def _expect_answers(
-    fs: FilesystemGround, uris: Sequence[str], codes: Sequence[Code], words: str
-) -> None:
+def _expect_answers(fs: FilesystemGround, uris: Sequence[str], *codes: Code) -> None:
     """Ask for all with statuses, and demand these codes."""
     answer = fs.subject.paths_exist(uris)
-    what = f"paths_exist({words})"
-    expect_code(answer, what, Code.OK)
-    expect_equal(answer.value, [int(code) for code in codes], f"the list of statuses of {what}")
+    statuses = answer.must_be_ok()
+    expect_equal(statuses, [int(code) for code in codes], "the list of statuses of paths_exist")
     expected = all(code is Code.OK for code in codes)
-    expect_equal(bool(answer.returned), expected, f"what {what} returned")
+    expect_equal(bool(answer.returned), expected, "what paths_exist returned")
 
 
-def _all_exist(fs: FilesystemGround, uris: Sequence[str], words: str) -> bool:
+def _all_exist(fs: FilesystemGround, uris: Sequence[str]) -> bool:
     """Ask for all without statuses."""
     answer = fs.subject.paths_exist(uris, with_statuses=False)
-    expect_code(answer, f"paths_exist({words}) without statuses", Code.OK)
+    answer.must_be_ok()
     return bool(answer.returned)
 
 
@@ -105,8 +97,8 @@ def finds_all(fs: FilesystemGround) -> None:
     Remedy: Return true, and set OK in each status where the array of statuses is not NULL.
     """
     uris = [fs.make_file(), fs.make_file("G"), fs.make_full_dir()]
-    expect(_all_exist(fs, uris, "F, G, N"), "paths_exist is false though all exist")
-    _expect_answers(fs, uris, [Code.OK] * 3, "F, G, N")
+    expect(_all_exist(fs, uris), "paths_exist is false though all exist")
+    _expect_answers(fs, uris, *[Code.OK] * 3)
 
 
 @suite.check("FS-261", "paths_exist")
@@ -118,7 +110,7 @@ def tells_of_each_path(fs: FilesystemGround) -> None:
     """
     uris = [fs.missing(), fs.make_file(), fs.path("Y"), fs.make_full_dir()]
     codes = [Code.NOT_FOUND, Code.OK, Code.NOT_FOUND, Code.OK]
-    _expect_answers(fs, uris, codes, "X, F, Y, N")
+    _expect_answers(fs, uris, *codes)
 
 
 @suite.check("FS-355", "paths_exist", ways=RAW, traits="writes directories file-as-directory")
@@ -132,7 +124,7 @@ def tells_of_each_failure(fs: FilesystemGround) -> None:
     below = fs.below_file()
     uris = [fs.make_dir(), fs.path("F"), below, fs.missing()]
     codes = [Code.OK, Code.OK, Code.FAILED_PRECONDITION, Code.NOT_FOUND]
-    _expect_answers(fs, uris, codes, "D, F, F/x, X")
+    _expect_answers(fs, uris, *codes)
 
 
 @suite.check("FS-262", "paths_exist")
@@ -144,7 +136,7 @@ def misses_one_of_many(fs: FilesystemGround) -> None:
     """
     file, other, missing = fs.make_file(), fs.make_file("G"), fs.missing()
     for uris in ([file, missing, other], [missing, file], [file, missing]):
-        found = _all_exist(fs, uris, "F, X")
+        found = _all_exist(fs, uris)
         expect(not found, "paths_exist without statuses is true though a path is missing")
 
 
@@ -155,8 +147,8 @@ def finds_all_of_none(fs: FilesystemGround) -> None:
     Otherwise: Programs with nothing to look for fail.
     Remedy: Start from true, and touch no status.
     """
-    expect(_all_exist(fs, [], "nothing"), "paths_exist of no paths is false")
-    _expect_answers(fs, [], [], "nothing")
+    expect(_all_exist(fs, []), "paths_exist of no paths is false")
+    _expect_answers(fs, [])
 
 
 @suite.check("FS-264", "paths_exist")
@@ -170,10 +162,10 @@ def agrees_with_path_exists(fs: FilesystemGround) -> None:
     uris = [directory, f"{directory}/file", f"{directory}/nothing", fs.root, fs.missing()]
     singly = [fs.subject.path_exists(uri).code for uri in uris]
     answer = fs.subject.paths_exist(uris)
-    expect_equal(expect_ok(answer, "paths_exist"), singly, "the list of statuses of paths_exist")
+    expect_equal(answer.must_be_ok(), singly, "the list of statuses of paths_exist")
     expect(answer.touched is not False, "paths_exist leaves statuses unset")
     existing = [uri for uri, code in zip(uris, singly, strict=True) if code == Code.OK]
-    expect(_all_exist(fs, existing, "existing"), "paths_exist is false where path_exists is OK")
+    expect(_all_exist(fs, existing), "paths_exist is false where path_exists is OK")
 
 
 @suite.check("FS-265", "paths_exist")
@@ -184,11 +176,11 @@ def takes_many_paths(fs: FilesystemGround) -> None:
     Remedy: Read the array only; page through the store's listing.
     """
     file = fs.make_file("again")
-    _expect_answers(fs, [file, file], [Code.OK] * 2, "F, F")
+    _expect_answers(fs, [file, file], *[Code.OK] * 2)
     many = min(_PATHS, fs.target.options.get("many", _PATHS))
     codes = [int(Code.OK)] * (many - 1) + [int(Code.NOT_FOUND)]
     answer = fs.subject.paths_exist([file] * (many - 1) + [fs.missing()])
-    statuses = expect_ok(answer, f"paths_exist({many - 1} times F, X)")
+    statuses = answer.must_be_ok()
     right = next((i for i in range(many) if statuses[i : i + 1] != codes[i : i + 1]), many)
     expect_equal(right, many, "the number of leading statuses that are right")
     expect(not answer.returned, "paths_exist is true though the last path is missing")

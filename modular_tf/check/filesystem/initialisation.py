@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import RAW, Suite
 from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.further_ground import further_filesystem, ground_on, raw_subject
@@ -32,7 +31,7 @@ def sets_its_handle_alone(fs: FilesystemGround) -> None:
     Remedy: Set filesystem->plugin_filesystem or leave it NULL; a status that is not set is OK.
     """
     other = raw_subject(fs).another()
-    expect_ok(other.init(), "init")
+    other.init().must_be_ok()
     other.cleanup()
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import code_found, expect_code
+from modular_tf.check.answers import code_found
 from modular_tf.check.check import Suite
 from modular_tf.check.expectation import expect, expect_equal
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.filesystem.open_files import reader_of
 from modular_tf.check.filesystem.prepared_files import long_content
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
@@ -31,7 +29,7 @@ def reads_leave_nothing_behind(fs: FilesystemGround) -> None:
     Remedy: Keep one connection for each file or pool, and release what a request took.
     Source: filesystem.h, read
     """
-    with reader_of(fs, fs.make_file("read-often")) as reader:
+    with fs.subject.new_random_access_file(fs.make_file("read-often")).opened() as reader:
 
         def read_a_byte() -> None:
             answer = reader.read(1, 1)
@@ -55,8 +53,10 @@ def reads_megabytes_at_once(fs: FilesystemGround) -> None:
     content = long_content(fs.target.options)
     length = len(content)
     for number in range(_FILES):
-        with reader_of(fs, fs.make_file(f"in-one-read-{number}", content)) as reader:
+        with fs.subject.new_random_access_file(
+            fs.make_file(f"in-one-read-{number}", content)
+        ).opened() as reader:
             answer = reader.read(0, length)
-        expect_code(answer, f"read(0, {length})", Code.OK)
+        answer.must_be_ok()
         expect_equal(len(answer.value), length, f"the length of read(0, {length})")
         expect(answer.value == content, f"read(0, {length}) gave other bytes")

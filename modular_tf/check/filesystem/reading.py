@@ -7,12 +7,11 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import code_found, expect_code, expect_ok
+from modular_tf.check.answers import code_found
 from modular_tf.check.check import RAW, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.filesystem.open_files import expect_refused, handle, reader_of
 from modular_tf.check.filesystem.prepared_files import long_content
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
@@ -42,8 +41,7 @@ def opens_a_file(fs: FilesystemGround) -> None:
     Remedy: Store the open file in TF_RandomAccessFile.plugin_file and set OK.
     """
     uri = fs.make_file("opened")
-    answer = fs.subject.new_random_access_file(uri)
-    reader = expect_ok(answer, "new_random_access_file(F)")
+    reader = fs.subject.new_random_access_file(uri).must_be_ok()
     expect(reader is not None, "new_random_access_file(F) is OK and left no file")
     address = getattr(reader, "handle", None)  # in the raw pass
     reader.close()
@@ -63,7 +61,7 @@ def misses_a_missing_file(fs: FilesystemGround) -> None:
     Remedy: Set TF_NOT_FOUND, and plugin_file only once the file is open.
     """
     answer = fs.subject.new_random_access_file(fs.missing())
-    expect_refused(answer, "new_random_access_file(X)", Code.NOT_FOUND)
+    answer.must_be(Code.NOT_FOUND)
     expect(
         answer.value is None,
         "the failed new_random_access_file(X) set plugin_file, which is never cleaned up",
@@ -78,8 +76,7 @@ def misses_a_missing_directory(fs: FilesystemGround) -> None:
     Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
     Remedy: Set TF_NOT_FOUND: what a missing parent holds is missing too.
     """
-    answer = fs.subject.new_random_access_file(fs.below_missing())
-    expect_refused(answer, "new_random_access_file(X/y)", Code.NOT_FOUND)
+    fs.subject.new_random_access_file(fs.below_missing()).must_be(Code.NOT_FOUND)
 
 
 @suite.check("FS-153", "new_random_access_file", traits="directories")
@@ -89,8 +86,7 @@ def refuses_a_directory(fs: FilesystemGround) -> None:
     Otherwise: The first read fails instead, where programs do not expect it.
     Remedy: Look at the kind of the entry at opening, and set TF_FAILED_PRECONDITION.
     """
-    answer = fs.subject.new_random_access_file(fs.make_dir())
-    expect_refused(answer, "new_random_access_file(D)", Code.FAILED_PRECONDITION)
+    fs.subject.new_random_access_file(fs.make_dir()).must_be(Code.FAILED_PRECONDITION)
 
 
 @suite.check("FS-154", "new_random_access_file", traits="writes file-as-directory")
@@ -101,8 +97,7 @@ def refuses_a_name_below_a_file(fs: FilesystemGround) -> None:
     Remedy: Set TF_FAILED_PRECONDITION where a parent is a file; TF_SetStatusFromIOError does so for
     ENOTDIR.
     """
-    answer = fs.subject.new_random_access_file(fs.below_file())
-    expect_refused(answer, "new_random_access_file(F/x)", Code.FAILED_PRECONDITION)
+    fs.subject.new_random_access_file(fs.below_file()).must_be(Code.FAILED_PRECONDITION)
 
 
 @suite.check("FS-155", "new_random_access_file", traits="")
@@ -121,12 +116,12 @@ def refuses_the_empty_path(fs: FilesystemGround) -> None:
     what = 'new_random_access_file("")'
     if answer.code == Code.INVALID_ARGUMENT:  # as plain, and what stores say that want a bucket
         note(f"{what} is refused by another code than callers know", found=code_found(answer))
-    expect_refused(answer, what, Code.NOT_FOUND, Code.FAILED_PRECONDITION)
+    answer.must_be(Code.NOT_FOUND, Code.FAILED_PRECONDITION)
 
 
 def _expect_read(answer: Answer, expected: bytes, what: str, *codes: Code) -> None:
     """Demand bytes, count and code; through the host there is no count."""
-    expect_code(answer, what, *codes)
+    answer.must_be(*codes)
     if answer.returned is not None:
         expect_equal(answer.returned, len(expected), f"what {what} returned")
     expect_equal(answer.value, expected, f"what {what} gave")
@@ -139,7 +134,7 @@ def reads_a_whole_file(fs: FilesystemGround) -> None:
     Otherwise: Every reader of this filesystem gets wrong data.
     Remedy: Copy n bytes from the offset into the buffer, return n and set OK.
     """
-    with reader_of(fs, fs.make_file("whole")) as reader:
+    with fs.subject.new_random_access_file(fs.make_file("whole")).opened() as reader:
         _expect_read(reader.read(0, 4), CONTENT, "read(0, 4)", Code.OK)
 
 
@@ -150,7 +145,7 @@ def reads_from_the_middle(fs: FilesystemGround) -> None:
     Otherwise: Formats with an index, such as checkpoints and TFRecord, are read as garbage.
     Remedy: Seek for each call, or read with pread; do not go on where the last read ended.
     """
-    with reader_of(fs, fs.make_file("middle")) as reader:
+    with fs.subject.new_random_access_file(fs.make_file("middle")).opened() as reader:
         _expect_read(reader.read(1, 2), b"bc", "read(1, 2)", Code.OK)
 
 
@@ -161,7 +156,7 @@ def reads_across_the_end(fs: FilesystemGround) -> None:
     Otherwise: TensorFlow reads until OUT_OF_RANGE: the last block of each file is lost.
     Remedy: Copy what there is, return its length and set TF_OUT_OF_RANGE.
     """
-    with reader_of(fs, fs.make_file("across")) as reader:
+    with fs.subject.new_random_access_file(fs.make_file("across")).opened() as reader:
         _expect_read(reader.read(0, 10), CONTENT, "read(0, 10)", Code.OUT_OF_RANGE)
 
 
@@ -172,7 +167,7 @@ def reads_behind_the_end(fs: FilesystemGround) -> None:
     Otherwise: Reading a file to its end fails, or never ends.
     Remedy: Compare the offset with the length first; return 0 and set TF_OUT_OF_RANGE.
     """
-    with reader_of(fs, fs.make_file("behind")) as reader:
+    with fs.subject.new_random_access_file(fs.make_file("behind")).opened() as reader:
         _expect_read(reader.read(4, 1), b"", "read(4, 1)", Code.OUT_OF_RANGE)
         _expect_read(reader.read(100, 1), b"", "read(100, 1)", Code.OUT_OF_RANGE)
 
@@ -184,7 +179,7 @@ def reads_nothing(fs: FilesystemGround) -> None:
     Otherwise: Callers that read what a size field says fail where it says 0.
     Remedy: Return 0 with TF_OK before anything else where n is 0.
     """
-    with reader_of(fs, fs.make_file("nothing")) as reader:
+    with fs.subject.new_random_access_file(fs.make_file("nothing")).opened() as reader:
         _expect_read(reader.read(0, 0), b"", "read(0, 0)", Code.OK, Code.OUT_OF_RANGE)
 
 
@@ -195,7 +190,7 @@ def reads_an_empty_file(fs: FilesystemGround) -> None:
     Otherwise: Empty files, such as _SUCCESS marks, cannot be read.
     Remedy: An empty file is read as any other: at its end.
     """
-    with reader_of(fs, fs.make_empty_file("empty")) as reader:
+    with fs.subject.new_random_access_file(fs.make_empty_file("empty")).opened() as reader:
         _expect_read(reader.read(0, 1), b"", "read(0, 1) of E", Code.OUT_OF_RANGE)
 
 
@@ -206,7 +201,7 @@ def tells_of_a_short_read(fs: FilesystemGround) -> None:
     Otherwise: TensorFlow's own copy_file loops for ever on it.
     Remedy: Go on until all n bytes are there, or set TF_OUT_OF_RANGE at the end of the file.
     """
-    with reader_of(fs, fs.make_file("looped")) as reader:
+    with fs.subject.new_random_access_file(fs.make_file("looped")).opened() as reader:
         for offset, n in ((2, 10), (0, 131_072), (4, 131_072)):
             answer = reader.read(offset, n)
             expect(
@@ -226,7 +221,9 @@ def stays_within_the_buffer(fs: FilesystemGround) -> None:
 
     Buffers lie between guards, which are looked at after each call.
     """
-    with reader_of(fs, fs.make_file("bounded", b"0123456789" * 10)) as reader:
+    with fs.subject.new_random_access_file(
+        fs.make_file("bounded", b"0123456789" * 10)
+    ).opened() as reader:
         for offset, n in ((0, 0), (0, 1), (3, 2), (0, 7), (50, 49), (90, 100)):
             returned = reader.read(offset, n).returned
             expect(
@@ -253,7 +250,7 @@ def returns_minus_one_on_failure(fs: FilesystemGround) -> None:
 
     At the furthest offset that there is, past the end is a right answer too.
     """
-    with reader_of(fs, fs.make_file("failing")) as reader:
+    with fs.subject.new_random_access_file(fs.make_file("failing")).opened() as reader:
         answer = reader.read(_FURTHEST, 4)
     expect(not answer.ok, f"read({_FURTHEST}, 4) is OK", found=f"{answer.returned} bytes")
     expected = 0 if answer.code == Code.OUT_OF_RANGE else -1
@@ -270,12 +267,12 @@ def reads_a_big_file_in_odd_pieces(fs: FilesystemGround) -> None:
     """
     content = long_content(fs.target.options)
     length = len(content)
-    with reader_of(fs, fs.make_file("big", content)) as reader:
+    with fs.subject.new_random_access_file(fs.make_file("big", content)).opened() as reader:
         pieces = [
             reader.read(offset, min(_ODD, length - offset)) for offset in range(0, length, _ODD)
         ]
-    for number, piece in enumerate(pieces):
-        expect_code(piece, f"read({number * _ODD}, {_ODD})", Code.OK)
+    for piece in pieces:
+        piece.must_be_ok()
     found = sha256(b"".join(piece.value for piece in pieces)).hexdigest()
     expect_equal(found, sha256(content).hexdigest(), f"the SHA-256 digest of {length} bytes")
 
@@ -293,9 +290,9 @@ def serves_threads_and_handles(fs: FilesystemGround) -> None:
     read = partial(
         _read_again, content=content, rounds=rounds_of(fs.target.options, _READS_OF_A_THREAD)
     )
-    with reader_of(fs, uri) as first:
+    with fs.subject.new_random_access_file(uri).opened() as first:
         run_at_once([partial(read, first, thread=at) for at in range(_THREADS)])
-        with reader_of(fs, uri) as second:
+        with fs.subject.new_random_access_file(uri).opened() as second:
             read(second, thread=1)
             read(first, thread=0)
         read(first, thread=2)
@@ -320,7 +317,7 @@ def keeps_what_is_open(fs: FilesystemGround) -> None:
     Source: POSIX, as a habit of local files
     """
     uri = fs.make_file("vanishing")
-    with reader_of(fs, uri) as reader:
+    with fs.subject.new_random_access_file(uri).opened() as reader:
         fs.make_file("vanishing", b"WXYZ")
         replaced = reader.read(0, 4)
         fs.subject.delete_file(uri)
@@ -344,7 +341,7 @@ def leaves_nothing_behind(fs: FilesystemGround) -> None:
     uri, missing = fs.make_file("often"), fs.path("never")
 
     def open_and_fail() -> None:
-        handle(fs.subject.new_random_access_file(uri), "new_random_access_file(F)").close()
+        fs.subject.new_random_access_file(uri).needed().close()
         unexpected = fs.subject.new_random_access_file(missing).value
         if unexpected is not None:  # some stores look for the file at the first read only
             unexpected.close()

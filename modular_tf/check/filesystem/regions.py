@@ -6,12 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import expect, expect_equal
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.filesystem.open_files import expect_refused, expect_step, region_of
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
 from modular_tf.rules import Severity
@@ -38,7 +36,7 @@ def maps_a_file(fs: FilesystemGround) -> None:
     Remedy: Return the file's length from length, and its first byte from data.
     """
     uri = fs.make_file("mapped")
-    region = expect_ok(fs.subject.new_read_only_memory_region_from_file(uri), f"{_SLOT}(F)")
+    region = fs.subject.new_read_only_memory_region_from_file(uri).must_be_ok()
     expect(region is not None, f"{_SLOT}(F) is OK and left no region")
     try:
         expect_equal(region.length(), len(CONTENT), "the length of the region")
@@ -46,11 +44,6 @@ def maps_a_file(fs: FilesystemGround) -> None:
         expect_equal(region.content(), CONTENT, "the bytes of the region")
     finally:
         region.close()
-
-
-def _expect_unmappable(fs: FilesystemGround, uri: str, what: str, code: Code) -> None:
-    answer = fs.subject.new_read_only_memory_region_from_file(uri)
-    expect_refused(answer, f"{_SLOT}({what})", code)
 
 
 @suite.check("FS-200", "new_read_only_memory_region_from_file", traits="writes empty-files")
@@ -61,7 +54,9 @@ def refuses_an_empty_file(fs: FilesystemGround) -> None:
     Remedy: Look at the length first, and set TF_INVALID_ARGUMENT where it is 0.
     Source: filesystem.h, new_read_only_memory_region_from_file
     """
-    _expect_unmappable(fs, fs.make_empty_file(), "E", Code.INVALID_ARGUMENT)
+    fs.subject.new_read_only_memory_region_from_file(fs.make_empty_file()).must_be(
+        Code.INVALID_ARGUMENT
+    )
 
 
 @suite.check("FS-201", "new_read_only_memory_region_from_file", traits="")
@@ -72,8 +67,8 @@ def misses_missing_names(fs: FilesystemGround) -> None:
     Remedy: Set TF_NOT_FOUND, as when a file is opened for reading.
     Source: filesystem.h, new_read_only_memory_region_from_file
     """
-    _expect_unmappable(fs, fs.missing(), "X", Code.NOT_FOUND)
-    _expect_unmappable(fs, fs.below_missing(), "X/y", Code.NOT_FOUND)
+    fs.subject.new_read_only_memory_region_from_file(fs.missing()).must_be(Code.NOT_FOUND)
+    fs.subject.new_read_only_memory_region_from_file(fs.below_missing()).must_be(Code.NOT_FOUND)
 
 
 @suite.check(
@@ -86,8 +81,12 @@ def refuses_what_is_no_file(fs: FilesystemGround) -> None:
     Remedy: Set TF_FAILED_PRECONDITION, as when a file is opened for reading.
     Source: filesystem.h, new_read_only_memory_region_from_file
     """
-    _expect_unmappable(fs, fs.make_dir(), "D", Code.FAILED_PRECONDITION)
-    _expect_unmappable(fs, fs.below_file(), "F/x", Code.FAILED_PRECONDITION)
+    fs.subject.new_read_only_memory_region_from_file(fs.make_dir()).must_be(
+        Code.FAILED_PRECONDITION
+    )
+    fs.subject.new_read_only_memory_region_from_file(fs.below_file()).must_be(
+        Code.FAILED_PRECONDITION
+    )
 
 
 @suite.check("FS-203", "new_read_only_memory_region_from_file", level=Level.ROBUST)
@@ -98,7 +97,7 @@ def stays_in_its_place(fs: FilesystemGround) -> None:
     Remedy: Get the memory once, in new_read_only_memory_region_from_file.
     """
     uri = fs.make_file("stable")
-    with region_of(fs, uri) as region:
+    with fs.subject.new_read_only_memory_region_from_file(uri).opened() as region:
         place = (region.address(), region.length())
         fs.make_file("another", CONTENT * 1000)
         found = run_at_once([partial(_places, region) for _ in range(_THREADS)])
@@ -120,7 +119,7 @@ def aligns_its_memory(fs: FilesystemGround) -> None:
     """
     for length in (1, 100, 4097):
         uri = fs.make_file(f"aligned-{length}", b"x" * length)
-        with region_of(fs, uri) as region:
+        with fs.subject.new_read_only_memory_region_from_file(uri).opened() as region:
             address = region.address()
         expect(
             address % _ALIGNMENT == 0,
@@ -140,13 +139,13 @@ def outlives_its_file(fs: FilesystemGround) -> None:
     Remedy: Hold the file's memory until cleanup, and release mapping and descriptor there.
     """
     uri = fs.make_file("doomed")
-    with region_of(fs, uri) as region:
-        expect_step(fs.subject.delete_file(uri), "delete_file(F)")
+    with fs.subject.new_read_only_memory_region_from_file(uri).opened() as region:
+        fs.subject.delete_file(uri).needed()
         expect_equal(region.content(), CONTENT, "the bytes of a region whose file is deleted")
     often = fs.make_file("often")
 
     def map_and_leave() -> None:
-        with region_of(fs, often):
+        with fs.subject.new_read_only_memory_region_from_file(often).opened():
             pass
 
     expect_no_leak(map_and_leave, rounds_of(fs.target.options), "mapping a file")

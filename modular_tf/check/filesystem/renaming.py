@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import code_found, expect_code, expect_ok
+from modular_tf.check.answers import code_found
 from modular_tf.check.check import HOST, Suite
 from modular_tf.check.expectation import Unsupported, advise, expect, note
 from modular_tf.check.filesystem.access_rights import read_only
@@ -27,7 +27,7 @@ suite = Suite("filesystem", "renaming", traits="writes rename", source="filesyst
 
 
 def _expect_moved(fs: FilesystemGround, source: str, target: str) -> None:
-    expect_ok(fs.subject.rename_file(source, target), f"rename_file({source}, {target})")
+    fs.subject.rename_file(source, target).must_be_ok()
     expect_missing(fs, source, "the renamed file still has its old name")
     expect_content(fs, target, CONTENT, "the content under the new name")
 
@@ -65,8 +65,7 @@ def misses_a_missing_file(fs: FilesystemGround) -> None:
     Remedy: Look for the source before the target is touched.
     """
     target = fs.path("Y")
-    answer = fs.subject.rename_file(fs.missing(), target)
-    expect_code(answer, "rename_file(X, Y)", Code.NOT_FOUND)
+    fs.subject.rename_file(fs.missing(), target).must_be(Code.NOT_FOUND)
     expect_missing(fs, target, "the refused rename_file(X, Y) left a file Y")
 
 
@@ -78,8 +77,7 @@ def misses_a_missing_directory(fs: FilesystemGround) -> None:
     Remedy: Check the target's directory first; do not create it.
     """
     source = fs.make_file()
-    answer = fs.subject.rename_file(source, fs.below_missing())
-    expect_code(answer, "rename_file(F, X/y)", Code.NOT_FOUND)
+    fs.subject.rename_file(source, fs.below_missing()).must_be(Code.NOT_FOUND)
     _expect_kept(fs, source)
 
 
@@ -92,15 +90,14 @@ def refuses_directories(fs: FilesystemGround) -> None:
     Source: TensorFlow's test of filesystem plugins
     """
     directory, file, target = fs.make_dir(), fs.make_file(), fs.missing()
-    answer = fs.subject.rename_file(directory, target)
-    expect_code(answer, "rename_file(D, X)", Code.FAILED_PRECONDITION)
+    fs.subject.rename_file(directory, target).must_be(Code.FAILED_PRECONDITION)
     expect(fs.exists(directory), "the refused rename_file(D, X) lost D")
     expect_missing(fs, target, "the refused rename_file(D, X) left X")
     answer = fs.subject.rename_file(file, directory)
     if answer.ok and _is_by_default(fs):  # a default copies into a directory
         expect_content(fs, f"{directory}/F", CONTENT, "D/F after rename_file(F, D)")
         return
-    expect_code(answer, "rename_file(F, D)", Code.FAILED_PRECONDITION)
+    answer.must_be(Code.FAILED_PRECONDITION)
     expect_directory(fs, directory, "rename_file(F, D) replaced D")
     _expect_kept(fs, file)
 
@@ -118,10 +115,8 @@ def refuses_names_below_files(fs: FilesystemGround) -> None:
     Source: TensorFlow's test of filesystem plugins
     """
     below, source = fs.below_file(), fs.make_file("G")
-    answer = fs.subject.rename_file(below, fs.path("Y"))
-    expect_code(answer, "rename_file(F/x, Y)", Code.FAILED_PRECONDITION)
-    answer = fs.subject.rename_file(source, below)
-    expect_code(answer, "rename_file(G, F/x)", Code.FAILED_PRECONDITION)
+    fs.subject.rename_file(below, fs.path("Y")).must_be(Code.FAILED_PRECONDITION)
+    fs.subject.rename_file(source, below).must_be(Code.FAILED_PRECONDITION)
     _expect_kept(fs, source)
 
 

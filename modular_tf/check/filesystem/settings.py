@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import code_found, expect_code, expect_ok
+from modular_tf.check.answers import code_found
 from modular_tf.check.check import RAW, Suite
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
 from modular_tf.check.filesystem.further_ground import raw_subject
@@ -46,8 +46,8 @@ def options_can_be_set(fs: FilesystemGround) -> None:
     Remedy: Accept every option that get_filesystem_configuration lists, with its own value.
     """
     subject, options = _subject(fs), _listed(fs)
-    expect_ok(subject.set_filesystem_configuration(options), f"{_SET} with its own options")
-    expect_ok(subject.set_filesystem_configuration([]), f"{_SET} without options")
+    subject.set_filesystem_configuration(options).must_be_ok()
+    subject.set_filesystem_configuration([]).must_be_ok()
     expect_equal(_listed(fs), options, "the configuration, after it was set to itself")
     unknown = subject.set_filesystem_configuration([Option(_UNKNOWN, (1,))])
     advise(not unknown.ok, f"{_SET} takes an option that it does not know")
@@ -66,18 +66,13 @@ def options_are_found_by_name(fs: FilesystemGround) -> None:
     subject = _subject(fs)
     sets = subject.has(_SET_ONE)
     for option in _listed(fs):
-        found = expect_ok(
-            subject.get_filesystem_configuration_option(option.name), f"{_GET_ONE}({option.name})"
-        )
+        found = subject.get_filesystem_configuration_option(option.name).must_be_ok()
         expect_equal(found, option, f"the option {option.name}, asked for by its name")
         if sets:
-            answer = subject.set_filesystem_configuration_option(option)
-            expect_ok(answer, f"{_SET_ONE}({option.name})")
-    answer = subject.get_filesystem_configuration_option(_UNKNOWN)
-    expect_code(answer, f"{_GET_ONE}({_UNKNOWN})", Code.NOT_FOUND)
+            subject.set_filesystem_configuration_option(option).must_be_ok()
+    subject.get_filesystem_configuration_option(_UNKNOWN).must_be(Code.NOT_FOUND)
     if sets:
-        answer = subject.set_filesystem_configuration_option(Option(_UNKNOWN, (1,)))
-        expect_code(answer, f"{_SET_ONE}({_UNKNOWN})", Code.NOT_FOUND)
+        subject.set_filesystem_configuration_option(Option(_UNKNOWN, (1,))).must_be(Code.NOT_FOUND)
 
 
 @suite.check("FS-312", "get_filesystem_configuration", "set_filesystem_configuration", ways=RAW)
@@ -129,7 +124,7 @@ def _all_listed(fs: FilesystemGround) -> list[Option]:
         Deviation: They cannot be listed.
     """
     answer = _subject(fs).get_filesystem_configuration()
-    options: list[Option] = expect_ok(answer, _GET)
+    options: list[Option] = answer.must_be_ok()
     number = answer.returned
     if number is not None:  # through the slot
         expect(number >= 0, f"{_GET} returns a negative count", found=str(number))

@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_code, expect_ok
 from modular_tf.check.check import RAW, Suite
 from modular_tf.check.expectation import Deviation, advise, expect, expect_equal, expect_in, note
 from modular_tf.check.filesystem.ground import CONTENT
@@ -24,7 +23,7 @@ _TOLERANCE_S = 5  # between our clock and the store's
 
 
 def _stat(fs: FilesystemGround, uri: str, words: str) -> Stat:
-    found = expect_ok(fs.subject.stat(uri), f"stat({words})")
+    found = fs.subject.stat(uri).must_be_ok()
     if not isinstance(found, Stat):
         raise Deviation(f"stat({words}) is OK, and the statistics are not filled in")
     return found
@@ -77,7 +76,7 @@ def misses_what_is_missing(fs: FilesystemGround) -> None:
     Remedy: Fill the struct at the end, where all is known.
     """
     answer = fs.subject.stat(fs.missing())
-    expect_code(answer, "stat(X)", Code.NOT_FOUND)
+    answer.must_be(Code.NOT_FOUND)
     expect(answer.value is None, "stat(X) fails and fills the struct", found=f"{answer.value}")
 
 
@@ -90,7 +89,7 @@ def refuses_a_name_below_a_file(fs: FilesystemGround) -> None:
     Source: TensorFlow's test of filesystem plugins
     """
     answer = fs.subject.stat(fs.below_file())
-    expect_code(answer, "stat(F/x)", Code.FAILED_PRECONDITION)
+    answer.must_be(Code.FAILED_PRECONDITION)
     expect(answer.value is None, "stat(F/x) fails and fills the struct", found=f"{answer.value}")
 
 
@@ -148,7 +147,7 @@ def says_yes_to_a_directory(fs: FilesystemGround) -> None:
     Otherwise: Walks do not enter it.
     Remedy: Return true and set OK.
     """
-    found = expect_ok(fs.subject.is_directory(fs.make_dir()), "is_directory(D)")
+    found = fs.subject.is_directory(fs.make_dir()).must_be_ok()
     expect(found, "is_directory(D) is OK and false")
 
 
@@ -161,7 +160,7 @@ def says_no_to_a_file(fs: FilesystemGround) -> None:
     Source: TensorFlow's test of filesystem plugins
     """
     answer = fs.subject.is_directory(fs.make_file())
-    expect_code(answer, "is_directory(F)", Code.FAILED_PRECONDITION, Code.OK)
+    answer.must_be(Code.FAILED_PRECONDITION, Code.OK)
     if not answer.ok:
         return
     expect(not answer.value, "is_directory(F) is true")
@@ -181,8 +180,7 @@ def misses_a_missing_directory(fs: FilesystemGround) -> None:
     Otherwise: Walks enter what is not there.
     Remedy: Look whether it exists first: an empty listing is no directory.
     """
-    answer = fs.subject.is_directory(fs.missing())
-    expect_code(answer, "is_directory(X)", Code.NOT_FOUND)
+    fs.subject.is_directory(fs.missing()).must_be(Code.NOT_FOUND)
 
 
 @suite.check("FS-351", "is_directory", traits="writes file-as-directory")
@@ -193,8 +191,7 @@ def refuses_a_directory_below_a_file(fs: FilesystemGround) -> None:
     Remedy: Answer ENOTDIR with FAILED_PRECONDITION (TF_SetStatusFromIOError does).
     Source: TensorFlow's test of filesystem plugins
     """
-    answer = fs.subject.is_directory(fs.below_file())
-    expect_code(answer, "is_directory(F/x)", Code.FAILED_PRECONDITION)
+    fs.subject.is_directory(fs.below_file()).must_be(Code.FAILED_PRECONDITION)
 
 
 @suite.check("FS-274", "is_directory", ways=RAW, traits="writes")
@@ -219,7 +216,7 @@ def gives_the_size_of_a_file(fs: FilesystemGround) -> None:
     Otherwise: Readers that ask for the size first read too little or fail.
     Remedy: Return the length, and set OK.
     """
-    found = expect_ok(fs.subject.get_file_size(fs.make_file()), "get_file_size(F)")
+    found = fs.subject.get_file_size(fs.make_file()).must_be_ok()
     expect_equal(found, len(CONTENT), "the size of F")
 
 
@@ -230,7 +227,7 @@ def gives_the_size_of_an_empty_file(fs: FilesystemGround) -> None:
     Otherwise: Empty markers such as _SUCCESS are taken for missing.
     Remedy: Return 0 and set OK; 0 is no sign of a failure.
     """
-    found = expect_ok(fs.subject.get_file_size(fs.make_empty_file()), "get_file_size(E)")
+    found = fs.subject.get_file_size(fs.make_empty_file()).must_be_ok()
     expect_equal(found, 0, "the size of E")
 
 
@@ -241,8 +238,7 @@ def has_no_size_of_a_directory(fs: FilesystemGround) -> None:
     Otherwise: A directory passes for an empty file.
     Remedy: Refuse a directory with FAILED_PRECONDITION.
     """
-    answer = fs.subject.get_file_size(fs.make_dir())
-    expect_code(answer, "get_file_size(D)", Code.FAILED_PRECONDITION)
+    fs.subject.get_file_size(fs.make_dir()).must_be(Code.FAILED_PRECONDITION)
 
 
 @suite.check("FS-277", "get_file_size")
@@ -252,8 +248,7 @@ def has_no_size_of_a_missing_file(fs: FilesystemGround) -> None:
     Otherwise: A missing file passes for an empty one.
     Remedy: Set NOT_FOUND before anything is returned.
     """
-    answer = fs.subject.get_file_size(fs.missing())
-    expect_code(answer, "get_file_size(X)", Code.NOT_FOUND)
+    fs.subject.get_file_size(fs.missing()).must_be(Code.NOT_FOUND)
 
 
 @suite.check("FS-352", "get_file_size", traits="writes file-as-directory")
@@ -264,8 +259,7 @@ def has_no_size_below_a_file(fs: FilesystemGround) -> None:
     Remedy: Answer ENOTDIR with FAILED_PRECONDITION (TF_SetStatusFromIOError does).
     Source: TensorFlow's test of filesystem plugins
     """
-    answer = fs.subject.get_file_size(fs.below_file())
-    expect_code(answer, "get_file_size(F/x)", Code.FAILED_PRECONDITION)
+    fs.subject.get_file_size(fs.below_file()).must_be(Code.FAILED_PRECONDITION)
 
 
 @suite.check("FS-278", "stat", traits="writes")
@@ -278,7 +272,7 @@ def agrees_with_stat(fs: FilesystemGround) -> None:
     file, directory = fs.make_file("nine", b"nine byte"), fs.make_full_dir()
     statistics = _stat(fs, file, "F")
     if fs.subject.offers("get_file_size"):
-        size = expect_ok(fs.subject.get_file_size(file), "get_file_size(F)")
+        size = fs.subject.get_file_size(file).must_be_ok()
         expect_equal(
             size, statistics.length, "get_file_size(F), which must be the length that stat gives,"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import code_found, expect_code, expect_ok
+from modular_tf.check.answers import code_found
 from modular_tf.check.check import BOTH, RAW, Suite
 from modular_tf.check.expectation import Blocked, expect, expect_equal
 from modular_tf.check.filesystem.expected_state import expect_content
@@ -38,11 +38,11 @@ def flushing_loses_nothing(fs: FilesystemGround) -> None:
     uri = fs.make_file()
     subject.flush_caches()
     expect_content(fs, uri, CONTENT, "the content of F after flush_caches")
-    writer = expect_ok(subject.new_writable_file(fs.path("G")), "new_writable_file(G)")
-    expect_ok(writer.append(CONTENT), "append(G)")
+    writer = subject.new_writable_file(fs.path("G")).must_be_ok()
+    writer.append(CONTENT).must_be_ok()
     subject.flush_caches()
-    expect_ok(writer.append(CONTENT), "append(G) after flush_caches")
-    expect_ok(writer.close(), "close(G)")
+    writer.append(CONTENT).must_be_ok()
+    writer.close().must_be_ok()
     writer.cleanup()
     what = "the content of G, flushed while it was open"
     expect_content(fs, fs.path("G"), CONTENT * 2, what)
@@ -56,7 +56,7 @@ def starts(fs: FilesystemGround) -> None:
     Remedy: Set *token on success; return -1 and a status otherwise.
     """
     answer = raw_subject(fs).start_transaction()
-    expect_code(answer, "start_transaction", Code.OK, Code.FAILED_PRECONDITION)
+    answer.must_be(Code.OK, Code.FAILED_PRECONDITION)
     if answer.ok:
         expect(answer.value not in _NONE, "start_transaction is OK and leaves no token")
         _end(raw_subject(fs), answer)
@@ -79,8 +79,8 @@ def finds_what_was_added(fs: FilesystemGround) -> None:
     token = _started(subject)
     added, found = subject.add_to_transaction(path, token), subject.get_transaction_for_path(path)
     subject.end_transaction(token)
-    expect_ok(added, "add_to_transaction")
-    expect_ok(found, "get_transaction_for_path")
+    added.must_be_ok()
+    found.must_be_ok()
     expect_equal(found.value, token, "the transaction of a path that was added")
 
 
@@ -91,8 +91,7 @@ def finds_nothing_else(fs: FilesystemGround) -> None:
     Otherwise: Files are written into transactions of others.
     Remedy: Keep open transactions in a table, by token and by path.
     """
-    answer = raw_subject(fs).get_transaction_for_path(fs.path("never-added"))
-    expect_code(answer, "get_transaction_for_path", Code.NOT_FOUND)
+    raw_subject(fs).get_transaction_for_path(fs.path("never-added")).must_be(Code.NOT_FOUND)
 
 
 @suite.check("FS-305", "get_or_start_transaction_for_path", "end_transaction")
@@ -106,10 +105,10 @@ def starts_one_per_path(fs: FilesystemGround) -> None:
     first = subject.get_or_start_transaction_for_path(path)
     if first.code == Code.FAILED_PRECONDITION:
         raise Blocked(f"no transaction: {first.message}")
-    token = expect_ok(first, "get_or_start_transaction_for_path")
+    token = first.must_be_ok()
     second = subject.get_or_start_transaction_for_path(path)
     subject.end_transaction(token)
-    expect_ok(second, "get_or_start_transaction_for_path, again")
+    second.must_be_ok()
     expect_equal(second.value, token, "the transaction of the path, asked for again")
 
 
@@ -122,9 +121,8 @@ def ends_once(fs: FilesystemGround) -> None:
     """
     subject = raw_subject(fs)
     token = _started(subject)
-    expect_ok(subject.end_transaction(token), "end_transaction")
-    again = subject.end_transaction(token)
-    expect_code(again, "end_transaction, again", Code.NOT_FOUND)
+    subject.end_transaction(token).must_be_ok()
+    subject.end_transaction(token).must_be(Code.NOT_FOUND)
 
 
 @suite.check("FS-307", "start_transaction", "end_transaction", "decode_transaction_token")

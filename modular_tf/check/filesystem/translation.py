@@ -10,7 +10,6 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import LIBRARY, RAW, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, Unsupported, expect, expect_equal
@@ -157,8 +156,8 @@ def takes_a_slash_behind(fs: FilesystemGround) -> None:
     Remedy: Drop slashes at the end.
     """
     uri = fs.make_dir()
-    expect_ok(fs.subject.stat(uri), "stat(D)")
-    found = expect_ok(fs.subject.stat(f"{uri}/"), "stat(D/)")
+    fs.subject.stat(uri).must_be_ok()
+    found = fs.subject.stat(f"{uri}/").must_be_ok()
     expect(found is not None and found.is_directory, "stat(D/) does not call D a directory")
 
 
@@ -227,7 +226,7 @@ def _name_of(fs: FilesystemGround, uri: str) -> str:
     Raises:
         Deviation: It is NULL.
     """
-    value: str | None = expect_ok(fs.subject.translate_name(uri), f"translate_name({uri:.80})")
+    value: str | None = fs.subject.translate_name(uri).must_be_ok()
     if value is None:
         raise Deviation(f"translate_name({uri:.80}) is NULL", expected="a string")
     return value

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import code_found, expect_ok
+from modular_tf.check.answers import code_found
 from modular_tf.check.check import Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal
@@ -15,13 +15,6 @@ from modular_tf.check.filesystem.access_rights import read_only
 from modular_tf.check.filesystem.expected_state import expect_content, expect_empty
 from modular_tf.check.filesystem.full_store import file_without_room
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.filesystem.open_files import (
-    append_and_close,
-    expect_refused,
-    expect_step,
-    open_writer,
-    writer_of,
-)
 from modular_tf.check.level import Level
 from modular_tf.rules import Severity
 
@@ -40,9 +33,16 @@ _SMALL_APPENDS = 1000
 _LONGER_THAN_BUFFERS = bytes(1 << 20)
 
 
+def append_and_close(writer: Writer, *pieces: bytes) -> None:
+    """Append pieces and close; see `Answer.must_be`."""
+    for piece in pieces:
+        writer.append(piece).must_be_ok()
+    writer.close().must_be_ok()
+
+
 def _expect_written(fs: FilesystemGround, name: str, *pieces: bytes) -> None:
     uri = fs.path(name)
-    with writer_of(fs, uri) as writer:
+    with fs.subject.new_writable_file(uri).opened() as writer:
         append_and_close(writer, *pieces)
     expect_content(fs, uri, b"".join(pieces), "the content of the closed file")
 
@@ -56,11 +56,11 @@ def creates_a_file(fs: FilesystemGround) -> None:
     Source: filesystem.h, new_writable_file
     """
     uri = fs.path("created")
-    writer = expect_ok(fs.subject.new_writable_file(uri), "new_writable_file(X)")
+    writer = fs.subject.new_writable_file(uri).must_be_ok()
     expect(writer is not None, "new_writable_file(X) is OK and left no file")
     closed = writer.close()
     writer.cleanup()
-    expect_ok(closed, "close of a file without appends")
+    closed.must_be_ok()
     expect(fs.exists(uri), "a file that was created and closed is not there")
     expect_empty(fs, uri, "the length of a file that nothing was appended to")
 
@@ -73,8 +73,7 @@ def misses_a_missing_directory(fs: FilesystemGround) -> None:
     Remedy: Set TF_NOT_FOUND and create no parents: callers do that where they want it.
     Source: filesystem.h, new_writable_file
     """
-    answer = fs.subject.new_writable_file(fs.below_missing())
-    expect_refused(answer, "new_writable_file(X/y)", Code.NOT_FOUND)
+    fs.subject.new_writable_file(fs.below_missing()).must_be(Code.NOT_FOUND)
 
 
 @suite.check("FS-172", "new_writable_file", traits="writes directories")
@@ -85,8 +84,7 @@ def refuses_a_directory(fs: FilesystemGround) -> None:
     Remedy: Look at the kind of the entry, and set TF_FAILED_PRECONDITION.
     Source: filesystem.h, new_writable_file
     """
-    answer = fs.subject.new_writable_file(fs.make_dir())
-    expect_refused(answer, "new_writable_file(D)", Code.FAILED_PRECONDITION)
+    fs.subject.new_writable_file(fs.make_dir()).must_be(Code.FAILED_PRECONDITION)
 
 
 @suite.check("FS-173", "new_writable_file", traits="writes file-as-directory")
@@ -97,8 +95,7 @@ def refuses_a_name_below_a_file(fs: FilesystemGround) -> None:
     Remedy: Set TF_FAILED_PRECONDITION where a parent is a file.
     Source: filesystem.h, new_writable_file
     """
-    answer = fs.subject.new_writable_file(fs.below_file())
-    expect_refused(answer, "new_writable_file(F/x)", Code.FAILED_PRECONDITION)
+    fs.subject.new_writable_file(fs.below_file()).must_be(Code.FAILED_PRECONDITION)
 
 
 @suite.check("FS-174", *_APPEND)
@@ -122,7 +119,7 @@ def empties_a_file(fs: FilesystemGround) -> None:
     Source: filesystem.h, new_writable_file
     """
     uri = fs.make_file("emptied")
-    with writer_of(fs, uri) as writer:
+    with fs.subject.new_writable_file(uri).opened() as writer:
         append_and_close(writer)
     expect_empty(fs, uri, "the length of a file that was opened for writing and closed")
 
@@ -168,10 +165,10 @@ def tells_the_position(fs: FilesystemGround) -> None:
     Otherwise: TFRecord and checkpoint indices point to wrong places.
     Remedy: Count appended bytes, buffered ones too.
     """
-    with writer_of(fs, fs.path("told")) as writer:
-        expect_equal(expect_ok(writer.tell(), "tell"), 0, "tell of a new file")
-        expect_step(writer.append(CONTENT), "append")
-        expect_equal(expect_ok(writer.tell(), "tell"), 4, "tell after 4 bytes")
+    with fs.subject.new_writable_file(fs.path("told")).opened() as writer:
+        expect_equal(writer.tell().must_be_ok(), 0, "tell of a new file")
+        writer.append(CONTENT).needed()
+        expect_equal(writer.tell().must_be_ok(), 4, "tell after 4 bytes")
         writer.close()
 
 
@@ -183,10 +180,10 @@ def tells_twice(fs: FilesystemGround) -> None:
     Remedy: Do not seek, flush or count in tell.
     """
     uri = fs.path("told-twice")
-    with writer_of(fs, uri) as writer:
-        expect_step(writer.append(b"ab"), "append")
-        first = expect_ok(writer.tell(), "tell")
-        expect_equal(expect_ok(writer.tell(), "tell"), first, "tell, asked again")
+    with fs.subject.new_writable_file(uri).opened() as writer:
+        writer.append(b"ab").needed()
+        first = writer.tell().must_be_ok()
+        expect_equal(writer.tell().must_be_ok(), first, "tell, asked again")
         append_and_close(writer, b"cd")
     expect_content(fs, uri, CONTENT, "the content of a file whose position was asked for")
 
@@ -198,7 +195,7 @@ def tells_failure_by_minus_one(fs: FilesystemGround) -> None:
     Otherwise: TensorFlow stores -1 as the position, or takes a wrong one.
     Remedy: Return -1 with a code on failure, and a position of 0 or more with TF_OK.
     """
-    with writer_of(fs, fs.path("consistent")) as writer:
+    with fs.subject.new_writable_file(fs.path("consistent")).opened() as writer:
         _expect_consistent(writer.tell(), "tell of a new file")
         for step in (partial(writer.append, CONTENT), writer.flush, writer.sync):
             with suppress(Unsupported):
@@ -212,7 +209,7 @@ def _tell_without_room(fs: FilesystemGround) -> None:
     with (
         suppress(Unsupported),  # there is room without end: nothing to tell of
         file_without_room(fs, "full-and-told") as uri,
-        writer_of(fs, uri) as writer,
+        fs.subject.new_writable_file(uri).opened() as writer,
     ):
         writer.append(_LONGER_THAN_BUFFERS)
         _expect_consistent(writer.tell(), "tell after an append that found no room")
@@ -239,12 +236,12 @@ def shows_what_is_synced(fs: FilesystemGround) -> None:
     if not has("flush") and not has("sync"):
         raise Unsupported("the plugin has neither flush nor sync")
     flushed = synced = True
-    with writer_of(fs, uri) as writer:
+    with fs.subject.new_writable_file(uri).opened() as writer:
         if has("flush"):
             flushed = _is_seen_after(fs, uri, writer, "flush")
         if has("sync"):
             synced = _is_seen_after(fs, uri, writer, "sync")
-        expect_ok(writer.close(), "close")
+        writer.close().must_be_ok()
     expect(synced, "a reader does not see what was appended before sync")
     advise(flushed, "a reader does not see what was appended before flush")
 
@@ -252,8 +249,8 @@ def shows_what_is_synced(fs: FilesystemGround) -> None:
 def _is_seen_after(fs: FilesystemGround, uri: str, writer: Writer, slot: str) -> bool:
     """Return whether a new reader sees what is appended before a flush or sync."""
     added = f"before {slot}".encode()
-    expect_step(writer.append(added), "append")
-    expect_ok(getattr(writer, slot)(), slot)
+    writer.append(added).needed()
+    getattr(writer, slot)().must_be_ok()
     found = fs.subject.new_random_access_file(uri)
     if not found.ok or found.value is None:
         return False
@@ -270,7 +267,7 @@ def shows_what_is_closed(fs: FilesystemGround) -> None:
     Remedy: Flush buffers in close, and return only when the store has them.
     """
     uri = fs.path("finished")
-    with writer_of(fs, uri) as writer:
+    with fs.subject.new_writable_file(uri).opened() as writer:
         append_and_close(writer, b"one ", b"two ", b"end")
         expect_content(fs, uri, b"one two end", "the content right after close")
 
@@ -285,7 +282,7 @@ def writes_in_two_threads(fs: FilesystemGround) -> None:
     """
     names = ("thread-0", "thread-1")
     pieces = [bytes([65 + number]) * 100 for number in range(len(names))]
-    writers = [open_writer(fs, name) for name in names]
+    writers = [fs.subject.new_writable_file(fs.path(name)).needed() for name in names]
     try:
         works = [
             partial(append_and_close, writer, *[piece] * _SMALL_APPENDS)
@@ -316,5 +313,4 @@ def respects_missing_rights(fs: FilesystemGround) -> None:
     """
     directory = fs.make_dir("forbidden")
     with read_only(fs, directory):
-        answer = fs.subject.new_writable_file(f"{directory}/file")
-        expect_refused(answer, "new_writable_file without rights", Code.PERMISSION_DENIED)
+        fs.subject.new_writable_file(f"{directory}/file").must_be(Code.PERMISSION_DENIED)
