@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, WARNING, Suite
 from modular_tf.check.device.event_progress import expect_passed, marked
 from modular_tf.check.device.expected_bytes import expect_bytes
-from modular_tf.check.level import Level
 from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ def copies_of_any_size(device: DeviceGround) -> None:
         expect_bytes(back.content(), data, f"what a copy of {size} bytes brought back")
 
 
-@suite.check("SE-206", level=Level.ROBUST)
+@suite.check("SE-206", level=ROBUST)
 def copies_of_no_bytes(device: DeviceGround) -> None:
     """A copy of no bytes succeeds, and writes nothing.
 
@@ -280,7 +279,7 @@ def _there_and_back(device: DeviceGround, source: HostBuffer) -> None:
         expect_bytes(back.content(), source.content(), what)
 
 
-@suite.check("SE-214", level=Level.ROBUST)
+@suite.check("SE-214", level=ROBUST)
 def a_mebibyte(device: DeviceGround) -> None:
     """A mebibyte is copied whole, in each direction.
 
@@ -292,7 +291,7 @@ def a_mebibyte(device: DeviceGround) -> None:
     _there_and_back(device, device.buffer(device.bytes(_MIB)))
 
 
-@suite.check("SE-215", level=Level.ROBUST)
+@suite.check("SE-215", level=ROBUST)
 def many_mebibytes(device: DeviceGround) -> None:
     """64 MiB are copied whole, in each direction.
 
@@ -318,7 +317,7 @@ def _overlapping(answer: Answer, found: bytes, data: bytes, start: int, to: int,
         answer.must_be_ok()
 
 
-@suite.check("SE-216", "sync_memcpy_dtod", level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("SE-216", "sync_memcpy_dtod", level=ROBUST, severity=WARNING)
 def copies_between_ranges_that_overlap(device: DeviceGround) -> None:
     """A copy between ranges that overlap moves the bytes as they were, or is refused.
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import RAW, ROBUST, WARNING, Suite
 from modular_tf.check.device.event_progress import expect_passed, marked
 from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
-from modular_tf.check.level import Level
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from modular_tf.check.device.raw_subject import RawDeviceSubject
     from modular_tf.check.device.subject import Answer
 
-suite = Suite("device", "errors", level=Level.ROBUST, source="device.h")
+suite = Suite("device", "errors", level=ROBUST, source="device.h")
 
 _LAST_CODE = 16
 
@@ -33,7 +31,7 @@ class _Nowhere:
     memory = None
 
 
-@suite.check("SE-222", "get_allocator_stats", severity=Severity.WARNING)
+@suite.check("SE-222", "get_allocator_stats", severity=WARNING)
 def work_takes_no_memory(device: DeviceGround) -> None:
     """Copies, streams and events leave the memory in use as it was.
 
@@ -82,7 +80,7 @@ def _successes(device: DeviceGround) -> Iterator[tuple[str, Callable[[], Answer]
     yield "synchronize_all_activity", subject.synchronize_all_activity
 
 
-@suite.check("SE-288", ways=RAW, severity=Severity.WARNING)
+@suite.check("SE-288", ways=RAW, severity=WARNING)
 def success_sets_ok(device: DeviceGround) -> None:
     """An operation that succeeds sets its status to OK, whatever was in it.
 
@@ -118,7 +116,7 @@ def _refused(device: DeviceGround) -> Answer:
     return answer
 
 
-@suite.check("SE-289", "memset32", ways=RAW, severity=Severity.WARNING)
+@suite.check("SE-289", "memset32", ways=RAW, severity=WARNING)
 def failures_say_something(device: DeviceGround) -> None:
     """A failure has a code from 1 to 16, and a message.
 
@@ -169,7 +167,7 @@ def a_failure_stays_with_its_stream(device: DeviceGround) -> None:
     expect_bytes(device.content(memory), data, "the target of memcpy_htod on another stream")
 
 
-@suite.check("SE-292", ways=RAW, severity=Severity.WARNING)
+@suite.check("SE-292", ways=RAW, severity=WARNING)
 def copies_of_no_bytes_from_nowhere(device: DeviceGround) -> None:
     """Copies of no bytes take NULL on the host's side.
 

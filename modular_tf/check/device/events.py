@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, WARNING, WORKS, Suite
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.event_progress import (
     expect_held,
@@ -22,15 +22,13 @@ from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import expect_prompt, expect_waits, held
 from modular_tf.check.expectation import expect
-from modular_tf.check.level import Level
 from modular_tf.device.streams.event import EventStatus
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround, Gate
     from modular_tf.check.device.subject import Event, Stream
 
-suite = Suite("device", "events", level=Level.ROBUST, source="device.h")
+suite = Suite("device", "events", level=ROBUST, source="device.h")
 
 _NEEDS = ("create_event", "record_event", "get_event_status")
 _HOLDS = (*_NEEDS, "host_callback")
@@ -74,7 +72,7 @@ def _expect_complete(device: DeviceGround, event: Event, message: str) -> None:
     )
 
 
-@suite.check("SE-253", *_NEEDS, level=Level.WORKS)
+@suite.check("SE-253", *_NEEDS, level=WORKS)
 def an_event_completes(device: DeviceGround) -> None:
     """An event becomes COMPLETE when its stream has passed it.
 
@@ -88,7 +86,7 @@ def an_event_completes(device: DeviceGround) -> None:
     expect_passed(device, event, "an event behind a copy")
 
 
-@suite.check("SE-254", *_HOLDS, level=Level.WORKS)
+@suite.check("SE-254", *_HOLDS, level=WORKS)
 def an_event_is_pending(device: DeviceGround) -> None:
     """An event is PENDING while work in front of it is outstanding.
 
@@ -102,7 +100,7 @@ def an_event_is_pending(device: DeviceGround) -> None:
     expect_passed(device, event, "an event")
 
 
-@suite.check("SE-255", *_HOLDS, level=Level.WORKS)
+@suite.check("SE-255", *_HOLDS, level=WORKS)
 def no_event_is_unknown(device: DeviceGround) -> None:
     """The status of a recorded event is PENDING or COMPLETE, never UNKNOWN or ERROR.
 
@@ -124,7 +122,7 @@ def no_event_is_unknown(device: DeviceGround) -> None:
         )
 
 
-@suite.check("SE-256", *_HOLDS, level=Level.WORKS)
+@suite.check("SE-256", *_HOLDS, level=WORKS)
 def a_complete_event_stays_so(device: DeviceGround) -> None:
     """An event that was COMPLETE stays so until it is recorded again.
 
@@ -140,7 +138,7 @@ def a_complete_event_stays_so(device: DeviceGround) -> None:
     gate.open()
 
 
-@suite.check("SE-257", *_NEEDS, level=Level.WORKS)
+@suite.check("SE-257", *_NEEDS, level=WORKS)
 def a_complete_event_means_that_bytes_are_there(device: DeviceGround) -> None:
     """Behind a COMPLETE event the bytes of copies to the host are there.
 
@@ -157,7 +155,7 @@ def a_complete_event_means_that_bytes_are_there(device: DeviceGround) -> None:
         expect_bytes(back.content(), data, "a host buffer, behind a COMPLETE event,")
 
 
-@suite.check("SE-258", *_NEEDS, severity=Severity.WARNING)
+@suite.check("SE-258", *_NEEDS, severity=WARNING)
 def an_event_that_was_not_recorded(device: DeviceGround) -> None:
     """The status of an event that was never recorded is COMPLETE.
 
@@ -181,7 +179,7 @@ def waiting_for_an_event_that_was_not_recorded(device: DeviceGround) -> None:
     expect_passed(device, after, "a stream that waits for an event that was never recorded")
 
 
-@suite.check("SE-260", "wait_for_event", *_HOLDS, level=Level.WORKS)
+@suite.check("SE-260", "wait_for_event", *_HOLDS, level=WORKS)
 def a_stream_waits_for_an_event(device: DeviceGround) -> None:
     """Work behind wait_for_event waits for the event.
 
@@ -201,7 +199,7 @@ def a_stream_waits_for_an_event(device: DeviceGround) -> None:
     expect_bytes(device.content(target), data, "what was copied behind wait_for_event")
 
 
-@suite.check("SE-261", "wait_for_event", *_HOLDS, level=Level.WORKS, severity=Severity.WARNING)
+@suite.check("SE-261", "wait_for_event", *_HOLDS, level=WORKS, severity=WARNING)
 def waiting_for_an_event_does_not_block(device: DeviceGround) -> None:
     """wait_for_event does not block its caller.
 
@@ -214,7 +212,7 @@ def waiting_for_an_event_does_not_block(device: DeviceGround) -> None:
     expect_prompt(gate, call, "wait_for_event").must_be_ok()
 
 
-@suite.check("SE-262", *_HOLDS, level=Level.WORKS)
+@suite.check("SE-262", *_HOLDS, level=WORKS)
 def an_event_is_recorded_again(device: DeviceGround) -> None:
     """An event that is recorded again is PENDING again until its stream gets there.
 
@@ -253,7 +251,7 @@ def recording_again_disturbs_nobody(device: DeviceGround) -> None:
     second.open()
 
 
-@suite.check("SE-264", "block_host_for_event", *_HOLDS, level=Level.WORKS)
+@suite.check("SE-264", "block_host_for_event", *_HOLDS, level=WORKS)
 def the_host_waits_for_an_event(device: DeviceGround) -> None:
     """block_host_for_event waits until the event is passed.
 
@@ -265,7 +263,7 @@ def the_host_waits_for_an_event(device: DeviceGround) -> None:
     expect_waits(gate, call, "block_host_for_event").must_be_ok()
 
 
-@suite.check("SE-265", "block_host_for_event", *_HOLDS, severity=Severity.WARNING)
+@suite.check("SE-265", "block_host_for_event", *_HOLDS, severity=WARNING)
 def the_host_waits_for_nothing_behind_an_event(device: DeviceGround) -> None:
     """block_host_for_event does not wait for work behind the event.
 

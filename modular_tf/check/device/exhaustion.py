@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import RAW, ROBUST, Suite
 from modular_tf.check.device.address_ranges import expect_apart
 from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.expectation import Blocked, Unsupported, expect
-from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
     from modular_tf.check.device.subject import Answer, Memory
 
-suite = Suite("device", "exhaustion", level=Level.ROBUST, source="device.h")
+suite = Suite("device", "exhaustion", level=ROBUST, source="device.h")
 
 _MIB = 1 << 20
 _TOO_MUCH = 1 << 62

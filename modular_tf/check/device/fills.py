@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, Suite
 from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
-from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
@@ -156,7 +155,7 @@ def fills_of_any_size(device: DeviceGround) -> None:
         expect_bytes(device.content(memory), expected, f"mem_zero of {size} bytes")
 
 
-@suite.check("SE-231", "memset32", level=Level.ROBUST)
+@suite.check("SE-231", "memset32", level=ROBUST)
 def filling_with_a_number_that_does_not_fit(device: DeviceGround) -> None:
     """memset32 of a size that is no multiple of 4 writes nothing behind the size.
 
@@ -172,7 +171,7 @@ def filling_with_a_number_that_does_not_fit(device: DeviceGround) -> None:
     expect_bytes(behind, b"\x5a" * 51, "what lies behind 13 bytes, after memset32 of them,")
 
 
-@suite.check("SE-232", "mem_zero", "memset", level=Level.ROBUST)
+@suite.check("SE-232", "mem_zero", "memset", level=ROBUST)
 def fills_of_no_bytes(device: DeviceGround) -> None:
     """A fill of no bytes succeeds, and writes nothing.
 
@@ -188,7 +187,7 @@ def fills_of_no_bytes(device: DeviceGround) -> None:
     expect_bytes(device.content(memory), b"\x5a" * 64, "a memory, after fills of 0 bytes,")
 
 
-@suite.check("SE-233", "memset", level=Level.ROBUST)
+@suite.check("SE-233", "memset", level=ROBUST)
 def a_large_fill(device: DeviceGround) -> None:
     """A fill of 16 MiB is whole.
 

@@ -6,12 +6,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import LIBRARY, Suite
+from modular_tf.check.check import LIBRARY, REGISTERS, ROBUST, Suite
 from modular_tf.check.device.host_buffer import HostBuffer
 from modular_tf.check.device.process_end import DESTROYED, KEPT, expect_clean_end
 from modular_tf.check.device.raw_subject import created_device
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported, expect_equal
-from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from modular_tf.check.device.raw_subject import RawDeviceSubject
     from modular_tf.check.target import Target
 
-suite = Suite("device", "lifetime", level=Level.ROBUST, ways=LIBRARY, source="device.h")
+suite = Suite("device", "lifetime", level=ROBUST, ways=LIBRARY, source="device.h")
 
 _CONTENT = bytes(range(256)) * 16
 _TWO = 2
@@ -92,7 +91,7 @@ def process_ends_untidily(plugin: DeviceLibraryGround) -> None:
     expect_clean_end(_by_slots(plugin), KEPT)
 
 
-@suite.check("SE-032", level=Level.REGISTERS)
+@suite.check("SE-032", level=REGISTERS)
 def destroying_returns(plugin: DeviceLibraryGround) -> None:
     """A device, if there is one, and then the platform; nothing can be done with it after that."""
     platform, failures = plugin.platform, []

@@ -5,16 +5,14 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import RAW, ROBUST, WARNING, Suite
 from modular_tf.check.device.address_ranges import expect_apart
 from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.leaks import expect_memory_returned
 from modular_tf.check.device.raw_memory import RawMemory
 from modular_tf.check.device.raw_subject import raw_subject
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal
-from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
@@ -122,7 +120,7 @@ def size_is_written(device: DeviceGround) -> None:
     )
 
 
-@suite.check("SE-134", severity=Severity.WARNING)
+@suite.check("SE-134", severity=WARNING)
 def addresses_are_aligned(device: DeviceGround) -> None:
     """Addresses of device memory are multiples of 256.
 
@@ -169,7 +167,7 @@ def content_is_kept(device: DeviceGround) -> None:
             )
 
 
-@suite.check("SE-137", level=Level.ROBUST)
+@suite.check("SE-137", level=ROBUST)
 def memory_comes_back(device: DeviceGround) -> None:
     """Memory that was given back can be had again, as often as one likes.
 
@@ -222,7 +220,7 @@ def payload_may_be_zero(device: DeviceGround) -> None:
     expect_bytes(back.content(), data, "what was copied with payload 0")
 
 
-@suite.check("SE-140", level=Level.ROBUST)
+@suite.check("SE-140", level=ROBUST)
 def threads_give_back(device: DeviceGround) -> None:
     """Memory can be given back by another thread than the one that allocated it.
 
@@ -256,7 +254,7 @@ def order_is_free(device: DeviceGround) -> None:
             expect_bytes(device.content(memory), data, "a memory, another one being given back,")
 
 
-@suite.check("SE-142", level=Level.ROBUST)
+@suite.check("SE-142", level=ROBUST)
 def random_sequence(device: DeviceGround) -> None:
     """After hundreds of random allocations and deallocations all content is right.
 
@@ -276,7 +274,7 @@ def random_sequence(device: DeviceGround) -> None:
         expect_bytes(device.content(memory), data, "a memory after a random sequence")
 
 
-@suite.check("SE-143", level=Level.ROBUST)
+@suite.check("SE-143", level=ROBUST)
 def nothing_piles_up(device: DeviceGround) -> None:
     """Allocating and giving back leaves no descriptors and mappings behind.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, WARNING, Suite
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.event_progress import (
     expect_held,
@@ -22,8 +22,6 @@ from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import expect_prompt, expect_waits, held
 from modular_tf.check.expectation import expect
-from modular_tf.check.level import Level
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
@@ -64,7 +62,7 @@ def waiting_for_nothing(device: DeviceGround) -> None:
         device.subject.block_host_until_done(stream).must_be_ok()
 
 
-@suite.check("SE-237", "get_stream_status", *_HOLDS, severity=Severity.WARNING)
+@suite.check("SE-237", "get_stream_status", *_HOLDS, severity=WARNING)
 def a_status_does_not_wait(device: DeviceGround) -> None:
     """get_stream_status does not wait for the stream.
 
@@ -77,7 +75,7 @@ def a_status_does_not_wait(device: DeviceGround) -> None:
     expect_prompt(gate, call, "get_stream_status").must_be_ok()
 
 
-@suite.check("SE-238", level=Level.ROBUST)
+@suite.check("SE-238", level=ROBUST)
 def streams_in_turn(device: DeviceGround) -> None:
     """200 streams can be made and destroyed, one after the other.
 
@@ -88,7 +86,7 @@ def streams_in_turn(device: DeviceGround) -> None:
         device.subject.destroy_stream(device.subject.create_stream().must_be_ok())
 
 
-@suite.check("SE-239", level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("SE-239", level=ROBUST, severity=WARNING)
 def streams_at_once(device: DeviceGround) -> None:
     """64 streams work at once.
 
@@ -108,7 +106,7 @@ def streams_at_once(device: DeviceGround) -> None:
     expect_bytes(device.content(memory), expected, f"what {_AT_ONCE} streams have copied")
 
 
-@suite.check("SE-240", *_HOLDS, level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("SE-240", *_HOLDS, level=ROBUST, severity=WARNING)
 def streams_are_independent(device: DeviceGround) -> None:
     """A stream continues while another one is blocked.
 
@@ -142,7 +140,7 @@ def copies_in_order(device: DeviceGround) -> None:
     expect_bytes(device.content(memory), last, "what was written last")
 
 
-@suite.check("SE-242", "host_callback", level=Level.ROBUST)
+@suite.check("SE-242", "host_callback", level=ROBUST)
 def a_long_queue(device: DeviceGround) -> None:
     """A stream takes a thousand pieces of work without losing one.
 
@@ -195,7 +193,7 @@ def a_stream_depends_on_another(device: DeviceGround) -> None:
     expect_bytes(device.content(target), data, "what was copied behind a dependency")
 
 
-@suite.check("SE-245", *_DEPENDS, severity=Severity.WARNING)
+@suite.check("SE-245", *_DEPENDS, severity=WARNING)
 def a_dependency_does_not_block(device: DeviceGround) -> None:
     """create_stream_dependency does not block its caller.
 
@@ -209,7 +207,7 @@ def a_dependency_does_not_block(device: DeviceGround) -> None:
     expect_prompt(gate, call, "create_stream_dependency").must_be_ok()
 
 
-@suite.check("SE-246", "create_stream_dependency", level=Level.ROBUST)
+@suite.check("SE-246", "create_stream_dependency", level=ROBUST)
 def a_stream_depends_on_itself(device: DeviceGround) -> None:
     """A stream that is made dependent on itself continues.
 
@@ -223,7 +221,7 @@ def a_stream_depends_on_itself(device: DeviceGround) -> None:
     expect_passed(device, marked(device, stream), "a stream that depends on itself")
 
 
-@suite.check("SE-247", *_DEPENDS, level=Level.ROBUST)
+@suite.check("SE-247", *_DEPENDS, level=ROBUST)
 def a_chain_of_streams(device: DeviceGround) -> None:
     """Dependencies hold along a chain of streams.
 
@@ -240,7 +238,7 @@ def a_chain_of_streams(device: DeviceGround) -> None:
     expect_passed(device, last, "the last of eight streams that depend on each other in a row")
 
 
-@suite.check("SE-248", "create_stream_dependency", level=Level.ROBUST)
+@suite.check("SE-248", "create_stream_dependency", level=ROBUST)
 def two_streams_depend_on_each_other(device: DeviceGround) -> None:
     """Two streams that depend on each other go on.
 
@@ -256,7 +254,7 @@ def two_streams_depend_on_each_other(device: DeviceGround) -> None:
         expect_passed(device, marked(device, stream), "a stream of two that depend on each other")
 
 
-@suite.check("SE-249", *_DEPENDS, level=Level.ROBUST)
+@suite.check("SE-249", *_DEPENDS, level=ROBUST)
 def a_dependency_is_on_earlier_work(device: DeviceGround) -> None:
     """A dependency does not wait for what the other stream is given later.
 
@@ -273,7 +271,7 @@ def a_dependency_is_on_earlier_work(device: DeviceGround) -> None:
     gate.open()
 
 
-@suite.check("SE-250", level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("SE-250", level=ROBUST, severity=WARNING)
 def a_stream_is_destroyed_with_work(device: DeviceGround) -> None:
     """The work of a stream is completed even if the stream is destroyed before.
 

@@ -6,7 +6,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import RAW, ROBUST, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.device.event_progress import expect_passed, marked
 from modular_tf.check.device.expected_bytes import expect_bytes
@@ -15,7 +15,6 @@ from modular_tf.check.device.held_stream import held
 from modular_tf.check.device.order_program import STREAMS, THREADS, OrderProgram
 from modular_tf.check.device.process_end import BUSY, expect_clean_end
 from modular_tf.check.expectation import Unsupported, expect, expect_in
-from modular_tf.check.level import Level
 from modular_tf.device.streams.event import EventStatus
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from modular_tf.check.device.raw_subject import RawDeviceSubject
     from modular_tf.check.device.subject import Memory, Stream
 
-suite = Suite("device", "threads", level=Level.ROBUST, source="TensorFlow 2.21, observed")
+suite = Suite("device", "threads", level=ROBUST, source="TensorFlow 2.21, observed")
 
 _ROUNDS = 10
 _HEAD_START_SECONDS = 0.02

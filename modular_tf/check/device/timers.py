@@ -6,17 +6,16 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, WORKS, Suite
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.held_stream import held
 from modular_tf.check.expectation import Blocked, Unsupported, expect
-from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
     from modular_tf.check.device.subject import Stream, Timer
 
-suite = Suite("device", "timers", level=Level.ROBUST, source="device.h")
+suite = Suite("device", "timers", level=ROBUST, source="device.h")
 
 _NEEDS = ("create_timer", "destroy_timer", "start_timer", "stop_timer", "nanoseconds")
 _WITH_CALLBACKS = (*_NEEDS, "host_callback")
@@ -74,7 +73,7 @@ def _expect_at_most(found: int, elapsed: int) -> None:
     )
 
 
-@suite.check("SE-273", *_NEEDS, level=Level.WORKS)
+@suite.check("SE-273", *_NEEDS, level=WORKS)
 def a_timer_shows_no_more_than_has_passed(device: DeviceGround) -> None:
     """A timer shows no more time than has passed.
 
@@ -88,7 +87,7 @@ def a_timer_shows_no_more_than_has_passed(device: DeviceGround) -> None:
     _expect_at_most(found, time.monotonic_ns() - begun)
 
 
-@suite.check("SE-274", *_WITH_CALLBACKS, level=Level.WORKS)
+@suite.check("SE-274", *_WITH_CALLBACKS, level=WORKS)
 def a_timer_shows_what_the_work_took(device: DeviceGround) -> None:
     """A timer shows at least the time that the work between start and stop took.
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.check import Suite
+from modular_tf.check.check import WARNING, Suite
 from modular_tf.check.expectation import expect, expect_equal
 from modular_tf.check.filesystem.expected_state import expect_content, expect_empty
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
@@ -60,7 +59,7 @@ def keeps_what_is_there(fs: FilesystemGround) -> None:
     _expect_appended(fs, fs.make_file("continued"), b"qwer", b"abcdqwer", "F")
 
 
-@suite.check("FS-194", "new_appendable_file", "tell", severity=Severity.WARNING)
+@suite.check("FS-194", "new_appendable_file", "tell", severity=WARNING)
 def tells_the_end(fs: FilesystemGround) -> None:
     """tell of a file that was just opened for appending is its length.
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import RAW, ROBUST, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, Unsupported, advise, expect, expect_equal
-from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
 
 if TYPE_CHECKING:
@@ -178,7 +177,7 @@ def lists_what_exists(fs: FilesystemGround) -> None:
         fs.subject.path_exists(f"{family}/{name}").must_be_ok()
 
 
-@suite.check("FS-289", "get_children", level=Level.ROBUST, seconds=300)
+@suite.check("FS-289", "get_children", level=ROBUST, seconds=300)
 def lists_thousands(fs: FilesystemGround) -> None:
     """get_children lists thousands of entries completely.
 
@@ -211,7 +210,7 @@ def lists_strange_names(fs: FilesystemGround) -> None:
     advise(same, "a slash behind the directory's URI changes the list", found=repr(answer.value))
 
 
-@suite.check("FS-291", "get_children", level=Level.ROBUST, ways=RAW)
+@suite.check("FS-291", "get_children", level=ROBUST, ways=RAW)
 def gives_blocks_that_can_be_freed(fs: FilesystemGround) -> None:
     """Each entry and the array are blocks of their own that plugin_memory_free takes.
 
@@ -231,7 +230,7 @@ def gives_blocks_that_can_be_freed(fs: FilesystemGround) -> None:
     expect_no_leak(list_it, rounds, "get_children")
 
 
-@suite.check("FS-292", "get_children", level=Level.ROBUST)
+@suite.check("FS-292", "get_children", level=ROBUST)
 def lists_in_threads(fs: FilesystemGround) -> None:
     """get_children may run in many threads at once.
 

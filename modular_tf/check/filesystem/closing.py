@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
-from modular_tf.check.check import HOST, RAW, Suite
+from modular_tf.check.check import HOST, RAW, ROBUST, WARNING, WORKS, Suite
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
 from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.full_store import file_without_room
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.writing import append_and_close
-from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 suite = Suite(
     "filesystem",
     "closing",
-    level=Level.ROBUST,
+    level=ROBUST,
     traits="writes",
     source="filesystem.h, TF_WritableFileOps",
 )
@@ -37,7 +35,7 @@ _OPEN_AT_ONCE = 16
 _LONGER_THAN_BUFFERS = bytes(1 << 20)
 
 
-@suite.check("FS-184", *_APPEND, level=Level.WORKS)
+@suite.check("FS-184", *_APPEND, level=WORKS)
 def cleans_up_what_is_closed(fs: FilesystemGround) -> None:
     """close and then cleanup end a file, and cleanup changes nothing in it.
 
@@ -54,7 +52,7 @@ def cleans_up_what_is_closed(fs: FilesystemGround) -> None:
         expect_content(fs, fs.path(name), CONTENT, "the content after cleanup")
 
 
-@suite.check("FS-185", "new_writable_file", ways=RAW, severity=Severity.WARNING)
+@suite.check("FS-185", "new_writable_file", ways=RAW, severity=WARNING)
 def cleans_up_what_is_abandoned(fs: FilesystemGround) -> None:
     """cleanup without close releases everything.
 
@@ -93,7 +91,7 @@ def leaves_nothing_of_what_is_closed(fs: FilesystemGround) -> None:
     expect_no_leak(write, rounds, "writing and closing a file")
 
 
-@suite.check("FS-186", *_APPEND, level=Level.WORKS, ways=RAW)
+@suite.check("FS-186", *_APPEND, level=WORKS, ways=RAW)
 def leaves_cleanup_to_the_host(fs: FilesystemGround) -> None:
     """close does not run cleanup: the handle can still be cleaned up after it.
 
@@ -171,7 +169,7 @@ def tells_that_there_is_no_room(fs: FilesystemGround) -> None:
     )
 
 
-@suite.check("FS-189", *_APPEND, level=Level.WORKS, ways=HOST)
+@suite.check("FS-189", *_APPEND, level=WORKS, ways=HOST)
 def refuses_what_is_closed(fs: FilesystemGround) -> None:
     """A closed file takes no more calls: close again is harmless, all else is refused.
 

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, WARNING, Suite
 from modular_tf.check.expectation import Unsupported, expect, expect_equal, note
 from modular_tf.check.filesystem.expected_state import (
     expect_content,
@@ -16,9 +16,7 @@ from modular_tf.check.filesystem.expected_state import (
 )
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.local_disk import file_size_limit, local_path
-from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
@@ -170,7 +168,7 @@ def copies_a_long_file(fs: FilesystemGround) -> None:
     expect_equal(found, expected, "the SHA-256 digest of the copy")
 
 
-@suite.check("FS-254", "copy_file", level=Level.ROBUST, seconds=600)
+@suite.check("FS-254", "copy_file", level=ROBUST, seconds=600)
 def copies_beyond_two_gigabytes(fs: FilesystemGround) -> None:
     """copy_file copies files of more than 2 GiB.
 
@@ -205,7 +203,7 @@ def _make_sparse(fs: FilesystemGround, length: int) -> str:
     return uri
 
 
-@suite.check("FS-255", "copy_file", level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("FS-255", "copy_file", level=ROBUST, severity=WARNING)
 def keeps_the_target_of_a_failure(fs: FilesystemGround) -> None:
     """A copy_file that fails leaves the target as it was.
 

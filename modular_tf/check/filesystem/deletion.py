@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import RAW, ROBUST, WARNING, Suite
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
 from modular_tf.check.filesystem.access_rights import read_only
 from modular_tf.check.filesystem.expected_state import (
@@ -16,8 +16,6 @@ from modular_tf.check.filesystem.expected_state import (
 )
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.local_disk import local_path
-from modular_tf.check.level import Level
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
@@ -190,9 +188,9 @@ def starts_nothing_below_a_file(fs: FilesystemGround) -> None:
 @suite.check(
     "FS-232",
     "delete_recursively",
-    level=Level.ROBUST,
+    level=ROBUST,
     traits="writes directories permissions",
-    severity=Severity.WARNING,
+    severity=WARNING,
 )
 def goes_on_beside_what_stays(fs: FilesystemGround) -> None:
     """delete_recursively skips what cannot be deleted, counts it and returns its code.
@@ -242,9 +240,9 @@ def always_counts(fs: FilesystemGround) -> None:
 @suite.check(
     "FS-234",
     "delete_recursively",
-    level=Level.ROBUST,
+    level=ROBUST,
     traits="writes directories local-disk",
-    severity=Severity.WARNING,
+    severity=WARNING,
 )
 def follows_no_link(fs: FilesystemGround) -> None:
     """delete_recursively deletes a link, and nothing behind it.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, WARNING, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, advise, expect, expect_equal
 from modular_tf.check.filesystem.expected_state import (
@@ -16,8 +16,6 @@ from modular_tf.check.filesystem.expected_state import (
     expect_missing,
 )
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.level import Level
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
@@ -94,7 +92,7 @@ def _filesystem_root(fs: FilesystemGround) -> str:
     return f"{fs.target.scheme}:///" if fs.target.scheme else "/"
 
 
-@suite.check("FS-211", "create_dir", severity=Severity.WARNING)
+@suite.check("FS-211", "create_dir", severity=WARNING)
 def tells_of_the_root(fs: FilesystemGround) -> None:
     """create_dir of the filesystem's root is ALREADY_EXISTS.
 
@@ -220,7 +218,7 @@ def _expect_children(fs: FilesystemGround, name: str) -> None:
     expect_equal(list(found or ()), expected, f"the children of {name}")
 
 
-@suite.check("FS-219", "recursively_create_dir", level=Level.ROBUST)
+@suite.check("FS-219", "recursively_create_dir", level=ROBUST)
 def makes_one_tree_from_many_threads(fs: FilesystemGround) -> None:
     """recursively_create_dir of one tree from several threads is OK.
 
@@ -237,7 +235,7 @@ def makes_one_tree_from_many_threads(fs: FilesystemGround) -> None:
     expect_directory(fs, uri, "a tree that was made from many threads is not there")
 
 
-@suite.check("FS-358", "recursively_create_dir", level=Level.ROBUST)
+@suite.check("FS-358", "recursively_create_dir", level=ROBUST)
 def makes_nothing_of_the_root(fs: FilesystemGround) -> None:
     """recursively_create_dir of the filesystem's root is OK.
 

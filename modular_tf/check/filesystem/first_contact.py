@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import LIBRARY, Suite
+from modular_tf.check.check import LIBRARY, REGISTERS, Suite
 from modular_tf.check.expectation import Blocked, Deviation
-from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from modular_tf.check.filesystem.library_stage import LibraryGround
     from modular_tf.check.offered import Offered
 
-suite = Suite("library", "first-contact", level=Level.REGISTERS, ways=LIBRARY, seconds=90)
+suite = Suite("library", "first-contact", level=REGISTERS, ways=LIBRARY, seconds=90)
 
 _ENDS = ("LD-060", "LD-061")
 """What comes after one of them is not known."""

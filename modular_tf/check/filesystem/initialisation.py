@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import RAW, ROBUST, WARNING, WORKS, Suite
 from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.further_ground import further_filesystem, ground_on, raw_subject
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
 
 # What looks for credentials or a region in `init` may need some time for each.
-suite = Suite(
-    "filesystem", "init", level=Level.ROBUST, ways=RAW, seconds=150, source="filesystem.h"
-)
+suite = Suite("filesystem", "init", level=ROBUST, ways=RAW, seconds=150, source="filesystem.h")
 
 _ROUNDS = 50
 
 
-@suite.check("FS-132", level=Level.WORKS)
+@suite.check("FS-132", level=WORKS)
 def sets_its_handle_alone(fs: FilesystemGround) -> None:
     """init succeeds on a zeroed handle, and writes to plugin_filesystem alone.
 
@@ -35,7 +31,7 @@ def sets_its_handle_alone(fs: FilesystemGround) -> None:
     other.cleanup()
 
 
-@suite.check("FS-134", traits="writes", severity=Severity.WARNING)
+@suite.check("FS-134", traits="writes", severity=WARNING)
 def filesystems_are_independent(fs: FilesystemGround) -> None:
     """Two filesystems of one plugin do not disturb each other.
 
@@ -52,7 +48,7 @@ def filesystems_are_independent(fs: FilesystemGround) -> None:
         expect_content(there, uri, CONTENT, what)
 
 
-@suite.check("FS-135", severity=Severity.WARNING)
+@suite.check("FS-135", severity=WARNING)
 def comes_and_goes(fs: FilesystemGround) -> None:
     """init and cleanup can follow each other many times, and nothing is left behind.
 

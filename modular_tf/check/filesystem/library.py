@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import LIBRARY, Suite
+from modular_tf.check.check import LIBRARY, LOADS, NOTE, REGISTERS, WARNING, Suite
 from modular_tf.check.expectation import Blocked, Deviation, expect
-from modular_tf.check.level import Level
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.linking.symbol_families import SymbolFamily, family_of, readable_name
 from modular_tf.errors import PluginError
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from modular_tf.check.filesystem.library_stage import LibraryGround
     from modular_tf.discovery.probe import ElfFacts
 
-suite = Suite("library", "library", level=Level.LOADS, ways=LIBRARY)
+suite = Suite("library", "library", level=LOADS, ways=LIBRARY)
 
 _FILE_RULES = (
     "LD-001", "LD-002", "LD-003", "LD-004", "LD-005", "LD-006", "LD-007", "LD-008", "LD-009",
@@ -63,7 +61,7 @@ def _hides(broken: str, rule_id: str) -> bool:
     return rule_id in _LINK_RULES or _FILE_RULES.index(broken) < _FILE_RULES.index(rule_id)
 
 
-@suite.check("FS-103", kind="filesystem", level=Level.REGISTERS, severity=Severity.WARNING)
+@suite.check("FS-103", kind="filesystem", level=REGISTERS, severity=WARNING)
 def c_functions_only(plugin: LibraryGround) -> None:
     """The library asks TensorFlow for functions of its C API alone.
 
@@ -87,7 +85,7 @@ def c_functions_only(plugin: LibraryGround) -> None:
     )
 
 
-@suite.check("FS-104", kind="filesystem", level=Level.REGISTERS, severity=Severity.WARNING)
+@suite.check("FS-104", kind="filesystem", level=REGISTERS, severity=WARNING)
 def no_copy_of_the_interface(plugin: LibraryGround) -> None:
     """The library exports no functions of TensorFlow's C API.
 
@@ -109,7 +107,7 @@ def no_copy_of_the_interface(plugin: LibraryGround) -> None:
     )
 
 
-@suite.check("FS-131", kind="filesystem", severity=Severity.NOTE)
+@suite.check("FS-131", kind="filesystem", severity=NOTE)
 def quiet_constructors(plugin: LibraryGround) -> None:
     """Mapping the library prints nothing, starts no thread and takes less than 3 seconds.
 

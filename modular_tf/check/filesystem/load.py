@@ -10,15 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import HARD, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.concurrency import expect_of_threads
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
 from modular_tf.check.filesystem.forked_process import expect_use_after_fork
 from modular_tf.check.filesystem.ground import CONTENT, FilesystemGround
 from modular_tf.check.filesystem.model_walk import OPERATIONS, OPERATIONS_ON_TWO, ModelWalk
 from modular_tf.check.filesystem.process_end import expect_clean_end
-from modular_tf.check.level import Level
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +30,7 @@ _LARGEST = 4096
 
 
 @suite.check(
-    "FS-321", level=Level.HARD, traits="directories file-as-directory parents writes", seconds=300
+    "FS-321", level=HARD, traits="directories file-as-directory parents writes", seconds=300
 )
 def threads_keep_apart(fs: FilesystemGround) -> None:
     """Threads that work in directories of their own do not see one another.
@@ -75,7 +73,7 @@ def _one_step(walk: ModelWalk, chance: random.Random) -> None:
             walk.on_path(chance.choice(OPERATIONS), path)
 
 
-@suite.check("FS-322", level=Level.HARD)
+@suite.check("FS-322", level=HARD)
 def survives_without_descriptors(fs: FilesystemGround) -> None:
     """Where no descriptor is left, operations fail with a code of their own, and recover.
 
@@ -124,7 +122,7 @@ def _no_descriptors() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@suite.check("FS-323", level=Level.ROBUST, ways=RAW, traits="", severity=Severity.WARNING)
+@suite.check("FS-323", level=ROBUST, ways=RAW, traits="", severity=WARNING)
 def ends_without_cleanup(fs: FilesystemGround) -> None:
     """A process that never calls cleanup still ends cleanly.
 
@@ -138,9 +136,7 @@ def ends_without_cleanup(fs: FilesystemGround) -> None:
     expect_clean_end(fs)
 
 
-@suite.check(
-    "FS-330", "new_random_access_file", "read", level=Level.ROBUST, severity=Severity.WARNING
-)
+@suite.check("FS-330", "new_random_access_file", "read", level=ROBUST, severity=WARNING)
 def serves_a_forked_child(fs: FilesystemGround) -> None:
     """A child that is forked from a process can use the filesystem as its parent did, and ends.
 

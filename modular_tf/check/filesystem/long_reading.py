@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.check.answers import code_found
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, Suite
 from modular_tf.check.expectation import expect, expect_equal
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.prepared_files import long_content
-from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
 
-suite = Suite("filesystem", "long-reading", level=Level.ROBUST, traits="writes")
+suite = Suite("filesystem", "long-reading", level=ROBUST, traits="writes")
 
 _FILES = 4
 _POOL = 32  # requests after which a plugin has all the threads that it will keep

@@ -7,16 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.check.breach import raise_harm_at_loading
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import RAW, ROBUST, Suite
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from modular_tf.check.filesystem.ground import FilesystemGround
 
-suite = Suite("filesystem", "memory", level=Level.ROBUST, ways=RAW)
+suite = Suite("filesystem", "memory", level=ROBUST, ways=RAW)
 
 _ODD_LENGTHS = (1, 7, 8, 15, 16, 17, 31, 63, 64, 65, 127, 4095, 4096, 4097)
 """In bytes: where buffers that are one byte too short show."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, Suite
 from modular_tf.check.expectation import Blocked, Unsupported, expect
-from modular_tf.check.level import Level
 from modular_tf.filesystem.uri import dirname
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.ground import FilesystemGround
 
-suite = Suite("filesystem", "outside", level=Level.ROBUST, seconds=60)
+suite = Suite("filesystem", "outside", level=ROBUST, seconds=60)
 
 _NOWHERE = "modular-tf-check-nowhere"
 _QUESTIONS = (

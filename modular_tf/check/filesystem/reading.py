@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import NOTE, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.prepared_files import long_content
-from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
@@ -172,7 +170,7 @@ def reads_behind_the_end(fs: FilesystemGround) -> None:
         _expect_read(reader.read(100, 1), b"", "read(100, 1)", Code.OUT_OF_RANGE)
 
 
-@suite.check("FS-160", "new_random_access_file", "read", severity=Severity.WARNING)
+@suite.check("FS-160", "new_random_access_file", "read", severity=WARNING)
 def reads_nothing(fs: FilesystemGround) -> None:
     """A read of 0 bytes returns 0 and sets OK.
 
@@ -234,14 +232,7 @@ def stays_within_the_buffer(fs: FilesystemGround) -> None:
             )
 
 
-@suite.check(
-    "FS-164",
-    "new_random_access_file",
-    "read",
-    level=Level.ROBUST,
-    ways=RAW,
-    severity=Severity.WARNING,
-)
+@suite.check("FS-164", "new_random_access_file", "read", level=ROBUST, ways=RAW, severity=WARNING)
 def returns_minus_one_on_failure(fs: FilesystemGround) -> None:
     """A failing read returns -1, with a code other than OK and OUT_OF_RANGE.
 
@@ -258,7 +249,7 @@ def returns_minus_one_on_failure(fs: FilesystemGround) -> None:
     expect_equal(answer.returned, expected, what)
 
 
-@suite.check("FS-165", "new_random_access_file", "read", level=Level.ROBUST)
+@suite.check("FS-165", "new_random_access_file", "read", level=ROBUST)
 def reads_a_big_file_in_odd_pieces(fs: FilesystemGround) -> None:
     """A big file that holds all byte values is read back exactly, in pieces of any size.
 
@@ -277,7 +268,7 @@ def reads_a_big_file_in_odd_pieces(fs: FilesystemGround) -> None:
     expect_equal(found, sha256(content).hexdigest(), f"the SHA-256 digest of {length} bytes")
 
 
-@suite.check("FS-166", "new_random_access_file", "read", level=Level.ROBUST, seconds=60)
+@suite.check("FS-166", "new_random_access_file", "read", level=ROBUST, seconds=60)
 def serves_threads_and_handles(fs: FilesystemGround) -> None:
     """A handle serves several threads at once, and two handles of a file do not know each other.
 
@@ -308,7 +299,7 @@ def _read_again(reader: Reader, *, content: bytes, rounds: int, thread: int) -> 
         expect(answer.value == content[offset : offset + n], f"{what} gave other bytes")
 
 
-@suite.check("FS-167", "new_random_access_file", "read", level=Level.ROBUST, severity=Severity.NOTE)
+@suite.check("FS-167", "new_random_access_file", "read", level=ROBUST, severity=NOTE)
 def keeps_what_is_open(fs: FilesystemGround) -> None:
     """A reader that is open while its file is deleted or replaced keeps the old bytes.
 
@@ -329,7 +320,7 @@ def keeps_what_is_open(fs: FilesystemGround) -> None:
             note(f"a reader of a file that was {what} gives other bytes", found=repr(answer.value))
 
 
-@suite.check("FS-168", "new_random_access_file", level=Level.ROBUST)
+@suite.check("FS-168", "new_random_access_file", level=ROBUST)
 def leaves_nothing_behind(fs: FilesystemGround) -> None:
     """Opening, and failing to open, again and again leaves no descriptor behind.
 
@@ -349,7 +340,7 @@ def leaves_nothing_behind(fs: FilesystemGround) -> None:
     expect_no_leak(open_and_fail, rounds_of(fs.target.options), "opening a file")
 
 
-@suite.check("FS-169", "new_random_access_file", ways=RAW, traits="", severity=Severity.WARNING)
+@suite.check("FS-169", "new_random_access_file", ways=RAW, traits="", severity=WARNING)
 def names_the_path(fs: FilesystemGround) -> None:
     """The message of a failing open names the path.
 

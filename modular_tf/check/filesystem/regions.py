@@ -6,13 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, WARNING, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import expect, expect_equal
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
@@ -89,7 +87,7 @@ def refuses_what_is_no_file(fs: FilesystemGround) -> None:
     )
 
 
-@suite.check("FS-203", "new_read_only_memory_region_from_file", level=Level.ROBUST)
+@suite.check("FS-203", "new_read_only_memory_region_from_file", level=ROBUST)
 def stays_in_its_place(fs: FilesystemGround) -> None:
     """data and length answer the same on every call and thread until cleanup.
 
@@ -109,7 +107,7 @@ def _places(region: Region) -> set[tuple[int, int]]:
     return {(region.address(), region.length()) for _ in range(_CALLS_OF_A_THREAD)}
 
 
-@suite.check("FS-204", "new_read_only_memory_region_from_file", severity=Severity.WARNING)
+@suite.check("FS-204", "new_read_only_memory_region_from_file", severity=WARNING)
 def aligns_its_memory(fs: FilesystemGround) -> None:
     """The memory of a region is aligned to 64 bytes.
 
@@ -129,9 +127,7 @@ def aligns_its_memory(fs: FilesystemGround) -> None:
         )
 
 
-@suite.check(
-    "FS-205", "new_read_only_memory_region_from_file", level=Level.ROBUST, severity=Severity.WARNING
-)
+@suite.check("FS-205", "new_read_only_memory_region_from_file", level=ROBUST, severity=WARNING)
 def outlives_its_file(fs: FilesystemGround) -> None:
     """A region outlives its file, and mapping again and again leaves nothing behind.
 

@@ -15,22 +15,20 @@ from modular_tf.abi.layouts import (
     WRITABLE_FILE_OPS,
 )
 from modular_tf.check.breach import raise_harm_to_heap
-from modular_tf.check.check import LIBRARY, Suite
+from modular_tf.check.check import LIBRARY, LOADS, NOTE, REGISTERS, WARNING, Suite
 from modular_tf.check.expectation import Blocked, Deviation, expect, expect_equal
 from modular_tf.check.filesystem.host_offer import has_slot, host_offers
 from modular_tf.check.filesystem.registration_memory import TABLES, fill
 from modular_tf.check.heap_watch import Depth, HeapWatch
-from modular_tf.check.level import Level
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.filesystem.opening import open_filesystem
 from modular_tf.loading.filesystem_tables import FilesystemTables
-from modular_tf.rules import Severity
 from modular_tf.tables import read_table
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.library_stage import LibraryGround
 
-suite = Suite("filesystem", "library", level=Level.REGISTERS, ways=LIBRARY, source="filesystem.h")
+suite = Suite("filesystem", "library", level=REGISTERS, ways=LIBRARY, source="filesystem.h")
 
 _OPENERS = {
     RANDOM_ACCESS_FILE_OPS.name: ("new_random_access_file",),
@@ -53,7 +51,7 @@ _SIZES = (1, 1 << 20)
 _SAMPLE = 0x5A
 
 
-@suite.check("FS-130", level=Level.LOADS, seconds=10)
+@suite.check("FS-130", level=LOADS, seconds=10)
 def init_plugin_returns(plugin: LibraryGround) -> None:
     """TF_InitPlugin returns.
 
@@ -66,13 +64,13 @@ def init_plugin_returns(plugin: LibraryGround) -> None:
         raise Blocked(f"{error.message}: see {error.rule}") from error
 
 
-@suite.check("LD-051", level=Level.LOADS)
+@suite.check("LD-051", level=LOADS)
 def init_plugin_is_code(plugin: LibraryGround) -> None:
     """Call it, and see whether there is something to call."""
     _calls_unless(plugin, "LD-051")
 
 
-@suite.check("LD-052", level=Level.LOADS)
+@suite.check("LD-052", level=LOADS)
 def init_plugin_throws_nothing(plugin: LibraryGround) -> None:
     """Call it, and see whether an exception comes out."""
     _calls_unless(plugin, "LD-052")
@@ -181,7 +179,7 @@ def _is_kept_by_the_tables(rule_id: str, plugin: LibraryGround) -> None:
         raise Blocked(f"there is no scheme to look at: see {', '.join(sorted(hidden))}")
 
 
-@suite.check("FS-114", severity=Severity.WARNING)
+@suite.check("FS-114", severity=WARNING)
 def all_schemes_or_none(plugin: LibraryGround) -> None:
     """Either all schemes of a plugin can be registered, or none.
 
@@ -218,7 +216,7 @@ def init_succeeds(plugin: LibraryGround) -> None:
 # -- what it leaves, beyond that ------------------------------------------------------------------
 
 
-@suite.check("FS-106", severity=Severity.WARNING)
+@suite.check("FS-106", severity=WARNING)
 def called_twice(plugin: LibraryGround) -> None:
     """TF_InitPlugin can be called again, and leaves the same again.
 
@@ -233,7 +231,7 @@ def called_twice(plugin: LibraryGround) -> None:
         expect_equal(after.facts, before.facts, f"ops[{after.index}] of the second call")
 
 
-@suite.check("FS-116", severity=Severity.NOTE)
+@suite.check("FS-116", severity=NOTE)
 def no_versions_of_absent_tables(plugin: LibraryGround) -> None:
     """The version numbers of tables that are not there are 0.
 
@@ -265,7 +263,7 @@ def sizes_are_set(plugin: LibraryGround) -> None:
 # -- what is in the tables ------------------------------------------------------------------------
 
 
-@suite.check("FS-111", severity=Severity.NOTE)
+@suite.check("FS-111", severity=NOTE)
 def schemes_in_lower_case(plugin: LibraryGround) -> None:
     """A scheme has no upper case letters.
 
@@ -278,7 +276,7 @@ def schemes_in_lower_case(plugin: LibraryGround) -> None:
         expect_equal(scheme, scheme.lower(), f"the scheme of ops[{entry.index}]")
 
 
-@suite.check("FS-113", severity=Severity.NOTE)
+@suite.check("FS-113", severity=NOTE)
 def schemes_of_its_own(plugin: LibraryGround) -> None:
     """A scheme is none that TensorFlow brings itself.
 
@@ -293,7 +291,7 @@ def schemes_of_its_own(plugin: LibraryGround) -> None:
     expect(not taken, "TensorFlow has a filesystem of its own for a scheme", found=repr(taken))
 
 
-@suite.check("FS-119", severity=Severity.NOTE)
+@suite.check("FS-119", severity=NOTE)
 def tables_of_this_header(plugin: LibraryGround) -> None:
     """TF_FilesystemOps has the size of the host's header.
 
@@ -314,7 +312,7 @@ def tables_of_this_header(plugin: LibraryGround) -> None:
         )
 
 
-@suite.check("FS-122", severity=Severity.NOTE)
+@suite.check("FS-122", severity=NOTE)
 def tables_are_used(plugin: LibraryGround) -> None:
     """A table of files or regions is used by a function that opens such.
 
@@ -328,7 +326,7 @@ def tables_are_used(plugin: LibraryGround) -> None:
             expect(used, what, expected=" or ".join(openers))
 
 
-@suite.check("FS-124", severity=Severity.WARNING)
+@suite.check("FS-124", severity=WARNING)
 def defaults_have_what_they_need(plugin: LibraryGround) -> None:
     """For each operation that is NULL, the host's default has the operations that it needs.
 

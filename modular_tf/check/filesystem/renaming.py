@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
-from modular_tf.check.check import HOST, Suite
+from modular_tf.check.check import HOST, NOTE, ROBUST, Suite
 from modular_tf.check.expectation import Unsupported, advise, expect, note
 from modular_tf.check.filesystem.access_rights import read_only
 from modular_tf.check.filesystem.expected_state import (
@@ -16,9 +16,7 @@ from modular_tf.check.filesystem.expected_state import (
     expect_missing,
 )
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
@@ -162,7 +160,7 @@ def leaves_longer_names_alone(fs: FilesystemGround) -> None:
     expect_content(fs, beside, b"beside", "the content of one-more after rename_file(one, Y)")
 
 
-@suite.check("FS-243", level=Level.ROBUST, ways=HOST, severity=Severity.NOTE)
+@suite.check("FS-243", level=ROBUST, ways=HOST, severity=NOTE)
 def tells_of_half_a_rename(fs: FilesystemGround) -> None:
     """A rename without a slot of its own says when it failed half-way.
 

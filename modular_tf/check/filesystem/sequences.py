@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import Suite
-from modular_tf.check.level import Level
+from modular_tf.check.check import HARD, Suite
 from modular_tf.check.sequences.stage import GROUP
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 suite = Suite(
     "filesystem",
     GROUP,
-    level=Level.HARD,
+    level=HARD,
     traits="directories file-as-directory parents writes",
     seconds=600,
 )

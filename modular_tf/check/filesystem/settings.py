@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, cast
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import NOTE, RAW, Suite
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
 from modular_tf.check.filesystem.further_ground import raw_subject
 from modular_tf.filesystem.configuration import Option
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
@@ -89,7 +88,7 @@ def options_are_copied(fs: FilesystemGround) -> None:
     expect_equal(_listed(fs), options, "the configuration, after the caller's memory changed")
 
 
-@suite.check("FS-313", ways=RAW, severity=Severity.NOTE)
+@suite.check("FS-313", ways=RAW, severity=NOTE)
 def keys_are_not_offered(fs: FilesystemGround) -> None:
     """get_filesystem_configuration_keys is NULL.
 

@@ -6,12 +6,11 @@ import time
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import RAW, WARNING, Suite
 from modular_tf.check.expectation import Deviation, advise, expect, expect_equal, expect_in, note
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.subject import Stat
 from modular_tf.check.outcome import Pass
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
@@ -93,7 +92,7 @@ def refuses_a_name_below_a_file(fs: FilesystemGround) -> None:
     expect(answer.value is None, "stat(F/x) fails and fills the struct", found=f"{answer.value}")
 
 
-@suite.check("FS-269", "stat", traits="writes timestamps", severity=Severity.WARNING)
+@suite.check("FS-269", "stat", traits="writes timestamps", severity=WARNING)
 def tells_the_time(fs: FilesystemGround) -> None:
     """stat gives the time of the last change in nanoseconds since 1970.
 

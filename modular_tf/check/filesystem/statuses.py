@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
-from modular_tf.check.check import BOTH, RAW, Suite
+from modular_tf.check.check import BOTH, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.expectation import Blocked, Unsupported, expect
 from modular_tf.check.filesystem.every_operation import failures, is_success, successes
 from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.further_ground import raw_subject
 from modular_tf.check.filesystem.ground import FilesystemGround
-from modular_tf.check.level import Level
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +28,7 @@ _DEEP = (1_000, 4_200)  # bytes in all
 _LONG_NAMES = ("n" * 1_000, "n" * 70_000)
 
 
-@suite.check("FS-136", severity=Severity.WARNING)
+@suite.check("FS-136", severity=WARNING)
 def success_is_said(fs: FilesystemGround) -> None:
     """An operation that succeeds sets its status to OK.
 
@@ -49,7 +47,7 @@ def success_is_said(fs: FilesystemGround) -> None:
     )
 
 
-@suite.check("FS-137", severity=Severity.WARNING)
+@suite.check("FS-137", severity=WARNING)
 def failures_are_explained(fs: FilesystemGround) -> None:
     """An operation that fails sets one of the 16 codes, and a message in UTF-8.
 
@@ -67,7 +65,7 @@ def failures_are_explained(fs: FilesystemGround) -> None:
         expect(answer.message, f"{slot} fails without a message", found=code_found(answer))
 
 
-@suite.check("FS-138", severity=Severity.WARNING)
+@suite.check("FS-138", severity=WARNING)
 def what_is_offered_is_there(fs: FilesystemGround) -> None:
     """An operation that the plugin offers does not answer UNIMPLEMENTED.
 
@@ -80,7 +78,7 @@ def what_is_offered_is_there(fs: FilesystemGround) -> None:
     expect(not empty, "operations are set and UNIMPLEMENTED", found=", ".join(empty))
 
 
-@suite.check("FS-357", level=Level.ROBUST, ways=BOTH, seconds=120)
+@suite.check("FS-357", level=ROBUST, ways=BOTH, seconds=120)
 def takes_long_paths(fs: FilesystemGround) -> None:
     """An operation on a long path works on this path alone, or fails with a code.
 
@@ -120,7 +118,7 @@ def _expect_two_files(fs: FilesystemGround, what: str) -> None:
         expect_content(fs, uri, name.encode(), f"the content of a file with {what}")
 
 
-@suite.check("FS-334", level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("FS-334", level=ROBUST, severity=WARNING)
 def statuses_are_only_set(fs: FilesystemGround) -> None:
     """What an operation does is the same whatever its status held before.
 

@@ -10,17 +10,15 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import LIBRARY, RAW, Suite
+from modular_tf.check.check import LIBRARY, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, Unsupported, expect, expect_equal
 from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.raw_subject import open_raw
-from modular_tf.check.level import Level
 from modular_tf.check.repetition import is_leak, looked_at, rounds_of
 from modular_tf.filesystem.uri import clean_path, parse_uri
 from modular_tf.native.sanitizers import sanitizer_of_process
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
@@ -85,7 +83,7 @@ def knows_the_plain_root(fs: FilesystemGround) -> None:
         expect_equal(_name_of(fs, path), "/", f"the translation of {path!r}")
 
 
-@suite.check("FS-142", "translate_name", severity=Severity.WARNING)
+@suite.check("FS-142", "translate_name", severity=WARNING)
 def knows_relative_paths(fs: FilesystemGround) -> None:
     """Relative plain paths stay relative, in normal form.
 
@@ -97,7 +95,7 @@ def knows_relative_paths(fs: FilesystemGround) -> None:
         expect_equal(_name_of(fs, path), expected, f"the translation of {path!r}")
 
 
-@suite.check("FS-143", "translate_name", severity=Severity.WARNING)
+@suite.check("FS-143", "translate_name", severity=WARNING)
 def knows_the_root(fs: FilesystemGround) -> None:
     """A URI without a path names the root, however many slashes it ends with.
 
@@ -148,7 +146,7 @@ def stays_inside(fs: FilesystemGround) -> None:
         expect(inside, message, expected=f"a name below {root or '/'}", found=name)
 
 
-@suite.check("FS-146", "stat", traits="directories", severity=Severity.WARNING)
+@suite.check("FS-146", "stat", traits="directories", severity=WARNING)
 def takes_a_slash_behind(fs: FilesystemGround) -> None:
     """A directory is the same with a slash behind its name.
 
@@ -161,7 +159,7 @@ def takes_a_slash_behind(fs: FilesystemGround) -> None:
     expect(found is not None and found.is_directory, "stat(D/) does not call D a directory")
 
 
-@suite.check("FS-147", "translate_name", severity=Severity.WARNING)
+@suite.check("FS-147", "translate_name", severity=WARNING)
 def translates_once(fs: FilesystemGround) -> None:
     """A name that was translated translates to itself.
 
@@ -188,7 +186,7 @@ def keeps_names(fs: FilesystemGround) -> None:
     fs.subject.translate_name("another-scheme://host/path")
 
 
-@suite.check("FS-149", "translate_name", level=Level.ROBUST, ways=RAW)
+@suite.check("FS-149", "translate_name", level=ROBUST, ways=RAW)
 def translates_in_many_threads(fs: FilesystemGround) -> None:
     """translate_name answers the same from every thread, and keeps no memory.
 

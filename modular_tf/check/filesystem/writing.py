@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, WARNING, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal
 from modular_tf.check.filesystem.access_rights import read_only
 from modular_tf.check.filesystem.expected_state import expect_content, expect_empty
 from modular_tf.check.filesystem.full_store import file_without_room
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.level import Level
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
@@ -144,7 +142,7 @@ def appends_nothing(fs: FilesystemGround) -> None:
     _expect_written(fs, "unchanged", b"", b"ab", b"", b"cd", b"")
 
 
-@suite.check("FS-178", *_APPEND, level=Level.ROBUST)
+@suite.check("FS-178", *_APPEND, level=ROBUST)
 def keeps_bytes_of_all_kinds(fs: FilesystemGround) -> None:
     """Big appends, many small ones, and bytes of any value arrive exactly and in order.
 
@@ -188,7 +186,7 @@ def tells_twice(fs: FilesystemGround) -> None:
     expect_content(fs, uri, CONTENT, "the content of a file whose position was asked for")
 
 
-@suite.check("FS-181", *_TELL, level=Level.ROBUST)
+@suite.check("FS-181", *_TELL, level=ROBUST)
 def tells_failure_by_minus_one(fs: FilesystemGround) -> None:
     """tell returns -1 exactly when it sets another code than OK.
 
@@ -272,7 +270,7 @@ def shows_what_is_closed(fs: FilesystemGround) -> None:
         expect_content(fs, uri, b"one two end", "the content right after close")
 
 
-@suite.check("FS-190", *_APPEND, level=Level.ROBUST)
+@suite.check("FS-190", *_APPEND, level=ROBUST)
 def writes_in_two_threads(fs: FilesystemGround) -> None:
     """Two files are written by two threads at the same time without mixing.
 
@@ -298,11 +296,7 @@ def writes_in_two_threads(fs: FilesystemGround) -> None:
 
 
 @suite.check(
-    "FS-191",
-    "new_writable_file",
-    level=Level.ROBUST,
-    traits="writes permissions",
-    severity=Severity.WARNING,
+    "FS-191", "new_writable_file", level=ROBUST, traits="writes permissions", severity=WARNING
 )
 def respects_missing_rights(fs: FilesystemGround) -> None:
     """Writing where nothing may be written is PERMISSION_DENIED.
