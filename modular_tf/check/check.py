@@ -20,6 +20,9 @@ RAW = frozenset({Pass.RAW})
 HOST = frozenset({Pass.HOST})
 LIBRARY = frozenset({Pass.LIBRARY})
 
+LOADS, REGISTERS, WORKS, ROBUST, HARD = Level
+ERROR, WARNING, NOTE = Severity
+
 _PART = re.compile(r"^(Otherwise|Remedy|Source): ", re.MULTILINE)
 
 F = TypeVar("F", bound="Callable[..., None]")
@@ -91,7 +94,7 @@ class Suite:
 
     kind: str
     group: str
-    level: Level = Level.WORKS
+    level: Level = WORKS
     ways: frozenset[Pass] = BOTH
     traits: str = ""
     seconds: float = 30.0
@@ -107,7 +110,7 @@ class Suite:
         ways: frozenset[Pass] | None = None,
         traits: str | None = None,
         seconds: float | None = None,
-        severity: Severity = Severity.ERROR,
+        severity: Severity = ERROR,
     ) -> Callable[[F], F]:
         """Make a function the check of a rule; see `Check` for the arguments.
 
