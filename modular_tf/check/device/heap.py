@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.check.breach import raise_harm_at_loading
 from modular_tf.check.check import ROBUST, Suite
 from modular_tf.check.expectation import Unsupported
+from modular_tf.check.memory_watch import raise_harm_at_loading
 from modular_tf.check.native.checking_allocator import checking_allocator
 
 if TYPE_CHECKING:

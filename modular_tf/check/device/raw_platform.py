@@ -15,7 +15,7 @@ from modular_tf.loading.plugin_allocator import create_allocator
 from modular_tf.native.device_calls import announce_calls
 
 if TYPE_CHECKING:
-    from modular_tf.check.call_journal import CallJournal
+    from modular_tf.check.calls import CallJournal
     from modular_tf.loading.device_loader import ExportingLibrary
     from modular_tf.loading.device_tables import DeviceTable, DeviceTables
 

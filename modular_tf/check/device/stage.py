@@ -14,7 +14,7 @@ from modular_tf.errors import ModularTFError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from modular_tf.check.call_journal import CallJournal
+    from modular_tf.check.calls import CallJournal
     from modular_tf.check.check import Check
     from modular_tf.check.device.subject import DeviceSubject
     from modular_tf.check.target import Target

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.breach import raise_harm_at_loading
 from modular_tf.check.check import HOST, ROBUST, Suite
+from modular_tf.check.memory_watch import raise_harm_at_loading
 
 if TYPE_CHECKING:
     from modular_tf.check.kernel.stage import KernelGround

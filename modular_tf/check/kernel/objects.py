@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import HOST, ROBUST, Suite
-from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation
 from modular_tf.check.kernel.results import expect_agreement
 from modular_tf.check.kernel.subject import LostCallError
+from modular_tf.check.under_load import at_once
 from modular_tf.errors import ModularTFError
 from modular_tf.rules.kernel import COMPUTATION_RETURNS
 
@@ -81,7 +81,7 @@ def two_objects_can_be_made_at_once(ground: KernelGround) -> None:
 
 def _one_of_two(subject: KernelSubject, sample: Sample) -> PreparedKernel | None:
     try:
-        first, _ = run_at_once([lambda: subject.prepare(sample)] * 2)
+        first, _ = at_once([lambda: subject.prepare(sample)] * 2)
     except LostCallError:
         return None
     except ModularTFError as error:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import HOST, ROBUST, WORKS, Suite
-from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, Unsupported, expect, where_they_differ
 from modular_tf.check.kernel.computation import expect_kept
 from modular_tf.check.kernel.numpy_references import reference_of
 from modular_tf.check.kernel.sample_values import agree
 from modular_tf.check.kernel.samples import Form, NoSampleError, sample_of
 from modular_tf.check.kernel.subject import LostCallError, input_bytes
+from modular_tf.check.under_load import at_once
 from modular_tf.errors import ModularTFError
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def threads_get_equal_results(ground: KernelGround) -> None:
             return [subject.run(kernel, sample) for _ in range(_CALLS)]
 
         try:
-            of_threads = run_at_once([calls] * _THREADS)
+            of_threads = at_once([calls] * _THREADS)
         except ModularTFError as error:
             message = f"{sample.call('compute')} fails in {_THREADS} threads at once"
             raise Deviation(message, expected="the same result", found=error.message) from None
