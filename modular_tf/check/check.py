@@ -80,16 +80,9 @@ class Suite:
             What follows is for readers of the code.
             """
 
-    Attributes:
-        kind: See `Check`; of each check that names none itself. So are the other ones.
-        group: See `Check`.
-        level: See `Check`.
-        ways: See `Check`.
-        traits: See `Check`; words.
-        seconds: See `Check`.
-        source: Where rules without a `Source:` come from; `{slot}` stands for the first slot that
-            their check needs.
-        checks: The checks.
+    The suite's `kind`, `group`, `level`, `ways`, `traits` (words) and `seconds` are those of each
+    check that names no others; see `Check`. Its `source` is where rules without a `Source:` come
+    from: `{slot}` stands for the first slot that the check needs.
     '''
 
     kind: str
@@ -112,17 +105,9 @@ class Suite:
         seconds: float | None = None,
         severity: Severity = ERROR,
     ) -> Callable[[F], F]:
-        """Make a function the check of a rule; see `Check` for the arguments.
+        """Make a function the check of a rule; `severity` is that of a rule which it states.
 
-        Args:
-            rule_id: Of the rule.
-            *needs: The slots that the check needs.
-            kind: See `Check`.
-            level: See `Check`.
-            ways: See `Check`.
-            traits: See `Check`; words.
-            seconds: See `Check`.
-            severity: Of the rule, if the docstring states it.
+        The other arguments are those of `Check`, the traits as words.
         """
 
         def add(run: F) -> F:
