@@ -126,10 +126,15 @@ class Suite:
         return add
 
     def judge(self, *rule_ids: str, level: Level | None = None) -> Callable[[F], F]:
-        """Make a function the check of many rules of the loader; it is given the id first."""
+        """Make a function the check of many rules of the loader; it is given the id first.
+
+        Args:
+            *rule_ids: One or more in each, as words.
+            level: See `Check`.
+        """
 
         def add(run: F) -> F:
-            for rule_id in rule_ids:
+            for rule_id in " ".join(rule_ids).split():
                 self.check(rule_id, level=level)(partial(run, rule_id))
             return run
 

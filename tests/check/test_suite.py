@@ -78,7 +78,7 @@ def test_a_rule_is_stated_whole(suite, text):
 def test_a_rule_of_the_loader_is_stated_once(suite):
     judged = []
 
-    @suite.judge("FS-001", "FS-002", level=Level.LOADS)
+    @suite.judge("FS-001 FS-002", level=Level.LOADS)
     def by_the_loader(rule_id, plugin):
         judged.append((rule_id, plugin))
 
