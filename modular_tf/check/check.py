@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass, field
 from functools import partial
-from inspect import cleandoc
+from inspect import cleandoc, getsource
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from modular_tf.check.level import Level
@@ -113,7 +115,7 @@ class Suite:
         def add(run: F) -> F:
             if rule_id not in loader_rules():
                 source = self.source.format(slot=needs[0] if needs else "")
-                _state(rule_id, run.__doc__, source, severity)
+                _state(rule_id, run.__doc__ or _docstring_in_source(run), source, severity)
             made = Check(
                 id=rule_id, kind=kind or self.kind, level=level or self.level, group=self.group,
                 ways=ways or self.ways, run=run, needs=needs,
@@ -141,21 +143,26 @@ class Suite:
         return add
 
 
-def _state(rule_id: str, text: str | None, source: str, severity: Severity) -> Rule:
+def _docstring_in_source(run: Callable[..., None]) -> str:
+    """Read a docstring which the interpreter has left out, as `python -OO` does."""
+    function = ast.parse(dedent(getsource(run))).body[0]
+    return (isinstance(function, ast.FunctionDef) and ast.get_docstring(function)) or ""
+
+
+def _state(rule_id: str, text: str, source: str, severity: Severity) -> Rule:
     """Make the rule that a docstring states.
 
     Raises:
-        ValueError: It does not, or Python runs without docstrings.
+        ValueError: It states none.
     """
-    requirement, stated, *_ = [*cleandoc(text or "").split("\n\n"), "", ""]
+    requirement, stated, *_ = [*cleandoc(text).split("\n\n"), "", ""]
     _, *pieces = _PART.split(stated)
     parts = {name: _joined(piece) for name, piece in zip(pieces[::2], pieces[1::2], strict=True)}
     source = parts.get("Source", source)
     if not (requirement and source and {"Otherwise", "Remedy"} <= parts.keys()):
         raise ValueError(
             f"the docstring of the check {rule_id} must state its rule in a sentence, and then"
-            f" Otherwise:, Remedy: and Source:; found {text!r}. Checks need docstrings: run Python"
-            " without -OO"
+            f" Otherwise:, Remedy: and Source:; found {text!r}"
         )
     return Rule(
         rule_id, _joined(requirement), parts["Otherwise"], parts["Remedy"], source, severity
