@@ -10,6 +10,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.check import BOTH, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.expectation import Blocked, Unsupported, expect
+from modular_tf.check.filesystem.access import QUESTIONS, OpenFile
 from modular_tf.check.filesystem.every_operation import failures, is_success, successes
 from modular_tf.check.filesystem.workspace import FilesystemWorkspace, expect_content
 from modular_tf.check.memory_watch import raise_harm_at_loading
@@ -158,14 +159,6 @@ def _failed(fs: FilesystemWorkspace) -> list[Call]:
 outside = Suite("filesystem", "outside", level=ROBUST, seconds=60)
 
 _NOWHERE = "modular-tf-check-nowhere"
-_QUESTIONS = (
-    "get_children",
-    "stat",
-    "is_directory",
-    "get_file_size",
-    "new_random_access_file",
-    "new_read_only_memory_region_from_file",
-)
 
 
 @outside.check("FS-333")
@@ -178,13 +171,13 @@ def comes_back_from_nowhere(fs: FilesystemWorkspace) -> None:
     """
     for place in _places(fs.root):
         uri = f"{place}/directory/file"
-        for slot in _QUESTIONS:
-            if fs.offers(slot):
-                with suppress(Unsupported, Blocked):
-                    _close(getattr(fs, slot)(uri))
-        if fs.offers("path_exists"):
-            answer = fs.path_exists(uri)
-            expect(not answer.ok, f"path_exists({uri}) is OK, and nothing is there")
+        for slot in filter(fs.offers, QUESTIONS):
+            with suppress(Unsupported, Blocked):
+                answer = fs.call(slot, uri)
+                if isinstance(answer.value, OpenFile):  # some stores look at the first read only
+                    answer.value.cleanup()
+                is_there = slot == "path_exists" and answer.ok
+                expect(not is_there, f"path_exists({uri}) is OK, and nothing is there")
 
 
 def _places(root: str) -> Iterator[str]:
@@ -193,12 +186,6 @@ def _places(root: str) -> Iterator[str]:
     while "/" in (above := dirname(level).rstrip("/")) and above != level:
         level = above
         yield f"{level}/{_NOWHERE}"
-
-
-def _close(answer: Answer) -> None:
-    """Close what was opened though nothing is there; some stores look at the first read only."""
-    if hasattr(answer.value, "close"):
-        answer.value.close()
 
 
 memory = Suite("filesystem", "memory", level=ROBUST, ways=RAW)

@@ -23,8 +23,9 @@ from modular_tf.check.check import (
     Suite,
 )
 from modular_tf.check.expectation import Blocked, Deviation, expect, expect_equal
-from modular_tf.check.filesystem.access import has_slot, host_offers
+from modular_tf.check.filesystem.access import OPERATIONS, has_slot, host_offers
 from modular_tf.check.filesystem.every_operation import codes_of_all
+from modular_tf.check.filesystem.library import breaks_nothing_but
 from modular_tf.check.filesystem.library_session import (
     TABLES,
     content_of,
@@ -36,7 +37,7 @@ from modular_tf.check.filesystem.session import further_filesystem, initialised,
 from modular_tf.check.filesystem.workspace import CONTENT, expect_content
 from modular_tf.check.memory_watch import Depth, HeapWatch, raise_harm_to_heap
 from modular_tf.check.under_load import must_not_grow, rounds_of
-from modular_tf.errors import ModularTFError, PluginError
+from modular_tf.errors import ModularTFError
 from modular_tf.filesystem.opening import open_filesystem
 from modular_tf.loading.filesystem_tables import FilesystemTables
 from modular_tf.tables import read_table
@@ -53,16 +54,6 @@ _OPENERS = {
     READ_ONLY_MEMORY_REGION_OPS.name: ("new_read_only_memory_region_from_file",),
 }
 _OLDEST = 22  # slots, before transactions and configuration
-_WITH_DEFAULT = (
-    "recursively_create_dir",
-    "delete_recursively",
-    "rename_file",
-    "copy_file",
-    "paths_exist",
-    "is_directory",
-    "get_file_size",
-    "get_matching_paths",
-)
 
 _SIZES = (1, 1 << 20)
 _SAMPLE = 0x5A
@@ -75,36 +66,19 @@ def init_plugin_returns(plugin: FilesystemLibrary) -> None:
     Otherwise: In TensorFlow the registration ends the process; here the plugin is quarantined.
     Remedy: Report what is missing from the `init` of the scheme, by its status.
     """
-    try:
+    with breaks_nothing_but("FS-130"):
         plugin.call_init_plugin()
-    except PluginError as error:
-        raise Blocked(f"{error.message}: see {error.rule}") from error
 
 
-@registration.check("LD-051", level=LOADS)
-def init_plugin_is_code(plugin: FilesystemLibrary) -> None:
-    """Call it, and see whether there is something to call."""
-    _calls_unless(plugin, "LD-051")
-
-
-@registration.check("LD-052", level=LOADS)
-def init_plugin_throws_nothing(plugin: FilesystemLibrary) -> None:
-    """Call it, and see whether an exception comes out."""
-    _calls_unless(plugin, "LD-052")
-
-
-def _calls_unless(plugin: FilesystemLibrary, rule_id: str) -> None:
-    """Call `TF_InitPlugin` where that is no danger; demand that it does not break a rule."""
+@registration.judge("LD-051 LD-052", level=LOADS)
+def init_plugin_can_be_called(rule_id: str, plugin: FilesystemLibrary) -> None:
+    """Call `TF_InitPlugin`, where that is no danger."""
     plugin.library()
     trial = plugin.trial
     if not trial.returned and not trial.refused:
         raise Blocked("TF_InitPlugin does not return: see FS-130")
-    try:
+    with breaks_nothing_but(rule_id):
         plugin.call_init_plugin()
-    except PluginError as error:
-        if error.rule != rule_id:
-            raise Blocked(f"{error.message}: see {error.rule}") from error
-        raise Deviation(error.message) from error
 
 
 @registration.check("FS-105")
@@ -164,28 +138,16 @@ def memory_functions_work(plugin: FilesystemLibrary) -> None:
 
 # -- what the host says ---------------------------------------------------------------------------
 
-_OF_THE_WHOLE = frozenset({"FS-001", "FS-002", "FS-003", "FS-004", "FS-005"})
+_OF_THE_WHOLE = "FS-001 FS-002 FS-003 FS-004 FS-005"
 """Where one of them is broken, the host looks at no scheme."""
 
-
-@registration.judge(
-    *sorted(_OF_THE_WHOLE),
-    "FS-006",
-    "FS-007",
-    "FS-008",
-    "FS-009",
-    "FS-010",
-    "FS-011",
-    "FS-012",
-    "FS-013",
-    "FS-014",
-    "FS-015",
-    "FS-016",
-    "FS-017",
-    "FS-020",
-    "FS-021",
-    "FS-022",
+_OF_A_SCHEME = (
+    "FS-006 FS-007 FS-008 FS-009 FS-010 FS-011 FS-012 FS-013 FS-014 FS-015 FS-016 FS-017 FS-020"
+    " FS-021 FS-022"
 )
+
+
+@registration.judge(f"{_OF_THE_WHOLE} {_OF_A_SCHEME}")
 def _is_kept_by_the_tables(rule_id: str, plugin: FilesystemLibrary) -> None:
     """Ask the host."""
     found = plugin.violations()
@@ -193,8 +155,8 @@ def _is_kept_by_the_tables(rule_id: str, plugin: FilesystemLibrary) -> None:
         if violation.rule_id == rule_id:
             where = f"{subject}: " if subject else ""
             raise Deviation(f"{where}{violation.message}")
-    hidden = {violation.rule_id for _, violation in found} & _OF_THE_WHOLE
-    if rule_id not in _OF_THE_WHOLE and hidden:
+    hidden = {violation.rule_id for _, violation in found} & set(_OF_THE_WHOLE.split())
+    if rule_id in _OF_A_SCHEME and hidden:
         raise Blocked(f"there is no scheme to look at: see {', '.join(sorted(hidden))}")
 
 
@@ -355,7 +317,9 @@ def defaults_have_what_they_need(plugin: FilesystemLibrary) -> None:
     """
     for tables in plugin.tables():
         has = partial(has_slot, tables)
-        lost = [slot for slot in _WITH_DEFAULT if not host_offers(has, slot)]
+        lost = [
+            slot for slot, op in OPERATIONS.items() if op.default and not host_offers(has, slot)
+        ]
         empty = [slot.name for slot in FILESYSTEM_OPS.slots[:_OLDEST] if not has(slot.name)]
         expect(
             not lost,
