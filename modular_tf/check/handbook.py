@@ -86,15 +86,13 @@ def _joined(checks: Iterator[Check]) -> list[str]:
 
 def _entry(check: Check) -> list[str]:
     rule = check.rule
-    ways = " and ".join(sorted(reached.value for reached in check.passes))
+    ways = " and ".join(sorted(reached.value for reached in check.ways))
     facts = [
         f"level {check.level:d}",
         rule.severity.demand,
         f"by {ways}",
         f"source: {rule.source}",
     ]
-    if check.rows:
-        facts.append(f"catalogue row {', '.join(map(str, check.rows))}")
     if check.traits:
         facts.append(f"takes for granted: {', '.join(sorted(check.traits))}")
     if check.needs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.rules import all_rules
+from modular_tf.check.catalogue import all_rules
 from modular_tf.rules import HOST_MODULES, loader_rules, rules_of
 
 if TYPE_CHECKING:

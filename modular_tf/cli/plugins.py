@@ -233,7 +233,7 @@ def _rule_page(rule_id: str) -> tuple[Explanation, dict[str, Any]]:
     if rule_id not in rules:
         judges = f"`modular-tf check PLUGIN --only {rule_id}`"
         try:
-            from modular_tf.check.rules import all_rules  # noqa: PLC0415
+            from modular_tf.check.catalogue import all_rules  # noqa: PLC0415
 
             rules = all_rules()
         except ModuleNotFoundError:

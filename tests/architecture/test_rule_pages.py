@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from modular_tf.check.catalogue import all_rules
 from modular_tf.check.rule_pages import page_of, rule_pages
-from modular_tf.check.rules import all_rules
 
 PAGES = Path(__file__).parents[2] / "docs" / "rules"
 RULES = all_rules()
