@@ -39,6 +39,16 @@ bool is_whole_and_sealed(int file, uint64_t size) {
          static_cast<uint64_t>(found.st_blocks) >= size / kBlock;
 }
 
+// Of a socket whose other end is closed: whether a request lay there unread. The kernel sets the end and then the
+// error for that, under a lock: a receiver may see the end alone, and the second of these sees both.
+bool was_unread(int socket) {
+  char byte;
+  for (int i = 0; i < 2; ++i) {
+    if (recv(socket, &byte, sizeof byte, MSG_DONTWAIT) < 0 && errno == ECONNRESET) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 WorkerCall::WorkerCall(mtf_worker* worker, TF_Status* status, int64_t run)
@@ -188,7 +198,7 @@ WorkerCall::Outcome WorkerCall::receive() {
       channel_->is_asked = false;
       return Outcome::kDone;
     }
-    if (number == ECONNRESET) return not_begun();  // the system has thrown the request away
+    if (number == ECONNRESET || (got == 0 && was_unread(channel_->socket))) return not_begun();
     if (got == 0 || (is_ending && has_ended())) {
       lost(false);
       return Outcome::kFailed;
