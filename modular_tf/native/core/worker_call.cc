@@ -156,8 +156,8 @@ WorkerCall::Outcome WorkerCall::send(wire::Request request) {
     parts.rest_size = size_ - first_size_;
   } else {
     request.place = wire::kInArea;
-    std::memcpy(channel_->area, data_, first_size_);
-    if (second_ != nullptr) std::memcpy(channel_->area + first_size_, second_, size_ - first_size_);
+    std::memcpy(channel_->area.bytes(), data_, first_size_);
+    if (second_ != nullptr) std::memcpy(channel_->area.bytes() + first_size_, second_, size_ - first_size_);
   }
   int files[kMostFiles];
   size_t count = 0;
@@ -274,7 +274,7 @@ bool WorkerCall::check_reply() {
     close_file(other);
   }
   const bool has_room = reply.place == wire::kInMessage ? reply.size <= received_
-                        : reply.place == wire::kInArea ? reply.size <= channel_->area_size
+                        : reply.place == wire::kInArea ? reply.size <= channel_->area.size()
                                                        : reply.place == wire::kInFile && file_ >= 0;
   if (!has_room || reply.code < 0 || reply.code > TF_UNAUTHENTICATED || reply.serial != channel_->serial) {
     return failed(TF_INTERNAL, kInvalidReply,
@@ -303,7 +303,7 @@ bool WorkerCall::is_closed() {
 
 const char* WorkerCall::payload() const {
   const bool is_in_area = channel_->reply.place == wire::kInArea && channel_->reply.size > 0;
-  return is_in_area ? channel_->area : channel_->received;
+  return is_in_area ? channel_->area.bytes() : channel_->received;
 }
 
 const char* WorkerCall::map(uint64_t most, bool* mapped) {

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +18,7 @@
 #include "filesystem_state.h"
 #include "oldest_call.h"
 #include "worker.h"
+#include "worker_area.h"
 #include "worker_options.h"
 #include "worker_wire.h"
 
@@ -27,6 +27,8 @@ using mtf::Slot;
 using namespace mtf::wire;
 
 namespace {
+
+constexpr int kIdleMs = 1000;  // before the memory of an area is given back
 
 // The worker's end of a channel: takes requests, and gives replies. Made and used by one thread.
 class ServedChannel {
@@ -38,7 +40,7 @@ class ServedChannel {
 
   // Waits for a request; false where the host has left.
   bool take_request();
-  const char* payload() const { return request_.place == kInArea ? area_ : message_; }
+  const char* payload() const { return request_.place == kInArea ? area_.bytes() : message_; }
 
   // Put into the reply: bytes wherever there is room, bytes in a file, an error instead of all else.
   Error answer(const char* bytes, size_t size);
@@ -49,8 +51,7 @@ class ServedChannel {
   // Whether the host has left without the last reply.
   bool is_unread() const { return is_unread_; }
 
-  char* area_ = nullptr;
-  size_t area_size_ = 0;
+  mtf::Area area_;
   Request request_ = {};
   Reply reply_ = {};
   char message_[kInline];  // the payload of the request, then of the reply
@@ -58,7 +59,6 @@ class ServedChannel {
  private:
   bool use_files(int* files);
   bool change_directory(int directory);
-  bool map_area(int file);
 
   int socket_;
   int file_ = -1;  // of the reply
@@ -70,10 +70,7 @@ Error no_memory() {
   return mtf::make_error(TF_RESOURCE_EXHAUSTED, "no memory for the reply of the plugin's process");
 }
 
-ServedChannel::~ServedChannel() {
-  close(socket_);
-  if (area_ != nullptr) munmap(area_, area_size_);
-}
+ServedChannel::~ServedChannel() { close(socket_); }
 
 bool ServedChannel::take_request() {
   for (;;) {
@@ -82,7 +79,10 @@ bool ServedChannel::take_request() {
     // A thread that is killed while it waits for a message may take one that comes; one that polls takes none, so
     // that the host gets ECONNRESET and knows that nothing has begun.
     pollfd next = {socket_, POLLIN, 0};
-    while (poll(&next, 1, -1) < 0 && errno == EINTR) {
+    for (bool is_idle = area_.size() == 0;;) {
+      const int found = poll(&next, 1, is_idle ? -1 : kIdleMs);
+      if (found == 0) is_idle = area_.empty();
+      if (found > 0 || (found < 0 && errno != EINTR)) break;
     }
     ssize_t got;
     do {
@@ -109,7 +109,7 @@ bool ServedChannel::take_request() {
 bool ServedChannel::use_files(int* files) {
   const int* next = files;
   bool are_used = true;
-  if ((request_.files & kNewArea) != 0) are_used = map_area(*next++);
+  if ((request_.files & kNewArea) != 0) are_used = area_.map(*next++);
   if ((request_.files & kDirectory) != 0) are_used = change_directory(*next++) && are_used;
   for (size_t i = 0; i < mtf::kMostFiles; ++i) mtf::close_file(files[i]);
   return are_used;
@@ -120,17 +120,6 @@ bool ServedChannel::change_directory(int directory) {
   if (directory < 0) return false;
   if (!has_own_directory_) has_own_directory_ = unshare(CLONE_FS) == 0;
   return has_own_directory_ && fchdir(directory) == 0;
-}
-
-bool ServedChannel::map_area(int file) {
-  struct stat found;
-  if (file < 0 || fstat(file, &found) != 0) return false;
-  void* made = mmap(nullptr, static_cast<size_t>(found.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (made == MAP_FAILED) return false;
-  if (area_ != nullptr) munmap(area_, area_size_);
-  area_ = static_cast<char*>(made);
-  area_size_ = static_cast<size_t>(found.st_size);
-  return true;
 }
 
 Error ServedChannel::answer(const char* bytes, size_t size) {
@@ -402,9 +391,9 @@ class ChannelServer : public ServedChannel {
     if (reader == nullptr) return no_file();
     const auto wanted = static_cast<size_t>(request_.size);
     const bool is_small = wanted <= kInline;
-    if (!is_small && wanted > area_size_) return no_file();
+    if (!is_small && wanted > area_.size()) return no_file();
     int64_t count = 0;
-    Error error(mtf_reader_read(reader, request_.offset, is_small ? message_ : area_, wanted, &count));
+    Error error(mtf_reader_read(reader, request_.offset, is_small ? message_ : area_.bytes(), wanted, &count));
     reply_.size = static_cast<uint64_t>(count);
     reply_.place = is_small ? kInMessage : kInArea;
     return error;
