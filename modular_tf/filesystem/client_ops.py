@@ -346,12 +346,11 @@ class ClientOps(Filesystem, ABC):
         """Copy a tree, then remove what was copied of it, and directories that are empty."""
         job = Job(_MOVES_AT_ONCE if self.is_distant else 1)
         tree = Item(Location(self, source.rstrip("/")), Location(self, target.rstrip("/")))
-        planned: set[str] = set()
-        Copying(job, lambda item: planned.add(item.path), dry_run=True, is_move=True).run([tree])
+        Copying(job, dry_run=True, is_move=True).run([tree])
         job.raise_first()
 
-        def undo() -> None:
-            removal = Removal(Job(), take=planned.__contains__, with_directories=True)
+        def undo(begun: set[str]) -> None:
+            removal = Removal(Job(), take=begun.__contains__, with_directories=True)
             removal.run([Item.at(tree.target)])
 
         if not move_by_copy(job, tree, undo=undo):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from modular_tf.codec import decode, encode
 from modular_tf.first_contact.finding import Finding
 from modular_tf.first_contact.verdict import cannot_try, watcher_lost
-from modular_tf.native.preloading import FORK_HANDLERS, SIGNAL_STACKS
 from modular_tf.processes.zygote_process import Lanes, isolated_zygotes
 from modular_tf.rules.shortage import ShortageError, raise_shortage
 
@@ -84,7 +83,7 @@ def try_plugins(
 
 def zygotes_of(limits: Limits) -> Zygotes:
     """Return what starts zygotes that try plugins within limits."""
-    return isolated_zygotes(_ZYGOTE, (SIGNAL_STACKS, FORK_HANDLERS), limits=encode(limits))
+    return isolated_zygotes(_ZYGOTE, limits=encode(limits))
 
 
 class _Batch:

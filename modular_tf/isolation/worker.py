@@ -229,7 +229,7 @@ class Worker:
     def calls(self) -> tuple[int, int]:
         """Return how many calls were made, and how many of them are under way."""
         state = ffi.new("mtf_worker_state *")
-        lib.mtf_worker_look(self.handle, state)
+        lib.mtf_worker_get_state(self.handle, state)
         return int(state.calls), int(state.in_flight)
 
     def begin_rest(self, calls: int) -> Callable[[], object] | None:
@@ -255,7 +255,7 @@ class Worker:
                 return
         state = ffi.new("mtf_worker_state *")
         lib.mtf_worker_stop(self.handle, round(self._close_timeout_s * 1000))
-        lib.mtf_worker_look(self.handle, state)
+        lib.mtf_worker_get_state(self.handle, state)
         lib.mtf_worker_close(self.handle)
         hangs = state.given_up + state.in_flight > 0
         with self._lock:

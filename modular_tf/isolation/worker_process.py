@@ -14,7 +14,6 @@ from modular_tf.codec import at_most, decode, encode
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.concurrency.threads import call_without_signal_handlers
 from modular_tf.isolation.job import ASK, ENDED, OFFER, READY, read_offer
-from modular_tf.native.preloading import SIGNAL_STACKS
 from modular_tf.processes.ending import MOST_FRAMES
 from modular_tf.processes.zygote_process import Lane, isolated_zygotes
 
@@ -25,7 +24,7 @@ _TIME_TO_BEGIN_S = 30.0
 _CREDENTIALS = struct.Struct("=3i")  # process, user, group
 
 
-_zygotes = isolated_zygotes("modular_tf.isolation.zygote", (SIGNAL_STACKS,))
+_zygotes = isolated_zygotes("modular_tf.isolation.zygote")
 _lock = ForkLock()
 
 

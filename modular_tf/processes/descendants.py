@@ -126,7 +126,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _RESIDENT, _SHARED, _DATA = 1, 2, 5  # fields of statm, in pages
 _THREADS = 17  # of `stat_of`
 _STACK_WITHOUT_LIMIT = 2 << 20  # what glibc gives a thread then
-_SIGNAL_STACK = 64 << 10  # as native/signal_stacks has it
+_SIGNAL_STACK = 64 << 10  # as native/watched has it
 
 
 _Bytes = Annotated[int, between(-(1 << 62), 1 << 62)]
