@@ -19,9 +19,7 @@
 #include "call_counts.h"
 #include "call_trace.h"
 #include "executor.h"
-#include "executor_arena.h"
 #include "filesystem.h"
-#include "host_callbacks.h"
 #include "modular_tf/filesystem.h"
 #include "threaded_device.h"
 

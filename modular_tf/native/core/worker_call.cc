@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "uri.h"
+#include "filesystem.h"
 #include "worker_upcalls.h"
 
 namespace mtf {
