@@ -1,11 +1,9 @@
-#include "prepared_call.h"
+#include "tensor.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../dlpack/lifetime.h"
-#include "../dlpack/tensor.h"
 #include "../host_runtime/kernels/host_types.h"
 #include "structmember.h"
 

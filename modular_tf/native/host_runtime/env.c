@@ -1,19 +1,113 @@
-/* The files of env.h: local ones, by plain paths and by file:// URIs. */
+/* The functions of env.h: clocks, threads, libraries and files. */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "contrib/posix_filesystem/src/tree_removal.h"
 #include "copied_text.h"
-#include "log_line.h"
+#include "host_runtime.h"
 #include "modular_tf/env.h"
-#include "scheme.h"
+#include "modular_tf/export.h"
+#include "numa_affinity.h"
+
+TF_CAPI_EXPORT const char* mtf_runtime_version(void) { return MODULAR_TF_VERSION; }
+
+uint64_t TF_NowNanos(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t TF_NowMicros(void) { return TF_NowNanos() / 1000u; }
+
+uint64_t TF_NowSeconds(void) { return TF_NowNanos() / 1000000000u; }
+
+/* -- threads -- */
+
+struct TF_Thread {
+  pthread_t id;
+  int numa_node;
+  void (*work)(void*);
+  void* argument;
+  char name[16]; /* what the kernel keeps, NUL included */
+};
+
+void TF_DefaultThreadOptions(TF_ThreadOptions* options) {
+  *options = (TF_ThreadOptions){.stack_size = 0, .guard_size = 0, .numa_node = -1};
+}
+
+static void* run(void* argument) {
+  const TF_Thread* thread = argument;
+  if (thread->name[0] != '\0') pthread_setname_np(pthread_self(), thread->name);
+  mtf_stay_on_numa_node(thread->numa_node);
+  thread->work(thread->argument);
+  return NULL;
+}
+
+/* A size that the system does not take leaves its default in place. */
+static void apply(const TF_ThreadOptions* options, pthread_attr_t* attributes) {
+  pthread_attr_init(attributes);
+  if (options->stack_size != 0) pthread_attr_setstacksize(attributes, options->stack_size);
+  if (options->guard_size != 0) pthread_attr_setguardsize(attributes, options->guard_size);
+}
+
+static void require_started(int error, const char* name, const void* caller) {
+  if (error == 0) return;
+  char message[160];
+  snprintf(message, sizeof(message), "cannot start thread '%s': %s", name, strerror(error));
+  mtf_log_fatal(message, caller);
+}
+
+TF_Thread* TF_StartThread(const TF_ThreadOptions* options, const char* thread_name,
+                          void (*work_func)(void*), void* param) {
+  const char* name = thread_name == NULL ? "" : thread_name;
+  const void* caller = __builtin_return_address(0);
+  TF_Thread* thread = calloc(1, sizeof(*thread));
+  if (thread == NULL) mtf_log_fatal("cannot start a thread: out of memory", caller);
+  *thread = (TF_Thread){.numa_node = options->numa_node, .work = work_func, .argument = param};
+  snprintf(thread->name, sizeof(thread->name), "%s", name);
+  pthread_attr_t attributes;
+  apply(options, &attributes);
+  const int error = pthread_create(&thread->id, &attributes, run, thread);
+  pthread_attr_destroy(&attributes);
+  require_started(error, name, caller);
+  return thread;
+}
+
+void TF_JoinThread(TF_Thread* thread) {
+  pthread_join(thread->id, NULL);
+  free(thread);
+}
+
+/* -- libraries that a plugin loads by itself. They stay mapped: pointers into them may exist -- */
+
+static void* found(void* result, TF_Status* status) {
+  TF_SetStatus(status, result == NULL ? TF_NOT_FOUND : TF_OK, result == NULL ? dlerror() : NULL);
+  return result;
+}
+
+void* TF_LoadSharedLibrary(const char* library_filename, TF_Status* status) {
+  return found(dlopen(library_filename, RTLD_NOW | RTLD_LOCAL), status);
+}
+
+void* TF_GetSymbolFromLibrary(void* handle, const char* symbol_name, TF_Status* status) {
+  if (handle == NULL) {
+    TF_SetStatus(status, TF_INVALID_ARGUMENT, "library handle is NULL");
+    return NULL;
+  }
+  return found(dlsym(handle, symbol_name), status);
+}
+
+/* The files of env.h: local ones, by plain paths and by file:// URIs. */
 
 static void refuse_scheme(const char* uri, size_t length, TF_Status* status) {
   char* message = NULL;
@@ -42,37 +136,22 @@ static const char* local_path(const char* uri, TF_Status* status) {
 /* -- lists of names -- */
 
 struct TF_StringStream {
-  char** strings; /* malloc, each of them too */
-  size_t count;
-  size_t next; /* the one that TF_StringStreamNext returns */
+  Names names;
+  int next; /* the one that TF_StringStreamNext returns */
 };
 
 /* An empty stream; NULL when memory is out. */
 static TF_StringStream* new_stream(void) { return calloc(1, sizeof(TF_StringStream)); }
 
-/* Adds `text`, which the stream frees. False, and `text` freed, when memory is out or `text` is
- * NULL. */
-static bool add_to_stream(TF_StringStream* list, char* text) {
-  char** grown = text == NULL ? NULL : realloc(list->strings, (list->count + 1) * sizeof(char*));
-  if (grown == NULL) {
-    free(text);
-    return false;
-  }
-  grown[list->count++] = text;
-  list->strings = grown;
-  return true;
-}
-
 bool TF_StringStreamNext(TF_StringStream* list, const char** result) {
-  const bool is_more = list != NULL && list->next < list->count;
-  *result = is_more ? list->strings[list->next++] : NULL;
+  const bool is_more = list != NULL && list->next < list->names.count;
+  *result = is_more ? list->names.items[list->next++] : NULL;
   return is_more;
 }
 
 void TF_StringStreamDone(TF_StringStream* list) {
   if (list == NULL) return;
-  for (size_t i = 0; i < list->count; ++i) free(list->strings[i]);
-  free(list->strings);
+  posix_drop_names(&list->names);
   free(list);
 }
 
@@ -93,25 +172,10 @@ void TF_DeleteFile(const char* filename, TF_Status* status) {
   if (path != NULL && unlink(path) != 0) TF_SetStatusFromIOError(status, errno, filename);
 }
 
-static int is_self_or_parent(const char* name) {
-  return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
-/* Returns the errno that ended the listing, 0 at its regular end. */
-static int list_into(TF_StringStream* names, DIR* directory) {
-  for (;;) {
-    errno = 0;
-    const struct dirent* entry = readdir(directory);
-    if (entry == NULL) return errno;
-    if (is_self_or_parent(entry->d_name)) continue;
-    if (!add_to_stream(names, strdup(entry->d_name))) return ENOMEM;
-  }
-}
-
-static int list_directory(TF_StringStream* names, const char* path) {
+static int list_directory(TF_StringStream* list, const char* path) {
   DIR* directory = opendir(path);
   if (directory == NULL) return errno;
-  const int error = list_into(names, directory);
+  const int error = posix_read_names(directory, &list->names);
   closedir(directory);
   return error;
 }
@@ -249,7 +313,9 @@ TF_StringStream* TF_GetLocalTempDirectories(void) {
   TF_StringStream* directories = new_stream();
   for (int i = 0; directories != NULL && i < kCandidates; ++i) {
     const char* path = candidate(i);
-    if (is_directory(path) && add_to_stream(directories, with_slash(path))) break;
+    char* shown = is_directory(path) ? with_slash(path) : NULL;
+    if (shown != NULL && posix_take_name(&directories->names, shown) == 0) break;
+    free(shown);
   }
   return directories;
 }
