@@ -12,7 +12,15 @@ from modular_tf.check.report.incidents import incident_headline, incident_remedy
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from modular_tf.check.check import Check
     from modular_tf.check.outcome import Outcome
+
+PATH_LETTERS = (
+    "F and G are files, E is an empty file, D an empty directory, N a directory with a file, X and "
+    "Y are names that do not exist, F/x is a name below a file, X/y a name in a directory that "
+    "does not exist"
+)
+"""The letters by which checks of filesystems name paths."""
 
 _CALLS_SHOWN = 16
 _OWN_FOLDERS = re.compile(
@@ -36,6 +44,17 @@ def remedy(outcome: Outcome) -> str:
     if outcome.incident is not None:
         return incident_remedy(outcome, outcome.incident)
     return all_checks()[outcome.check_id].rule.remedy
+
+
+def facts_of_check(check: Check) -> Iterator[str]:
+    """Yield how a check is tried: on which level, in which ways, and on which conditions."""
+    yield f"level {check.level:d}"
+    yield f"group {check.group}"
+    yield f"by {' and '.join(sorted(way.value for way in check.passes))}"
+    if check.needs:
+        yield f"needs {', '.join(f'`{slot}`' for slot in check.needs)}"
+    if check.traits:
+        yield f"takes for granted: {', '.join(sorted(check.traits))}"
 
 
 def facts(outcome: Outcome, folder: str = "") -> Iterator[tuple[str, Sequence[str]]]:
