@@ -30,7 +30,7 @@ _LONG_NAMES = ("n" * 1_000, "n" * 70_000)
 
 
 @statuses.check("FS-136", severity=WARNING)
-def success_is_said(fs: FilesystemWorkspace) -> None:
+def success_sets_ok(fs: FilesystemWorkspace) -> None:
     """An operation that succeeds sets its status to OK.
 
     Otherwise: A status that comes with something in it keeps it: success looks like failure.
@@ -44,7 +44,7 @@ def success_is_said(fs: FilesystemWorkspace) -> None:
 
 
 @statuses.check("FS-137", severity=WARNING)
-def failures_are_explained(fs: FilesystemWorkspace) -> None:
+def failures_have_a_code_and_a_message(fs: FilesystemWorkspace) -> None:
     """An operation that fails sets one of the 16 codes, and a message in UTF-8.
 
     Otherwise: Users cannot tell what went wrong.
@@ -65,7 +65,7 @@ def failures_are_explained(fs: FilesystemWorkspace) -> None:
 
 
 @statuses.check("FS-138", severity=WARNING)
-def what_is_offered_is_there(fs: FilesystemWorkspace) -> None:
+def what_is_offered_is_implemented(fs: FilesystemWorkspace) -> None:
     """An operation that the plugin offers does not answer UNIMPLEMENTED.
 
     Otherwise: The host's default is not used, since the plugin claims to have an answer.
@@ -78,7 +78,7 @@ def what_is_offered_is_there(fs: FilesystemWorkspace) -> None:
 
 
 @statuses.check("FS-357", level=ROBUST, ways=BOTH, seconds=120)
-def takes_long_paths(fs: FilesystemWorkspace) -> None:
+def long_paths_work_or_are_refused(fs: FilesystemWorkspace) -> None:
     """An operation on a long path works on this path alone, or fails with a code.
 
     Otherwise: Programs whose paths are long crash, or read and replace another file.
@@ -117,7 +117,7 @@ def _expect_two_files(fs: FilesystemWorkspace, what: str) -> None:
 
 
 @statuses.check("FS-334", level=ROBUST, severity=WARNING)
-def statuses_are_only_set(fs: FilesystemWorkspace) -> None:
+def statuses_are_never_read(fs: FilesystemWorkspace) -> None:
     """What an operation does is the same whatever its status held before.
 
     Otherwise: A host that uses a status again after a failure gets that failure from every call.
@@ -140,7 +140,7 @@ _NOWHERE = "modular-tf-check-nowhere"
 
 
 @outside.check("FS-333")
-def comes_back_from_nowhere(fs: FilesystemWorkspace) -> None:
+def names_in_missing_containers_are_refused(fs: FilesystemWorkspace) -> None:
     """Operations on names in a container, volume or folder that does not exist return a status.
 
     Otherwise: A mistyped name ends the program, where an exception leaves the plugin.
@@ -175,7 +175,7 @@ _LONGEST_NAME = 255  # bytes
 
 
 @memory.check("FS-329")
-def keeps_to_its_memory(fs: FilesystemWorkspace) -> None:
+def only_own_memory_is_written(fs: FilesystemWorkspace) -> None:
     """A plugin writes only into its own memory and what it is lent, and frees a block once.
 
     Otherwise: The damage shows up elsewhere: a crash, or wrong data, in whatever lies beside it.
