@@ -58,7 +58,7 @@ def _step(walk, chance):
 def _walking(target, seed):
     stage = FilesystemStage(target)
     try:
-        with stage.ground(_check(seed)) as ground:
+        with stage.workspace(_check(seed)) as ground:
             yield ModelWalk(ground)
     finally:
         stage.close()

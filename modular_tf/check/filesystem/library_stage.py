@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import replace
-from random import Random
 from typing import TYPE_CHECKING
 
-from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.load_trial import try_loading
 from modular_tf.check.filesystem.registration_memory import RegistrationMemory
 from modular_tf.check.offered import offered_by
+from modular_tf.check.session import LibrarySession, random_for
 from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.discovery.candidate import Candidate, LoadFacts, Source
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import probe
 from modular_tf.first_contact.finding import Limits
-from modular_tf.loading.binding import map_file
 from modular_tf.loading.filesystem_tables import FilesystemTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from random import Random
 
+    from modular_tf.check.call_journal import CallJournal
     from modular_tf.check.check import Check
     from modular_tf.check.filesystem.load_trial import LoadTrial
     from modular_tf.check.filesystem.registration_memory import Entry
     from modular_tf.check.offered import Offered
-    from modular_tf.check.target import Target
     from modular_tf.discovery.probe import Probe
     from modular_tf.loading.filesystem_tables import FilesystemOffer, RefusedTables
     from modular_tf.native.library import Library
@@ -38,39 +36,17 @@ if TYPE_CHECKING:
 _TRIAL_S = 10.0
 
 
-class FilesystemLibraryStage:
-    """A library that is mapped when the first check needs it; see `Stage`.
+class FilesystemLibraryStage(LibrarySession):
+    """A library that is mapped when the first check needs it.
 
     What a check cannot survive is tried in a child before: a check that is about something else
     is blocked by it. An option of the target: `load_seconds`, which is how long loading may take.
-
-    Attributes:
-        target: What is checked.
-        journal: Records each call.
     """
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self.journal = CallJournal()
-        self._library: Library | None = None
-
-    @property
-    def calls(self) -> list[str]:
-        """The calls of the current check."""
-        return self.journal.calls
-
-    def lacks(self, needs: tuple[str, ...]) -> str | None:
-        """Return None: checks of a library need no slots."""
-        del needs
-        return None
-
     @contextmanager
-    def ground(self, check: Check) -> Iterator[LibraryGround]:
+    def workspace(self, check: Check) -> Iterator[LibraryGround]:
         """Return what the check's function is given."""
-        yield LibraryGround(self, Random(f"{self.target.seed} {check.id}"))  # noqa: S311
-
-    def close(self) -> None:
-        """Do nothing: a library is never unmapped."""
+        yield LibraryGround(self, random_for(self.target, check.id))
 
     @computed_once
     def probe(self) -> Probe:
@@ -80,7 +56,7 @@ class FilesystemLibraryStage:
     @computed_once
     def trial(self) -> LoadTrial:
         """How far loading came in a child; to be asked before it is mapped here."""
-        return try_loading(self._to_load, self._load_seconds(_TRIAL_S))
+        return try_loading(self.target, self._load_seconds(_TRIAL_S))
 
     @computed_once
     def first_contact(self) -> Offered:
@@ -91,15 +67,6 @@ class FilesystemLibraryStage:
     def _load_seconds(self, default: float) -> float:
         return float(self.target.options.get("load_seconds", default))
 
-    @computed_once
-    def _to_load(self) -> Target:
-        """The target with all that mapping it takes, where that is not known yet."""
-        facts = LoadFacts.of(self.probe)
-        companions = self.target.companions or facts.companions
-        return replace(
-            self.target, companions=companions, absent=self.target.absent or facts.absent
-        )
-
     @property
     def is_mapped(self) -> bool:
         """Whether the library is mapped here."""
@@ -109,19 +76,6 @@ class FilesystemLibraryStage:
     def is_registered(self) -> bool:
         """Whether `TF_InitPlugin` has returned here."""
         return "registration" in vars(self)
-
-    def map(self) -> Library:
-        """Map the library, whatever comes of it.
-
-        Raises:
-            PluginError: It cannot be mapped (LD-050).
-        """
-        if self._library is None:
-            target, call = self._to_load, f"dlopen({os.path.basename(self.target.path)})"
-            self.journal.enter(call)
-            self._library = map_file(target.path, target.companions, target.absent)
-            self.journal.leave(call)
-        return self._library
 
     def register(self) -> RegistrationMemory:
         """Call `TF_InitPlugin`, whatever comes of it.

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import random
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.check.breach import Breach
-from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.ground import FilesystemGround
 from modular_tf.check.filesystem.host_subject import HostFilesystem
@@ -16,10 +14,8 @@ from modular_tf.check.filesystem.prepared_files import OPTION, PreparedGround
 from modular_tf.check.filesystem.raw_subject import open_raw
 from modular_tf.check.filesystem.stage_root import StageRoot
 from modular_tf.check.outcome import Pass
-from modular_tf.check.temporary_state import temporary_state
-from modular_tf.discovery.trust.policy import TrustPolicy
+from modular_tf.check.session import Session, mapped_library, opened_service, random_for
 from modular_tf.errors import ConfigError
-from modular_tf.loading.binding import map_file
 from modular_tf.loading.filesystem_tables import (
     FILESYSTEM_INIT,
     FilesystemTables,
@@ -28,11 +24,11 @@ from modular_tf.loading.filesystem_tables import (
 )
 from modular_tf.rules.keys import values_of
 from modular_tf.service.configuration import ISOLATION_VARIABLE, Config
-from modular_tf.service.service import PluginService
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from modular_tf.check.call_journal import CallJournal
     from modular_tf.check.check import Check
     from modular_tf.check.filesystem.raw_subject import RawFilesystem
     from modular_tf.check.target import Target
@@ -56,25 +52,18 @@ class HostAccess:
 
     def __init__(self, target: Target, journal: CallJournal) -> None:
         journal.enter("PluginService.load")
-        # Who has a plugin checked trusts it: it ran already when the checks were planned.
-        trust = TrustPolicy(allow_writable=("*",))
         isolation = {ISOLATION_VARIABLE: os.environ.get(ISOLATION_VARIABLE, "")}
         try:
             said = values_of(Config, isolation)
         except ValueError as error:
             raise ConfigError(str(error)) from None
-        # The next process of a random sequence must not find the plugin in quarantine for the last.
-        said |= {"tell_ended_calls": False}
-        config = Config(first_contact="never", load="eager", trust=trust, **said)
-        with temporary_state(target.scratch):
-            self._service = PluginService(config=config, plugin_paths=[target.path], bundled=False)
-            report = self._service.load(target.path)
+        self._service = opened_service(target, **said)
         entry = self._service.entry(target.path)
         tables = entry.tables.get(target.scheme or "")
         if tables is None:
+            found = "; ".join(reason.message for reason in entry.plugin.record().reasons)
             self._service.close()
-            found = [reason for plugin in report.plugins for reason in plugin.reasons]
-            reasons = "; ".join(reason.message for reason in found) or "the plugin does not name it"
+            reasons = found or "the plugin does not name it"
             raise Blocked(f"scheme {target.scheme!r} is not served: {reasons}")
         filesystem = self._service.filesystem(target.scheme or "")
         self.subject = HostFilesystem(filesystem, tables, journal)
@@ -101,7 +90,7 @@ class RawAccess:
 
     def __init__(self, target: Target, journal: CallJournal) -> None:
         journal.enter("a constructor of the library")
-        library = map_file(target.path, target.companions, target.absent)
+        library = mapped_library(target)
         journal.enter(FILESYSTEM_INIT)
         offer = init_filesystems(library, plugin=target.path)
         entry = next((one for one in offer.entries if one.scheme == target.scheme), None)
@@ -121,8 +110,8 @@ def _why_not(target: Target, found: Iterable[Violation], entry: RefusedTables | 
     return f"scheme {target.scheme!r} is not usable: {reasons or 'the plugin does not name it'}"
 
 
-class FilesystemStage:
-    """Loads the plugin; it keeps the protocol `Stage`.
+class FilesystemStage(Session):
+    """Loads the plugin.
 
     Args:
         target: What to load and how to reach it.
@@ -137,31 +126,25 @@ class FilesystemStage:
     """
 
     def __init__(self, target: Target) -> None:
-        self.target = target
-        self._journal = CallJournal()
+        super().__init__(target)
         kind = RawAccess if target.reached is Pass.RAW else HostAccess
-        self._access: RawAccess | HostAccess = kind(target, self._journal)
+        self._access: RawAccess | HostAccess = kind(target, self.journal)
         self.subject: RawFilesystem | HostFilesystem = self._access.subject
         self._root = StageRoot(target)
-
-    @property
-    def calls(self) -> list[str]:
-        """The calls of the current check."""
-        return self._journal.calls
 
     def lacks(self, needs: tuple[str, ...]) -> str | None:
         """Return the first of these slots that cannot be called, None where all can."""
         return next((slot for slot in needs if not self.subject.offers(slot)), None)
 
     @contextmanager
-    def ground(self, check: Check) -> Iterator[FilesystemGround]:
+    def workspace(self, check: Check) -> Iterator[FilesystemGround]:
         """Make an empty directory for a check, and remove it afterwards.
 
         Raises:
             Blocked: The directory could not be made.
             Breach: On the way out: the plugin did harm while the directory was removed.
         """
-        seeded = random.Random(f"{self.target.seed}:{check.id}")  # noqa: S311  (to be repeated)
+        seeded = random_for(self.target, check.id)
         if self.target.options.get(OPTION):
             yield PreparedGround.of(self.subject, self.target, seeded)
             return

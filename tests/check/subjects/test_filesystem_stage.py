@@ -44,7 +44,7 @@ def _check(check_id="FS-156"):
 
 
 def _fail_on(stage, roots):
-    with stage.ground(_check()) as ground:
+    with stage.workspace(_check()) as ground:
         roots.append(ground.root)
         ground.make_full_dir()
         raise Deviation("as it must")
@@ -53,10 +53,10 @@ def _fail_on(stage, roots):
 @BOTH_WAYS
 def test_each_check_has_an_empty_directory_of_its_own(stage_of, reached):
     stage = stage_of(installed_plugin("ram_filesystem"), reached)
-    with stage.ground(_check()) as first:
+    with stage.workspace(_check()) as first:
         first.make_full_dir()
         assert first.content(first.make_file()) == b"abcd"
-    with stage.ground(_check()) as second:
+    with stage.workspace(_check()) as second:
         assert second.root != first.root
         assert second.subject.get_children(second.root).value == []
         assert not second.exists(first.root)
@@ -75,7 +75,7 @@ def test_the_directory_goes_after_a_failure_too(stage_of, reached):
 @BOTH_WAYS
 def test_calls_are_those_of_the_check(stage_of, reached):
     stage = stage_of(installed_plugin("ram_filesystem"), reached)
-    with stage.ground(_check()) as ground:
+    with stage.workspace(_check()) as ground:
         assert stage.calls == []
         ground.subject.path_exists(ground.missing())
 
@@ -84,7 +84,7 @@ def test_calls_are_those_of_the_check(stage_of, reached):
 
 @BOTH_WAYS
 def test_each_path_has_its_own_code(stage_of, reached):
-    with stage_of(installed_plugin("ram_filesystem"), reached).ground(_check()) as ground:
+    with stage_of(installed_plugin("ram_filesystem"), reached).workspace(_check()) as ground:
         file = ground.make_file()
         answer = ground.subject.paths_exist([file, f"{file}/x", ground.missing()])
 
@@ -96,7 +96,7 @@ def test_each_path_has_its_own_code(stage_of, reached):
 def test_a_given_root_is_where_roots_are_made(stage_of, reached):
     path = installed_plugin("ram_filesystem")
     stage = stage_of(path, reached, root="ram://mine/below/")
-    with stage.ground(_check()) as ground:
+    with stage.workspace(_check()) as ground:
         assert ground.root.startswith("ram://mine/below/")
         assert ground.make_file().startswith(f"{ground.root}/")
 
@@ -104,7 +104,7 @@ def test_a_given_root_is_where_roots_are_made(stage_of, reached):
 @BOTH_WAYS
 def test_plain_files_lie_in_the_scratch_directory(stage_of, reached, tmp_path):
     stage = stage_of(installed_plugin("posix_filesystem"), reached, scheme="file")
-    with stage.ground(_check()) as ground:
+    with stage.workspace(_check()) as ground:
         assert ground.root.startswith(f"file://{tmp_path}/")
         local = Path(ground.make_file().removeprefix("file://"))
         assert local.stat().st_size == 4
@@ -117,7 +117,7 @@ def test_chance_is_the_same_for_the_same_seed(stage_of, reached):
     drawn = []
     for seed in (1, 1, 2):
         stage = stage_of(installed_plugin("ram_filesystem"), reached, seed=seed)
-        with stage.ground(_check()) as ground:
+        with stage.workspace(_check()) as ground:
             drawn.append(ground.random.random())
 
     assert drawn[0] == drawn[1] != drawn[2]
@@ -143,7 +143,7 @@ def test_slots_that_are_null_are_lacking(stage_of):
 
 def test_a_plugin_without_directories_still_has_a_root(stage_of, fixture_plugin):
     stage = stage_of(fixture_plugin("nothing-but-init"), Pass.RAW, scheme="fixture")
-    with stage.ground(_check()) as ground, pytest.raises(Unsupported):
+    with stage.workspace(_check()) as ground, pytest.raises(Unsupported):
         ground.make_file()
 
 
