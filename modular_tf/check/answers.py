@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.expectation import Deviation, Unsupported
+from modular_tf.check.expectation import Blocked, Deviation, Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _IN_OWN_DIRECTORY = re.compile(r"'[^']*/(?:FS|SE|KN)-\d{3}-\d+/([^']*)'")
 """A URI in a call, below the directory that a check was given; see `StageRoot`."""
+
+_OUTPUT = re.compile(r", &\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,59 +49,64 @@ class Answer:
     @property
     def short_call(self) -> str:
         """The call with URIs below a check's own directory by their names: `stat(F)`."""
-        return _IN_OWN_DIRECTORY.sub(r"\1", self.call)
+        return _OUTPUT.sub("", _IN_OWN_DIRECTORY.sub(r"\1", self.call))
 
     def must_be(self, *allowed: Code) -> Any:
         """Demand that the operation returned one of some codes, and return its value.
 
         Raises:
-            Deviation: It returned another.
+            Deviation: It returned another; what it opened is closed.
             Unsupported: It is UNIMPLEMENTED, and that is not among the codes.
         """
-        expect_code(self, self.short_call, *allowed)
-        return self.value
+        if self.code in allowed:
+            return self.value
+        if self.code == Code.UNIMPLEMENTED:
+            raise Unsupported(f"{self.short_call} is UNIMPLEMENTED")
+        if hasattr(self.value, "close"):
+            self.value.close()
+        raise Deviation(
+            f"{self.short_call} returned another code than it must",
+            expected=" or ".join(f"{code.name} ({code.value})" for code in allowed),
+            found=code_found(self),
+        )
 
     def must_be_ok(self) -> Any:
         """Demand that the operation worked, and return its value; see `must_be`."""
         return self.must_be(Code.OK)
 
+    def needed(self, see: str = "") -> Any:
+        """Return the value of an operation that is only a step of a check.
 
-def expect_ok(answer: Answer, what: str) -> Any:
-    """Demand that an operation worked, and return the answer's value.
+        Args:
+            see: The check that is about this operation.
 
-    Args:
-        answer: What it returned.
-        what: The operation with its arguments, such as `stat(F)`.
+        Raises:
+            Blocked: It failed.
+            Unsupported: It is UNIMPLEMENTED.
+        """
+        slot = self.call.partition("(")[0]
+        if self.code == Code.UNIMPLEMENTED:
+            raise Unsupported(f"{slot} is UNIMPLEMENTED")
+        if not self.ok:
+            about = f": see {see}" if see else ""
+            raise Blocked(f"{slot} failed{about}", found=code_found(self))
+        return self.value
 
-    Raises:
-        Deviation: It failed.
-        Unsupported: It is UNIMPLEMENTED.
-    """
-    expect_code(answer, what, Code.OK)
-    return answer.value
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """Give the file or region that was opened within the block, and clean it up after it.
 
+        Closing a file that is written to is the block's.
 
-def expect_code(answer: Answer, what: str, *allowed: Code) -> None:
-    """Demand that an operation returned one of some codes.
-
-    Args:
-        answer: What it returned.
-        what: The operation with its arguments, such as `stat(X)`.
-        *allowed: The codes that fit.
-
-    Raises:
-        Deviation: It returned another.
-        Unsupported: It is UNIMPLEMENTED, and that is not among the codes.
-    """
-    if answer.code in allowed:
-        return
-    if answer.code == Code.UNIMPLEMENTED:
-        raise Unsupported(f"{what} is UNIMPLEMENTED")
-    raise Deviation(
-        f"{what} returned another code than it must",
-        expected=" or ".join(f"{code.name} ({code.value})" for code in allowed),
-        found=code_found(answer),
-    )
+        Raises:
+            Blocked: It could not be opened.
+            Unsupported: The plugin opens none.
+        """
+        thing = self.needed()
+        try:
+            yield thing
+        finally:
+            getattr(thing, "cleanup", thing.close)()
 
 
 def code_found(answer: Answer) -> str:

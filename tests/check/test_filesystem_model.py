@@ -9,11 +9,13 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from modular_tf.abi.status_codes import Code
+from modular_tf.check.catalogue import all_checks
 from modular_tf.check.check import BOTH, Check
 from modular_tf.check.expectation import Deviation, Unsupported
 from modular_tf.check.filesystem.glob_model import level_matches
 from modular_tf.check.filesystem.model import ANY, OK, FilesystemModel
 from modular_tf.check.filesystem.model_walk import OPERATIONS, OPERATIONS_ON_TWO, ModelWalk
+from modular_tf.check.filesystem.refusals import is_refused
 from modular_tf.check.filesystem.stage import FilesystemStage
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
@@ -108,7 +110,7 @@ def _model():
     model = FilesystemModel()
     for path in ("D", "N"):
         model.create_dir(path).settle(Code.OK)
-    for path, content in (("F", b"abcd"), ("E", b""), ("N/file", b"x")):
+    for path, content in (("F", b"abcd"), ("G", b"g"), ("E", b""), ("N/file", b"x")):
         model.new_writable_file(path).settle(Code.OK)
         model.append(path, content).settle(Code.OK)
     return model
@@ -138,6 +140,21 @@ _REFUSED, _MISSING = {Code.FAILED_PRECONDITION}, {Code.NOT_FOUND}
 @pytest.mark.parametrize("operation", OPERATIONS_ON_TWO)
 def test_codes_of_operations_on_two_paths(operation, source, target, codes):
     assert getattr(_model(), operation)(source, target).codes == codes
+
+
+def _refusals():
+    runs = {check.id: check.run for check in all_checks().values()}
+    return {
+        check_id: run.args[0]
+        for check_id, run in runs.items()
+        if getattr(run, "func", None) is is_refused
+    }
+
+
+@pytest.mark.parametrize(("check_id", "row"), _refusals().items(), ids=_refusals())
+def test_a_refusal_is_what_the_model_answers(check_id, row):
+    for slot, paths in row.each:
+        assert getattr(_model(), slot)(*paths).codes == {row.code}, check_id
 
 
 def test_an_answer_that_is_not_ok_changes_nothing():

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.layouts import layout
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import NOTE, RAW, WARNING, Suite
 from modular_tf.check.device.raw_subject import raw_subject
 from modular_tf.check.expectation import Unsupported, expect, expect_equal, expect_in, note
 from modular_tf.native.host_struct import unpack_field
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
@@ -29,7 +27,7 @@ def _usage(device: DeviceGround) -> tuple[int, int]:
     answer = device.subject.device_memory_usage()
     if answer.code == Code.UNAVAILABLE:
         raise Unsupported("device_memory_usage returns no figures")
-    found: tuple[int, int] = expect_ok(answer, "device_memory_usage")
+    found: tuple[int, int] = answer.must_be_ok()
     return found
 
 
@@ -37,7 +35,7 @@ def _stats(device: DeviceGround) -> AllocatorStats:
     answer = device.subject.get_allocator_stats()
     if answer.code == Code.UNAVAILABLE:
         raise Unsupported("get_allocator_stats returns no figures")
-    found: AllocatorStats = expect_ok(answer, "get_allocator_stats")
+    found: AllocatorStats = answer.must_be_ok()
     return found
 
 
@@ -73,7 +71,7 @@ def usage_is_believable(device: DeviceGround) -> None:
     )
 
 
-@suite.check("SE-167", severity=Severity.WARNING)
+@suite.check("SE-167", severity=WARNING)
 def total_stays(device: DeviceGround) -> None:
     """The total does not change from call to call.
 
@@ -92,7 +90,7 @@ def total_stays(device: DeviceGround) -> None:
     )
 
 
-@suite.check("SE-169", severity=Severity.NOTE)
+@suite.check("SE-169", severity=NOTE)
 def figures_are_known(device: DeviceGround) -> None:
     """get_allocator_stats knows the figures.
 
@@ -103,7 +101,7 @@ def figures_are_known(device: DeviceGround) -> None:
         note("get_allocator_stats returns no figures")
 
 
-@suite.check("SE-170", severity=Severity.WARNING)
+@suite.check("SE-170", severity=WARNING)
 def figures_agree(device: DeviceGround) -> None:
     """No figure is negative, and none in use is above its peak.
 
@@ -129,7 +127,7 @@ def figures_agree(device: DeviceGround) -> None:
         )
 
 
-@suite.check("SE-171", severity=Severity.WARNING)
+@suite.check("SE-171", severity=WARNING)
 def limits_hold(device: DeviceGround) -> None:
     """Bytes in use are within the limits that are given.
 
@@ -150,7 +148,7 @@ def limits_hold(device: DeviceGround) -> None:
         )
 
 
-@suite.check("SE-172", severity=Severity.WARNING)
+@suite.check("SE-172", severity=WARNING)
 def use_rises_and_falls(device: DeviceGround) -> None:
     """Bytes in use rise with an allocation, and fall when it is given back.
 
@@ -171,7 +169,7 @@ def use_rises_and_falls(device: DeviceGround) -> None:
     expect_equal(after, before, "bytes in use, when the memory is given back,")
 
 
-@suite.check("SE-173", severity=Severity.WARNING)
+@suite.check("SE-173", severity=WARNING)
 def allocations_are_counted(device: DeviceGround) -> None:
     """Each allocation is counted once.
 
@@ -185,7 +183,7 @@ def allocations_are_counted(device: DeviceGround) -> None:
     expect_equal(_stats(device).num_allocs - before, 5, "the number of allocations in between")
 
 
-@suite.check("SE-174", severity=Severity.WARNING)
+@suite.check("SE-174", severity=WARNING)
 def peak_stays(device: DeviceGround) -> None:
     """The peak of bytes in use stays when memory is given back.
 
@@ -204,7 +202,7 @@ def peak_stays(device: DeviceGround) -> None:
     )
 
 
-@suite.check("SE-175", severity=Severity.WARNING)
+@suite.check("SE-175", severity=WARNING)
 def largest_is_large(device: DeviceGround) -> None:
     """The largest allocation is at least as large as any that was made.
 
@@ -221,7 +219,7 @@ def largest_is_large(device: DeviceGround) -> None:
     )
 
 
-@suite.check("SE-176", ways=RAW, severity=Severity.WARNING)
+@suite.check("SE-176", ways=RAW, severity=WARNING)
 def figures_have_their_size(device: DeviceGround) -> None:
     """get_allocator_stats leaves struct_size set.
 
@@ -233,7 +231,7 @@ def figures_have_their_size(device: DeviceGround) -> None:
     expect(not known or stats.word(0), "get_allocator_stats left struct_size 0", expected="96")
 
 
-@suite.check("SE-177", ways=RAW, severity=Severity.WARNING)
+@suite.check("SE-177", ways=RAW, severity=WARNING)
 def flags_are_flags(device: DeviceGround) -> None:
     """The flags of SP_AllocatorStats are 0 or 1.
 

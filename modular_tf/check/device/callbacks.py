@@ -9,16 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, WARNING, Suite
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.event_progress import expect_passed, marked
 from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import expect_waits, held
 from modular_tf.check.expectation import expect, expect_equal
-from modular_tf.check.level import Level
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
@@ -134,7 +131,7 @@ def later_work_waits_for_a_callback(device: DeviceGround) -> None:
     expect_bytes(device.content(memory), data, "what a copy behind a callback has taken")
 
 
-@suite.check("SE-283", "host_callback", level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("SE-283", "host_callback", level=ROBUST, severity=WARNING)
 def enqueueing_does_not_wait(device: DeviceGround) -> None:
     """host_callback does not wait for the callback.
 
@@ -151,7 +148,7 @@ def enqueueing_does_not_wait(device: DeviceGround) -> None:
     )
 
 
-@suite.check("SE-284", "host_callback", level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("SE-284", "host_callback", level=ROBUST, severity=WARNING)
 def a_failed_callback_shows(device: DeviceGround) -> None:
     """A callback that fails shows in the status of its stream, or of who waits for it.
 
@@ -171,7 +168,7 @@ def a_failed_callback_shows(device: DeviceGround) -> None:
     )
 
 
-@suite.check("SE-285", "host_callback", level=Level.ROBUST)
+@suite.check("SE-285", "host_callback", level=ROBUST)
 def callbacks_of_many_streams(device: DeviceGround) -> None:
     """Callbacks of many streams are all called.
 
@@ -192,7 +189,7 @@ def callbacks_of_many_streams(device: DeviceGround) -> None:
     expect_equal(calls, [_EACH] * _STREAMS, "how many callbacks of each stream were called")
 
 
-@suite.check("SE-286", "host_callback", level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("SE-286", "host_callback", level=ROBUST, severity=WARNING)
 def a_callback_enqueues_work(device: DeviceGround) -> None:
     """A callback may enqueue work on another stream.
 
@@ -210,7 +207,7 @@ def a_callback_enqueues_work(device: DeviceGround) -> None:
     device.call_back(stream, enqueue)
     device.done(stream)
     expect_equal(len(answers), 1, "how often the callback was called")
-    expect_ok(answers[0], "memcpy_htod in a callback")
+    answers[0].must_be_ok()
     expect_passed(device, marked(device, other), "a stream that a callback has given work to")
     expect_bytes(device.content(memory), data, "what a callback has had copied")
 
@@ -225,4 +222,4 @@ def waiting_waits_for_callbacks(device: DeviceGround) -> None:
     stream = _stream(device, 493)
     gate = held(device, stream)
     call = lambda: device.subject.block_host_until_done(stream)  # noqa: E731
-    expect_ok(expect_waits(gate, call, "block_host_until_done"), "block_host_until_done")
+    expect_waits(gate, call, "block_host_until_done").must_be_ok()

@@ -8,11 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, WARNING, Suite
 from modular_tf.check.device.event_progress import expect_passed, marked
 from modular_tf.check.device.expected_bytes import expect_bytes
-from modular_tf.check.level import Level
 from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
@@ -31,21 +29,21 @@ _MANY = 64
 def to_device(device: DeviceGround, target: Memory, source: Bytes, n_bytes: int) -> None:
     """Copy by memcpy_htod on a stream, and wait."""
     stream = device.stream()
-    expect_ok(device.subject.memcpy_htod(stream, target, source, n_bytes), "memcpy_htod")
+    device.subject.memcpy_htod(stream, target, source, n_bytes).must_be_ok()
     device.done(stream)
 
 
 def to_host(device: DeviceGround, target: Bytes, source: Memory, n_bytes: int) -> None:
     """Copy by memcpy_dtoh on a stream, and wait."""
     stream = device.stream()
-    expect_ok(device.subject.memcpy_dtoh(stream, target, source, n_bytes), "memcpy_dtoh")
+    device.subject.memcpy_dtoh(stream, target, source, n_bytes).must_be_ok()
     device.done(stream)
 
 
 def on_device(device: DeviceGround, target: Memory, source: Memory, n_bytes: int) -> None:
     """Copy by memcpy_dtod on a stream, and wait."""
     stream = device.stream()
-    expect_ok(device.subject.memcpy_dtod(stream, target, source, n_bytes), "memcpy_dtod")
+    device.subject.memcpy_dtod(stream, target, source, n_bytes).must_be_ok()
     device.done(stream)
 
 
@@ -58,8 +56,8 @@ def synchronous_copies_bring_bytes_back(device: DeviceGround) -> None:
     """
     data, back = device.bytes(4092), device.buffer(4092)
     memory, subject = device.memory(4092), device.subject
-    expect_ok(subject.sync_memcpy_htod(memory, device.buffer(data), 4092), "sync_memcpy_htod")
-    expect_ok(subject.sync_memcpy_dtoh(back, memory, 4092), "sync_memcpy_dtoh")
+    subject.sync_memcpy_htod(memory, device.buffer(data), 4092).must_be_ok()
+    subject.sync_memcpy_dtoh(back, memory, 4092).must_be_ok()
     expect_bytes(back.content(), data, "what sync_memcpy_dtoh brought back")
 
 
@@ -72,7 +70,7 @@ def synchronous_copies_on_the_device(device: DeviceGround) -> None:
     """
     data = device.bytes(2048)
     source, target = device.filled(data), device.filled(bytes(2048))
-    expect_ok(device.subject.sync_memcpy_dtod(target, source, 2048), "sync_memcpy_dtod")
+    device.subject.sync_memcpy_dtod(target, source, 2048).must_be_ok()
     expect_bytes(device.content(target), data, "the target of sync_memcpy_dtod")
 
 
@@ -123,7 +121,7 @@ def copies_of_any_size(device: DeviceGround) -> None:
     for size in _SIZES:
         zeros, back = device.buffer(_ROOM), device.buffer(size)
         data = device.bytes(size)
-        expect_ok(subject.sync_memcpy_htod(memory, zeros, _ROOM), "sync_memcpy_htod")
+        subject.sync_memcpy_htod(memory, zeros, _ROOM).must_be_ok()
         to_device(device, memory, device.buffer(data), size)
         found = device.content(memory)
         expect_bytes(found, data + bytes(_ROOM - size), f"the target of a copy of {size} bytes")
@@ -131,7 +129,7 @@ def copies_of_any_size(device: DeviceGround) -> None:
         expect_bytes(back.content(), data, f"what a copy of {size} bytes brought back")
 
 
-@suite.check("SE-206", level=Level.ROBUST)
+@suite.check("SE-206", level=ROBUST)
 def copies_of_no_bytes(device: DeviceGround) -> None:
     """A copy of no bytes succeeds, and writes nothing.
 
@@ -149,8 +147,8 @@ def copies_of_no_bytes(device: DeviceGround) -> None:
     }
     if subject.offers("memcpy_dtod"):
         answers["memcpy_dtod"] = subject.memcpy_dtod(stream, other, memory, 0)
-    for name, answer in answers.items():
-        expect_ok(answer, f"{name} of 0 bytes")
+    for answer in answers.values():
+        answer.must_be_ok()
     device.done(stream)
     for what, found in (("device", device.content(memory)), ("host", host.content())):
         expect_bytes(found, data, f"the {what}'s side of copies of 0 bytes")
@@ -217,7 +215,7 @@ def copies_to_the_host_write_nothing_beside(device: DeviceGround) -> None:
     to_host(device, back, memory, 333)
     expected = data[:333] + b"\x5a" * 179
     expect_bytes(back.content(), expected, "a host buffer, after a copy of 333 bytes to its front,")
-    expect_ok(device.subject.sync_memcpy_dtoh(back, memory, 331), "sync_memcpy_dtoh")
+    device.subject.sync_memcpy_dtoh(back, memory, 331).must_be_ok()
     expect_bytes(back.content(), expected, "a host buffer, after a copy of 331 bytes to its front,")
 
 
@@ -270,18 +268,18 @@ def _there_and_back(device: DeviceGround, source: HostBuffer) -> None:
     size, subject = len(source), device.subject
     memory, other = device.memory(size), device.memory(size)
     stream, back = device.stream(), device.buffer(size)
-    expect_ok(subject.memcpy_htod(stream, memory, source, size), "memcpy_htod")
+    subject.memcpy_htod(stream, memory, source, size).must_be_ok()
     if subject.offers("memcpy_dtod"):
-        expect_ok(subject.memcpy_dtod(stream, other, memory, size), "memcpy_dtod")
+        subject.memcpy_dtod(stream, other, memory, size).must_be_ok()
         memory = other
-    expect_ok(subject.memcpy_dtoh(stream, back, memory, size), "memcpy_dtoh")
+    subject.memcpy_dtoh(stream, back, memory, size).must_be_ok()
     device.done(stream)
     if back.view != source.view:  # copies of them only where they differ
         what = f"what copies of {size} bytes brought back"
         expect_bytes(back.content(), source.content(), what)
 
 
-@suite.check("SE-214", level=Level.ROBUST)
+@suite.check("SE-214", level=ROBUST)
 def a_mebibyte(device: DeviceGround) -> None:
     """A mebibyte is copied whole, in each direction.
 
@@ -293,7 +291,7 @@ def a_mebibyte(device: DeviceGround) -> None:
     _there_and_back(device, device.buffer(device.bytes(_MIB)))
 
 
-@suite.check("SE-215", level=Level.ROBUST)
+@suite.check("SE-215", level=ROBUST)
 def many_mebibytes(device: DeviceGround) -> None:
     """64 MiB are copied whole, in each direction.
 
@@ -316,10 +314,10 @@ def _overlapping(answer: Answer, found: bytes, data: bytes, start: int, to: int,
     if answer.ok:
         expect_bytes(found, bytes(moved), f"a memory, after a copy from byte {start} to byte {to},")
     elif not 1 <= answer.code <= max(Code):
-        expect_ok(answer, "sync_memcpy_dtod of ranges that overlap")
+        answer.must_be_ok()
 
 
-@suite.check("SE-216", "sync_memcpy_dtod", level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("SE-216", "sync_memcpy_dtod", level=ROBUST, severity=WARNING)
 def copies_between_ranges_that_overlap(device: DeviceGround) -> None:
     """A copy between ranges that overlap moves the bytes as they were, or is refused.
 
@@ -345,7 +343,7 @@ def a_host_buffer_is_free_behind_an_event(device: DeviceGround) -> None:
     """
     data, memory = device.bytes(347), device.filled(bytes(347))
     host, stream = device.buffer(data), device.stream()
-    expect_ok(device.subject.memcpy_htod(stream, memory, host, 347), "memcpy_htod")
+    device.subject.memcpy_htod(stream, memory, host, 347).must_be_ok()
     expect_passed(device, marked(device, stream), "the event behind a copy")
     host.view[:] = bytes(347)
     expect_bytes(device.content(memory), data, "the target of memcpy_htod")
@@ -360,7 +358,7 @@ def synchronous_copies_are_done(device: DeviceGround) -> None:
     """
     data, memory = device.bytes(349), device.filled(bytes(349))
     host = device.buffer(data)
-    expect_ok(device.subject.sync_memcpy_htod(memory, host, 349), "sync_memcpy_htod")
+    device.subject.sync_memcpy_htod(memory, host, 349).must_be_ok()
     host.view[:] = bytes(349)
     expect_bytes(device.content(memory), data, "the target of sync_memcpy_htod")
 

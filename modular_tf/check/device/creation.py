@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.layouts import Dialect, layout
 from modular_tf.check.answers import code_found
-from modular_tf.check.check import LIBRARY, Suite
+from modular_tf.check.check import LIBRARY, REGISTERS, ROBUST, WARNING, WORKS, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported, expect, expect_equal
-from modular_tf.check.level import Level
 from modular_tf.check.native.guarded_memory import GuardedMemory
 from modular_tf.check.native.raw_device import PLATFORM, as_pointer, view_of
 from modular_tf.check.repetition import expect_no_leak
@@ -20,7 +19,6 @@ from modular_tf.errors import ModularTFError
 from modular_tf.loading.device_loader import RefusedDeviceTables
 from modular_tf.loading.plugin_allocator import create_allocator
 from modular_tf.native.host_struct import unpack_field
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from modular_tf.device.plugin_device import PluginDevice
     from modular_tf.loading.device_tables import DeviceTables
 
-suite = Suite("device", "creation", level=Level.REGISTERS, ways=LIBRARY, source="device.h")
+suite = Suite("device", "creation", level=REGISTERS, ways=LIBRARY, source="device.h")
 
 _LOOKS = 200
 _MOST_TRIED = 16
@@ -131,7 +129,7 @@ def count_is_set(plugin: DeviceLibraryGround) -> None:
     )
 
 
-@suite.check("SE-113", level=Level.WORKS, severity=Severity.WARNING)
+@suite.check("SE-113", level=WORKS, severity=WARNING)
 def count_stays(plugin: DeviceLibraryGround) -> None:
     """The device count does not change from call to call.
 
@@ -149,7 +147,7 @@ def count_stays(plugin: DeviceLibraryGround) -> None:
     )
 
 
-@suite.check("SE-114", level=Level.ROBUST)
+@suite.check("SE-114", level=ROBUST)
 def count_by_threads(plugin: DeviceLibraryGround) -> None:
     """get_device_count can be called by several threads at once.
 
@@ -190,7 +188,7 @@ def _without_warning(rule_id: str, plugin: DeviceLibraryGround) -> None:
             raise Deviation(f"device {ordinal}: {'; '.join(found)}")
 
 
-@suite.check("SE-115", severity=Severity.WARNING)
+@suite.check("SE-115", severity=WARNING)
 def ordinal_is_filled_in(plugin: DeviceLibraryGround) -> None:
     """create_device writes the ordinal that it was asked for into SP_Device.
 
@@ -204,7 +202,7 @@ def ordinal_is_filled_in(plugin: DeviceLibraryGround) -> None:
         expect_equal(device.table.value("ordinal"), ordinal, "SP_Device.ordinal")
 
 
-@suite.check("SE-116", level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("SE-116", level=ROBUST, severity=WARNING)
 def wrong_ordinals_are_refused(plugin: DeviceLibraryGround) -> None:
     """create_device refuses an ordinal that is not below the count.
 
@@ -249,7 +247,7 @@ def device_stays_inside(plugin: DeviceLibraryGround) -> None:
     )
 
 
-@suite.check("SE-118", level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("SE-118", level=ROBUST, severity=WARNING)
 def device_is_created_again(plugin: DeviceLibraryGround) -> None:
     """A device that was destroyed can be created again.
 
@@ -271,7 +269,7 @@ def device_is_created_again(plugin: DeviceLibraryGround) -> None:
         answer.value.destroy()
 
 
-@suite.check("SE-119", level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("SE-119", level=ROBUST, severity=WARNING)
 def devices_leave_nothing(plugin: DeviceLibraryGround) -> None:
     """Devices that were destroyed leave no descriptors, mappings or threads behind.
 
@@ -302,7 +300,7 @@ def _threads() -> int:
 # -- functions ------------------------------------------------------------------------------------
 
 
-@suite.check("SE-120", level=Level.WORKS, severity=Severity.WARNING)
+@suite.check("SE-120", level=WORKS, severity=WARNING)
 def executors_are_alike(plugin: DeviceLibraryGround) -> None:
     """create_stream_executor gives the same functions each time.
 

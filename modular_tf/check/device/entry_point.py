@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.check.answers import code_found
-from modular_tf.check.check import LIBRARY, Suite
+from modular_tf.check.check import LIBRARY, NOTE, REGISTERS, ROBUST, WARNING, Suite
 from modular_tf.check.expectation import Blocked, Deviation, advise, expect, expect_equal, note
-from modular_tf.check.level import Level
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.device.entry_trial import EntryTrial
     from modular_tf.check.device.library_stage import DeviceLibraryGround
 
-suite = Suite("device", "entry point", level=Level.REGISTERS, ways=LIBRARY, source="device.h")
+suite = Suite("device", "entry point", level=REGISTERS, ways=LIBRARY, source="device.h")
 
 
 _PARTS = ("params", "platform", "platform_fns", "device_fns", "stream_executor")
@@ -68,7 +66,7 @@ def entry_stays_inside(plugin: DeviceLibraryGround) -> None:
     _expect_no_overrun(trial, "SE_InitPlugin", "params", "platform", "platform_fns")
 
 
-@suite.check("SE-107", severity=Severity.NOTE)
+@suite.check("SE-107", severity=NOTE)
 def entry_sets_its_status(plugin: DeviceLibraryGround) -> None:
     """SE_InitPlugin sets its status.
 
@@ -121,7 +119,7 @@ def names_outlive_the_call(plugin: DeviceLibraryGround) -> None:
     )
 
 
-@suite.check("SE-108", level=Level.ROBUST)
+@suite.check("SE-108", level=ROBUST)
 def destroying_leaves_the_structs(plugin: DeviceLibraryGround) -> None:
     """The destroy functions write no further than their structs go, and do not free them.
 
@@ -136,7 +134,7 @@ def destroying_leaves_the_structs(plugin: DeviceLibraryGround) -> None:
     _expect_no_overrun(trial, "a destroy function", *_PARTS, but=before)
 
 
-@suite.check("SE-109", level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("SE-109", level=ROBUST, severity=WARNING)
 def can_be_set_up_again(plugin: DeviceLibraryGround) -> None:
     """A platform that was destroyed can be set up again.
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import RAW, ROBUST, WARNING, Suite
 from modular_tf.check.device.event_progress import expect_passed, marked
 from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
-from modular_tf.check.level import Level
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,7 +18,7 @@ if TYPE_CHECKING:
     from modular_tf.check.device.raw_subject import RawDeviceSubject
     from modular_tf.check.device.subject import Answer
 
-suite = Suite("device", "errors", level=Level.ROBUST, source="device.h")
+suite = Suite("device", "errors", level=ROBUST, source="device.h")
 
 _LAST_CODE = 16
 
@@ -34,7 +31,7 @@ class _Nowhere:
     memory = None
 
 
-@suite.check("SE-222", "get_allocator_stats", severity=Severity.WARNING)
+@suite.check("SE-222", "get_allocator_stats", severity=WARNING)
 def work_takes_no_memory(device: DeviceGround) -> None:
     """Copies, streams and events leave the memory in use as it was.
 
@@ -83,7 +80,7 @@ def _successes(device: DeviceGround) -> Iterator[tuple[str, Callable[[], Answer]
     yield "synchronize_all_activity", subject.synchronize_all_activity
 
 
-@suite.check("SE-288", ways=RAW, severity=Severity.WARNING)
+@suite.check("SE-288", ways=RAW, severity=WARNING)
 def success_sets_ok(device: DeviceGround) -> None:
     """An operation that succeeds sets its status to OK, whatever was in it.
 
@@ -119,7 +116,7 @@ def _refused(device: DeviceGround) -> Answer:
     return answer
 
 
-@suite.check("SE-289", "memset32", ways=RAW, severity=Severity.WARNING)
+@suite.check("SE-289", "memset32", ways=RAW, severity=WARNING)
 def failures_say_something(device: DeviceGround) -> None:
     """A failure has a code from 1 to 16, and a message.
 
@@ -147,10 +144,8 @@ def a_refusal_ends_nothing(device: DeviceGround) -> None:
     """
     stream, memory, subject = device.stream(), device.filled(bytes(503)), device.subject
     subject.memset32(stream, memory, 1, 6)
-    filled = subject.memset(stream, memory, 0xC3, 503)
-    expect_ok(filled, "memset on a stream that has refused something")
-    done = subject.block_host_until_done(stream)
-    expect_ok(done, "block_host_until_done of a stream that has refused something")
+    subject.memset(stream, memory, 0xC3, 503).must_be_ok()
+    subject.block_host_until_done(stream).must_be_ok()
     expect_bytes(device.content(memory), b"\xc3" * 503, "a memory, after memset,")
 
 
@@ -166,14 +161,13 @@ def a_failure_stays_with_its_stream(device: DeviceGround) -> None:
     device.call_back(stream, lambda: failure)
     subject.block_host_until_done(stream)
     data, memory = device.bytes(509), device.memory(509)
-    copied = subject.memcpy_htod(other, memory, device.buffer(data), 509)
-    expect_ok(copied, "memcpy_htod on another stream")
-    expect_ok(subject.block_host_until_done(other), "block_host_until_done of another stream")
-    expect_ok(subject.get_stream_status(other), "get_stream_status of another stream")
+    subject.memcpy_htod(other, memory, device.buffer(data), 509).must_be_ok()
+    subject.block_host_until_done(other).must_be_ok()
+    subject.get_stream_status(other).must_be_ok()
     expect_bytes(device.content(memory), data, "the target of memcpy_htod on another stream")
 
 
-@suite.check("SE-292", ways=RAW, severity=Severity.WARNING)
+@suite.check("SE-292", ways=RAW, severity=WARNING)
 def copies_of_no_bytes_from_nowhere(device: DeviceGround) -> None:
     """Copies of no bytes take NULL on the host's side.
 
@@ -183,8 +177,8 @@ def copies_of_no_bytes_from_nowhere(device: DeviceGround) -> None:
     """
     stream, memory, subject = device.stream(), device.memory(64), device.subject
     nowhere = _Nowhere()
-    expect_ok(subject.memcpy_htod(stream, memory, nowhere, 0), "memcpy_htod of 0 bytes from NULL")
-    expect_ok(subject.memcpy_dtoh(stream, nowhere, memory, 0), "memcpy_dtoh of 0 bytes to NULL")
-    expect_ok(subject.sync_memcpy_htod(memory, nowhere, 0), "sync_memcpy_htod of 0 bytes from NULL")
-    expect_ok(subject.sync_memcpy_dtoh(nowhere, memory, 0), "sync_memcpy_dtoh of 0 bytes to NULL")
+    subject.memcpy_htod(stream, memory, nowhere, 0).must_be_ok()
+    subject.memcpy_dtoh(stream, nowhere, memory, 0).must_be_ok()
+    subject.sync_memcpy_htod(memory, nowhere, 0).must_be_ok()
+    subject.sync_memcpy_dtoh(nowhere, memory, 0).must_be_ok()
     device.done(stream)

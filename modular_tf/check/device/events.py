@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, WARNING, WORKS, Suite
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.event_progress import (
     expect_held,
@@ -23,15 +22,13 @@ from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import expect_prompt, expect_waits, held
 from modular_tf.check.expectation import expect
-from modular_tf.check.level import Level
 from modular_tf.device.streams.event import EventStatus
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround, Gate
     from modular_tf.check.device.subject import Event, Stream
 
-suite = Suite("device", "events", level=Level.ROBUST, source="device.h")
+suite = Suite("device", "events", level=ROBUST, source="device.h")
 
 _NEEDS = ("create_event", "record_event", "get_event_status")
 _HOLDS = (*_NEEDS, "host_callback")
@@ -60,7 +57,7 @@ def _queued_event(device: DeviceGround, stream: Stream, n_bytes: int) -> tuple[G
 def _waiting(device: DeviceGround, event: Event) -> Event:
     """Return an event on a new stream that waits for another one, which it must do."""
     stream = device.stream()
-    expect_ok(device.subject.wait_for_event(stream, event), "wait_for_event")
+    device.subject.wait_for_event(stream, event).must_be_ok()
     return marked(device, stream)
 
 
@@ -75,7 +72,7 @@ def _expect_complete(device: DeviceGround, event: Event, message: str) -> None:
     )
 
 
-@suite.check("SE-253", *_NEEDS, level=Level.WORKS)
+@suite.check("SE-253", *_NEEDS, level=WORKS)
 def an_event_completes(device: DeviceGround) -> None:
     """An event becomes COMPLETE when its stream has passed it.
 
@@ -85,11 +82,11 @@ def an_event_completes(device: DeviceGround) -> None:
     """
     stream, event = device.stream(), device.event()
     enqueue_work(device, stream, 401)
-    expect_ok(device.subject.record_event(stream, event), "record_event")
+    device.subject.record_event(stream, event).must_be_ok()
     expect_passed(device, event, "an event behind a copy")
 
 
-@suite.check("SE-254", *_HOLDS, level=Level.WORKS)
+@suite.check("SE-254", *_HOLDS, level=WORKS)
 def an_event_is_pending(device: DeviceGround) -> None:
     """An event is PENDING while work in front of it is outstanding.
 
@@ -103,7 +100,7 @@ def an_event_is_pending(device: DeviceGround) -> None:
     expect_passed(device, event, "an event")
 
 
-@suite.check("SE-255", *_HOLDS, level=Level.WORKS)
+@suite.check("SE-255", *_HOLDS, level=WORKS)
 def no_event_is_unknown(device: DeviceGround) -> None:
     """The status of a recorded event is PENDING or COMPLETE, never UNKNOWN or ERROR.
 
@@ -125,7 +122,7 @@ def no_event_is_unknown(device: DeviceGround) -> None:
         )
 
 
-@suite.check("SE-256", *_HOLDS, level=Level.WORKS)
+@suite.check("SE-256", *_HOLDS, level=WORKS)
 def a_complete_event_stays_so(device: DeviceGround) -> None:
     """An event that was COMPLETE stays so until it is recorded again.
 
@@ -141,7 +138,7 @@ def a_complete_event_stays_so(device: DeviceGround) -> None:
     gate.open()
 
 
-@suite.check("SE-257", *_NEEDS, level=Level.WORKS)
+@suite.check("SE-257", *_NEEDS, level=WORKS)
 def a_complete_event_means_that_bytes_are_there(device: DeviceGround) -> None:
     """Behind a COMPLETE event the bytes of copies to the host are there.
 
@@ -158,7 +155,7 @@ def a_complete_event_means_that_bytes_are_there(device: DeviceGround) -> None:
         expect_bytes(back.content(), data, "a host buffer, behind a COMPLETE event,")
 
 
-@suite.check("SE-258", *_NEEDS, severity=Severity.WARNING)
+@suite.check("SE-258", *_NEEDS, severity=WARNING)
 def an_event_that_was_not_recorded(device: DeviceGround) -> None:
     """The status of an event that was never recorded is COMPLETE.
 
@@ -182,7 +179,7 @@ def waiting_for_an_event_that_was_not_recorded(device: DeviceGround) -> None:
     expect_passed(device, after, "a stream that waits for an event that was never recorded")
 
 
-@suite.check("SE-260", "wait_for_event", *_HOLDS, level=Level.WORKS)
+@suite.check("SE-260", "wait_for_event", *_HOLDS, level=WORKS)
 def a_stream_waits_for_an_event(device: DeviceGround) -> None:
     """Work behind wait_for_event waits for the event.
 
@@ -194,7 +191,7 @@ def a_stream_waits_for_an_event(device: DeviceGround) -> None:
     gate = held(device, other)
     prepared(device.subject.memcpy_htod(other, source, device.buffer(data), 411), "memcpy_htod")
     event = _marked_behind(device, other, 411)
-    expect_ok(device.subject.wait_for_event(stream, event), "wait_for_event")
+    device.subject.wait_for_event(stream, event).must_be_ok()
     prepared(device.subject.memcpy_dtod(stream, target, source, 411), "memcpy_dtod")
     expect_held(device, marked(device, stream), "a stream that waits for an event")
     gate.open()
@@ -202,7 +199,7 @@ def a_stream_waits_for_an_event(device: DeviceGround) -> None:
     expect_bytes(device.content(target), data, "what was copied behind wait_for_event")
 
 
-@suite.check("SE-261", "wait_for_event", *_HOLDS, level=Level.WORKS, severity=Severity.WARNING)
+@suite.check("SE-261", "wait_for_event", *_HOLDS, level=WORKS, severity=WARNING)
 def waiting_for_an_event_does_not_block(device: DeviceGround) -> None:
     """wait_for_event does not block its caller.
 
@@ -212,10 +209,10 @@ def waiting_for_an_event_does_not_block(device: DeviceGround) -> None:
     gate, event = _held_event(device, device.stream(), 413)
     stream = device.stream()
     call = lambda: device.subject.wait_for_event(stream, event)  # noqa: E731
-    expect_ok(expect_prompt(gate, call, "wait_for_event"), "wait_for_event")
+    expect_prompt(gate, call, "wait_for_event").must_be_ok()
 
 
-@suite.check("SE-262", *_HOLDS, level=Level.WORKS)
+@suite.check("SE-262", *_HOLDS, level=WORKS)
 def an_event_is_recorded_again(device: DeviceGround) -> None:
     """An event that is recorded again is PENDING again until its stream gets there.
 
@@ -229,7 +226,7 @@ def an_event_is_recorded_again(device: DeviceGround) -> None:
     expect_passed(device, event, "an event")
     gate = held(device, stream)
     enqueue_work(device, stream, 415)
-    expect_ok(device.subject.record_event(stream, event), "record_event of a recorded event")
+    device.subject.record_event(stream, event).must_be_ok()
     expect_held(device, event, "an event that was recorded again")
     gate.open()
     expect_passed(device, event, "an event that was recorded again")
@@ -245,16 +242,16 @@ def recording_again_disturbs_nobody(device: DeviceGround) -> None:
     stream = device.stream()
     first, event = _held_event(device, stream, 417)
     waiting = device.stream()
-    expect_ok(device.subject.wait_for_event(waiting, event), "wait_for_event")
+    device.subject.wait_for_event(waiting, event).must_be_ok()
     second = device.gate(stream)
-    expect_ok(device.subject.record_event(stream, event), "record_event of a recorded event")
+    device.subject.record_event(stream, event).must_be_ok()
     first.open()
     what = "a stream that waits for the place where an event was recorded first"
     expect_passed_meanwhile(device, marked(device, waiting), what)
     second.open()
 
 
-@suite.check("SE-264", "block_host_for_event", *_HOLDS, level=Level.WORKS)
+@suite.check("SE-264", "block_host_for_event", *_HOLDS, level=WORKS)
 def the_host_waits_for_an_event(device: DeviceGround) -> None:
     """block_host_for_event waits until the event is passed.
 
@@ -263,10 +260,10 @@ def the_host_waits_for_an_event(device: DeviceGround) -> None:
     """
     gate, event = _held_event(device, device.stream(), 419)
     call = lambda: device.subject.block_host_for_event(event)  # noqa: E731
-    expect_ok(expect_waits(gate, call, "block_host_for_event"), "block_host_for_event")
+    expect_waits(gate, call, "block_host_for_event").must_be_ok()
 
 
-@suite.check("SE-265", "block_host_for_event", *_HOLDS, severity=Severity.WARNING)
+@suite.check("SE-265", "block_host_for_event", *_HOLDS, severity=WARNING)
 def the_host_waits_for_nothing_behind_an_event(device: DeviceGround) -> None:
     """block_host_for_event does not wait for work behind the event.
 
@@ -277,7 +274,7 @@ def the_host_waits_for_nothing_behind_an_event(device: DeviceGround) -> None:
     event = _marked_behind(device, stream, 421)
     gate = held(device, stream)
     call = lambda: device.subject.block_host_for_event(event)  # noqa: E731
-    expect_ok(expect_prompt(gate, call, "block_host_for_event"), "block_host_for_event")
+    expect_prompt(gate, call, "block_host_for_event").must_be_ok()
 
 
 @suite.check("SE-266", "wait_for_event", *_HOLDS)
@@ -307,12 +304,12 @@ def many_events(device: DeviceGround) -> None:
     gate = device.gate(stream)
     events = []
     many = int(device.target.options.get("many", _MANY))
-    for number in range(many):
+    for _ in range(many):
         answer = device.subject.create_event()
-        expect_ok(answer, f"create_event, while {number} are pending,")
+        answer.must_be_ok()
         device.adopt("event", answer.value)
         events.append(answer.value)
-        expect_ok(device.subject.record_event(stream, answer.value), "record_event")
+        device.subject.record_event(stream, answer.value).must_be_ok()
     gate.open()
     for number, event in enumerate(events):
         expect_passed(device, event, f"event {number} of {many}")
@@ -343,8 +340,8 @@ def two_streams_wait_for_each_other(device: DeviceGround) -> None:
     """
     one, two = device.stream(), device.stream()
     of_one, of_two = marked(device, one), marked(device, two)
-    expect_ok(device.subject.wait_for_event(one, of_two), "wait_for_event")
-    expect_ok(device.subject.wait_for_event(two, of_one), "wait_for_event of each other")
+    device.subject.wait_for_event(one, of_two).must_be_ok()
+    device.subject.wait_for_event(two, of_one).must_be_ok()
     for stream in (one, two):
         expect_passed(device, marked(device, stream), "a stream of two that wait for each other")
 
@@ -375,7 +372,7 @@ def a_stream_waits_for_itself(device: DeviceGround) -> None:
     """
     stream = device.stream()
     event = marked(device, stream)
-    expect_ok(device.subject.wait_for_event(stream, event), "wait_for_event of the stream's own")
+    device.subject.wait_for_event(stream, event).must_be_ok()
     expect_passed(device, marked(device, stream), "a stream that waits for an event of its own")
 
 
@@ -387,6 +384,6 @@ def an_event_goes_to_another_stream(device: DeviceGround) -> None:
     Remedy: An event stands for the place where it was recorded last.
     """
     gate, event = _held_event(device, device.stream(), 431)
-    expect_ok(device.subject.record_event(device.stream(), event), "record_event on another stream")
+    device.subject.record_event(device.stream(), event).must_be_ok()
     expect_passed_meanwhile(device, event, "an event that was recorded on a free stream at last")
     gate.open()

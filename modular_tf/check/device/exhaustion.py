@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import code_found, expect_ok
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.answers import code_found
+from modular_tf.check.check import RAW, ROBUST, Suite
 from modular_tf.check.device.address_ranges import expect_apart
 from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.expectation import Blocked, Unsupported, expect
-from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
     from modular_tf.check.device.subject import Answer, Memory
 
-suite = Suite("device", "exhaustion", level=Level.ROBUST, source="device.h")
+suite = Suite("device", "exhaustion", level=ROBUST, source="device.h")
 
 _MIB = 1 << 20
 _TOO_MUCH = 1 << 62
@@ -47,11 +46,10 @@ def _expect_none(answer: Answer, what: str) -> None:
 def _goes_on(device: DeviceGround) -> None:
     """Demand that memory can be had and used."""
     data = device.bytes(_KEPT_SIZE)
-    memory = expect_ok(device.subject.allocate(len(data)), "allocate, after one that failed,")
+    memory = device.subject.allocate(len(data)).must_be_ok()
     device.adopt("device", memory)
     source = device.buffer(data)
-    copied = device.subject.sync_memcpy_htod(memory, source, len(data))
-    expect_ok(copied, "sync_memcpy_htod, after an allocation that failed,")
+    device.subject.sync_memcpy_htod(memory, source, len(data)).must_be_ok()
     expect_bytes(device.content(memory), data, "memory that was had after a failure")
 
 
@@ -144,7 +142,7 @@ def many_blocks_keep_their_content(device: DeviceGround) -> None:
     ]
     for place, mark in places:
         source = device.buffer(mark)
-        expect_ok(device.subject.sync_memcpy_htod(place, source, len(mark)), "sync_memcpy_htod")
+        device.subject.sync_memcpy_htod(place, source, len(mark)).must_be_ok()
     for place, mark in places:
         expect_bytes(device.content(place), mark, f"one of {len(held)} blocks of a MiB")
 
@@ -202,8 +200,8 @@ def many_small_memories(device: DeviceGround) -> None:
     As a model without an arena has tensors.
     """
     memories: list[Memory] = []
-    for number in range(_MANY):
+    for _ in range(_MANY):
         answer = device.subject.allocate(_SMALL_SIZE)
-        memories.append(expect_ok(answer, f"allocate({_SMALL_SIZE}), {number} being held,"))
+        memories.append(answer.must_be_ok())
         device.adopt("device", memories[-1])
     expect_apart([(one.address, _SMALL_SIZE) for one in memories], "of many small memories")

@@ -6,9 +6,8 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import RAW, WARNING, Suite
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
@@ -22,7 +21,7 @@ _MOST_BANDWIDTH = 10**15
 _SURROGATES = re.compile("[\udc80-\udcff]")
 
 
-@suite.check("SE-124", severity=Severity.WARNING)
+@suite.check("SE-124", severity=WARNING)
 def texts_are_text(device: DeviceGround) -> None:
     """Hardware name, vendor and bus id are UTF-8, without control characters.
 
@@ -40,7 +39,7 @@ def texts_are_text(device: DeviceGround) -> None:
         )
 
 
-@suite.check("SE-125", severity=Severity.WARNING)
+@suite.check("SE-125", severity=WARNING)
 def bus_id_has_its_form(device: DeviceGround) -> None:
     """The PCI bus id looks like 0000:00:02.1, or is not given.
 
@@ -58,7 +57,7 @@ def bus_id_has_its_form(device: DeviceGround) -> None:
     )
 
 
-@suite.check("SE-126", "get_numa_node", ways=RAW, severity=Severity.WARNING)
+@suite.check("SE-126", "get_numa_node", ways=RAW, severity=WARNING)
 def numa_node_is_one(device: DeviceGround) -> None:
     """The NUMA node is negative, or the number of a node.
 
@@ -74,7 +73,7 @@ def numa_node_is_one(device: DeviceGround) -> None:
     )
 
 
-@suite.check("SE-127", "get_memory_bandwidth", ways=RAW, severity=Severity.WARNING)
+@suite.check("SE-127", "get_memory_bandwidth", ways=RAW, severity=WARNING)
 def bandwidth_is_one(device: DeviceGround) -> None:
     """The memory bandwidth is negative, or a number of bytes per second.
 
@@ -90,7 +89,7 @@ def bandwidth_is_one(device: DeviceGround) -> None:
     )
 
 
-@suite.check("SE-128", "get_gflops", ways=RAW, severity=Severity.WARNING)
+@suite.check("SE-128", "get_gflops", ways=RAW, severity=WARNING)
 def gflops_are_some(device: DeviceGround) -> None:
     """The GFLOPS are negative, or a finite number above 0.
 
@@ -106,7 +105,7 @@ def gflops_are_some(device: DeviceGround) -> None:
     )
 
 
-@suite.check("SE-129", severity=Severity.WARNING)
+@suite.check("SE-129", severity=WARNING)
 def facts_stay(device: DeviceGround) -> None:
     """What a device says of itself does not change.
 

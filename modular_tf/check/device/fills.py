@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, Suite
 from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
-from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
@@ -23,19 +21,19 @@ _MIB = 1 << 20
 
 def _zero(device: DeviceGround, memory: Memory, n_bytes: int) -> None:
     stream = device.stream()
-    expect_ok(device.subject.mem_zero(stream, memory, n_bytes), "mem_zero")
+    device.subject.mem_zero(stream, memory, n_bytes).must_be_ok()
     device.done(stream)
 
 
 def _fill(device: DeviceGround, memory: Memory, value: int, n_bytes: int) -> None:
     stream = device.stream()
-    expect_ok(device.subject.memset(stream, memory, value, n_bytes), "memset")
+    device.subject.memset(stream, memory, value, n_bytes).must_be_ok()
     device.done(stream)
 
 
 def _fill_words(device: DeviceGround, memory: Memory, value: int, n_bytes: int) -> None:
     stream = device.stream()
-    expect_ok(device.subject.memset32(stream, memory, value, n_bytes), "memset32")
+    device.subject.memset32(stream, memory, value, n_bytes).must_be_ok()
     device.done(stream)
 
 
@@ -157,7 +155,7 @@ def fills_of_any_size(device: DeviceGround) -> None:
         expect_bytes(device.content(memory), expected, f"mem_zero of {size} bytes")
 
 
-@suite.check("SE-231", "memset32", level=Level.ROBUST)
+@suite.check("SE-231", "memset32", level=ROBUST)
 def filling_with_a_number_that_does_not_fit(device: DeviceGround) -> None:
     """memset32 of a size that is no multiple of 4 writes nothing behind the size.
 
@@ -173,7 +171,7 @@ def filling_with_a_number_that_does_not_fit(device: DeviceGround) -> None:
     expect_bytes(behind, b"\x5a" * 51, "what lies behind 13 bytes, after memset32 of them,")
 
 
-@suite.check("SE-232", "mem_zero", "memset", level=Level.ROBUST)
+@suite.check("SE-232", "mem_zero", "memset", level=ROBUST)
 def fills_of_no_bytes(device: DeviceGround) -> None:
     """A fill of no bytes succeeds, and writes nothing.
 
@@ -181,15 +179,15 @@ def fills_of_no_bytes(device: DeviceGround) -> None:
     Remedy: Return OK where the size is 0, before the driver is asked.
     """
     memory, stream, subject = device.filled(b"\x5a" * 64), device.stream(), device.subject
-    expect_ok(subject.mem_zero(stream, memory, 0), "mem_zero of 0 bytes")
-    expect_ok(subject.memset(stream, memory, 1, 0), "memset of 0 bytes")
+    subject.mem_zero(stream, memory, 0).must_be_ok()
+    subject.memset(stream, memory, 1, 0).must_be_ok()
     if subject.offers("memset32"):
-        expect_ok(subject.memset32(stream, memory, 1, 0), "memset32 of 0 bytes")
+        subject.memset32(stream, memory, 1, 0).must_be_ok()
     device.done(stream)
     expect_bytes(device.content(memory), b"\x5a" * 64, "a memory, after fills of 0 bytes,")
 
 
-@suite.check("SE-233", "memset", level=Level.ROBUST)
+@suite.check("SE-233", "memset", level=ROBUST)
 def a_large_fill(device: DeviceGround) -> None:
     """A fill of 16 MiB is whole.
 
@@ -212,7 +210,7 @@ def fills_in_the_order_of_the_stream(device: DeviceGround) -> None:
     stream, subject = device.stream(), device.subject
     gate = device.gate(stream)
     prepared(subject.memcpy_htod(stream, memory, device.buffer(data), 351), "memcpy_htod")
-    expect_ok(subject.memset(stream, memory, 0xC3, 349), "memset")
+    subject.memset(stream, memory, 0xC3, 349).must_be_ok()
     prepared(subject.memcpy_dtoh(stream, back, memory, 351), "memcpy_dtoh")
     gate.open()
     device.done(stream)

@@ -6,15 +6,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.check.breach import raise_harm_at_loading
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, Suite
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.level import Level
 from modular_tf.check.native.checking_allocator import checking_allocator
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
 
-suite = Suite("device", "heap", level=Level.ROBUST)
+suite = Suite("device", "heap", level=ROBUST)
 
 _ODD_SIZES = (1, 7, 9, 31, 33, 127, 129, 7777)
 """In bytes: where what is kept beside memory is often too short."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, WARNING, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.device.address_ranges import expect_apart
 from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.leaks import expect_memory_returned
 from modular_tf.check.expectation import Unsupported, advise, expect_equal
-from modular_tf.check.level import Level
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +66,7 @@ def host_memory_is_usable(device: DeviceGround) -> None:
     _use_all(device, device.host_block, "host")
 
 
-@suite.check("SE-146", severity=Severity.WARNING)
+@suite.check("SE-146", severity=WARNING)
 def host_memory_is_aligned(device: DeviceGround) -> None:
     """Addresses of host memory are multiples of 256; TensorFlow up to 2.21 takes those of 64.
 
@@ -100,7 +97,7 @@ def host_memories_are_apart(device: DeviceGround) -> None:
     _keep_all(device, device.host_block, "host")
 
 
-@suite.check("SE-148", level=Level.ROBUST)
+@suite.check("SE-148", level=ROBUST)
 def host_memory_comes_back(device: DeviceGround) -> None:
     """Host memory that was given back can be had again, as often as one likes.
 
@@ -111,7 +108,7 @@ def host_memory_comes_back(device: DeviceGround) -> None:
     """
 
     def once() -> None:
-        block = expect_ok(device.subject.host_memory_allocate(_LEAK_SIZE), "host_memory_allocate")
+        block = device.subject.host_memory_allocate(_LEAK_SIZE).must_be_ok()
         device.subject.host_memory_deallocate(block)
 
     what = "host_memory_allocate and host_memory_deallocate"
@@ -149,12 +146,11 @@ def device_sees_unified_memory(device: DeviceGround) -> None:
     for _ in range(2):
         data = device.bytes(_KEPT_SIZE)
         block.view[:] = data
-        answer = device.subject.sync_memcpy_dtod(target, block.memory, _KEPT_SIZE)
-        expect_ok(answer, "sync_memcpy_dtod of unified memory")
+        device.subject.sync_memcpy_dtod(target, block.memory, _KEPT_SIZE).must_be_ok()
         expect_bytes(device.content(target), data, "what the device copied of unified memory")
 
 
-@suite.check("SE-152", level=Level.ROBUST)
+@suite.check("SE-152", level=ROBUST)
 def threads_have_host_memory(device: DeviceGround) -> None:
     """Host memory can be allocated and given back by several threads at once.
 
@@ -166,7 +162,7 @@ def threads_have_host_memory(device: DeviceGround) -> None:
     def work(number: int) -> None:
         for _ in range(_ROUNDS):
             answer: Answer = subject.host_memory_allocate(_THREAD_SIZE)
-            block = expect_ok(answer, "host_memory_allocate, while other threads do,")
+            block = answer.must_be_ok()
             data = bytes((number + 1,)) * _THREAD_SIZE
             block.view[:] = data
             found = bytes(block.view)

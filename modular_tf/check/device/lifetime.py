@@ -6,13 +6,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import LIBRARY, Suite
+from modular_tf.check.check import LIBRARY, REGISTERS, ROBUST, Suite
 from modular_tf.check.device.host_buffer import HostBuffer
 from modular_tf.check.device.process_end import DESTROYED, KEPT, expect_clean_end
 from modular_tf.check.device.raw_subject import created_device
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported, expect_equal
-from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from modular_tf.check.device.raw_subject import RawDeviceSubject
     from modular_tf.check.target import Target
 
-suite = Suite("device", "lifetime", level=Level.ROBUST, ways=LIBRARY, source="device.h")
+suite = Suite("device", "lifetime", level=ROBUST, ways=LIBRARY, source="device.h")
 
 _CONTENT = bytes(range(256)) * 16
 _TWO = 2
@@ -55,14 +53,13 @@ def devices_end_alone(plugin: DeviceLibraryGround) -> None:
     if _count(plugin) < _TWO:
         raise Unsupported("the plugin has no second device here")
     with _created(plugin, 0) as first:
-        memory = expect_ok(first.allocate(len(_CONTENT)), "allocate on device 0")
+        memory = first.allocate(len(_CONTENT)).must_be_ok()
         source, back = HostBuffer(_CONTENT), HostBuffer(len(_CONTENT))
-        expect_ok(first.sync_memcpy_htod(memory, source, len(_CONTENT)), "sync_memcpy_htod")
+        first.sync_memcpy_htod(memory, source, len(_CONTENT)).must_be_ok()
         with _created(plugin, 1) as second:
-            other = expect_ok(second.allocate(len(_CONTENT)), "allocate on device 1")
+            other = second.allocate(len(_CONTENT)).must_be_ok()
             second.deallocate(other)
-        copied = first.sync_memcpy_dtoh(back, memory, len(_CONTENT))
-        expect_ok(copied, "sync_memcpy_dtoh on device 0, device 1 being destroyed,")
+        first.sync_memcpy_dtoh(back, memory, len(_CONTENT)).must_be_ok()
         expect_equal(
             back.content(), _CONTENT, "the memory of device 0, after device 1 was destroyed,"
         )
@@ -94,7 +91,7 @@ def process_ends_untidily(plugin: DeviceLibraryGround) -> None:
     expect_clean_end(_by_slots(plugin), KEPT)
 
 
-@suite.check("SE-032", level=Level.REGISTERS)
+@suite.check("SE-032", level=REGISTERS)
 def destroying_returns(plugin: DeviceLibraryGround) -> None:
     """A device, if there is one, and then the platform; nothing can be done with it after that."""
     platform, failures = plugin.platform, []

@@ -5,17 +5,14 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import RAW, ROBUST, WARNING, Suite
 from modular_tf.check.device.address_ranges import expect_apart
 from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.leaks import expect_memory_returned
 from modular_tf.check.device.raw_memory import RawMemory
 from modular_tf.check.device.raw_subject import raw_subject
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal
-from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
@@ -54,12 +51,12 @@ def every_size(device: DeviceGround) -> None:
     """
     room = _room(device)
     for size in (size for size in _SIZES if size <= room):
-        memory = expect_ok(device.subject.allocate(size), f"allocate({size})")
+        memory = device.subject.allocate(size).must_be_ok()
         device.adopt("device", memory)
         mark = _MARK[-size:]
         end = memory.part(size - len(mark), len(mark))
         source = device.buffer(mark)
-        expect_ok(device.subject.sync_memcpy_htod(end, source, len(mark)), "sync_memcpy_htod")
+        device.subject.sync_memcpy_htod(end, source, len(mark)).must_be_ok()
         expect_bytes(device.content(end), mark, f"the end of a memory of {size} bytes")
         device.destroy(memory)
 
@@ -106,7 +103,7 @@ def size_is_written(device: DeviceGround) -> None:
     """
     size = 5003
     answer, base = raw_subject(device).memory.allocate(size)
-    memory = expect_ok(answer, f"allocate({size})")
+    memory = answer.must_be_ok()
     device.adopt("device", memory)
     expect(base.word(0), "allocate left SP_DeviceMemoryBase.struct_size 0", expected="40")
     expect(
@@ -123,7 +120,7 @@ def size_is_written(device: DeviceGround) -> None:
     )
 
 
-@suite.check("SE-134", severity=Severity.WARNING)
+@suite.check("SE-134", severity=WARNING)
 def addresses_are_aligned(device: DeviceGround) -> None:
     """Addresses of device memory are multiples of 256.
 
@@ -170,7 +167,7 @@ def content_is_kept(device: DeviceGround) -> None:
             )
 
 
-@suite.check("SE-137", level=Level.ROBUST)
+@suite.check("SE-137", level=ROBUST)
 def memory_comes_back(device: DeviceGround) -> None:
     """Memory that was given back can be had again, as often as one likes.
 
@@ -185,7 +182,7 @@ def memory_comes_back(device: DeviceGround) -> None:
 
     def once() -> None:
         answer = device.subject.allocate(size)
-        device.subject.deallocate(expect_ok(answer, f"allocate({size}), given back each time,"))
+        device.subject.deallocate(answer.must_be_ok())
 
     def free() -> int:
         usage = device.subject.device_memory_usage()
@@ -217,16 +214,13 @@ def payload_may_be_zero(device: DeviceGround) -> None:
     bare = RawMemory(device.memory(_PAYLOAD_SIZE).address, _PAYLOAD_SIZE, None, 0)
     other = RawMemory(device.memory(_PAYLOAD_SIZE).address, _PAYLOAD_SIZE, None, 0)
     source, back = device.buffer(data), device.buffer(_PAYLOAD_SIZE)
-    for what, answer in (
-        ("sync_memcpy_htod", subject.sync_memcpy_htod(bare, source, _PAYLOAD_SIZE)),
-        ("sync_memcpy_dtod", subject.sync_memcpy_dtod(other, bare, _PAYLOAD_SIZE)),
-        ("sync_memcpy_dtoh", subject.sync_memcpy_dtoh(back, other, _PAYLOAD_SIZE)),
-    ):
-        expect_ok(answer, f"{what} with payload 0")
+    subject.sync_memcpy_htod(bare, source, _PAYLOAD_SIZE).must_be_ok()
+    subject.sync_memcpy_dtod(other, bare, _PAYLOAD_SIZE).must_be_ok()
+    subject.sync_memcpy_dtoh(back, other, _PAYLOAD_SIZE).must_be_ok()
     expect_bytes(back.content(), data, "what was copied with payload 0")
 
 
-@suite.check("SE-140", level=Level.ROBUST)
+@suite.check("SE-140", level=ROBUST)
 def threads_give_back(device: DeviceGround) -> None:
     """Memory can be given back by another thread than the one that allocated it.
 
@@ -260,7 +254,7 @@ def order_is_free(device: DeviceGround) -> None:
             expect_bytes(device.content(memory), data, "a memory, another one being given back,")
 
 
-@suite.check("SE-142", level=Level.ROBUST)
+@suite.check("SE-142", level=ROBUST)
 def random_sequence(device: DeviceGround) -> None:
     """After hundreds of random allocations and deallocations all content is right.
 
@@ -280,7 +274,7 @@ def random_sequence(device: DeviceGround) -> None:
         expect_bytes(device.content(memory), data, "a memory after a random sequence")
 
 
-@suite.check("SE-143", level=Level.ROBUST)
+@suite.check("SE-143", level=ROBUST)
 def nothing_piles_up(device: DeviceGround) -> None:
     """Allocating and giving back leaves no descriptors and mappings behind.
 

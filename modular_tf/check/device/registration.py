@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.layouts import Dialect
-from modular_tf.check.check import LIBRARY, Suite
+from modular_tf.check.check import LIBRARY, LOADS, REGISTERS, Suite
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
-from modular_tf.check.level import Level
 from modular_tf.loading.device_loader import RefusedDeviceTables
 
 if TYPE_CHECKING:
@@ -37,8 +36,8 @@ _OF_RFC = {
 }
 
 
-@suite.judge(*sorted(_STEP.keys() - {"SE-001", "SE-002"}), level=Level.REGISTERS)
-@suite.judge("SE-001", "SE-002", level=Level.LOADS)
+@suite.judge(*sorted(_STEP.keys() - {"SE-001", "SE-002"}), level=REGISTERS)
+@suite.judge("SE-001", "SE-002", level=LOADS)
 def _judged(rule_id: str, plugin: DeviceLibraryGround) -> None:
     """Take the loader's word for whether a rule is kept."""
     verdict = plugin.verdict

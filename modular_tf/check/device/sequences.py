@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import Suite
-from modular_tf.check.level import Level
+from modular_tf.check.check import HARD, Suite
 from modular_tf.check.sequences.stage import GROUP
 
 if TYPE_CHECKING:
     from modular_tf.check.sequences.stage import SequenceGround
 
-suite = Suite("device", GROUP, level=Level.HARD, seconds=600)
+suite = Suite("device", GROUP, level=HARD, seconds=600)
 
 
 @suite.check("SE-300")

@@ -9,8 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, WARNING, Suite
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.event_progress import (
     expect_held,
@@ -23,8 +22,6 @@ from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import expect_prompt, expect_waits, held
 from modular_tf.check.expectation import expect
-from modular_tf.check.level import Level
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
@@ -40,8 +37,7 @@ _LONG = 1000
 
 
 def _depend(device: DeviceGround, dependent: Stream, other: Stream) -> None:
-    answer = device.subject.create_stream_dependency(dependent, other)
-    expect_ok(answer, "create_stream_dependency")
+    device.subject.create_stream_dependency(dependent, other).must_be_ok()
 
 
 @suite.check("SE-235", "get_stream_status")
@@ -51,9 +47,7 @@ def a_new_stream_is_well(device: DeviceGround) -> None:
     Otherwise: The first operation of the device fails.
     Remedy: Set the status to TF_OK while nothing went wrong.
     """
-    expect_ok(
-        device.subject.get_stream_status(device.stream()), "get_stream_status of a new stream"
-    )
+    device.subject.get_stream_status(device.stream()).must_be_ok()
 
 
 @suite.check("SE-236", "block_host_until_done")
@@ -64,12 +58,11 @@ def waiting_for_nothing(device: DeviceGround) -> None:
     Remedy: Return OK where the stream has no work.
     """
     stream = device.stream()
-    for time in ("first", "second"):
-        answer = device.subject.block_host_until_done(stream)
-        expect_ok(answer, f"block_host_until_done of a stream without work, the {time} time,")
+    for _ in range(2):
+        device.subject.block_host_until_done(stream).must_be_ok()
 
 
-@suite.check("SE-237", "get_stream_status", *_HOLDS, severity=Severity.WARNING)
+@suite.check("SE-237", "get_stream_status", *_HOLDS, severity=WARNING)
 def a_status_does_not_wait(device: DeviceGround) -> None:
     """get_stream_status does not wait for the stream.
 
@@ -79,23 +72,21 @@ def a_status_does_not_wait(device: DeviceGround) -> None:
     stream = device.stream()
     gate = held(device, stream)
     call = lambda: device.subject.get_stream_status(stream)  # noqa: E731
-    expect_ok(expect_prompt(gate, call, "get_stream_status"), "get_stream_status of a busy stream")
+    expect_prompt(gate, call, "get_stream_status").must_be_ok()
 
 
-@suite.check("SE-238", level=Level.ROBUST)
+@suite.check("SE-238", level=ROBUST)
 def streams_in_turn(device: DeviceGround) -> None:
     """200 streams can be made and destroyed, one after the other.
 
     Otherwise: A long-running program gets no stream any more.
     Remedy: Give back in destroy_stream all that create_stream took.
     """
-    for number in range(_IN_TURN):
-        answer = device.subject.create_stream()
-        expect_ok(answer, f"create_stream, after {number} were made and destroyed,")
-        device.subject.destroy_stream(answer.value)
+    for _ in range(_IN_TURN):
+        device.subject.destroy_stream(device.subject.create_stream().must_be_ok())
 
 
-@suite.check("SE-239", level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("SE-239", level=ROBUST, severity=WARNING)
 def streams_at_once(device: DeviceGround) -> None:
     """64 streams work at once.
 
@@ -106,16 +97,16 @@ def streams_at_once(device: DeviceGround) -> None:
     memory = device.filled(bytes(_AT_ONCE))
     for number in range(_AT_ONCE):
         answer = device.subject.create_stream()
-        expect_ok(answer, f"create_stream, while there are {number},")
+        answer.must_be_ok()
         device.adopt("stream", answer.value)
         part, source = memory.part(number, 1), device.buffer(bytes((number + 1,)))
-        expect_ok(device.subject.memcpy_htod(answer.value, part, source, 1), "memcpy_htod")
+        device.subject.memcpy_htod(answer.value, part, source, 1).must_be_ok()
     prepared(device.subject.synchronize_all_activity(), "synchronize_all_activity")
     expected = bytes(range(1, _AT_ONCE + 1))
     expect_bytes(device.content(memory), expected, f"what {_AT_ONCE} streams have copied")
 
 
-@suite.check("SE-240", *_HOLDS, level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("SE-240", *_HOLDS, level=ROBUST, severity=WARNING)
 def streams_are_independent(device: DeviceGround) -> None:
     """A stream continues while another one is blocked.
 
@@ -149,7 +140,7 @@ def copies_in_order(device: DeviceGround) -> None:
     expect_bytes(device.content(memory), last, "what was written last")
 
 
-@suite.check("SE-242", "host_callback", level=Level.ROBUST)
+@suite.check("SE-242", "host_callback", level=ROBUST)
 def a_long_queue(device: DeviceGround) -> None:
     """A stream takes a thousand pieces of work without losing one.
 
@@ -161,8 +152,7 @@ def a_long_queue(device: DeviceGround) -> None:
     gate = device.gate(stream)
     for number in range(_LONG):
         part, source = memory.part(number, 1), device.buffer(expected[number : number + 1])
-        answer = device.subject.memcpy_htod(stream, part, source, 1)
-        expect_ok(answer, f"memcpy_htod, with {number} before it on the stream,")
+        device.subject.memcpy_htod(stream, part, source, 1).must_be_ok()
     gate.open()
     device.done(stream)
     expect_bytes(device.content(memory), expected, f"what {_LONG} copies have copied")
@@ -179,7 +169,7 @@ def the_host_waits_for_a_stream(device: DeviceGround) -> None:
     gate = held(device, stream)
     enqueue_work(device, stream, 359)
     call = lambda: device.subject.block_host_until_done(stream)  # noqa: E731
-    expect_ok(expect_waits(gate, call, "block_host_until_done"), "block_host_until_done")
+    expect_waits(gate, call, "block_host_until_done").must_be_ok()
 
 
 @suite.check("SE-244", *_DEPENDS)
@@ -203,7 +193,7 @@ def a_stream_depends_on_another(device: DeviceGround) -> None:
     expect_bytes(device.content(target), data, "what was copied behind a dependency")
 
 
-@suite.check("SE-245", *_DEPENDS, severity=Severity.WARNING)
+@suite.check("SE-245", *_DEPENDS, severity=WARNING)
 def a_dependency_does_not_block(device: DeviceGround) -> None:
     """create_stream_dependency does not block its caller.
 
@@ -214,10 +204,10 @@ def a_dependency_does_not_block(device: DeviceGround) -> None:
     gate = held(device, other)
     enqueue_work(device, other, 363)
     call = lambda: device.subject.create_stream_dependency(dependent, other)  # noqa: E731
-    expect_ok(expect_prompt(gate, call, "create_stream_dependency"), "create_stream_dependency")
+    expect_prompt(gate, call, "create_stream_dependency").must_be_ok()
 
 
-@suite.check("SE-246", "create_stream_dependency", level=Level.ROBUST)
+@suite.check("SE-246", "create_stream_dependency", level=ROBUST)
 def a_stream_depends_on_itself(device: DeviceGround) -> None:
     """A stream that is made dependent on itself continues.
 
@@ -231,7 +221,7 @@ def a_stream_depends_on_itself(device: DeviceGround) -> None:
     expect_passed(device, marked(device, stream), "a stream that depends on itself")
 
 
-@suite.check("SE-247", *_DEPENDS, level=Level.ROBUST)
+@suite.check("SE-247", *_DEPENDS, level=ROBUST)
 def a_chain_of_streams(device: DeviceGround) -> None:
     """Dependencies hold along a chain of streams.
 
@@ -248,7 +238,7 @@ def a_chain_of_streams(device: DeviceGround) -> None:
     expect_passed(device, last, "the last of eight streams that depend on each other in a row")
 
 
-@suite.check("SE-248", "create_stream_dependency", level=Level.ROBUST)
+@suite.check("SE-248", "create_stream_dependency", level=ROBUST)
 def two_streams_depend_on_each_other(device: DeviceGround) -> None:
     """Two streams that depend on each other go on.
 
@@ -264,7 +254,7 @@ def two_streams_depend_on_each_other(device: DeviceGround) -> None:
         expect_passed(device, marked(device, stream), "a stream of two that depend on each other")
 
 
-@suite.check("SE-249", *_DEPENDS, level=Level.ROBUST)
+@suite.check("SE-249", *_DEPENDS, level=ROBUST)
 def a_dependency_is_on_earlier_work(device: DeviceGround) -> None:
     """A dependency does not wait for what the other stream is given later.
 
@@ -281,7 +271,7 @@ def a_dependency_is_on_earlier_work(device: DeviceGround) -> None:
     gate.open()
 
 
-@suite.check("SE-250", level=Level.ROBUST, severity=Severity.WARNING)
+@suite.check("SE-250", level=ROBUST, severity=WARNING)
 def a_stream_is_destroyed_with_work(device: DeviceGround) -> None:
     """The work of a stream is completed even if the stream is destroyed before.
 
@@ -312,7 +302,7 @@ def the_host_waits_for_all_streams(device: DeviceGround) -> None:
     for stream in streams:
         enqueue_work(device, stream, 383)
     call = device.subject.synchronize_all_activity
-    expect_ok(expect_waits(gate, call, "synchronize_all_activity"), "synchronize_all_activity")
+    expect_waits(gate, call, "synchronize_all_activity").must_be_ok()
 
 
 @suite.check("SE-252")
@@ -323,5 +313,4 @@ def waiting_for_no_stream(device: DeviceGround) -> None:
     Remedy: Return OK where there is nothing to wait for.
     Source: TensorFlow 2.21, observed
     """
-    answer = device.subject.synchronize_all_activity()
-    expect_ok(answer, "synchronize_all_activity without any work")
+    device.subject.synchronize_all_activity().must_be_ok()

@@ -6,8 +6,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import RAW, ROBUST, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.device.event_progress import expect_passed, marked
 from modular_tf.check.device.expected_bytes import expect_bytes
@@ -16,7 +15,6 @@ from modular_tf.check.device.held_stream import held
 from modular_tf.check.device.order_program import STREAMS, THREADS, OrderProgram
 from modular_tf.check.device.process_end import BUSY, expect_clean_end
 from modular_tf.check.expectation import Unsupported, expect, expect_in
-from modular_tf.check.level import Level
 from modular_tf.device.streams.event import EventStatus
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from modular_tf.check.device.raw_subject import RawDeviceSubject
     from modular_tf.check.device.subject import Memory, Stream
 
-suite = Suite("device", "threads", level=Level.ROBUST, source="TensorFlow 2.21, observed")
+suite = Suite("device", "threads", level=ROBUST, source="TensorFlow 2.21, observed")
 
 _ROUNDS = 10
 _HEAD_START_SECONDS = 0.02
@@ -48,8 +46,8 @@ def _round_trip(device: DeviceGround, stream: Stream, memory: Memory, data: byte
     """Copy to the device and back, and look."""
     size, subject, back = len(data), device.subject, device.buffer(len(data))
     source = device.buffer(data)
-    expect_ok(subject.memcpy_htod(stream, memory, source, size), "memcpy_htod")
-    expect_ok(subject.memcpy_dtoh(stream, back, memory, size), "memcpy_dtoh")
+    subject.memcpy_htod(stream, memory, source, size).must_be_ok()
+    subject.memcpy_dtoh(stream, back, memory, size).must_be_ok()
     expect_passed(device, marked(device, stream), "an event behind copies of a thread")
     expect_bytes(back.content(), data, "what a thread got back, while others copy,")
 
@@ -85,10 +83,10 @@ def threads_make_streams(device: DeviceGround) -> None:
         part, source = memory.part(number, 1), device.buffer(bytes((number + 1,)))
         for _ in range(_ROUNDS):
             answer = device.subject.create_stream()
-            expect_ok(answer, "create_stream, while other threads make streams,")
+            answer.must_be_ok()
             copied = device.subject.memcpy_htod(answer.value, part, source, 1)
             device.subject.destroy_stream(answer.value)
-            expect_ok(copied, "memcpy_htod")
+            copied.must_be_ok()
 
     _in_threads(work)
     prepared(device.subject.synchronize_all_activity(), "synchronize_all_activity")
@@ -108,9 +106,9 @@ def threads_use_events(device: DeviceGround) -> None:
     def work(_: int) -> None:
         for _ in range(_ROUNDS):
             answer = subject.create_event()
-            expect_ok(answer, "create_event, while other threads do,")
+            answer.must_be_ok()
             event = answer.value
-            expect_ok(subject.record_event(stream, event), "record_event")
+            subject.record_event(stream, event).must_be_ok()
             status = subject.get_event_status(event).value
             allowed = (EventStatus.PENDING, EventStatus.COMPLETE)
             expect_in(status, allowed, "an event's status, while other threads record,")
@@ -133,13 +131,13 @@ def threads_use_memory(device: DeviceGround) -> None:
         for turn in range(_ROUNDS):
             data = bytes((number * _ROUNDS + turn + 1,)) * 6000
             answer = subject.allocate(6000)
-            expect_ok(answer, "allocate, while other threads do,")
+            answer.must_be_ok()
             source, back = device.buffer(data), device.buffer(6000)
             copied = subject.sync_memcpy_htod(answer.value, source, 6000)
             brought = subject.sync_memcpy_dtoh(back, answer.value, 6000)
             subject.deallocate(answer.value)
-            expect_ok(copied, "sync_memcpy_htod")
-            expect_ok(brought, "sync_memcpy_dtoh")
+            copied.must_be_ok()
+            brought.must_be_ok()
             expect_bytes(back.content(), data, "what a thread has in memory of its own")
 
     _in_threads(work)
@@ -200,18 +198,17 @@ def two_devices(device: DeviceGround) -> None:
     other = _second_device(device)
     mine, stream = device.filled(b"\x11" * 521), device.stream()
     answer, made_stream = other.allocate(521), other.create_stream()
-    expect_ok(answer, "allocate on the other device")
-    expect_ok(made_stream, "create_stream on the other device")
+    answer.must_be_ok()
+    made_stream.must_be_ok()
     theirs, their_stream, back = answer.value, made_stream.value, device.buffer(521)
     try:
         zeros = device.buffer(521)
-        expect_ok(other.sync_memcpy_htod(theirs, zeros, 521), "sync_memcpy_htod")
-        copied = other.memcpy_htod(their_stream, theirs, device.buffer(b"\x22" * 521), 521)
-        expect_ok(copied, "memcpy_htod on the other device")
+        other.sync_memcpy_htod(theirs, zeros, 521).must_be_ok()
+        other.memcpy_htod(their_stream, theirs, device.buffer(b"\x22" * 521), 521).must_be_ok()
         source = device.buffer(b"\x33" * 521)
-        expect_ok(device.subject.memcpy_htod(stream, mine, source, 521), "memcpy_htod")
-        expect_ok(other.block_host_until_done(their_stream), "block_host_until_done")
-        expect_ok(other.sync_memcpy_dtoh(back, theirs, 521), "sync_memcpy_dtoh")
+        device.subject.memcpy_htod(stream, mine, source, 521).must_be_ok()
+        other.block_host_until_done(their_stream).must_be_ok()
+        other.sync_memcpy_dtoh(back, theirs, 521).must_be_ok()
     finally:
         other.destroy_stream(their_stream)
         other.deallocate(theirs)

@@ -6,18 +6,16 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import Suite
+from modular_tf.check.check import ROBUST, WORKS, Suite
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.held_stream import held
 from modular_tf.check.expectation import Blocked, Unsupported, expect
-from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
     from modular_tf.check.device.subject import Stream, Timer
 
-suite = Suite("device", "timers", level=Level.ROBUST, source="device.h")
+suite = Suite("device", "timers", level=ROBUST, source="device.h")
 
 _NEEDS = ("create_timer", "destroy_timer", "start_timer", "stop_timer", "nanoseconds")
 _WITH_CALLBACKS = (*_NEEDS, "host_callback")
@@ -30,18 +28,18 @@ def _start(device: DeviceGround, stream: Stream, n_bytes: int) -> Timer:
     """Start a new timer behind a little work."""
     timer = device.timer()
     enqueue_work(device, stream, n_bytes)
-    expect_ok(device.subject.start_timer(stream, timer), "start_timer")
+    device.subject.start_timer(stream, timer).must_be_ok()
     return timer
 
 
 def _stop(device: DeviceGround, stream: Stream, timer: Timer) -> None:
-    expect_ok(device.subject.stop_timer(stream, timer), "stop_timer")
+    device.subject.stop_timer(stream, timer).must_be_ok()
 
 
 def _read(device: DeviceGround, stream: Stream, timer: Timer) -> int:
     device.done(stream)
     answer = device.subject.nanoseconds(timer)
-    expect_ok(answer, "nanoseconds")
+    answer.must_be_ok()
     return int(answer.value)
 
 
@@ -75,7 +73,7 @@ def _expect_at_most(found: int, elapsed: int) -> None:
     )
 
 
-@suite.check("SE-273", *_NEEDS, level=Level.WORKS)
+@suite.check("SE-273", *_NEEDS, level=WORKS)
 def a_timer_shows_no_more_than_has_passed(device: DeviceGround) -> None:
     """A timer shows no more time than has passed.
 
@@ -89,7 +87,7 @@ def a_timer_shows_no_more_than_has_passed(device: DeviceGround) -> None:
     _expect_at_most(found, time.monotonic_ns() - begun)
 
 
-@suite.check("SE-274", *_WITH_CALLBACKS, level=Level.WORKS)
+@suite.check("SE-274", *_WITH_CALLBACKS, level=WORKS)
 def a_timer_shows_what_the_work_took(device: DeviceGround) -> None:
     """A timer shows at least the time that the work between start and stop took.
 
@@ -124,7 +122,7 @@ def a_timer_measures_anew(device: DeviceGround) -> None:
     _stop(device, stream, timer)
     _read(device, stream, timer)
     begun = time.monotonic_ns()
-    expect_ok(device.subject.start_timer(stream, timer), "start_timer, the second time,")
+    device.subject.start_timer(stream, timer).must_be_ok()
     _stop(device, stream, timer)
     found = _read(device, stream, timer)
     _expect_at_most(found, time.monotonic_ns() - begun)
@@ -165,5 +163,4 @@ def a_timer_is_destroyed_early(device: DeviceGround) -> None:
     _stop(device, stream, timer)
     device.destroy(timer)
     gate.open()
-    answer = device.subject.block_host_until_done(stream)
-    expect_ok(answer, "block_host_until_done, with a timer that was destroyed,")
+    device.subject.block_host_until_done(stream).must_be_ok()

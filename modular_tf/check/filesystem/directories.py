@@ -1,35 +1,37 @@
-"""Checks of making directories."""
+"""Checks of making directories, and of deleting files, directories and trees."""
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import code_found, expect_code, expect_ok
-from modular_tf.check.check import Suite
+from modular_tf.check.answers import code_found
+from modular_tf.check.check import RAW, ROBUST, WARNING, Suite
 from modular_tf.check.concurrency import run_at_once
-from modular_tf.check.expectation import Deviation, advise, expect, expect_equal
+from modular_tf.check.expectation import Deviation, Unsupported, advise, expect, expect_equal
+from modular_tf.check.filesystem.access_rights import read_only
 from modular_tf.check.filesystem.expected_state import (
     expect_content,
     expect_directory,
     expect_missing,
 )
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.level import Level
-from modular_tf.rules import Severity
+from modular_tf.check.filesystem.local_disk import local_path
+from modular_tf.check.filesystem.refusals import EXISTS, MISSING, REFUSED, refusals
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
 
-suite = Suite(
+directories = Suite(
     "filesystem", "directories", traits="writes directories", source="filesystem.h, {slot}"
 )
 
 _THREADS = 8
 
 
-@suite.check("FS-206", "create_dir")
+@directories.check("FS-206", "create_dir")
 def makes_a_directory(fs: FilesystemGround) -> None:
     """create_dir makes an empty directory.
 
@@ -37,57 +39,25 @@ def makes_a_directory(fs: FilesystemGround) -> None:
     Remedy: Create the entry, so that stat and is_directory know it at once.
     """
     uri = fs.path("made")
-    expect_ok(fs.subject.create_dir(uri), "create_dir(X)")
+    fs.subject.create_dir(uri).must_be_ok()
     expect_directory(fs, uri, "create_dir(X) is OK, and X is no directory")
     if fs.subject.offers("get_children"):
-        children = expect_ok(fs.subject.get_children(uri), "get_children(X)")
+        children = fs.subject.get_children(uri).must_be_ok()
         expect_equal(list(children or ()), [], "the children of a new directory")
 
 
-@suite.check("FS-207", "create_dir", traits="writes directories parents")
-def makes_no_parents(fs: FilesystemGround) -> None:
-    """create_dir in a missing directory is NOT_FOUND, and makes no parent.
-
-    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
-    Remedy: Set TF_NOT_FOUND; making parents is what recursively_create_dir is for.
-    """
-    expect_code(fs.subject.create_dir(fs.below_missing()), "create_dir(X/y)", Code.NOT_FOUND)
-    expect_missing(fs, fs.missing(), "the refused create_dir(X/y) made X")
-
-
-@suite.check("FS-208", "create_dir")
-def tells_of_a_directory(fs: FilesystemGround) -> None:
-    """create_dir of a directory that is there is ALREADY_EXISTS.
-
-    Otherwise: Of several programs that make one directory each believes to be the first.
-    Remedy: Set TF_ALREADY_EXISTS.
-    """
-    uri = fs.make_dir()
-    expect_code(fs.subject.create_dir(uri), "create_dir(D)", Code.ALREADY_EXISTS)
-    expect_directory(fs, uri, "D is no directory after create_dir(D)")
-
-
-@suite.check("FS-209", "create_dir")
-def tells_of_a_file(fs: FilesystemGround) -> None:
-    """create_dir of a name that is a file is ALREADY_EXISTS, and the file stays.
-
-    Otherwise: A file is lost, or hidden behind a directory.
-    Remedy: Set TF_ALREADY_EXISTS and change nothing.
-    """
-    uri = fs.make_file()
-    expect_code(fs.subject.create_dir(uri), "create_dir(F)", Code.ALREADY_EXISTS)
-    expect_content(fs, uri, CONTENT, "the content of F after create_dir(F)")
-
-
-@suite.check("FS-210", "create_dir", traits="writes directories file-as-directory")
-def refuses_a_name_below_a_file(fs: FilesystemGround) -> None:
-    """create_dir below a file is FAILED_PRECONDITION.
-
-    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
-    Remedy: Set TF_FAILED_PRECONDITION where a parent is a file.
-    """
-    answer = fs.subject.create_dir(fs.below_file())
-    expect_code(answer, "create_dir(F/x)", Code.FAILED_PRECONDITION)
+refusals(directories, {
+    "FS-207": ("create_dir(X/y) without X", MISSING, "writes directories parents",
+        "Callers tell cases apart by the code: they take the wrong branch, or give up.",
+        "Set TF_NOT_FOUND; making parents is what recursively_create_dir is for."),
+    "FS-208": ("create_dir(D) keeps D", EXISTS, "writes directories",
+        "Of several programs that make one directory each believes to be the first.",
+        "Set TF_ALREADY_EXISTS."),
+    "FS-209": ("create_dir(F) keeps F", EXISTS, "writes directories",
+        "A file is lost, or hidden behind a directory.",
+        "Set TF_ALREADY_EXISTS and change nothing."),
+    "FS-210": ("create_dir(F/x)", REFUSED, "writes directories file-as-directory"),
+})  # fmt: skip
 
 
 def _filesystem_root(fs: FilesystemGround) -> str:
@@ -95,7 +65,7 @@ def _filesystem_root(fs: FilesystemGround) -> str:
     return f"{fs.target.scheme}:///" if fs.target.scheme else "/"
 
 
-@suite.check("FS-211", "create_dir", severity=Severity.WARNING)
+@directories.check("FS-211", "create_dir", severity=WARNING)
 def tells_of_the_root(fs: FilesystemGround) -> None:
     """create_dir of the filesystem's root is ALREADY_EXISTS.
 
@@ -103,10 +73,10 @@ def tells_of_the_root(fs: FilesystemGround) -> None:
     Remedy: Treat the root as a directory that is always there.
     """
     root = _filesystem_root(fs)
-    expect_code(fs.subject.create_dir(root), f"create_dir({root})", Code.ALREADY_EXISTS)
+    fs.subject.create_dir(root).must_be(Code.ALREADY_EXISTS)
 
 
-@suite.check("FS-212", "recursively_create_dir")
+@directories.check("FS-212", "recursively_create_dir")
 def makes_parents(fs: FilesystemGround) -> None:
     """recursively_create_dir makes a directory with all of its parents.
 
@@ -117,14 +87,13 @@ def makes_parents(fs: FilesystemGround) -> None:
 
 
 def _expect_made(fs: FilesystemGround, name: str, *directories: str) -> None:
-    answer = fs.subject.recursively_create_dir(fs.path(name))
-    expect_ok(answer, f"recursively_create_dir({name})")
+    fs.subject.recursively_create_dir(fs.path(name)).must_be_ok()
     for directory in directories:
         message = f"recursively_create_dir({name}) is OK, and {directory} is no directory"
         expect_directory(fs, fs.path(directory), message)
 
 
-@suite.check("FS-213", "recursively_create_dir")
+@directories.check("FS-213", "recursively_create_dir")
 def accepts_a_directory(fs: FilesystemGround) -> None:
     """recursively_create_dir of a directory that is there is OK.
 
@@ -137,7 +106,7 @@ def accepts_a_directory(fs: FilesystemGround) -> None:
     _expect_made(fs, "present/twice", "present/twice")
 
 
-@suite.check("FS-214", "recursively_create_dir")
+@directories.check("FS-214", "recursively_create_dir")
 def goes_on_below_a_directory(fs: FilesystemGround) -> None:
     """recursively_create_dir makes what is missing below parents that exist.
 
@@ -150,20 +119,16 @@ def goes_on_below_a_directory(fs: FilesystemGround) -> None:
     expect_content(fs, fs.path("base/file"), CONTENT, "the content of a file beside it")
 
 
-@suite.check("FS-215", "recursively_create_dir")
-def takes_no_file_for_a_directory(fs: FilesystemGround) -> None:
-    """recursively_create_dir of a name that is a file is FAILED_PRECONDITION.
-
-    Otherwise: Callers take the file for a directory.
-    Remedy: Look at the kind of what is there, and set TF_FAILED_PRECONDITION.
-    """
-    uri = fs.make_file("plain")
-    answer = fs.subject.recursively_create_dir(uri)
-    expect_code(answer, "recursively_create_dir(F)", Code.FAILED_PRECONDITION)
-    expect_content(fs, uri, CONTENT, "the content of F after recursively_create_dir(F)")
+refusals(directories, {
+    "FS-215": ("recursively_create_dir(F) keeps F", REFUSED, "writes directories",
+        "Callers take the file for a directory.",
+        "Look at the kind of what is there, and set TF_FAILED_PRECONDITION."),
+})  # fmt: skip
 
 
-@suite.check("FS-216", "recursively_create_dir", traits="writes directories file-as-directory")
+@directories.check(
+    "FS-216", "recursively_create_dir", traits="writes directories file-as-directory"
+)
 def makes_nothing_below_a_file(fs: FilesystemGround) -> None:
     """recursively_create_dir below a file is FAILED_PRECONDITION, and makes nothing.
 
@@ -171,15 +136,14 @@ def makes_nothing_below_a_file(fs: FilesystemGround) -> None:
     Remedy: Set TF_FAILED_PRECONDITION where a parent is a file.
     """
     directory = fs.make_full_dir()
-    for uri, what in ((fs.below_file(), "F/x"), (f"{directory}/file/x/y", "N/file/x/y")):
-        answer = fs.subject.recursively_create_dir(uri)
-        expect_code(answer, f"recursively_create_dir({what})", Code.FAILED_PRECONDITION)
+    for uri in (fs.below_file(), f"{directory}/file/x/y"):
+        fs.subject.recursively_create_dir(uri).must_be(Code.FAILED_PRECONDITION)
     if fs.subject.offers("get_children"):
-        children = expect_ok(fs.subject.get_children(directory), "get_children(N)")
+        children = fs.subject.get_children(directory).must_be_ok()
         expect_equal(children, ["file"], "the children of N after the refusal")
 
 
-@suite.check("FS-217", "recursively_create_dir")
+@directories.check("FS-217", "recursively_create_dir")
 def misses_no_parents(fs: FilesystemGround) -> None:
     """recursively_create_dir never says NOT_FOUND for missing parents.
 
@@ -196,7 +160,7 @@ def misses_no_parents(fs: FilesystemGround) -> None:
         )
 
 
-@suite.check("FS-218", "recursively_create_dir")
+@directories.check("FS-218", "recursively_create_dir")
 def reads_paths_as_paths(fs: FilesystemGround) -> None:
     """recursively_create_dir reads slashes at the end, doubled slashes and .. as paths do.
 
@@ -219,12 +183,12 @@ def reads_paths_as_paths(fs: FilesystemGround) -> None:
 def _expect_children(fs: FilesystemGround, name: str) -> None:
     if not fs.subject.offers("get_children"):
         return
-    found = expect_ok(fs.subject.get_children(fs.path(name)), f"get_children({name})")
+    found = fs.subject.get_children(fs.path(name)).must_be_ok()
     expected = {"slash": [], "two": ["slashes"]}[name]
     expect_equal(list(found or ()), expected, f"the children of {name}")
 
 
-@suite.check("FS-219", "recursively_create_dir", level=Level.ROBUST)
+@directories.check("FS-219", "recursively_create_dir", level=ROBUST)
 def makes_one_tree_from_many_threads(fs: FilesystemGround) -> None:
     """recursively_create_dir of one tree from several threads is OK.
 
@@ -241,7 +205,7 @@ def makes_one_tree_from_many_threads(fs: FilesystemGround) -> None:
     expect_directory(fs, uri, "a tree that was made from many threads is not there")
 
 
-@suite.check("FS-358", "recursively_create_dir", level=Level.ROBUST)
+@directories.check("FS-358", "recursively_create_dir", level=ROBUST)
 def makes_nothing_of_the_root(fs: FilesystemGround) -> None:
     """recursively_create_dir of the filesystem's root is OK.
 
@@ -249,4 +213,198 @@ def makes_nothing_of_the_root(fs: FilesystemGround) -> None:
     Remedy: Treat the root as a directory that is always there, also where no host is named.
     """
     root = _filesystem_root(fs)
-    expect_ok(fs.subject.recursively_create_dir(root), f"recursively_create_dir({root})")
+    fs.subject.recursively_create_dir(root).must_be_ok()
+
+
+deletion = Suite("filesystem", "deletion", source="filesystem.h, {slot}")
+
+
+@deletion.check("FS-220", "delete_file", traits="writes")
+def deletes_a_file(fs: FilesystemGround) -> None:
+    """delete_file deletes the file; a second call is NOT_FOUND.
+
+    Otherwise: Old checkpoints pile up, or are listed after they were deleted.
+    Remedy: Delete the entry before OK, and forget what is cached of it.
+    """
+    uri = fs.make_file("deleted")
+    fs.subject.delete_file(uri).must_be_ok()
+    expect_missing(fs, uri, "delete_file(F) is OK, and F is still there")
+    fs.subject.delete_file(uri).must_be(Code.NOT_FOUND)
+
+
+refusals(deletion, {
+    "FS-221": ("delete_file(X)", MISSING, "",
+        "Callers tell cases apart by the code: they take the wrong branch, or give up.",
+        "Look whether it is there where the store's delete does not say."),
+    "FS-222": ("delete_file(D) keeps D", REFUSED, "writes directories",
+        "A whole directory goes where one file was meant.",
+        "Look at the kind of the entry, and set TF_FAILED_PRECONDITION."),
+    "FS-223": ("delete_file(F/x) keeps F", REFUSED, "writes file-as-directory"),
+})  # fmt: skip
+
+
+@deletion.check("FS-224", "delete_dir", traits="writes directories")
+def deletes_an_empty_directory(fs: FilesystemGround) -> None:
+    """delete_dir deletes an empty directory; a second call is NOT_FOUND.
+
+    Otherwise: Empty directories cannot be got rid of.
+    Remedy: Delete the entry before OK, and forget what is cached of it.
+    """
+    uri = fs.make_dir("deleted-dir")
+    fs.subject.delete_dir(uri).must_be_ok()
+    expect_missing(fs, uri, "delete_dir(D) is OK, and D is still there")
+    fs.subject.delete_dir(uri).must_be(Code.NOT_FOUND)
+
+
+refusals(deletion, {
+    "FS-225": ("delete_dir(X)", MISSING, "directories"),
+    "FS-226": ("delete_dir(N) keeps N/file", REFUSED, "writes",
+        "Data is lost by a call that must never lose any.",
+        "Look for children first, and set TF_FAILED_PRECONDITION where there is one."),
+    "FS-227": ("delete_dir(F), delete_dir(F/x) keeps F", REFUSED, "writes file-as-directory",
+        "A file goes where a directory was meant.",
+        "Look at the kind of the entry, and set TF_FAILED_PRECONDITION."),
+})  # fmt: skip
+
+
+def _delete_all(fs: FilesystemGround, uri: str, what: str) -> None:
+    """Demand that a deletion works, and that nothing is said to be left."""
+    answer = fs.subject.delete_recursively(uri)
+    answer.must_be_ok()
+    expect_equal(answer.value, (0, 0), f"what delete_recursively({what}) says is left")
+    expect_missing(fs, uri, f"delete_recursively({what}) is OK, and it is still there")
+
+
+_NAMES = ("plain", "with blank", ".hidden", "..twice", "naïve-日本", "a%20b", "-rf")
+
+
+@deletion.check("FS-228", "delete_recursively", traits="writes")
+def deletes_a_tree(fs: FilesystemGround) -> None:
+    """delete_recursively deletes a tree with names of all kinds, and nothing beside it.
+
+    Otherwise: Trees are left in pieces, or neighbours go with them.
+    Remedy: Delete files, then directories from the deepest up; or leave the slot NULL.
+    """
+    empty = fs.make_dir("empty")
+    if fs.exists(empty):
+        _delete_all(fs, empty, "D")
+    fs.make_dir("home")
+    beside = fs.make_file("home/tree-not")
+    for directory in ("home/tree", "home/tree/in ner", "home/tree/in ner/.low"):
+        fs.make_dir(directory)
+        for name in _NAMES:
+            fs.make_file(f"{directory}/{name}")
+    _delete_all(fs, fs.path("home/tree"), "a tree")
+    expect_content(fs, beside, CONTENT, "the content of a file beside a deleted tree")
+
+
+def _expect_not_started(fs: FilesystemGround, uri: str, what: str, code: Code) -> None:
+    answer = fs.subject.delete_recursively(uri)
+    answer.must_be(code)
+    expect_equal(answer.value, (0, 1), f"what delete_recursively({what}) says is left")
+
+
+@deletion.check("FS-229", "delete_recursively", traits="directories")
+def misses_a_missing_tree(fs: FilesystemGround) -> None:
+    """delete_recursively of a missing name is NOT_FOUND, with 0 files and 1 directory left.
+
+    Otherwise: Callers cannot tell that the walk did not start.
+    Remedy: Set undeleted_files to 0 and undeleted_dirs to 1 where nothing can be walked.
+    """
+    _expect_not_started(fs, fs.missing(), "X", Code.NOT_FOUND)
+
+
+@deletion.check("FS-230", "delete_recursively", traits="writes")
+def deletes_a_file_as_a_tree(fs: FilesystemGround) -> None:
+    """delete_recursively of a file deletes it, with 0 and 0 left.
+
+    Otherwise: rmtree of a path that happens to be a file fails.
+    Remedy: Delete the file, or leave the slot NULL: the host does so.
+    Source: TensorFlow 2.21, observed
+    """
+    _delete_all(fs, fs.make_file("alone"), "F")
+
+
+@deletion.check("FS-231", "delete_recursively", traits="writes file-as-directory")
+def starts_nothing_below_a_file(fs: FilesystemGround) -> None:
+    """delete_recursively below a file is FAILED_PRECONDITION, with 0 files and 1 directory left.
+
+    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
+    Remedy: Set TF_FAILED_PRECONDITION and the counters 0 and 1.
+    """
+    _expect_not_started(fs, fs.below_file(), "F/x", Code.FAILED_PRECONDITION)
+
+
+@deletion.check(
+    "FS-232",
+    "delete_recursively",
+    level=ROBUST,
+    traits="writes directories permissions",
+    severity=WARNING,
+)
+def goes_on_beside_what_stays(fs: FilesystemGround) -> None:
+    """delete_recursively skips what cannot be deleted, counts it and returns its code.
+
+    Otherwise: One file keeps a whole tree from being deleted, and no message names it.
+    Remedy: Note the first failure, count, go on with the siblings, and set its code at the end.
+    """
+    tree = fs.make_dir("stubborn")
+    for directory in ("a", "kept", "z"):
+        fs.make_full_dir(f"stubborn/{directory}")
+    with read_only(fs, f"{tree}/kept"):
+        answer = fs.subject.delete_recursively(tree)
+    answer.must_be(Code.PERMISSION_DENIED)
+    files, directories = answer.value
+    expect(
+        files > 0 or directories > 0, "delete_recursively failed, and nothing is said to be left"
+    )
+    for directory in ("a", "z"):
+        left = f"{tree}/{directory}/file"
+        expect_missing(fs, left, "delete_recursively does not go on beside what stays")
+
+
+@deletion.check("FS-233", "delete_recursively", ways=RAW, traits="writes directories")
+def always_counts(fs: FilesystemGround) -> None:
+    """delete_recursively always writes both counters, and both are 0 with OK.
+
+    Otherwise: TensorFlow shows stack garbage as the number of files left.
+    Remedy: Set both counters first of all.
+    """
+    for uri in (
+        fs.make_full_dir("counted"),
+        fs.make_file("counted-file"),
+        fs.path("uncounted"),
+    ):
+        answer = fs.subject.delete_recursively(uri)
+        unset = [count for count in answer.value if count == 2**64 - 1]
+        expect(
+            not unset,
+            "delete_recursively leaves a counter as it was",
+            expected="both counters set, whatever comes out",
+            found=f"{len(unset)} of 2 not set, code {answer.code}",
+        )
+        if answer.ok:
+            expect_equal(answer.value, (0, 0), "what a delete_recursively that is OK says is left")
+
+
+@deletion.check(
+    "FS-234",
+    "delete_recursively",
+    level=ROBUST,
+    traits="writes directories local-disk",
+    severity=WARNING,
+)
+def follows_no_link(fs: FilesystemGround) -> None:
+    """delete_recursively deletes a link, and nothing behind it.
+
+    Otherwise: Data outside of the tree is lost.
+    Remedy: Do not follow symbolic links: lstat, unlinkat. The default of TensorFlow follows them.
+    """
+    outside, tree = fs.make_full_dir("outside"), fs.make_full_dir("linked")
+    behind, inside = local_path(fs, outside), local_path(fs, tree)
+    if behind is None or inside is None:
+        raise Unsupported("there are no links on this store")
+    os.symlink(behind, f"{inside}/link")
+    answer = fs.subject.delete_recursively(tree)
+    message = f"the content behind a link in a deleted tree (code {answer.code})"
+    expect_content(fs, f"{outside}/file", CONTENT, message)

@@ -1,6 +1,6 @@
 """Where a check of a filesystem works: a directory of its own, and the usual things in it.
 
-The words are the catalogue's: F a closed file `abcd`, E an empty file, D an empty directory, N a
+The letters of checks: F a closed file `abcd`, E an empty file, D an empty directory, N a
 directory with a file, X a missing name, F/x a name below a file, X/y one in a missing directory.
 """
 

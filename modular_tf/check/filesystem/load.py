@@ -1,4 +1,4 @@
-"""Checks of filesystems under load, and where the process runs out of something."""
+"""Checks of load: threads, random work, lack of resources, end of process."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.check import HARD, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.concurrency import expect_of_threads
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
 from modular_tf.check.filesystem.forked_process import expect_use_after_fork
 from modular_tf.check.filesystem.ground import CONTENT, FilesystemGround
 from modular_tf.check.filesystem.model_walk import OPERATIONS, OPERATIONS_ON_TWO, ModelWalk
 from modular_tf.check.filesystem.process_end import expect_clean_end
-from modular_tf.check.level import Level
-from modular_tf.rules import Severity
+from modular_tf.check.sequences.stage import GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-suite = Suite("filesystem", "load", traits="writes", seconds=60)
+    from modular_tf.check.sequences.stage import SequenceGround
+
+load = Suite("filesystem", "load", traits="writes", seconds=60)
 
 _THREADS = 8
 _STEPS = 200
@@ -31,8 +32,8 @@ _NAMES = ("a", "b", "d", "d/a", "d/b", "é")
 _LARGEST = 4096
 
 
-@suite.check(
-    "FS-321", level=Level.HARD, traits="directories file-as-directory parents writes", seconds=300
+@load.check(
+    "FS-321", level=HARD, traits="directories file-as-directory parents writes", seconds=300
 )
 def threads_keep_apart(fs: FilesystemGround) -> None:
     """Threads that work in directories of their own do not see one another.
@@ -75,7 +76,7 @@ def _one_step(walk: ModelWalk, chance: random.Random) -> None:
             walk.on_path(chance.choice(OPERATIONS), path)
 
 
-@suite.check("FS-322", level=Level.HARD)
+@load.check("FS-322", level=HARD)
 def survives_without_descriptors(fs: FilesystemGround) -> None:
     """Where no descriptor is left, operations fail with a code of their own, and recover.
 
@@ -124,7 +125,7 @@ def _no_descriptors() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@suite.check("FS-323", level=Level.ROBUST, ways=RAW, traits="", severity=Severity.WARNING)
+@load.check("FS-323", level=ROBUST, ways=RAW, traits="", severity=WARNING)
 def ends_without_cleanup(fs: FilesystemGround) -> None:
     """A process that never calls cleanup still ends cleanly.
 
@@ -138,9 +139,7 @@ def ends_without_cleanup(fs: FilesystemGround) -> None:
     expect_clean_end(fs)
 
 
-@suite.check(
-    "FS-330", "new_random_access_file", "read", level=Level.ROBUST, severity=Severity.WARNING
-)
+@load.check("FS-330", "new_random_access_file", "read", level=ROBUST, severity=WARNING)
 def serves_a_forked_child(fs: FilesystemGround) -> None:
     """A child that is forked from a process can use the filesystem as its parent did, and ends.
 
@@ -149,3 +148,23 @@ def serves_a_forked_child(fs: FilesystemGround) -> None:
     Source: POSIX, fork; published plugins, observed
     """
     expect_use_after_fork(fs, "FS-330")
+
+
+sequences = Suite(
+    "filesystem",
+    GROUP,
+    level=HARD,
+    traits="directories file-as-directory parents writes",
+    seconds=600,
+)
+
+
+@sequences.check("FS-320")
+def keeps_to_the_model(ground: SequenceGround) -> None:
+    """Whatever operations came before, the next one does what a tree of files would do.
+
+    Otherwise: Programs run sequences that no test covers, and lose data or crash in them.
+    Remedy: Replay the sequence that is named, in a debugger if need be; it is as short as it gets.
+    Source: the other rules of filesystems, taken together
+    """
+    ground.search()

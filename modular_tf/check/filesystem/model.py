@@ -1,8 +1,7 @@
 """What a filesystem must answer, as a tree in memory: the reference of random sequences.
 
-Paths are relative to one root, with single slashes: `a/b`; the root itself is "". The words are
-the catalogue's, its rows the specification. Where two things are wrong with one call, the code
-of either fits.
+Paths are relative to one root, with single slashes: `a/b`; the root itself is "". The rules of the
+checks are the specification. Where two things are wrong with one call, the code of either fits.
 """
 
 from __future__ import annotations
@@ -134,55 +133,55 @@ class FilesystemModel:
         parent, _, name = path.rpartition("/")
         del self._directory(parent)[name]
 
-    # -- files: rows 50 to 105 ------------------------------------------------------------------
+    # -- files: FS-150 to FS-205 ------------------------------------------------------------------
 
     def new_random_access_file(self, path: str) -> Expected:
-        """Rows 50 to 54."""
+        """FS-150 to FS-154."""
         return Expected(self._no_file(path) or OK)
 
     def read(self, path: str, offset: int, n: int) -> Expected:
-        """Rows 56 to 61; the value is what came."""
+        """FS-156 to FS-161; the value is what came."""
         came = self._content(path)[offset : offset + n]
         if n == 0:
             return Expected(frozenset({Code.OK, Code.OUT_OF_RANGE}), came)
         return Expected(OK if len(came) == n else frozenset({Code.OUT_OF_RANGE}), came)
 
     def new_writable_file(self, path: str) -> Expected:
-        """Rows 70 to 75: what was there is emptied."""
+        """FS-170 to FS-175: what was there is emptied."""
         codes = self._no_place_for_file(path)
         return Expected(codes) if codes else Expected(OK, None, lambda: self._put(path, b""))
 
     def new_appendable_file(self, path: str) -> Expected:
-        """Rows 92 to 98: what was there is kept."""
+        """FS-192 to FS-198: what was there is kept."""
         codes = self._no_place_for_file(path)
         if codes or isinstance(self.find(path), bytes):
             return Expected(codes or OK)
         return Expected(OK, None, lambda: self._put(path, b""))
 
     def append(self, path: str, data: bytes) -> Expected:
-        """Rows 76 to 78, to an open file."""
+        """FS-176 to FS-178, to an open file."""
         whole = self._content(path) + data
         return Expected(OK, None, lambda: self._put(path, whole))
 
     def new_read_only_memory_region_from_file(self, path: str) -> Expected:
-        """Rows 99 to 102; the value is the content."""
+        """FS-199 to FS-202; the value is the content."""
         codes = self._no_file(path)
         if codes:
             return Expected(codes)
         content = self._content(path)
         return Expected(OK if content else frozenset({Code.INVALID_ARGUMENT}), content or None)
 
-    # -- directories and deletion: rows 106 to 133 ----------------------------------------------
+    # -- directories and deletion: FS-206 to FS-233 -----------------------------------------------
 
     def create_dir(self, path: str) -> Expected:
-        """Rows 106 to 111."""
+        """FS-206 to FS-211."""
         if not isinstance(self.find(path), Code):
             return Expected(_EXISTS)
         codes = self._no_parent(path)
         return Expected(codes) if codes else Expected(OK, None, lambda: self._put(path, {}))
 
     def recursively_create_dir(self, path: str) -> Expected:
-        """Rows 112 to 117."""
+        """FS-212 to FS-217."""
         found = self.find(path)
         if isinstance(found, bytes) or found is Code.FAILED_PRECONDITION:
             return Expected(_REFUSED)
@@ -195,12 +194,12 @@ class FilesystemModel:
             made = f"{made}/{name}"
 
     def delete_file(self, path: str) -> Expected:
-        """Rows 120 to 123."""
+        """FS-220 to FS-223."""
         codes = self._no_file(path)
         return Expected(codes) if codes else Expected(OK, None, lambda: self._remove(path))
 
     def delete_dir(self, path: str) -> Expected:
-        """Rows 124 to 127."""
+        """FS-224 to FS-227."""
         found = self.find(path)
         if isinstance(found, Code):
             return Expected(frozenset({found}))
@@ -209,14 +208,14 @@ class FilesystemModel:
         return Expected(OK, None, lambda: self._remove(path))
 
     def delete_recursively(self, path: str) -> Expected:
-        """Rows 128 to 133; the value is how many files and directories are left."""
+        """FS-228 to FS-233; the value is how many files and directories are left."""
         codes = self._not_there(path)
         return Expected(codes) if codes else Expected(OK, (0, 0), lambda: self._remove(path))
 
-    # -- rename and copy: rows 135 to 155 -------------------------------------------------------
+    # -- rename and copy: FS-235 to FS-255 --------------------------------------------------------
 
     def rename_file(self, source: str, target: str) -> Expected:
-        """Rows 135 to 142; onto a directory, a default may move into it."""
+        """FS-235 to FS-242; onto a directory, a default may move into it."""
         codes = self._no_file(source) | self._no_place_for_file(target)
         if source == target and not codes:
             return Expected(ANY)
@@ -225,7 +224,7 @@ class FilesystemModel:
         return Expected(codes) if codes else Expected(OK, None, lambda: self._move(source, target))
 
     def copy_file(self, source: str, target: str) -> Expected:
-        """Rows 144 to 152; a directory is refused as the target, or copied into."""
+        """FS-244 to FS-252; a directory is refused as the target, or copied into."""
         codes = self._no_file(source) | self._no_place_for_file(target)
         if source == target and not codes:
             return Expected(ANY)
@@ -248,19 +247,19 @@ class FilesystemModel:
     def _copy(self, source: str, target: str) -> None:
         self._put(target, self._content(source))
 
-    # -- questions: rows 156 to 198 -------------------------------------------------------------
+    # -- questions: FS-256 to FS-298 --------------------------------------------------------------
 
     def path_exists(self, path: str) -> Expected:
-        """Rows 156 to 159."""
+        """FS-256 to FS-259."""
         return Expected(self._not_there(path) or OK)
 
     def paths_exist(self, paths: Sequence[str]) -> Expected:
-        """Rows 160 to 165; the value is a code per path."""
+        """FS-260 to FS-265; the value is a code per path."""
         singly = [self.find(path) for path in paths]
         return Expected(OK, [found if isinstance(found, Code) else Code.OK for found in singly])
 
     def stat(self, path: str) -> Expected:
-        """Rows 166 to 170; the value is a `ModelStat`."""
+        """FS-266 to FS-270; the value is a `ModelStat`."""
         found = self.find(path)
         if isinstance(found, Code):
             return Expected(frozenset({found}))
@@ -269,7 +268,7 @@ class FilesystemModel:
         return Expected(OK, ModelStat(len(found), is_directory=False))
 
     def is_directory(self, path: str) -> Expected:
-        """Rows 171 to 174; a file is FAILED_PRECONDITION, or OK and false."""
+        """FS-271 to FS-274; a file is FAILED_PRECONDITION, or OK and false."""
         found = self.find(path)
         if isinstance(found, Code):
             return Expected(frozenset({found}))
@@ -278,19 +277,19 @@ class FilesystemModel:
         return Expected(OK | _REFUSED, value=False)
 
     def get_file_size(self, path: str) -> Expected:
-        """Rows 175 to 178."""
+        """FS-275 to FS-278."""
         codes = self._no_file(path)
         return Expected(codes) if codes else Expected(OK, len(self._content(path)))
 
     def get_children(self, path: str) -> Expected:
-        """Rows 179 to 190; the value is sorted."""
+        """FS-279 to FS-290; the value is sorted."""
         found = self.find(path)
         if isinstance(found, dict):
             return Expected(OK, sorted(found))
         return Expected(self._not_there(path) or _REFUSED)
 
     def get_matching_paths(self, pattern: str) -> Expected:
-        """Rows 193 to 198; the value is sorted."""
+        """FS-293 to FS-298; the value is sorted."""
         found: list[tuple[str, Node]] = [("", self.root)] if pattern else []
         for level in pattern.split("/"):
             found = [child for parent in found for child in _matching_children(*parent, level)]

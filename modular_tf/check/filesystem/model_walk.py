@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_code
 from modular_tf.check.expectation import expect_equal
 from modular_tf.check.filesystem.model import Expected, FilesystemModel, ModelStat
 from modular_tf.check.filesystem.subject import Stat
@@ -85,7 +84,7 @@ class ModelWalk:
             for piece in pieces:
                 expected = self.model.append(path, piece)
                 self._settle(f"append to {path!r}", writer.append(piece), expected)
-            expect_code(writer.close(), f"close of {path!r}", Code.OK)
+            replace(writer.close(), call=f"close of {path!r}").must_be_ok()
         finally:
             writer.cleanup()
 
@@ -98,7 +97,7 @@ class ModelWalk:
             expected = self.model.read(path, offset, n)
             answer = opened.value.read(offset, n)
             expect_equal(answer.value, expected.value, f"what read({path!r}, {offset}, {n}) gave")
-            expect_code(answer, f"read({path!r}, {offset}, {n})", *sorted(expected.codes))
+            replace(answer, call=f"read({path!r}, {offset}, {n})").must_be(*sorted(expected.codes))
         finally:
             opened.value.close()
 
@@ -109,7 +108,7 @@ class ModelWalk:
             opened.value.close()
 
     def _settle(self, what: str, answer: Answer, expected: Expected) -> Answer:
-        expect_code(answer, what, *sorted(expected.codes))
+        replace(answer, call=what).must_be(*sorted(expected.codes))
         if answer.ok and expected.value is not None:
             found = self._as_in_the_model(answer.value, expected.value)
             expect_equal(found, expected.value, f"what {what} returned")

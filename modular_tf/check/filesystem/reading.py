@@ -1,4 +1,4 @@
-"""Checks of opening files for reading, and of `read`."""
+"""Checks of reading files: opened, read, and offered as memory."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import code_found, expect_code, expect_ok
-from modular_tf.check.check import RAW, Suite
+from modular_tf.check.answers import code_found
+from modular_tf.check.check import NOTE, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.filesystem.open_files import expect_refused, handle, reader_of
 from modular_tf.check.filesystem.prepared_files import long_content
-from modular_tf.check.level import Level
+from modular_tf.check.filesystem.refusals import INVALID, MISSING, REFUSED, refusals
 from modular_tf.check.repetition import expect_no_leak, rounds_of
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.ground import FilesystemGround
-    from modular_tf.check.filesystem.subject import Reader
+    from modular_tf.check.filesystem.subject import Reader, Region
 
-suite = Suite(
+reading = Suite(
     "filesystem", "reading", traits="writes", source="filesystem.h, new_random_access_file and read"
 )
 
@@ -34,17 +32,14 @@ _PART = 1000  # bytes, of each thread
 _FURTHEST = 2**64 - 1
 
 
-@suite.check("FS-150", "new_random_access_file")
+@reading.check("FS-150", "new_random_access_file")
 def opens_a_file(fs: FilesystemGround) -> None:
     """new_random_access_file opens a file that is there, and sets plugin_file.
 
     Otherwise: No file of this filesystem can be read.
     Remedy: Store the open file in TF_RandomAccessFile.plugin_file and set OK.
     """
-    uri = fs.make_file("opened")
-    answer = fs.subject.new_random_access_file(uri)
-    reader = expect_ok(answer, "new_random_access_file(F)")
-    expect(reader is not None, "new_random_access_file(F) is OK and left no file")
+    reader = fs.subject.new_random_access_file(fs.make_file("opened")).must_be_ok()
     address = getattr(reader, "handle", None)  # in the raw pass
     reader.close()
     advise(
@@ -55,7 +50,7 @@ def opens_a_file(fs: FilesystemGround) -> None:
     )
 
 
-@suite.check("FS-151", "new_random_access_file", traits="")
+@reading.check("FS-151", "new_random_access_file", traits="")
 def misses_a_missing_file(fs: FilesystemGround) -> None:
     """new_random_access_file of a missing name is NOT_FOUND and leaves plugin_file alone.
 
@@ -63,7 +58,7 @@ def misses_a_missing_file(fs: FilesystemGround) -> None:
     Remedy: Set TF_NOT_FOUND, and plugin_file only once the file is open.
     """
     answer = fs.subject.new_random_access_file(fs.missing())
-    expect_refused(answer, "new_random_access_file(X)", Code.NOT_FOUND)
+    answer.must_be(Code.NOT_FOUND)
     expect(
         answer.value is None,
         "the failed new_random_access_file(X) set plugin_file, which is never cleaned up",
@@ -71,41 +66,16 @@ def misses_a_missing_file(fs: FilesystemGround) -> None:
     )
 
 
-@suite.check("FS-152", "new_random_access_file", traits="")
-def misses_a_missing_directory(fs: FilesystemGround) -> None:
-    """new_random_access_file of a name in a missing directory is NOT_FOUND.
-
-    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
-    Remedy: Set TF_NOT_FOUND: what a missing parent holds is missing too.
-    """
-    answer = fs.subject.new_random_access_file(fs.below_missing())
-    expect_refused(answer, "new_random_access_file(X/y)", Code.NOT_FOUND)
+refusals(reading, {
+    "FS-152": ("new_random_access_file(X/y)", MISSING, ""),
+    "FS-153": ("new_random_access_file(D)", REFUSED, "directories",
+        "The first read fails instead, where programs do not expect it.",
+        "Look at the kind of the entry at opening, and set TF_FAILED_PRECONDITION."),
+    "FS-154": ("new_random_access_file(F/x)", REFUSED, "writes file-as-directory"),
+}, source="filesystem.h, new_random_access_file and read")  # fmt: skip
 
 
-@suite.check("FS-153", "new_random_access_file", traits="directories")
-def refuses_a_directory(fs: FilesystemGround) -> None:
-    """new_random_access_file of a directory is FAILED_PRECONDITION.
-
-    Otherwise: The first read fails instead, where programs do not expect it.
-    Remedy: Look at the kind of the entry at opening, and set TF_FAILED_PRECONDITION.
-    """
-    answer = fs.subject.new_random_access_file(fs.make_dir())
-    expect_refused(answer, "new_random_access_file(D)", Code.FAILED_PRECONDITION)
-
-
-@suite.check("FS-154", "new_random_access_file", traits="writes file-as-directory")
-def refuses_a_name_below_a_file(fs: FilesystemGround) -> None:
-    """new_random_access_file of a name below a file is FAILED_PRECONDITION.
-
-    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
-    Remedy: Set TF_FAILED_PRECONDITION where a parent is a file; TF_SetStatusFromIOError does so for
-    ENOTDIR.
-    """
-    answer = fs.subject.new_random_access_file(fs.below_file())
-    expect_refused(answer, "new_random_access_file(F/x)", Code.FAILED_PRECONDITION)
-
-
-@suite.check("FS-155", "new_random_access_file", traits="")
+@reading.check("FS-155", "new_random_access_file", traits="")
 def refuses_the_empty_path(fs: FilesystemGround) -> None:
     """new_random_access_file of an empty path is NOT_FOUND or FAILED_PRECONDITION.
 
@@ -118,95 +88,95 @@ def refuses_the_empty_path(fs: FilesystemGround) -> None:
         if not translated.ok or translated.value is None:
             raise Unsupported("translate_name refuses the empty path")
     answer = fs.subject.new_random_access_file("")
-    what = 'new_random_access_file("")'
     if answer.code == Code.INVALID_ARGUMENT:  # as plain, and what stores say that want a bucket
-        note(f"{what} is refused by another code than callers know", found=code_found(answer))
-    expect_refused(answer, what, Code.NOT_FOUND, Code.FAILED_PRECONDITION)
+        what = f"{answer.short_call} is refused by another code than callers know"
+        note(what, found=code_found(answer))
+    answer.must_be(Code.NOT_FOUND, Code.FAILED_PRECONDITION)
 
 
-def _expect_read(answer: Answer, expected: bytes, what: str, *codes: Code) -> None:
+def _expect_read(answer: Answer, expected: bytes, *codes: Code) -> None:
     """Demand bytes, count and code; through the host there is no count."""
-    expect_code(answer, what, *codes)
+    answer.must_be(*codes)
     if answer.returned is not None:
-        expect_equal(answer.returned, len(expected), f"what {what} returned")
-    expect_equal(answer.value, expected, f"what {what} gave")
+        expect_equal(answer.returned, len(expected), f"what {answer.call} returned")
+    expect_equal(answer.value, expected, f"what {answer.call} gave")
 
 
-@suite.check("FS-156", "new_random_access_file", "read")
+@reading.check("FS-156", "new_random_access_file", "read")
 def reads_a_whole_file(fs: FilesystemGround) -> None:
     """A read of a whole file returns its length, sets OK and gives its bytes.
 
     Otherwise: Every reader of this filesystem gets wrong data.
     Remedy: Copy n bytes from the offset into the buffer, return n and set OK.
     """
-    with reader_of(fs, fs.make_file("whole")) as reader:
-        _expect_read(reader.read(0, 4), CONTENT, "read(0, 4)", Code.OK)
+    with fs.subject.new_random_access_file(fs.make_file("whole")).opened() as reader:
+        _expect_read(reader.read(0, 4), CONTENT, Code.OK)
 
 
-@suite.check("FS-157", "new_random_access_file", "read")
+@reading.check("FS-157", "new_random_access_file", "read")
 def reads_from_the_middle(fs: FilesystemGround) -> None:
     """A read starts at the offset that it is given.
 
     Otherwise: Formats with an index, such as checkpoints and TFRecord, are read as garbage.
     Remedy: Seek for each call, or read with pread; do not go on where the last read ended.
     """
-    with reader_of(fs, fs.make_file("middle")) as reader:
-        _expect_read(reader.read(1, 2), b"bc", "read(1, 2)", Code.OK)
+    with fs.subject.new_random_access_file(fs.make_file("middle")).opened() as reader:
+        _expect_read(reader.read(1, 2), b"bc", Code.OK)
 
 
-@suite.check("FS-158", "new_random_access_file", "read")
+@reading.check("FS-158", "new_random_access_file", "read")
 def reads_across_the_end(fs: FilesystemGround) -> None:
     """A read across the end returns the bytes that there are, and sets OUT_OF_RANGE.
 
     Otherwise: TensorFlow reads until OUT_OF_RANGE: the last block of each file is lost.
     Remedy: Copy what there is, return its length and set TF_OUT_OF_RANGE.
     """
-    with reader_of(fs, fs.make_file("across")) as reader:
-        _expect_read(reader.read(0, 10), CONTENT, "read(0, 10)", Code.OUT_OF_RANGE)
+    with fs.subject.new_random_access_file(fs.make_file("across")).opened() as reader:
+        _expect_read(reader.read(0, 10), CONTENT, Code.OUT_OF_RANGE)
 
 
-@suite.check("FS-159", "new_random_access_file", "read")
+@reading.check("FS-159", "new_random_access_file", "read")
 def reads_behind_the_end(fs: FilesystemGround) -> None:
     """A read at or behind the end returns 0 and sets OUT_OF_RANGE.
 
     Otherwise: Reading a file to its end fails, or never ends.
     Remedy: Compare the offset with the length first; return 0 and set TF_OUT_OF_RANGE.
     """
-    with reader_of(fs, fs.make_file("behind")) as reader:
-        _expect_read(reader.read(4, 1), b"", "read(4, 1)", Code.OUT_OF_RANGE)
-        _expect_read(reader.read(100, 1), b"", "read(100, 1)", Code.OUT_OF_RANGE)
+    with fs.subject.new_random_access_file(fs.make_file("behind")).opened() as reader:
+        _expect_read(reader.read(4, 1), b"", Code.OUT_OF_RANGE)
+        _expect_read(reader.read(100, 1), b"", Code.OUT_OF_RANGE)
 
 
-@suite.check("FS-160", "new_random_access_file", "read", severity=Severity.WARNING)
+@reading.check("FS-160", "new_random_access_file", "read", severity=WARNING)
 def reads_nothing(fs: FilesystemGround) -> None:
     """A read of 0 bytes returns 0 and sets OK.
 
     Otherwise: Callers that read what a size field says fail where it says 0.
     Remedy: Return 0 with TF_OK before anything else where n is 0.
     """
-    with reader_of(fs, fs.make_file("nothing")) as reader:
-        _expect_read(reader.read(0, 0), b"", "read(0, 0)", Code.OK, Code.OUT_OF_RANGE)
+    with fs.subject.new_random_access_file(fs.make_file("nothing")).opened() as reader:
+        _expect_read(reader.read(0, 0), b"", Code.OK, Code.OUT_OF_RANGE)
 
 
-@suite.check("FS-161", "new_random_access_file", "read", traits="writes empty-files")
+@reading.check("FS-161", "new_random_access_file", "read", traits="writes empty-files")
 def reads_an_empty_file(fs: FilesystemGround) -> None:
     """A read of an empty file returns 0 and sets OUT_OF_RANGE.
 
     Otherwise: Empty files, such as _SUCCESS marks, cannot be read.
     Remedy: An empty file is read as any other: at its end.
     """
-    with reader_of(fs, fs.make_empty_file("empty")) as reader:
-        _expect_read(reader.read(0, 1), b"", "read(0, 1) of E", Code.OUT_OF_RANGE)
+    with fs.subject.new_random_access_file(fs.make_empty_file("empty")).opened() as reader:
+        _expect_read(reader.read(0, 1), b"", Code.OUT_OF_RANGE)
 
 
-@suite.check("FS-162", "new_random_access_file", "read", ways=RAW)
+@reading.check("FS-162", "new_random_access_file", "read", ways=RAW)
 def tells_of_a_short_read(fs: FilesystemGround) -> None:
     """A read that gives fewer bytes than asked for never sets OK.
 
     Otherwise: TensorFlow's own copy_file loops for ever on it.
     Remedy: Go on until all n bytes are there, or set TF_OUT_OF_RANGE at the end of the file.
     """
-    with reader_of(fs, fs.make_file("looped")) as reader:
+    with fs.subject.new_random_access_file(fs.make_file("looped")).opened() as reader:
         for offset, n in ((2, 10), (0, 131_072), (4, 131_072)):
             answer = reader.read(offset, n)
             expect(
@@ -217,7 +187,7 @@ def tells_of_a_short_read(fs: FilesystemGround) -> None:
             )
 
 
-@suite.check("FS-163", "new_random_access_file", "read", ways=RAW)
+@reading.check("FS-163", "new_random_access_file", "read", ways=RAW)
 def stays_within_the_buffer(fs: FilesystemGround) -> None:
     """A read writes and returns at most n bytes.
 
@@ -226,7 +196,8 @@ def stays_within_the_buffer(fs: FilesystemGround) -> None:
 
     Buffers lie between guards, which are looked at after each call.
     """
-    with reader_of(fs, fs.make_file("bounded", b"0123456789" * 10)) as reader:
+    uri = fs.make_file("bounded", b"0123456789" * 10)
+    with fs.subject.new_random_access_file(uri).opened() as reader:
         for offset, n in ((0, 0), (0, 1), (3, 2), (0, 7), (50, 49), (90, 100)):
             returned = reader.read(offset, n).returned
             expect(
@@ -237,14 +208,7 @@ def stays_within_the_buffer(fs: FilesystemGround) -> None:
             )
 
 
-@suite.check(
-    "FS-164",
-    "new_random_access_file",
-    "read",
-    level=Level.ROBUST,
-    ways=RAW,
-    severity=Severity.WARNING,
-)
+@reading.check("FS-164", "new_random_access_file", "read", level=ROBUST, ways=RAW, severity=WARNING)
 def returns_minus_one_on_failure(fs: FilesystemGround) -> None:
     """A failing read returns -1, with a code other than OK and OUT_OF_RANGE.
 
@@ -253,7 +217,7 @@ def returns_minus_one_on_failure(fs: FilesystemGround) -> None:
 
     At the furthest offset that there is, past the end is a right answer too.
     """
-    with reader_of(fs, fs.make_file("failing")) as reader:
+    with fs.subject.new_random_access_file(fs.make_file("failing")).opened() as reader:
         answer = reader.read(_FURTHEST, 4)
     expect(not answer.ok, f"read({_FURTHEST}, 4) is OK", found=f"{answer.returned} bytes")
     expected = 0 if answer.code == Code.OUT_OF_RANGE else -1
@@ -261,7 +225,7 @@ def returns_minus_one_on_failure(fs: FilesystemGround) -> None:
     expect_equal(answer.returned, expected, what)
 
 
-@suite.check("FS-165", "new_random_access_file", "read", level=Level.ROBUST)
+@reading.check("FS-165", "new_random_access_file", "read", level=ROBUST)
 def reads_a_big_file_in_odd_pieces(fs: FilesystemGround) -> None:
     """A big file that holds all byte values is read back exactly, in pieces of any size.
 
@@ -270,17 +234,17 @@ def reads_a_big_file_in_odd_pieces(fs: FilesystemGround) -> None:
     """
     content = long_content(fs.target.options)
     length = len(content)
-    with reader_of(fs, fs.make_file("big", content)) as reader:
+    with fs.subject.new_random_access_file(fs.make_file("big", content)).opened() as reader:
         pieces = [
             reader.read(offset, min(_ODD, length - offset)) for offset in range(0, length, _ODD)
         ]
-    for number, piece in enumerate(pieces):
-        expect_code(piece, f"read({number * _ODD}, {_ODD})", Code.OK)
+    for piece in pieces:
+        piece.must_be_ok()
     found = sha256(b"".join(piece.value for piece in pieces)).hexdigest()
     expect_equal(found, sha256(content).hexdigest(), f"the SHA-256 digest of {length} bytes")
 
 
-@suite.check("FS-166", "new_random_access_file", "read", level=Level.ROBUST, seconds=60)
+@reading.check("FS-166", "new_random_access_file", "read", level=ROBUST, seconds=60)
 def serves_threads_and_handles(fs: FilesystemGround) -> None:
     """A handle serves several threads at once, and two handles of a file do not know each other.
 
@@ -293,9 +257,9 @@ def serves_threads_and_handles(fs: FilesystemGround) -> None:
     read = partial(
         _read_again, content=content, rounds=rounds_of(fs.target.options, _READS_OF_A_THREAD)
     )
-    with reader_of(fs, uri) as first:
+    with fs.subject.new_random_access_file(uri).opened() as first:
         run_at_once([partial(read, first, thread=at) for at in range(_THREADS)])
-        with reader_of(fs, uri) as second:
+        with fs.subject.new_random_access_file(uri).opened() as second:
             read(second, thread=1)
             read(first, thread=0)
         read(first, thread=2)
@@ -311,7 +275,7 @@ def _read_again(reader: Reader, *, content: bytes, rounds: int, thread: int) -> 
         expect(answer.value == content[offset : offset + n], f"{what} gave other bytes")
 
 
-@suite.check("FS-167", "new_random_access_file", "read", level=Level.ROBUST, severity=Severity.NOTE)
+@reading.check("FS-167", "new_random_access_file", "read", level=ROBUST, severity=NOTE)
 def keeps_what_is_open(fs: FilesystemGround) -> None:
     """A reader that is open while its file is deleted or replaced keeps the old bytes.
 
@@ -320,7 +284,7 @@ def keeps_what_is_open(fs: FilesystemGround) -> None:
     Source: POSIX, as a habit of local files
     """
     uri = fs.make_file("vanishing")
-    with reader_of(fs, uri) as reader:
+    with fs.subject.new_random_access_file(uri).opened() as reader:
         fs.make_file("vanishing", b"WXYZ")
         replaced = reader.read(0, 4)
         fs.subject.delete_file(uri)
@@ -332,7 +296,7 @@ def keeps_what_is_open(fs: FilesystemGround) -> None:
             note(f"a reader of a file that was {what} gives other bytes", found=repr(answer.value))
 
 
-@suite.check("FS-168", "new_random_access_file", level=Level.ROBUST)
+@reading.check("FS-168", "new_random_access_file", level=ROBUST)
 def leaves_nothing_behind(fs: FilesystemGround) -> None:
     """Opening, and failing to open, again and again leaves no descriptor behind.
 
@@ -344,7 +308,7 @@ def leaves_nothing_behind(fs: FilesystemGround) -> None:
     uri, missing = fs.make_file("often"), fs.path("never")
 
     def open_and_fail() -> None:
-        handle(fs.subject.new_random_access_file(uri), "new_random_access_file(F)").close()
+        fs.subject.new_random_access_file(uri).needed().close()
         unexpected = fs.subject.new_random_access_file(missing).value
         if unexpected is not None:  # some stores look for the file at the first read only
             unexpected.close()
@@ -352,7 +316,7 @@ def leaves_nothing_behind(fs: FilesystemGround) -> None:
     expect_no_leak(open_and_fail, rounds_of(fs.target.options), "opening a file")
 
 
-@suite.check("FS-169", "new_random_access_file", ways=RAW, traits="", severity=Severity.WARNING)
+@reading.check("FS-169", "new_random_access_file", ways=RAW, traits="", severity=WARNING)
 def names_the_path(fs: FilesystemGround) -> None:
     """The message of a failing open names the path.
 
@@ -370,3 +334,141 @@ def names_the_path(fs: FilesystemGround) -> None:
         expected="a message with 'not-here' in it",
         found=repr(answer.message),
     )
+
+
+long_reading = Suite("filesystem", "long-reading", level=ROBUST, traits="writes")
+
+_FILES = 4
+_POOL = 32  # requests after which a plugin has all the threads that it will keep
+
+
+@long_reading.check("FS-331", "new_random_access_file", "read")
+def reads_leave_nothing_behind(fs: FilesystemGround) -> None:
+    """Reading again and again leaves no descriptors, mappings or memory behind.
+
+    Otherwise: A long job runs out of descriptors, and then every open of the process fails.
+    Remedy: Keep one connection for each file or pool, and release what a request took.
+    Source: filesystem.h, read
+    """
+    with fs.subject.new_random_access_file(fs.make_file("read-often")).opened() as reader:
+
+        def read_a_byte() -> None:
+            answer = reader.read(1, 1)
+            expect(answer.value == CONTENT[1:2], "read(1, 1) failed", found=code_found(answer))
+
+        for _ in range(_POOL):
+            read_a_byte()
+        expect_no_leak(read_a_byte, rounds_of(fs.target.options), "reading a byte")
+
+
+@long_reading.check("FS-332", "new_random_access_file", "read", seconds=60)
+def reads_megabytes_at_once(fs: FilesystemGround) -> None:
+    """One read of several megabytes gives all of them.
+
+    Otherwise: Reading a whole file in one call crashes the program, or gives less than there is.
+    Remedy: Grow buffers by what arrives; loop over short answers of the store.
+    Source: filesystem.h, read; published plugins, observed
+
+    What overflows depends on how the bytes arrive.
+    """
+    content = long_content(fs.target.options)
+    length = len(content)
+    for number in range(_FILES):
+        uri = fs.make_file(f"in-one-read-{number}", content)
+        with fs.subject.new_random_access_file(uri).opened() as reader:
+            read = reader.read(0, length).must_be_ok()
+        expect_equal(len(read), length, f"the length of read(0, {length})")
+        expect(read == content, f"read(0, {length}) gave other bytes")
+
+
+regions = Suite(
+    "filesystem", "regions", traits="writes", source="filesystem.h, TF_ReadOnlyMemoryRegionOps"
+)
+
+_REGION = "new_read_only_memory_region_from_file"
+_ALIGNMENT = 64  # bytes; what TensorFlow asks of memory that tensors map
+_CALLS_OF_A_THREAD = 50
+
+
+@regions.check("FS-199", _REGION)
+def maps_a_file(fs: FilesystemGround) -> None:
+    """A region of a file has the file's length and its bytes.
+
+    Otherwise: Models that are mapped, as by ImmutableConst, hold wrong values.
+    Remedy: Return the file's length from length, and its first byte from data.
+    """
+    mapped = fs.subject.new_read_only_memory_region_from_file(fs.make_file("mapped"))
+    mapped.must_be_ok()
+    with mapped.opened() as region:
+        expect_equal(region.length(), len(CONTENT), "the length of the region")
+        expect(region.address() != 0, "data of a region with bytes is NULL")
+        expect_equal(region.content(), CONTENT, "the bytes of the region")
+
+
+refusals(regions, {
+    "FS-200": (f"{_REGION}(E)", INVALID, "writes empty-files",
+        "Callers get a region with no memory behind it.",
+        "Look at the length first, and set TF_INVALID_ARGUMENT where it is 0."),
+    "FS-201": (f"{_REGION}(X), {_REGION}(X/y)", MISSING, ""),
+    "FS-202": (f"{_REGION}(D), {_REGION}(F/x)", REFUSED, "writes directories file-as-directory"),
+})  # fmt: skip
+
+
+@regions.check("FS-203", _REGION, level=ROBUST)
+def stays_in_its_place(fs: FilesystemGround) -> None:
+    """data and length answer the same on every call and thread until cleanup.
+
+    Otherwise: Tensors point into memory that has moved.
+    Remedy: Get the memory once, in new_read_only_memory_region_from_file.
+    """
+    uri = fs.make_file("stable")
+    with fs.subject.new_read_only_memory_region_from_file(uri).opened() as region:
+        place = (region.address(), region.length())
+        fs.make_file("another", CONTENT * 1000)
+        found = run_at_once([partial(_places, region) for _ in range(_THREADS)])
+        expect_equal(set().union(*found), {place}, "data and length, asked again")
+        expect_equal(region.content(), CONTENT, "the bytes of the region, later")
+
+
+def _places(region: Region) -> set[tuple[int, int]]:
+    return {(region.address(), region.length()) for _ in range(_CALLS_OF_A_THREAD)}
+
+
+@regions.check("FS-204", _REGION, severity=WARNING)
+def aligns_its_memory(fs: FilesystemGround) -> None:
+    """The memory of a region is aligned to 64 bytes.
+
+    Otherwise: TensorFlow refuses to make tensors of it: ImmutableConst answers INTERNAL.
+    Remedy: Map the file, or allocate with aligned_alloc(64, ...).
+    Source: TensorFlow 2.21, observed
+    """
+    for length in (1, 100, 4097):
+        uri = fs.make_file(f"aligned-{length}", b"x" * length)
+        with fs.subject.new_read_only_memory_region_from_file(uri).opened() as region:
+            address = region.address()
+        expect(
+            address % _ALIGNMENT == 0,
+            f"the memory of a file of {length} bytes is not aligned",
+            expected=f"a multiple of {_ALIGNMENT}",
+            found=hex(address),
+        )
+
+
+@regions.check("FS-205", _REGION, level=ROBUST, severity=WARNING)
+def outlives_its_file(fs: FilesystemGround) -> None:
+    """A region outlives its file, and mapping again and again leaves nothing behind.
+
+    Otherwise: A model that is replaced on disk takes its users down, or memory runs out.
+    Remedy: Hold the file's memory until cleanup, and release mapping and descriptor there.
+    """
+    uri = fs.make_file("doomed")
+    with fs.subject.new_read_only_memory_region_from_file(uri).opened() as region:
+        fs.subject.delete_file(uri).needed()
+        expect_equal(region.content(), CONTENT, "the bytes of a region whose file is deleted")
+    often = fs.make_file("often")
+
+    def map_and_leave() -> None:
+        with fs.subject.new_read_only_memory_region_from_file(often).opened():
+            pass
+
+    expect_no_leak(map_and_leave, rounds_of(fs.target.options), "mapping a file")

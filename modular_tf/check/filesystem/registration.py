@@ -1,7 +1,4 @@
-"""Checks of what `TF_InitPlugin` does and leaves.
-
-What the host judges itself before it accepts a plugin is asked of the host, not judged again.
-"""
+"""Checks of what `TF_InitPlugin` does and leaves, and of `init` and `cleanup`."""
 
 from __future__ import annotations
 
@@ -15,22 +12,44 @@ from modular_tf.abi.layouts import (
     WRITABLE_FILE_OPS,
 )
 from modular_tf.check.breach import raise_harm_to_heap
-from modular_tf.check.check import LIBRARY, Suite
+from modular_tf.check.check import (
+    LIBRARY,
+    LOADS,
+    NOTE,
+    RAW,
+    REGISTERS,
+    ROBUST,
+    WARNING,
+    WORKS,
+    Suite,
+)
 from modular_tf.check.expectation import Blocked, Deviation, expect, expect_equal
+from modular_tf.check.filesystem.every_operation import codes_of_all
+from modular_tf.check.filesystem.expected_state import expect_content
+from modular_tf.check.filesystem.further_ground import (
+    further_filesystem,
+    ground_on,
+    initialised,
+    raw_subject,
+    registration_of,
+)
+from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.host_offer import has_slot, host_offers
-from modular_tf.check.filesystem.registration_memory import TABLES, fill
+from modular_tf.check.filesystem.library import breaks_nothing_but
+from modular_tf.check.filesystem.registration_memory import TABLES, content_of, fill, overwrite
 from modular_tf.check.heap_watch import Depth, HeapWatch
-from modular_tf.check.level import Level
-from modular_tf.errors import ModularTFError, PluginError
+from modular_tf.check.repetition import expect_no_leak, rounds_of
+from modular_tf.errors import ModularTFError
 from modular_tf.filesystem.opening import open_filesystem
 from modular_tf.loading.filesystem_tables import FilesystemTables
-from modular_tf.rules import Severity
 from modular_tf.tables import read_table
 
 if TYPE_CHECKING:
+    from modular_tf.check.filesystem.ground import FilesystemGround
     from modular_tf.check.filesystem.library_stage import LibraryGround
+    from modular_tf.check.filesystem.registration_memory import Block
 
-suite = Suite("filesystem", "library", level=Level.REGISTERS, ways=LIBRARY, source="filesystem.h")
+registration = Suite("filesystem", "library", level=REGISTERS, ways=LIBRARY, source="filesystem.h")
 
 _OPENERS = {
     RANDOM_ACCESS_FILE_OPS.name: ("new_random_access_file",),
@@ -53,46 +72,29 @@ _SIZES = (1, 1 << 20)
 _SAMPLE = 0x5A
 
 
-@suite.check("FS-130", level=Level.LOADS, seconds=10)
+@registration.check("FS-130", level=LOADS, seconds=10)
 def init_plugin_returns(plugin: LibraryGround) -> None:
     """TF_InitPlugin returns.
 
     Otherwise: In TensorFlow the registration ends the process; here the plugin is quarantined.
     Remedy: Report what is missing from the `init` of the scheme, by its status.
     """
-    try:
+    with breaks_nothing_but("FS-130"):
         plugin.call_init_plugin()
-    except PluginError as error:
-        raise Blocked(f"{error.message}: see {error.rule}") from error
 
 
-@suite.check("LD-051", level=Level.LOADS)
-def init_plugin_is_code(plugin: LibraryGround) -> None:
-    """Call it, and see whether there is something to call."""
-    _calls_unless(plugin, "LD-051")
-
-
-@suite.check("LD-052", level=Level.LOADS)
-def init_plugin_throws_nothing(plugin: LibraryGround) -> None:
-    """Call it, and see whether an exception comes out."""
-    _calls_unless(plugin, "LD-052")
-
-
-def _calls_unless(plugin: LibraryGround, rule_id: str) -> None:
-    """Call `TF_InitPlugin` where that is no danger; demand that it does not break a rule."""
+@registration.judge("LD-051 LD-052", level=LOADS)
+def init_plugin_can_be_called(rule_id: str, plugin: LibraryGround) -> None:
+    """Call `TF_InitPlugin`, where that is no danger."""
     plugin.library()
     trial = plugin.trial
     if not trial.returned and not trial.refused:
         raise Blocked("TF_InitPlugin does not return: see FS-130")
-    try:
+    with breaks_nothing_but(rule_id):
         plugin.call_init_plugin()
-    except PluginError as error:
-        if error.rule != rule_id:
-            raise Blocked(f"{error.message}: see {error.rule}") from error
-        raise Deviation(error.message) from error
 
 
-@suite.check("FS-105")
+@registration.check("FS-105")
 def writes_beside_nothing(plugin: LibraryGround) -> None:
     """TF_InitPlugin writes nothing beside the 32 bytes of TF_FilesystemPluginInfo.
 
@@ -103,7 +105,7 @@ def writes_beside_nothing(plugin: LibraryGround) -> None:
     expect(breach is None, "TF_InitPlugin wrote beside the info struct", found=breach or "")
 
 
-@suite.check("FS-129")
+@registration.check("FS-129")
 def everything_can_be_freed(plugin: LibraryGround) -> None:
     """plugin_memory_free takes all that TF_InitPlugin leaves, block by block.
 
@@ -121,7 +123,7 @@ def everything_can_be_freed(plugin: LibraryGround) -> None:
         raise_harm_to_heap(HeapWatch(), f"plugin_memory_free({block.name})", "FS-129", Depth.TOLD)
 
 
-@suite.check("FS-108")
+@registration.check("FS-108")
 def memory_functions_work(plugin: LibraryGround) -> None:
     """plugin_memory_allocate gives usable memory, and plugin_memory_free takes it, or NULL.
 
@@ -147,28 +149,16 @@ def memory_functions_work(plugin: LibraryGround) -> None:
 
 # -- what the host says ---------------------------------------------------------------------------
 
-_OF_THE_WHOLE = frozenset({"FS-001", "FS-002", "FS-003", "FS-004", "FS-005"})
+_OF_THE_WHOLE = "FS-001 FS-002 FS-003 FS-004 FS-005"
 """Where one of them is broken, the host looks at no scheme."""
 
-
-@suite.judge(
-    *sorted(_OF_THE_WHOLE),
-    "FS-006",
-    "FS-007",
-    "FS-008",
-    "FS-009",
-    "FS-010",
-    "FS-011",
-    "FS-012",
-    "FS-013",
-    "FS-014",
-    "FS-015",
-    "FS-016",
-    "FS-017",
-    "FS-020",
-    "FS-021",
-    "FS-022",
+_OF_A_SCHEME = (
+    "FS-006 FS-007 FS-008 FS-009 FS-010 FS-011 FS-012 FS-013 FS-014 FS-015 FS-016 FS-017 FS-020"
+    " FS-021 FS-022"
 )
+
+
+@registration.judge(f"{_OF_THE_WHOLE} {_OF_A_SCHEME}")
 def _is_kept_by_the_tables(rule_id: str, plugin: LibraryGround) -> None:
     """Ask the host."""
     found = plugin.violations()
@@ -176,12 +166,12 @@ def _is_kept_by_the_tables(rule_id: str, plugin: LibraryGround) -> None:
         if violation.rule_id == rule_id:
             where = f"{subject}: " if subject else ""
             raise Deviation(f"{where}{violation.message}")
-    hidden = {violation.rule_id for _, violation in found} & _OF_THE_WHOLE
-    if rule_id not in _OF_THE_WHOLE and hidden:
+    hidden = {violation.rule_id for _, violation in found} & set(_OF_THE_WHOLE.split())
+    if rule_id in _OF_A_SCHEME and hidden:
         raise Blocked(f"there is no scheme to look at: see {', '.join(sorted(hidden))}")
 
 
-@suite.check("FS-114", severity=Severity.WARNING)
+@registration.check("FS-114", severity=WARNING)
 def all_schemes_or_none(plugin: LibraryGround) -> None:
     """Either all schemes of a plugin can be registered, or none.
 
@@ -199,7 +189,7 @@ def all_schemes_or_none(plugin: LibraryGround) -> None:
     )
 
 
-@suite.check("FS-019")
+@registration.check("FS-019")
 def init_succeeds(plugin: LibraryGround) -> None:
     """Initialise each scheme as the host does, and clean it up again."""
     for tables in plugin.tables():
@@ -218,7 +208,7 @@ def init_succeeds(plugin: LibraryGround) -> None:
 # -- what it leaves, beyond that ------------------------------------------------------------------
 
 
-@suite.check("FS-106", severity=Severity.WARNING)
+@registration.check("FS-106", severity=WARNING)
 def called_twice(plugin: LibraryGround) -> None:
     """TF_InitPlugin can be called again, and leaves the same again.
 
@@ -233,7 +223,7 @@ def called_twice(plugin: LibraryGround) -> None:
         expect_equal(after.facts, before.facts, f"ops[{after.index}] of the second call")
 
 
-@suite.check("FS-116", severity=Severity.NOTE)
+@registration.check("FS-116", severity=NOTE)
 def no_versions_of_absent_tables(plugin: LibraryGround) -> None:
     """The version numbers of tables that are not there are 0.
 
@@ -248,7 +238,7 @@ def no_versions_of_absent_tables(plugin: LibraryGround) -> None:
             expect(table.address or versions == (0, 0), message, found=f"ABI and API {versions}")
 
 
-@suite.check("FS-118")
+@registration.check("FS-118")
 def sizes_are_set(plugin: LibraryGround) -> None:
     """The size of each table that is there is set.
 
@@ -265,7 +255,7 @@ def sizes_are_set(plugin: LibraryGround) -> None:
 # -- what is in the tables ------------------------------------------------------------------------
 
 
-@suite.check("FS-111", severity=Severity.NOTE)
+@registration.check("FS-111", severity=NOTE)
 def schemes_in_lower_case(plugin: LibraryGround) -> None:
     """A scheme has no upper case letters.
 
@@ -278,7 +268,7 @@ def schemes_in_lower_case(plugin: LibraryGround) -> None:
         expect_equal(scheme, scheme.lower(), f"the scheme of ops[{entry.index}]")
 
 
-@suite.check("FS-113", severity=Severity.NOTE)
+@registration.check("FS-113", severity=NOTE)
 def schemes_of_its_own(plugin: LibraryGround) -> None:
     """A scheme is none that TensorFlow brings itself.
 
@@ -293,7 +283,7 @@ def schemes_of_its_own(plugin: LibraryGround) -> None:
     expect(not taken, "TensorFlow has a filesystem of its own for a scheme", found=repr(taken))
 
 
-@suite.check("FS-119", severity=Severity.NOTE)
+@registration.check("FS-119", severity=NOTE)
 def tables_of_this_header(plugin: LibraryGround) -> None:
     """TF_FilesystemOps has the size of the host's header.
 
@@ -314,7 +304,7 @@ def tables_of_this_header(plugin: LibraryGround) -> None:
         )
 
 
-@suite.check("FS-122", severity=Severity.NOTE)
+@registration.check("FS-122", severity=NOTE)
 def tables_are_used(plugin: LibraryGround) -> None:
     """A table of files or regions is used by a function that opens such.
 
@@ -328,7 +318,7 @@ def tables_are_used(plugin: LibraryGround) -> None:
             expect(used, what, expected=" or ".join(openers))
 
 
-@suite.check("FS-124", severity=Severity.WARNING)
+@registration.check("FS-124", severity=WARNING)
 def defaults_have_what_they_need(plugin: LibraryGround) -> None:
     """For each operation that is NULL, the host's default has the operations that it needs.
 
@@ -345,3 +335,110 @@ def defaults_have_what_they_need(plugin: LibraryGround) -> None:
             f"scheme {tables.scheme!r} cannot {', '.join(lost)}",
             found=f"NULL are {', '.join(empty)}",
         )
+
+
+# What looks for credentials or a region in `init` may need some time for each.
+initialisation = Suite(
+    "filesystem", "init", level=ROBUST, ways=RAW, seconds=150, source="filesystem.h"
+)
+
+_ROUNDS = 50
+
+
+@initialisation.check("FS-132", level=WORKS)
+def sets_its_handle_alone(fs: FilesystemGround) -> None:
+    """init succeeds on a zeroed handle, and writes to plugin_filesystem alone.
+
+    Otherwise: The scheme is not registered; what lies behind the handle is the host's.
+    Remedy: Set filesystem->plugin_filesystem or leave it NULL; a status that is not set is OK.
+    """
+    other = raw_subject(fs).another()
+    other.init().must_be_ok()
+    other.cleanup()
+
+
+@initialisation.check("FS-134", traits="writes", severity=WARNING)
+def filesystems_are_independent(fs: FilesystemGround) -> None:
+    """Two filesystems of one plugin do not disturb each other.
+
+    Otherwise: A host that registers the plugin again, or forks, breaks the filesystem that it has.
+    Remedy: Keep all state behind plugin_filesystem.
+    Source: design §9
+    """
+    with further_filesystem(fs) as second, ground_on(second, fs, "FS-134") as there:
+        with further_filesystem(fs) as first, ground_on(first, fs, "FS-134") as here:
+            here.make_file("F", b"first")
+            uri = there.make_file()
+            expect_content(here, here.path("F"), b"first", "the content of the first one's file")
+        what = "the content of the second one's file after cleanup of the first"
+        expect_content(there, uri, CONTENT, what)
+
+
+@initialisation.check("FS-135", severity=WARNING)
+def comes_and_goes(fs: FilesystemGround) -> None:
+    """init and cleanup can follow each other many times, and nothing is left behind.
+
+    Otherwise: Each reload of the plugin costs file descriptors or memory.
+    Remedy: Release in cleanup all that init has acquired.
+    """
+
+    def live() -> None:
+        with further_filesystem(fs) as other:
+            if other.has("path_exists"):
+                other.path_exists(fs.missing())
+
+    expect_no_leak(live, rounds_of(fs.target.options, _ROUNDS), "init and cleanup")
+
+
+handed_over = Suite("filesystem", "handed-over", ways=RAW, seconds=90, source="filesystem.h")
+
+
+@handed_over.check("FS-126")
+def cleanup_leaves_it_alone(fs: FilesystemGround) -> None:
+    """The plugin does not free what it has handed over.
+
+    Otherwise: The host has freed it: freeing it twice crashes.
+    Remedy: Keep no pointers to schemes, tables and the ops array.
+
+    The memory is watched: allocators write to what is freed.
+    """
+    watched = registration_of(fs).allocated_blocks()
+    other = initialised(fs)
+    before = content_of(watched)
+    other.cleanup()
+    _expect_unchanged(before, watched, "cleanup freed or changed what was handed over")
+
+
+@handed_over.check("FS-128")
+def operations_leave_it_alone(fs: FilesystemGround) -> None:
+    """The plugin does not write to what it has handed over.
+
+    Otherwise: The memory is the host's and freed: the write hits what came in its place.
+    Remedy: Keep no pointers to schemes, tables and the ops array.
+    """
+    watched = registration_of(fs).allocated_blocks()
+    before = content_of(watched)
+    with further_filesystem(fs) as other:
+        with ground_on(other, fs, "FS-128") as there:
+            codes_of_all(there)
+        _expect_unchanged(before, watched, "an operation freed or changed what was handed over")
+
+
+@handed_over.check("FS-127")
+def works_without_it(fs: FilesystemGround) -> None:
+    """The plugin works after its own tables are overwritten.
+
+    Otherwise: The host frees them after copying: what still reads them crashes, sooner or later.
+    Remedy: Let functions call each other by name, not through the registered tables.
+    """
+    expected = codes_of_all(fs)
+    overwrite(registration_of(fs).allocated_blocks())
+    with further_filesystem(fs) as other, ground_on(other, fs, "FS-127") as there:
+        found = codes_of_all(there)
+    expect_equal(found, expected, "what the operations return without the plugin's own tables")
+
+
+def _expect_unchanged(before: dict[str, bytes | None], watched: list[Block], message: str) -> None:
+    after = content_of(watched)
+    changed = [name for name, content in before.items() if content != after[name]]
+    expect(not changed, message, found=", ".join(changed))

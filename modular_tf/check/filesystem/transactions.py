@@ -1,31 +1,34 @@
-"""Checks of caches and transactions."""
+"""Checks of caches, transactions and the configuration."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import code_found, expect_code, expect_ok
-from modular_tf.check.check import BOTH, RAW, Suite
-from modular_tf.check.expectation import Blocked, expect, expect_equal
+from modular_tf.check.answers import code_found
+from modular_tf.check.check import BOTH, NOTE, RAW, Suite
+from modular_tf.check.expectation import Blocked, Unsupported, advise, expect, expect_equal, note
 from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.further_ground import raw_subject
 from modular_tf.check.filesystem.ground import CONTENT
+from modular_tf.filesystem.configuration import Option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.ground import FilesystemGround
+    from modular_tf.check.filesystem.host_subject import HostFilesystem
     from modular_tf.check.filesystem.raw_subject import RawFilesystem
 
-suite = Suite("filesystem", "transactions", ways=RAW, source="filesystem.h")
+transactions = Suite("filesystem", "transactions", ways=RAW, source="filesystem.h")
 
 _NONE = (0, (1 << 64) - 1)
 """What is no token: NULL, and -1."""
 
 
-@suite.check("FS-301", "flush_caches", ways=BOTH, traits="writes")
+@transactions.check("FS-301", "flush_caches", ways=BOTH, traits="writes")
 def flushing_loses_nothing(fs: FilesystemGround) -> None:
     """flush_caches loses nothing, and can be called at any time.
 
@@ -38,17 +41,17 @@ def flushing_loses_nothing(fs: FilesystemGround) -> None:
     uri = fs.make_file()
     subject.flush_caches()
     expect_content(fs, uri, CONTENT, "the content of F after flush_caches")
-    writer = expect_ok(subject.new_writable_file(fs.path("G")), "new_writable_file(G)")
-    expect_ok(writer.append(CONTENT), "append(G)")
+    writer = subject.new_writable_file(fs.path("G")).must_be_ok()
+    writer.append(CONTENT).must_be_ok()
     subject.flush_caches()
-    expect_ok(writer.append(CONTENT), "append(G) after flush_caches")
-    expect_ok(writer.close(), "close(G)")
+    writer.append(CONTENT).must_be_ok()
+    writer.close().must_be_ok()
     writer.cleanup()
     what = "the content of G, flushed while it was open"
     expect_content(fs, fs.path("G"), CONTENT * 2, what)
 
 
-@suite.check("FS-302", "start_transaction")
+@transactions.check("FS-302", "start_transaction")
 def starts(fs: FilesystemGround) -> None:
     """start_transaction gives a token, or says why not.
 
@@ -56,13 +59,13 @@ def starts(fs: FilesystemGround) -> None:
     Remedy: Set *token on success; return -1 and a status otherwise.
     """
     answer = raw_subject(fs).start_transaction()
-    expect_code(answer, "start_transaction", Code.OK, Code.FAILED_PRECONDITION)
+    answer.must_be(Code.OK, Code.FAILED_PRECONDITION)
     if answer.ok:
         expect(answer.value not in _NONE, "start_transaction is OK and leaves no token")
         _end(raw_subject(fs), answer)
 
 
-@suite.check(
+@transactions.check(
     "FS-303",
     "start_transaction",
     "end_transaction",
@@ -79,23 +82,22 @@ def finds_what_was_added(fs: FilesystemGround) -> None:
     token = _started(subject)
     added, found = subject.add_to_transaction(path, token), subject.get_transaction_for_path(path)
     subject.end_transaction(token)
-    expect_ok(added, "add_to_transaction")
-    expect_ok(found, "get_transaction_for_path")
+    added.must_be_ok()
+    found.must_be_ok()
     expect_equal(found.value, token, "the transaction of a path that was added")
 
 
-@suite.check("FS-304", "get_transaction_for_path")
+@transactions.check("FS-304", "get_transaction_for_path")
 def finds_nothing_else(fs: FilesystemGround) -> None:
     """A path that is in no transaction has none: NOT_FOUND.
 
     Otherwise: Files are written into transactions of others.
     Remedy: Keep open transactions in a table, by token and by path.
     """
-    answer = raw_subject(fs).get_transaction_for_path(fs.path("never-added"))
-    expect_code(answer, "get_transaction_for_path", Code.NOT_FOUND)
+    raw_subject(fs).get_transaction_for_path(fs.path("never-added")).must_be(Code.NOT_FOUND)
 
 
-@suite.check("FS-305", "get_or_start_transaction_for_path", "end_transaction")
+@transactions.check("FS-305", "get_or_start_transaction_for_path", "end_transaction")
 def starts_one_per_path(fs: FilesystemGround) -> None:
     """get_or_start_transaction_for_path gives one transaction per path.
 
@@ -106,14 +108,14 @@ def starts_one_per_path(fs: FilesystemGround) -> None:
     first = subject.get_or_start_transaction_for_path(path)
     if first.code == Code.FAILED_PRECONDITION:
         raise Blocked(f"no transaction: {first.message}")
-    token = expect_ok(first, "get_or_start_transaction_for_path")
+    token = first.must_be_ok()
     second = subject.get_or_start_transaction_for_path(path)
     subject.end_transaction(token)
-    expect_ok(second, "get_or_start_transaction_for_path, again")
+    second.must_be_ok()
     expect_equal(second.value, token, "the transaction of the path, asked for again")
 
 
-@suite.check("FS-306", "start_transaction", "end_transaction")
+@transactions.check("FS-306", "start_transaction", "end_transaction")
 def ends_once(fs: FilesystemGround) -> None:
     """A transaction ends once; a second end, or that of an unknown one, is NOT_FOUND.
 
@@ -122,12 +124,11 @@ def ends_once(fs: FilesystemGround) -> None:
     """
     subject = raw_subject(fs)
     token = _started(subject)
-    expect_ok(subject.end_transaction(token), "end_transaction")
-    again = subject.end_transaction(token)
-    expect_code(again, "end_transaction, again", Code.NOT_FOUND)
+    subject.end_transaction(token).must_be_ok()
+    subject.end_transaction(token).must_be(Code.NOT_FOUND)
 
 
-@suite.check("FS-307", "start_transaction", "end_transaction", "decode_transaction_token")
+@transactions.check("FS-307", "start_transaction", "end_transaction", "decode_transaction_token")
 def describes(fs: FilesystemGround) -> None:
     """decode_transaction_token gives a string of plugin_memory_allocate.
 
@@ -141,7 +142,7 @@ def describes(fs: FilesystemGround) -> None:
     expect(text is not None, "decode_transaction_token gives NULL", expected="a string")
 
 
-@suite.check("FS-308", "start_transaction")
+@transactions.check("FS-308", "start_transaction")
 def says_the_same_twice(fs: FilesystemGround) -> None:
     """Operations on transactions return -1 if and only if their status is not OK.
 
@@ -193,3 +194,122 @@ def _started(subject: RawFilesystem) -> int:
     if not answer.ok or answer.value in _NONE:
         raise Blocked(f"no transaction could be started ({code_found(answer)}): see FS-302")
     return int(answer.value)
+
+
+settings = Suite("filesystem", "settings", source="filesystem.h")
+
+_GET, _SET = "get_filesystem_configuration", "set_filesystem_configuration"
+_GET_ONE, _SET_ONE = f"{_GET}_option", f"{_SET}_option"
+_UNKNOWN = "no_option_of_this_name"
+
+
+@settings.check("FS-309", "get_filesystem_configuration")
+def options_are_whole(fs: FilesystemGround) -> None:
+    """get_filesystem_configuration gives whole options: name, value, type, count, values.
+
+    Otherwise: A program that lists the options crashes.
+    Remedy: Fill every field, and allocate each pointer by plugin_memory_allocate.
+    """
+    options = _all_listed(fs)
+    names = [option.name for option in options]
+    expect("" not in names, "an option has no name")
+    expect_equal(len(set(names)), len(names), "the number of different names")
+
+
+@settings.check("FS-310", "get_filesystem_configuration", "set_filesystem_configuration")
+def options_can_be_set(fs: FilesystemGround) -> None:
+    """set_filesystem_configuration takes what the plugin gave, and no options at all.
+
+    Otherwise: A configuration that was saved cannot be restored.
+    Remedy: Accept every option that get_filesystem_configuration lists, with its own value.
+    """
+    subject, options = _subject(fs), _listed(fs)
+    subject.set_filesystem_configuration(options).must_be_ok()
+    subject.set_filesystem_configuration([]).must_be_ok()
+    expect_equal(_listed(fs), options, "the configuration, after it was set to itself")
+    unknown = subject.set_filesystem_configuration([Option(_UNKNOWN, (1,))])
+    advise(not unknown.ok, f"{_SET} takes an option that it does not know")
+    for option in options[:1]:
+        other = subject.set_filesystem_configuration([_of_another_type(option)])
+        advise(not other.ok, f"{_SET} takes {option.name} with values of another type")
+
+
+@settings.check("FS-311", "get_filesystem_configuration", "get_filesystem_configuration_option")
+def options_are_found_by_name(fs: FilesystemGround) -> None:
+    """Single options are found by the names that the configuration lists, others are not.
+
+    Otherwise: Options are listed that cannot be read or set.
+    Remedy: Answer a key that is not listed with NOT_FOUND, and every other one with the option.
+    """
+    subject = _subject(fs)
+    sets = subject.has(_SET_ONE)
+    for option in _listed(fs):
+        found = subject.get_filesystem_configuration_option(option.name).must_be_ok()
+        expect_equal(found, option, f"the option {option.name}, asked for by its name")
+        if sets:
+            subject.set_filesystem_configuration_option(option).must_be_ok()
+    subject.get_filesystem_configuration_option(_UNKNOWN).must_be(Code.NOT_FOUND)
+    if sets:
+        subject.set_filesystem_configuration_option(Option(_UNKNOWN, (1,))).must_be(Code.NOT_FOUND)
+
+
+@settings.check("FS-312", "get_filesystem_configuration", "set_filesystem_configuration", ways=RAW)
+def options_are_copied(fs: FilesystemGround) -> None:
+    """The plugin keeps copies of the options that it is given.
+
+    Otherwise: The caller's memory is reused, and the option changes by itself or crashes.
+    Remedy: Copy names, values and buffers.
+    """
+    subject, options = raw_subject(fs), _listed(fs)
+    for option in options:
+        answer = subject.set_filesystem_configuration([option])
+        expect(answer.ok, f"{_SET} refuses {option.name}", found=code_found(answer))
+    expect_equal(_listed(fs), options, "the configuration, after the caller's memory changed")
+
+
+@settings.check("FS-313", ways=RAW, severity=NOTE)
+def keys_are_not_offered(fs: FilesystemGround) -> None:
+    """get_filesystem_configuration_keys is NULL.
+
+    Otherwise: No host calls it: its signature does not say who allocates the keys, nor how many.
+    Remedy: Leave it NULL; get_filesystem_configuration lists the names.
+    """
+    if fs.subject.has("get_filesystem_configuration_keys"):
+        note("get_filesystem_configuration_keys is set, which no host can call")
+
+
+def _subject(fs: FilesystemGround) -> RawFilesystem | HostFilesystem:
+    return cast("RawFilesystem | HostFilesystem", fs.subject)
+
+
+def _listed(fs: FilesystemGround) -> list[Option]:
+    """Return the options.
+
+    Raises:
+        Deviation: They cannot be listed.
+        Unsupported: There are none.
+    """
+    options = _all_listed(fs)
+    if not options:
+        raise Unsupported("there are no options")
+    return options
+
+
+def _all_listed(fs: FilesystemGround) -> list[Option]:
+    """Return the options, of which there may be none.
+
+    Raises:
+        Deviation: They cannot be listed.
+    """
+    answer = _subject(fs).get_filesystem_configuration()
+    options: list[Option] = answer.must_be_ok()
+    number = answer.returned
+    if number is not None:  # through the slot
+        expect(number >= 0, f"{_GET} returns a negative count", found=str(number))
+        expect_equal(len(options), number, "the number of options in the array")
+    return options
+
+
+def _of_another_type(option: Option) -> Option:
+    is_text = option.values and isinstance(option.values[0], bytes)
+    return replace(option, values=(7,) if is_text else (b"seven",))

@@ -10,18 +10,15 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import LIBRARY, RAW, Suite
+from modular_tf.check.check import LIBRARY, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, Unsupported, expect, expect_equal
 from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.raw_subject import open_raw
-from modular_tf.check.level import Level
 from modular_tf.check.repetition import is_leak, looked_at, rounds_of
 from modular_tf.filesystem.uri import clean_path, parse_uri
 from modular_tf.native.sanitizers import sanitizer_of_process
-from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
@@ -86,7 +83,7 @@ def knows_the_plain_root(fs: FilesystemGround) -> None:
         expect_equal(_name_of(fs, path), "/", f"the translation of {path!r}")
 
 
-@suite.check("FS-142", "translate_name", severity=Severity.WARNING)
+@suite.check("FS-142", "translate_name", severity=WARNING)
 def knows_relative_paths(fs: FilesystemGround) -> None:
     """Relative plain paths stay relative, in normal form.
 
@@ -98,7 +95,7 @@ def knows_relative_paths(fs: FilesystemGround) -> None:
         expect_equal(_name_of(fs, path), expected, f"the translation of {path!r}")
 
 
-@suite.check("FS-143", "translate_name", severity=Severity.WARNING)
+@suite.check("FS-143", "translate_name", severity=WARNING)
 def knows_the_root(fs: FilesystemGround) -> None:
     """A URI without a path names the root, however many slashes it ends with.
 
@@ -149,7 +146,7 @@ def stays_inside(fs: FilesystemGround) -> None:
         expect(inside, message, expected=f"a name below {root or '/'}", found=name)
 
 
-@suite.check("FS-146", "stat", traits="directories", severity=Severity.WARNING)
+@suite.check("FS-146", "stat", traits="directories", severity=WARNING)
 def takes_a_slash_behind(fs: FilesystemGround) -> None:
     """A directory is the same with a slash behind its name.
 
@@ -157,12 +154,12 @@ def takes_a_slash_behind(fs: FilesystemGround) -> None:
     Remedy: Drop slashes at the end.
     """
     uri = fs.make_dir()
-    expect_ok(fs.subject.stat(uri), "stat(D)")
-    found = expect_ok(fs.subject.stat(f"{uri}/"), "stat(D/)")
+    fs.subject.stat(uri).must_be_ok()
+    found = fs.subject.stat(f"{uri}/").must_be_ok()
     expect(found is not None and found.is_directory, "stat(D/) does not call D a directory")
 
 
-@suite.check("FS-147", "translate_name", severity=Severity.WARNING)
+@suite.check("FS-147", "translate_name", severity=WARNING)
 def translates_once(fs: FilesystemGround) -> None:
     """A name that was translated translates to itself.
 
@@ -189,7 +186,7 @@ def keeps_names(fs: FilesystemGround) -> None:
     fs.subject.translate_name("another-scheme://host/path")
 
 
-@suite.check("FS-149", "translate_name", level=Level.ROBUST, ways=RAW)
+@suite.check("FS-149", "translate_name", level=ROBUST, ways=RAW)
 def translates_in_many_threads(fs: FilesystemGround) -> None:
     """translate_name answers the same from every thread, and keeps no memory.
 
@@ -227,7 +224,7 @@ def _name_of(fs: FilesystemGround, uri: str) -> str:
     Raises:
         Deviation: It is NULL.
     """
-    value: str | None = expect_ok(fs.subject.translate_name(uri), f"translate_name({uri:.80})")
+    value: str | None = fs.subject.translate_name(uri).must_be_ok()
     if value is None:
         raise Deviation(f"translate_name({uri:.80}) is NULL", expected="a string")
     return value

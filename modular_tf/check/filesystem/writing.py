@@ -1,4 +1,4 @@
-"""Checks of files that are written: created, filled, seen by readers."""
+"""Checks of writing files: created, filled, continued, closed, abandoned, out of room."""
 
 from __future__ import annotations
 
@@ -7,47 +7,46 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import code_found, expect_ok
-from modular_tf.check.check import Suite
+from modular_tf.check.answers import code_found
+from modular_tf.check.check import HOST, RAW, ROBUST, WARNING, WORKS, Suite
 from modular_tf.check.concurrency import run_at_once
-from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal
+from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
 from modular_tf.check.filesystem.access_rights import read_only
 from modular_tf.check.filesystem.expected_state import expect_content, expect_empty
 from modular_tf.check.filesystem.full_store import file_without_room
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.filesystem.open_files import (
-    append_and_close,
-    expect_refused,
-    expect_step,
-    open_writer,
-    writer_of,
-)
-from modular_tf.check.level import Level
-from modular_tf.rules import Severity
+from modular_tf.check.filesystem.refusals import MISSING, REFUSED, refusals
+from modular_tf.check.repetition import expect_no_leak, rounds_of
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.ground import FilesystemGround
     from modular_tf.check.filesystem.subject import Writer
 
-suite = Suite("filesystem", "writing", traits="writes", source="filesystem.h, TF_WritableFileOps")
+writing = Suite("filesystem", "writing", traits="writes", source="filesystem.h, TF_WritableFileOps")
 
-_OPEN = ("new_writable_file",)
-_APPEND = (*_OPEN, "append", "TF_WritableFileOps.close")
+_APPEND = ("new_writable_file", "append", "TF_WritableFileOps.close")
 _TELL = (*_APPEND, "tell")
 _BIG_APPENDS, _BIG = 5, 1 << 20
 _SMALL_APPENDS = 1000
 _LONGER_THAN_BUFFERS = bytes(1 << 20)
 
 
+def _append_and_close(writer: Writer, *pieces: bytes) -> None:
+    """Append pieces and close; see `Answer.must_be`."""
+    for piece in pieces:
+        writer.append(piece).must_be_ok()
+    writer.close().must_be_ok()
+
+
 def _expect_written(fs: FilesystemGround, name: str, *pieces: bytes) -> None:
     uri = fs.path(name)
-    with writer_of(fs, uri) as writer:
-        append_and_close(writer, *pieces)
+    with fs.subject.new_writable_file(uri).opened() as writer:
+        _append_and_close(writer, *pieces)
     expect_content(fs, uri, b"".join(pieces), "the content of the closed file")
 
 
-@suite.check("FS-170", "new_writable_file", traits="writes empty-files")
+@writing.check("FS-170", "new_writable_file", traits="writes empty-files")
 def creates_a_file(fs: FilesystemGround) -> None:
     """new_writable_file creates a missing file; after close it exists and is empty.
 
@@ -56,52 +55,26 @@ def creates_a_file(fs: FilesystemGround) -> None:
     Source: filesystem.h, new_writable_file
     """
     uri = fs.path("created")
-    writer = expect_ok(fs.subject.new_writable_file(uri), "new_writable_file(X)")
-    expect(writer is not None, "new_writable_file(X) is OK and left no file")
+    writer = fs.subject.new_writable_file(uri).must_be_ok()
     closed = writer.close()
     writer.cleanup()
-    expect_ok(closed, "close of a file without appends")
+    closed.must_be_ok()
     expect(fs.exists(uri), "a file that was created and closed is not there")
     expect_empty(fs, uri, "the length of a file that nothing was appended to")
 
 
-@suite.check("FS-171", "new_writable_file", traits="writes parents")
-def misses_a_missing_directory(fs: FilesystemGround) -> None:
-    """new_writable_file in a missing directory is NOT_FOUND.
-
-    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
-    Remedy: Set TF_NOT_FOUND and create no parents: callers do that where they want it.
-    Source: filesystem.h, new_writable_file
-    """
-    answer = fs.subject.new_writable_file(fs.below_missing())
-    expect_refused(answer, "new_writable_file(X/y)", Code.NOT_FOUND)
-
-
-@suite.check("FS-172", "new_writable_file", traits="writes directories")
-def refuses_a_directory(fs: FilesystemGround) -> None:
-    """new_writable_file on a directory is FAILED_PRECONDITION.
-
-    Otherwise: A directory is hidden behind a file, or the write fails much later.
-    Remedy: Look at the kind of the entry, and set TF_FAILED_PRECONDITION.
-    Source: filesystem.h, new_writable_file
-    """
-    answer = fs.subject.new_writable_file(fs.make_dir())
-    expect_refused(answer, "new_writable_file(D)", Code.FAILED_PRECONDITION)
+refusals(writing, {
+    "FS-171": ("new_writable_file(X/y)", MISSING, "writes parents",
+        "Callers tell cases apart by the code: they take the wrong branch, or give up.",
+        "Set TF_NOT_FOUND and create no parents: callers do that where they want it."),
+    "FS-172": ("new_writable_file(D)", REFUSED, "writes directories",
+        "A directory is hidden behind a file, or the write fails much later.",
+        "Look at the kind of the entry, and set TF_FAILED_PRECONDITION."),
+    "FS-173": ("new_writable_file(F/x)", REFUSED, "writes file-as-directory"),
+})  # fmt: skip
 
 
-@suite.check("FS-173", "new_writable_file", traits="writes file-as-directory")
-def refuses_a_name_below_a_file(fs: FilesystemGround) -> None:
-    """new_writable_file below a file is FAILED_PRECONDITION.
-
-    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
-    Remedy: Set TF_FAILED_PRECONDITION where a parent is a file.
-    Source: filesystem.h, new_writable_file
-    """
-    answer = fs.subject.new_writable_file(fs.below_file())
-    expect_refused(answer, "new_writable_file(F/x)", Code.FAILED_PRECONDITION)
-
-
-@suite.check("FS-174", *_APPEND)
+@writing.check("FS-174", *_APPEND)
 def replaces_content(fs: FilesystemGround) -> None:
     """new_writable_file on a file replaces its content.
 
@@ -113,7 +86,7 @@ def replaces_content(fs: FilesystemGround) -> None:
     _expect_written(fs, "replaced", b"z")
 
 
-@suite.check("FS-175", "new_writable_file", traits="writes empty-files")
+@writing.check("FS-175", "new_writable_file", traits="writes empty-files")
 def empties_a_file(fs: FilesystemGround) -> None:
     """new_writable_file on a file empties it, even where nothing is appended.
 
@@ -122,12 +95,12 @@ def empties_a_file(fs: FilesystemGround) -> None:
     Source: filesystem.h, new_writable_file
     """
     uri = fs.make_file("emptied")
-    with writer_of(fs, uri) as writer:
-        append_and_close(writer)
+    with fs.subject.new_writable_file(uri).opened() as writer:
+        _append_and_close(writer)
     expect_empty(fs, uri, "the length of a file that was opened for writing and closed")
 
 
-@suite.check("FS-176", *_APPEND)
+@writing.check("FS-176", *_APPEND)
 def keeps_what_is_appended(fs: FilesystemGround) -> None:
     """What was appended before close is the file's content.
 
@@ -137,7 +110,7 @@ def keeps_what_is_appended(fs: FilesystemGround) -> None:
     _expect_written(fs, "appended", b"asdf")
 
 
-@suite.check("FS-177", *_APPEND)
+@writing.check("FS-177", *_APPEND)
 def appends_nothing(fs: FilesystemGround) -> None:
     """An append of 0 bytes is OK and changes nothing, whatever its buffer is.
 
@@ -147,7 +120,7 @@ def appends_nothing(fs: FilesystemGround) -> None:
     _expect_written(fs, "unchanged", b"", b"ab", b"", b"cd", b"")
 
 
-@suite.check("FS-178", *_APPEND, level=Level.ROBUST)
+@writing.check("FS-178", *_APPEND, level=ROBUST)
 def keeps_bytes_of_all_kinds(fs: FilesystemGround) -> None:
     """Big appends, many small ones, and bytes of any value arrive exactly and in order.
 
@@ -161,21 +134,21 @@ def keeps_bytes_of_all_kinds(fs: FilesystemGround) -> None:
     _expect_written(fs, "inner", b"no NUL", b"a\0b", b"\0", b"\r\n\xff\x1a", b"end")
 
 
-@suite.check("FS-179", *_TELL)
+@writing.check("FS-179", *_TELL)
 def tells_the_position(fs: FilesystemGround) -> None:
     """tell is 0 for a new file, and the number of appended bytes after that.
 
     Otherwise: TFRecord and checkpoint indices point to wrong places.
     Remedy: Count appended bytes, buffered ones too.
     """
-    with writer_of(fs, fs.path("told")) as writer:
-        expect_equal(expect_ok(writer.tell(), "tell"), 0, "tell of a new file")
-        expect_step(writer.append(CONTENT), "append")
-        expect_equal(expect_ok(writer.tell(), "tell"), 4, "tell after 4 bytes")
+    with fs.subject.new_writable_file(fs.path("told")).opened() as writer:
+        expect_equal(writer.tell().must_be_ok(), 0, "tell of a new file")
+        writer.append(CONTENT).needed()
+        expect_equal(writer.tell().must_be_ok(), 4, "tell after 4 bytes")
         writer.close()
 
 
-@suite.check("FS-180", *_TELL)
+@writing.check("FS-180", *_TELL)
 def tells_twice(fs: FilesystemGround) -> None:
     """tell changes nothing: asked twice it answers the same.
 
@@ -183,22 +156,22 @@ def tells_twice(fs: FilesystemGround) -> None:
     Remedy: Do not seek, flush or count in tell.
     """
     uri = fs.path("told-twice")
-    with writer_of(fs, uri) as writer:
-        expect_step(writer.append(b"ab"), "append")
-        first = expect_ok(writer.tell(), "tell")
-        expect_equal(expect_ok(writer.tell(), "tell"), first, "tell, asked again")
-        append_and_close(writer, b"cd")
+    with fs.subject.new_writable_file(uri).opened() as writer:
+        writer.append(b"ab").needed()
+        first = writer.tell().must_be_ok()
+        expect_equal(writer.tell().must_be_ok(), first, "tell, asked again")
+        _append_and_close(writer, b"cd")
     expect_content(fs, uri, CONTENT, "the content of a file whose position was asked for")
 
 
-@suite.check("FS-181", *_TELL, level=Level.ROBUST)
+@writing.check("FS-181", *_TELL, level=ROBUST)
 def tells_failure_by_minus_one(fs: FilesystemGround) -> None:
     """tell returns -1 exactly when it sets another code than OK.
 
     Otherwise: TensorFlow stores -1 as the position, or takes a wrong one.
     Remedy: Return -1 with a code on failure, and a position of 0 or more with TF_OK.
     """
-    with writer_of(fs, fs.path("consistent")) as writer:
+    with fs.subject.new_writable_file(fs.path("consistent")).opened() as writer:
         _expect_consistent(writer.tell(), "tell of a new file")
         for step in (partial(writer.append, CONTENT), writer.flush, writer.sync):
             with suppress(Unsupported):
@@ -212,7 +185,7 @@ def _tell_without_room(fs: FilesystemGround) -> None:
     with (
         suppress(Unsupported),  # there is room without end: nothing to tell of
         file_without_room(fs, "full-and-told") as uri,
-        writer_of(fs, uri) as writer,
+        fs.subject.new_writable_file(uri).opened() as writer,
     ):
         writer.append(_LONGER_THAN_BUFFERS)
         _expect_consistent(writer.tell(), "tell after an append that found no room")
@@ -227,7 +200,7 @@ def _expect_consistent(answer: Answer, what: str) -> None:
         expect_equal(position, -1, f"what {what} returned with {code_found(answer)}")
 
 
-@suite.check("FS-182", *_APPEND)
+@writing.check("FS-182", *_APPEND)
 def shows_what_is_synced(fs: FilesystemGround) -> None:
     """After sync a second reader sees all bytes; after flush it should.
 
@@ -239,12 +212,12 @@ def shows_what_is_synced(fs: FilesystemGround) -> None:
     if not has("flush") and not has("sync"):
         raise Unsupported("the plugin has neither flush nor sync")
     flushed = synced = True
-    with writer_of(fs, uri) as writer:
+    with fs.subject.new_writable_file(uri).opened() as writer:
         if has("flush"):
             flushed = _is_seen_after(fs, uri, writer, "flush")
         if has("sync"):
             synced = _is_seen_after(fs, uri, writer, "sync")
-        expect_ok(writer.close(), "close")
+        writer.close().must_be_ok()
     expect(synced, "a reader does not see what was appended before sync")
     advise(flushed, "a reader does not see what was appended before flush")
 
@@ -252,8 +225,8 @@ def shows_what_is_synced(fs: FilesystemGround) -> None:
 def _is_seen_after(fs: FilesystemGround, uri: str, writer: Writer, slot: str) -> bool:
     """Return whether a new reader sees what is appended before a flush or sync."""
     added = f"before {slot}".encode()
-    expect_step(writer.append(added), "append")
-    expect_ok(getattr(writer, slot)(), slot)
+    writer.append(added).needed()
+    getattr(writer, slot)().must_be_ok()
     found = fs.subject.new_random_access_file(uri)
     if not found.ok or found.value is None:
         return False
@@ -262,7 +235,7 @@ def _is_seen_after(fs: FilesystemGround, uri: str, writer: Writer, slot: str) ->
     return bool(seen.endswith(added))
 
 
-@suite.check("FS-183", *_APPEND)
+@writing.check("FS-183", *_APPEND)
 def shows_what_is_closed(fs: FilesystemGround) -> None:
     """After close a new reader sees all bytes.
 
@@ -270,12 +243,12 @@ def shows_what_is_closed(fs: FilesystemGround) -> None:
     Remedy: Flush buffers in close, and return only when the store has them.
     """
     uri = fs.path("finished")
-    with writer_of(fs, uri) as writer:
-        append_and_close(writer, b"one ", b"two ", b"end")
+    with fs.subject.new_writable_file(uri).opened() as writer:
+        _append_and_close(writer, b"one ", b"two ", b"end")
         expect_content(fs, uri, b"one two end", "the content right after close")
 
 
-@suite.check("FS-190", *_APPEND, level=Level.ROBUST)
+@writing.check("FS-190", *_APPEND, level=ROBUST)
 def writes_in_two_threads(fs: FilesystemGround) -> None:
     """Two files are written by two threads at the same time without mixing.
 
@@ -285,10 +258,10 @@ def writes_in_two_threads(fs: FilesystemGround) -> None:
     """
     names = ("thread-0", "thread-1")
     pieces = [bytes([65 + number]) * 100 for number in range(len(names))]
-    writers = [open_writer(fs, name) for name in names]
+    writers = [fs.subject.new_writable_file(fs.path(name)).needed() for name in names]
     try:
         works = [
-            partial(append_and_close, writer, *[piece] * _SMALL_APPENDS)
+            partial(_append_and_close, writer, *[piece] * _SMALL_APPENDS)
             for writer, piece in zip(writers, pieces, strict=True)
         ]
         run_at_once(works)
@@ -300,12 +273,8 @@ def writes_in_two_threads(fs: FilesystemGround) -> None:
         expect(found == piece * _SMALL_APPENDS, "what two threads wrote to two files is mixed")
 
 
-@suite.check(
-    "FS-191",
-    "new_writable_file",
-    level=Level.ROBUST,
-    traits="writes permissions",
-    severity=Severity.WARNING,
+@writing.check(
+    "FS-191", "new_writable_file", level=ROBUST, traits="writes permissions", severity=WARNING
 )
 def respects_missing_rights(fs: FilesystemGround) -> None:
     """Writing where nothing may be written is PERMISSION_DENIED.
@@ -316,5 +285,243 @@ def respects_missing_rights(fs: FilesystemGround) -> None:
     """
     directory = fs.make_dir("forbidden")
     with read_only(fs, directory):
-        answer = fs.subject.new_writable_file(f"{directory}/file")
-        expect_refused(answer, "new_writable_file without rights", Code.PERMISSION_DENIED)
+        fs.subject.new_writable_file(f"{directory}/file").must_be(Code.PERMISSION_DENIED)
+
+
+closing = Suite(
+    "filesystem",
+    "closing",
+    level=ROBUST,
+    traits="writes",
+    source="filesystem.h, TF_WritableFileOps",
+)
+
+_MOST_ABANDONED = 256
+_POOL = 32  # files after which a plugin has all the threads that it will keep
+_OPEN_AT_ONCE = 16
+
+
+@closing.check("FS-184", *_APPEND, level=WORKS)
+def cleans_up_what_is_closed(fs: FilesystemGround) -> None:
+    """close and then cleanup end a file, and cleanup changes nothing in it.
+
+    Otherwise: The usual end of each written file crashes, or damages it.
+    Remedy: Finish the file in close; release memory, and nothing else, in cleanup.
+    """
+    names = ("ended-1", "ended-2", "ended-3")
+    writers = [fs.subject.new_writable_file(fs.path(name)).needed() for name in names]
+    for writer in writers:
+        _append_and_close(writer, CONTENT)
+    for writer in reversed(writers):
+        writer.cleanup()
+    for name in names:
+        expect_content(fs, fs.path(name), CONTENT, "the content after cleanup")
+
+
+@closing.check("FS-185", "new_writable_file", ways=RAW, severity=WARNING)
+def cleans_up_what_is_abandoned(fs: FilesystemGround) -> None:
+    """cleanup without close releases everything.
+
+    Otherwise: TensorFlow cleans abandoned files up without closing them: each leaks a descriptor.
+    Remedy: Close what is still open in cleanup, without reporting.
+    Source: TensorFlow 2.21, observed
+    """
+    uri = fs.path("abandoned")
+
+    def abandon() -> None:
+        with fs.subject.new_writable_file(uri).opened() as writer:
+            writer.append(CONTENT)
+
+    rounds = rounds_of(fs.target.options, _MOST_ABANDONED)
+    expect_no_leak(abandon, rounds, "cleanup without close")
+    kept = fs.exists(uri) and fs.content(uri) == CONTENT
+    if not kept:
+        note("a file that is cleaned up without close loses what was appended to it")
+
+
+@closing.check("FS-336", *_APPEND)
+def leaves_nothing_of_what_is_closed(fs: FilesystemGround) -> None:
+    """Writing and closing files again and again leaves no descriptors or memory behind.
+
+    Otherwise: A program that saves often runs out of descriptors, and then cannot save.
+    Remedy: Close the temporary file, and free what an upload took, in cleanup at the latest.
+    """
+
+    def write() -> None:
+        with fs.subject.new_writable_file(fs.path("written-often")).opened() as writer:
+            _append_and_close(writer, CONTENT)
+
+    for _ in range(_POOL):
+        write()
+    rounds = rounds_of(fs.target.options, _MOST_ABANDONED)
+    expect_no_leak(write, rounds, "writing and closing a file")
+
+
+@closing.check("FS-186", *_APPEND, level=WORKS, ways=RAW)
+def leaves_cleanup_to_the_host(fs: FilesystemGround) -> None:
+    """close does not run cleanup: the handle can still be cleaned up after it.
+
+    Otherwise: The host calls cleanup after close: memory is freed twice.
+    Remedy: Leave plugin_file and its memory to cleanup.
+
+    Many files are closed before the first is cleaned up: memory freed twice shows then.
+    """
+    writers = [
+        fs.subject.new_writable_file(fs.path(f"handle-{number}")).needed()
+        for number in range(_OPEN_AT_ONCE)
+    ]
+    handles = [getattr(writer, "handle", None) for writer in writers]
+    for writer in writers:
+        writer.append(CONTENT).needed()
+        writer.close().needed()
+    left = [getattr(writer, "handle", None) for writer in writers]
+    expect_equal(left, handles, "plugin_file after close")
+    for writer in writers:
+        writer.cleanup()
+
+
+@closing.check("FS-187", *_APPEND)
+def cleans_up_after_a_failing_close(fs: FilesystemGround) -> None:
+    """After a failing close cleanup is safe, and the failure is told.
+
+    Otherwise: A full disk ends in a crash, or in a file that looks whole.
+    Remedy: Report what could not be written from close, and stay ready for cleanup.
+
+    Most plugins learn at close that there is no room.
+    """
+    with (
+        file_without_room(fs, "full-at-close") as uri,
+        fs.subject.new_writable_file(uri).opened() as writer,
+    ):
+        answers = [writer.append(CONTENT), writer.close()]
+        writer.cleanup()
+    _expect_told(answers)
+    again = fs.make_file("after-failure")
+    expect_content(fs, again, CONTENT, "the content of the next file")
+
+
+def _expect_told(answers: list[Answer]) -> None:
+    expect(
+        not all(answer.ok for answer in answers),
+        "a file is written and closed on a full store without an error",
+        expected="another code than OK from append, flush or close",
+    )
+
+
+@closing.check("FS-188", *_APPEND)
+def tells_that_there_is_no_room(fs: FilesystemGround) -> None:
+    """Without room, append, flush or close is RESOURCE_EXHAUSTED, and close of a part is never OK.
+
+    Otherwise: A truncated file is taken for a whole one.
+    Remedy: Set TF_RESOURCE_EXHAUSTED, and remember the failure until close.
+    """
+    with file_without_room(fs, "full") as uri, fs.subject.new_writable_file(uri).opened() as writer:
+        answers = [writer.append(_LONGER_THAN_BUFFERS)]
+        with suppress(Unsupported):
+            answers.append(writer.flush())
+        answers.append(writer.close())
+    _expect_told(answers)
+    expect(
+        Code.RESOURCE_EXHAUSTED in [answer.code for answer in answers],
+        "no call reports that the store is full",
+        expected="RESOURCE_EXHAUSTED (8) from append, flush or close",
+        found=", ".join(code_found(answer) for answer in answers),
+    )
+    advise(
+        not answers[-1].ok,
+        "close of a file that is not whole is OK, though an append before it failed",
+        expected="the same error again",
+        found=code_found(answers[-1]),
+    )
+
+
+@closing.check("FS-189", *_APPEND, level=WORKS, ways=HOST)
+def refuses_what_is_closed(fs: FilesystemGround) -> None:
+    """A closed file takes no more calls: close again is harmless, all else is refused.
+
+    Otherwise: TensorFlow forwards such calls, and plugins crash on them; this host refuses them.
+    Remedy: Nothing to do for a plugin, if closing once works and keeps the content.
+    Source: design §9, our own host
+    """
+    uri = fs.path("guarded")
+    with fs.subject.new_writable_file(uri).opened() as writer:
+        writer.append(CONTENT).needed()
+        writer.flush().must_be_ok()
+        writer.sync().must_be_ok()
+        writer.close().must_be_ok()
+        writer.close().must_be(Code.OK, Code.FAILED_PRECONDITION)
+        refused = Code.FAILED_PRECONDITION
+        writer.append(b"more").must_be(refused)
+        writer.flush().must_be(refused)
+        writer.sync().must_be(refused)
+        writer.tell().must_be(refused)
+    expect_content(fs, uri, CONTENT, "the content of a file that was used after close")
+
+
+appending = Suite(
+    "filesystem", "appending", traits="writes append", source="filesystem.h, new_appendable_file"
+)
+
+
+def _continue(fs: FilesystemGround, uri: str, *pieces: bytes) -> None:
+    opened = fs.subject.new_appendable_file(uri)
+    opened.must_be_ok()
+    with opened.opened() as writer:
+        _append_and_close(writer, *pieces)
+
+
+@appending.check("FS-192", "new_appendable_file", traits="writes append empty-files")
+def appending_creates_a_file(fs: FilesystemGround) -> None:
+    """new_appendable_file creates a missing file, empty.
+
+    Otherwise: The first run of a program that continues its log fails.
+    Remedy: Create the file where it is missing.
+    """
+    uri = fs.path("log")
+    _continue(fs, uri)
+    expect(fs.exists(uri), "a file that was opened for appending and closed is not there")
+    expect_empty(fs, uri, "the length of a file that nothing was appended to")
+
+
+@appending.check("FS-193", "new_appendable_file")
+def keeps_what_is_there(fs: FilesystemGround) -> None:
+    """new_appendable_file keeps what is there, and appends go behind it.
+
+    Otherwise: A log that is continued loses what was in it.
+    Remedy: Open without truncating, and write at the end.
+    """
+    uri = fs.make_file("continued")
+    _continue(fs, uri, b"qwer")
+    expect_content(fs, uri, b"abcdqwer", "the content of a file that is appended to")
+
+
+@appending.check("FS-194", "new_appendable_file", "tell", severity=WARNING)
+def tells_the_end(fs: FilesystemGround) -> None:
+    """tell of a file that was just opened for appending is its length.
+
+    Otherwise: Offsets that a writer notes down are wrong by the length of the old content.
+    Remedy: Start at the length of the file, not at 0.
+    """
+    with fs.subject.new_appendable_file(fs.make_file("end-told")).opened() as writer:
+        position = writer.tell().must_be_ok()
+        writer.close()
+    expect_equal(position, len(CONTENT), "tell of a file of 4 bytes, opened for appending")
+
+
+refusals(appending, {
+    "FS-195": ("new_appendable_file(X/y)", MISSING, "writes append parents"),
+    "FS-196": ("new_appendable_file(D)", REFUSED, "writes append directories"),
+    "FS-197": ("new_appendable_file(F/x)", REFUSED, "writes append file-as-directory"),
+})  # fmt: skip
+
+
+@appending.check("FS-198", "new_appendable_file")
+def changes_nothing_without_appends(fs: FilesystemGround) -> None:
+    """Opening for appending and closing again changes nothing.
+
+    Otherwise: Files are emptied by those who only look whether they can be written.
+    Remedy: Do not truncate, and do not write an empty object at close.
+    """
+    uri = fs.make_file("untouched")
+    _continue(fs, uri)
+    expect_content(fs, uri, CONTENT, "the content of a file that nothing was appended to")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.check.breach import raise_harm_at_loading
-from modular_tf.check.check import HOST, Suite
-from modular_tf.check.level import Level
+from modular_tf.check.check import HOST, ROBUST, Suite
 
 if TYPE_CHECKING:
     from modular_tf.check.kernel.stage import KernelGround
 
-suite = Suite("kernel", "kernel memory", level=Level.ROBUST, ways=HOST, seconds=120)
+suite = Suite("kernel", "kernel memory", level=ROBUST, ways=HOST, seconds=120)
 
 
 @suite.check("KN-103")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import HOST, Suite
+from modular_tf.check.check import HOST, ROBUST, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation
 from modular_tf.check.kernel.results import expect_agreement
 from modular_tf.check.kernel.subject import LostCallError
-from modular_tf.check.level import Level
 from modular_tf.errors import ModularTFError
 from modular_tf.rules.kernel import COMPUTATION_RETURNS
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 suite = Suite(
     "kernel",
     "kernel objects",
-    level=Level.ROBUST,
+    level=ROBUST,
     ways=HOST,
     seconds=120,
     source="TensorFlow 2.21, observed",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import LIBRARY, Suite
+from modular_tf.check.check import LIBRARY, LOADS, REGISTERS, Suite
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
-from modular_tf.check.level import Level
 from modular_tf.rules.kernel import KERNEL_INIT_RETURNS, KERNELS_REGISTERED
 
 if TYPE_CHECKING:
@@ -26,9 +25,9 @@ suite = Suite("kernel", "kernel registration", ways=LIBRARY)
     "KN-020",
     "KN-022",
     "KN-023",
-    level=Level.REGISTERS,
+    level=REGISTERS,
 )
-@suite.judge("KN-005", "KN-004", level=Level.LOADS)
+@suite.judge("KN-005", "KN-004", level=LOADS)
 def _judged(rule_id: str, stage: KernelLibraryStage) -> None:
     """Take the loader's word for whether a rule is kept."""
     found = [one.message for one in stage.violations if one.rule_id == rule_id]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import HOST, Suite
+from modular_tf.check.check import HOST, ROBUST, WORKS, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, Unsupported, expect, where_they_differ
 from modular_tf.check.kernel.computation import expect_kept
@@ -12,7 +12,6 @@ from modular_tf.check.kernel.numpy_references import reference_of
 from modular_tf.check.kernel.sample_values import agree
 from modular_tf.check.kernel.samples import Form, NoSampleError, sample_of
 from modular_tf.check.kernel.subject import LostCallError, input_bytes
-from modular_tf.check.level import Level
 from modular_tf.errors import ModularTFError
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 suite = Suite(
     "kernel",
     "kernel results",
-    level=Level.ROBUST,
+    level=ROBUST,
     ways=HOST,
     seconds=120,
     source="TensorFlow 2.21, observed",
@@ -162,7 +161,7 @@ def inputs_are_not_written_to(ground: KernelGround) -> None:
             expect(held == tensor.data, message, expected=expected, found=found)
 
 
-@suite.check("KN-099", level=Level.WORKS)
+@suite.check("KN-099", level=WORKS)
 def results_are_those_of_numpy(ground: KernelGround) -> None:
     """The results of well-known operations are those of numpy, within the type's accuracy.
 

@@ -1,28 +1,29 @@
-"""Checks of the statuses that operations set, whatever they do."""
+"""Checks of what holds for every operation: statuses, memory, names outside of the root."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
-from modular_tf.check.check import BOTH, RAW, Suite
+from modular_tf.check.breach import raise_harm_at_loading
+from modular_tf.check.check import BOTH, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.expectation import Blocked, Unsupported, expect
 from modular_tf.check.filesystem.every_operation import failures, is_success, successes
 from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.further_ground import raw_subject
 from modular_tf.check.filesystem.ground import FilesystemGround
-from modular_tf.check.level import Level
-from modular_tf.rules import Severity
+from modular_tf.filesystem.uri import dirname
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.every_operation import Call
 
-suite = Suite("filesystem", "statuses", ways=RAW, source="tf_status.h")
+statuses = Suite("filesystem", "statuses", ways=RAW, source="tf_status.h")
 
 _CODES = range(1, 17)
 _NAME = 200  # bytes; local disks take 255
@@ -30,7 +31,7 @@ _DEEP = (1_000, 4_200)  # bytes in all
 _LONG_NAMES = ("n" * 1_000, "n" * 70_000)
 
 
-@suite.check("FS-136", severity=Severity.WARNING)
+@statuses.check("FS-136", severity=WARNING)
 def success_is_said(fs: FilesystemGround) -> None:
     """An operation that succeeds sets its status to OK.
 
@@ -49,7 +50,7 @@ def success_is_said(fs: FilesystemGround) -> None:
     )
 
 
-@suite.check("FS-137", severity=Severity.WARNING)
+@statuses.check("FS-137", severity=WARNING)
 def failures_are_explained(fs: FilesystemGround) -> None:
     """An operation that fails sets one of the 16 codes, and a message in UTF-8.
 
@@ -67,7 +68,7 @@ def failures_are_explained(fs: FilesystemGround) -> None:
         expect(answer.message, f"{slot} fails without a message", found=code_found(answer))
 
 
-@suite.check("FS-138", severity=Severity.WARNING)
+@statuses.check("FS-138", severity=WARNING)
 def what_is_offered_is_there(fs: FilesystemGround) -> None:
     """An operation that the plugin offers does not answer UNIMPLEMENTED.
 
@@ -80,7 +81,7 @@ def what_is_offered_is_there(fs: FilesystemGround) -> None:
     expect(not empty, "operations are set and UNIMPLEMENTED", found=", ".join(empty))
 
 
-@suite.check("FS-357", level=Level.ROBUST, ways=BOTH, seconds=120)
+@statuses.check("FS-357", level=ROBUST, ways=BOTH, seconds=120)
 def takes_long_paths(fs: FilesystemGround) -> None:
     """An operation on a long path works on this path alone, or fails with a code.
 
@@ -120,7 +121,7 @@ def _expect_two_files(fs: FilesystemGround, what: str) -> None:
         expect_content(fs, uri, name.encode(), f"the content of a file with {what}")
 
 
-@suite.check("FS-334", level=Level.ROBUST, severity=Severity.WARNING)
+@statuses.check("FS-334", level=ROBUST, severity=WARNING)
 def statuses_are_only_set(fs: FilesystemGround) -> None:
     """What an operation does is the same whatever its status held before.
 
@@ -155,3 +156,125 @@ def _failed(fs: FilesystemGround) -> list[Call]:
     if not found:
         raise Unsupported("no operation fails on what is missing: see the checks of each")
     return found
+
+
+outside = Suite("filesystem", "outside", level=ROBUST, seconds=60)
+
+_NOWHERE = "modular-tf-check-nowhere"
+_QUESTIONS = (
+    "get_children",
+    "stat",
+    "is_directory",
+    "get_file_size",
+    "new_random_access_file",
+    "new_read_only_memory_region_from_file",
+)
+
+
+@outside.check("FS-333")
+def comes_back_from_nowhere(fs: FilesystemGround) -> None:
+    """Operations on names in a container, volume or folder that does not exist return a status.
+
+    Otherwise: A mistyped name ends the program, where an exception leaves the plugin.
+    Remedy: Catch every exception in every function that C calls, and set a status.
+    Source: filesystem.h; published plugins, observed
+    """
+    for place in _places(fs.root):
+        uri = f"{place}/directory/file"
+        for slot in _QUESTIONS:
+            if fs.subject.offers(slot):
+                with suppress(Unsupported, Blocked):
+                    _close(getattr(fs.subject, slot)(uri))
+        if fs.subject.offers("path_exists"):
+            answer = fs.subject.path_exists(uri)
+            expect(not answer.ok, f"path_exists({uri}) is OK, and nothing is there")
+
+
+def _places(root: str) -> Iterator[str]:
+    """Yield a missing name on each level, innermost first, down to the one below the host."""
+    level = root
+    while "/" in (above := dirname(level).rstrip("/")) and above != level:
+        level = above
+        yield f"{level}/{_NOWHERE}"
+
+
+def _close(answer: Answer) -> None:
+    """Close what was opened though nothing is there; some stores look at the first read only."""
+    if hasattr(answer.value, "close"):
+        answer.value.close()
+
+
+memory = Suite("filesystem", "memory", level=ROBUST, ways=RAW)
+
+_ODD_LENGTHS = (1, 7, 8, 15, 16, 17, 31, 63, 64, 65, 127, 4095, 4096, 4097)
+"""In bytes: where buffers that are one byte too short show."""
+
+
+@memory.check("FS-329")
+def keeps_to_its_memory(fs: FilesystemGround) -> None:
+    """A plugin writes only into its own memory and what it is lent, and frees a block once.
+
+    Otherwise: The damage shows up elsewhere: a crash, or wrong data, in whatever lies beside it.
+    Remedy: Run the plugin with AddressSanitizer, and look at the calls before the one that is
+    named.
+    Source: the C language; filesystem.h, on const arguments
+
+    Lengths at which buffers are often too short; memory is looked at after each call.
+    The subject itself looks at all memory after each call, and fails the check.
+    """
+    raise_harm_at_loading("FS-329")
+    for length in _ODD_LENGTHS:
+        for step in (_use_file, _ask, _list, _move, _remove):
+            with suppress(Unsupported):
+                step(fs, length)
+
+
+def _use_file(fs: FilesystemGround, length: int) -> None:
+    writer = fs.subject.new_writable_file(_name(fs, length)).value
+    if writer is not None:
+        for step in (lambda: writer.append(b"x" * length), writer.tell, writer.flush, writer.close):
+            _attempt(step)
+        writer.cleanup()
+    reader = fs.subject.new_random_access_file(_name(fs, length)).value
+    if reader is not None:
+        for offset, n in ((0, length), (length - 1, 2), (0, 2 * length), (length, 1)):
+            _attempt(partial(reader.read, offset, n))
+        reader.close()
+
+
+def _ask(fs: FilesystemGround, length: int) -> None:
+    uri, subject = _name(fs, length), fs.subject
+    for question in (subject.path_exists, subject.stat, subject.is_directory):
+        _attempt(partial(question, uri))
+    _attempt(lambda: subject.get_file_size(uri))
+    _attempt(lambda: subject.paths_exist([uri, fs.missing()]))
+
+
+def _list(fs: FilesystemGround, length: int) -> None:
+    pattern = f"{_name(fs, length)[:-1]}*"
+    _attempt(lambda: fs.subject.get_children(fs.root))
+    _attempt(lambda: fs.subject.get_matching_paths(pattern))
+
+
+def _move(fs: FilesystemGround, length: int) -> None:
+    uri, subject = _name(fs, length), fs.subject
+    _attempt(lambda: subject.copy_file(uri, fs.path("copy")))
+    _attempt(lambda: subject.rename_file(fs.path("copy"), fs.path("moved")))
+
+
+def _remove(fs: FilesystemGround, length: int) -> None:
+    subject, directory = fs.subject, fs.path("directory")
+    _attempt(lambda: subject.create_dir(directory))
+    _attempt(lambda: subject.delete_dir(directory))
+    _attempt(lambda: subject.delete_file(_name(fs, length)))
+
+
+def _attempt(step: Callable[[], object]) -> None:
+    with suppress(Unsupported):
+        step()
+
+
+def _name(fs: FilesystemGround, length: int) -> str:
+    """Return a URI whose last name has so many bytes, as far as names may be long."""
+    longest = 255
+    return fs.path("n" * min(length, longest))
