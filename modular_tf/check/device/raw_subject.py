@@ -50,7 +50,7 @@ class RawDeviceSubject(RawCopies):
 
     def poisoned(self) -> AbstractContextManager[None]:
         """Preset statuses to UNKNOWN within a block."""
-        return self.caller.poison()
+        return self.caller.poisoned()
 
     def has(self, slot: str) -> bool:
         """Return whether the plugin has a slot."""

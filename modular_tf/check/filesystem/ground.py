@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import random
 
     from modular_tf.check.answers import Answer
-    from modular_tf.check.filesystem.subject import FilesystemSubject, Reader
+    from modular_tf.check.filesystem.access import Operations, Reader
     from modular_tf.check.target import Target
 
 CONTENT = b"abcd"
@@ -33,7 +33,7 @@ class FilesystemGround:
     """
 
     def __init__(
-        self, subject: FilesystemSubject, root: str, target: Target, random: random.Random
+        self, subject: Operations, root: str, target: Target, random: random.Random
     ) -> None:
         self.subject = subject
         self.root = root

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from modular_tf.check.filesystem.prepared_files import OPTION
-from modular_tf.check.filesystem.raw_paths import default_name
+from modular_tf.check.filesystem.slots import default_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

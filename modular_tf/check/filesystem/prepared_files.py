@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from modular_tf.check.filesystem.subject import FilesystemSubject
+    from modular_tf.check.filesystem.access import Operations
     from modular_tf.check.target import Target
 
 OPTION = "prepared"
@@ -91,7 +91,7 @@ class ReadingSubject:
         subject: Answers everything else.
     """
 
-    def __init__(self, subject: FilesystemSubject) -> None:
+    def __init__(self, subject: Operations) -> None:
         self._subject = subject
 
     def offers(self, slot: str) -> bool:
@@ -120,9 +120,9 @@ class PreparedGround(FilesystemGround):
     """
 
     @classmethod
-    def of(cls, subject: FilesystemSubject, target: Target, chance: random.Random) -> Self:
+    def of(cls, subject: Operations, target: Target, chance: random.Random) -> Self:
         """Return the ground of a run whose root holds the files."""
-        reading = cast("FilesystemSubject", ReadingSubject(subject))
+        reading = cast("Operations", ReadingSubject(subject))
         return cls(reading, (target.root or "").rstrip("/"), target, chance)
 
     def make_file(self, name: str = "F", content: bytes = CONTENT) -> str:

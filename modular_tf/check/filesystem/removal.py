@@ -8,13 +8,13 @@ from modular_tf.check.expectation import Unsupported
 from modular_tf.filesystem.uri import join_path
 
 if TYPE_CHECKING:
-    from modular_tf.check.filesystem.subject import FilesystemSubject
+    from modular_tf.check.filesystem.access import Operations
 
 _DEEPEST = 64
 _STRANGE = frozenset({"", ".", ".."})
 
 
-def remove_tree(subject: FilesystemSubject, uri: str, depth: int = 0) -> None:
+def remove_tree(subject: Operations, uri: str, depth: int = 0) -> None:
     """Delete a directory with all that is in it, as far as that works.
 
     Raises:
@@ -32,7 +32,7 @@ def remove_tree(subject: FilesystemSubject, uri: str, depth: int = 0) -> None:
     subject.delete_dir(uri)
 
 
-def _names(subject: FilesystemSubject, uri: str) -> list[str]:
+def _names(subject: Operations, uri: str) -> list[str]:
     """Return the children that cannot lead out of the directory, nor back to it."""
     try:
         listed = subject.get_children(uri).value or []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from modular_tf.check.breach import Breach
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.ground import FilesystemGround
-from modular_tf.check.filesystem.host_subject import HostFilesystem
+from modular_tf.check.filesystem.hosted import HostFilesystem
 from modular_tf.check.filesystem.prepared_files import OPTION, PreparedGround
 from modular_tf.check.filesystem.raw_subject import open_raw
 from modular_tf.check.filesystem.stage_root import StageRoot

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from modular_tf.check.answers import Answer
     from modular_tf.check.check import Check
-    from modular_tf.check.filesystem.subject import FilesystemSubject
+    from modular_tf.check.filesystem.access import Operations
     from modular_tf.check.target import Target
 
 _FINE = frozenset({Code.OK, Code.ALREADY_EXISTS})
@@ -54,7 +54,7 @@ class StageRoot:
         self._is_assumed = target.assumed_store is not None
         self._not_there: Blocked | None = None
 
-    def make(self, subject: FilesystemSubject, check: Check) -> str:
+    def make(self, subject: Operations, check: Check) -> str:
         """Make an empty directory and return its URI.
 
         Raises:
@@ -80,7 +80,7 @@ class StageRoot:
                 self._try_to_write(subject, f"{root}-trial")
         return root
 
-    def _try_to_write(self, subject: FilesystemSubject, uri: str) -> None:
+    def _try_to_write(self, subject: Operations, uri: str) -> None:
         """Write a file, since there is no directory by which a place can be known."""
         with suppress(Unsupported):
             answer = subject.new_writable_file(uri)
@@ -105,7 +105,7 @@ class StageRoot:
             self._not_there = blocked
         raise blocked
 
-    def remove(self, subject: FilesystemSubject, root: str) -> None:
+    def remove(self, subject: Operations, root: str) -> None:
         """Remove a root as far as that works; what goes wrong is no finding.
 
         Raises:
@@ -121,7 +121,7 @@ class StageRoot:
         except (Deviation, Unsupported, Blocked):
             pass
 
-    def close(self, subject: FilesystemSubject) -> None:
+    def close(self, subject: Operations) -> None:
         """Remove the directory of all roots, with what is left in it."""
         if self._made and not self._is_local:
             with suppress(Deviation, Unsupported, Blocked):
@@ -132,7 +132,7 @@ def _local(root: str) -> str:
     return root.removeprefix("file://")
 
 
-def _make_with_parents(subject: FilesystemSubject, root: str) -> Answer:
+def _make_with_parents(subject: Operations, root: str) -> Answer:
     if subject.offers("recursively_create_dir"):
         answer = subject.recursively_create_dir(root)
         if answer.code in _FINE:

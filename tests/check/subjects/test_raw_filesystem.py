@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.announcement import listen
+from modular_tf.check.calls import listen
 from modular_tf.check.expectation import Blocked, Unsupported
-from modular_tf.check.filesystem.raw_paths import default_name
-from modular_tf.check.filesystem.raw_subject import RawFilesystem
+from modular_tf.check.filesystem.slots import RawFilesystem, default_name
 from modular_tf.filesystem.filesystem import Filesystem
 from tests.check.subjects.conftest import FILE, ROOT
 
