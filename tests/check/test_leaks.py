@@ -7,8 +7,8 @@ from itertools import count
 
 import pytest
 
-from modular_tf.check.device.address_ranges import expect_apart
 from modular_tf.check.device.leaks import expect_memory_returned
+from modular_tf.check.device.workspace import expect_apart
 from modular_tf.check.expectation import Deviation
 
 _SIZE, _ROUNDS = 8 << 20, 16

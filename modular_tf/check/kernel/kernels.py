@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.breach import MEMORY_RULES, raise_harm_to_heap
-from modular_tf.check.heap_watch import HeapWatch
+from modular_tf.check.kernel.samples import Output
+from modular_tf.check.memory_watch import MEMORY_RULES, HeapWatch, raise_harm_to_heap
 from modular_tf.device.arrays.array_content import ArrayContent, content_of
 from modular_tf.device.device import DeviceArray
 from modular_tf.errors import ModularTFError, NotFoundError
@@ -18,32 +18,22 @@ from modular_tf.kernel.running import KernelRunner
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from modular_tf.abi.data_types import DataType
-    from modular_tf.check.call_journal import CallJournal
+    from modular_tf.check.calls import CallJournal
     from modular_tf.check.kernel.samples import Sample, SampleTensor
     from modular_tf.device.device import Device
-    from modular_tf.kernel.node import Node
     from modular_tf.kernel.op_definition import OpDefinition
     from modular_tf.kernel.registration import KernelRegistration
     from modular_tf.kernel.site import KernelInput, KernelSite
     from modular_tf.service.service import PluginService
 
 
-class Output(NamedTuple):
-    """A tensor that came out."""
-
-    kind: DataType
-    shape: tuple[int, ...]
-    data: bytes
-
-
 class LostCallError(Exception):
     """The call ended the process of an earlier check."""
 
 
-class KernelSubject:
+class Kernels:
     """The kernels of a plugin, and the devices that they work on. [any thread]
 
     Attributes:
@@ -83,29 +73,20 @@ class KernelSubject:
         is_any = wanted in (DEFAULT_DEVICE, DEVICE_PLUGGABLE)
         return next((d for d in self._devices if is_any or d.device_type == wanted), None)
 
-    def prepare(self, sample: Sample, node: Node | None = None) -> PreparedKernel:
+    def prepare(self, sample: Sample) -> PreparedKernel:
         """Return a new kernel object for a sample.
-
-        Args:
-            sample: The sample.
-            node: What to make it for instead of the node of the sample.
 
         Raises:
             ModularTFError: The plugin cannot make it.
             LostCallError: It ended a process before.
         """
-        call = sample.call("create")
-        self._enter(call)
         registration = sample.registration
-        try:
-            made = PreparedKernel(
-                registration, node or sample.node, sample.definition, self._site(registration)
-            )
-        except ModularTFError as error:
-            self._leave(call, error.message)
-            raise
-        self._leave(call)
-        return made
+        with self._called(sample.call("create")):
+            device = self.device_of(registration)
+            if device is None:
+                raise LostCallError(f"no device of type {registration.device_type}")
+            site = self._runner.site_of(device)
+            return PreparedKernel(registration, sample.node, sample.definition, site)
 
     def run(self, kernel: PreparedKernel, sample: Sample) -> list[Output]:
         """Have a kernel object compute a sample, and return what came out.
@@ -117,7 +98,7 @@ class KernelSubject:
         outputs = self.compute(kernel, sample, self.placed(kernel, sample))
         kinds = kernel.node.output_types
         return [
-            Output(kind, array.shape, _content_of(array))
+            Output(kind, array.shape, _bytes_of(array))
             for kind, array in zip(kinds, outputs, strict=True)
         ]
 
@@ -133,15 +114,9 @@ class KernelSubject:
         self, kernel: PreparedKernel, sample: Sample, placed: Sequence[KernelInput]
     ) -> list[DeviceArray]:
         """Have a kernel object compute; raises as `run`."""
-        call = sample.call("compute")
-        self._enter(call)
-        try:
+        with self._called(sample.call("compute")):
             outputs = self._runner.run(kernel, placed, frozenset(), None)
             kernel.site.device.synchronize()
-        except ModularTFError as error:
-            self._leave(call, error.message)
-            raise
-        self._leave(call)
         return outputs
 
     def handles(self) -> int:
@@ -152,21 +127,21 @@ class KernelSubject:
         """End all kernel objects."""
         self._runner.close()
 
-    def _site(self, registration: KernelRegistration) -> KernelSite:
-        device = self.device_of(registration)
-        if device is None:
-            raise LostCallError(f"no device of type {registration.device_type}")
-        return self._runner.site_of(device)
-
-    def _enter(self, call: str) -> None:
+    @contextmanager
+    def _called(self, call: str) -> Iterator[None]:
         name = call.partition("(")[0]
         if name in self._lost_calls:
             raise LostCallError(f"{name} ended a process: see {self._lost_calls[name]}")
         self._journal.enter(call)
-
-    def _leave(self, call: str, came: str = "") -> None:
-        self._journal.leave(call, came)
-        raise_harm_to_heap(self._heap, call, MEMORY_RULES["kernel"])
+        came = ""
+        try:
+            yield
+        except ModularTFError as error:
+            came = error.message
+            raise
+        finally:
+            self._journal.leave(call, came)
+            raise_harm_to_heap(self._heap, call, MEMORY_RULES["kernel"])
 
 
 def input_bytes(placed: KernelInput) -> bytes:
@@ -176,14 +151,10 @@ def input_bytes(placed: KernelInput) -> bytes:
     return _bytes_of(placed.kept[0])
 
 
-def _content_of(output: Any) -> bytes:
+def _bytes_of(output: Any) -> bytes:
     if isinstance(output, DeviceArray):
-        return _bytes_of(output)
+        return bytes(content_of(output.to_host()).data)
     return repr(output.tolist()).encode()  # strings, of any length each
-
-
-def _bytes_of(array: DeviceArray) -> bytes:
-    return bytes(content_of(array.to_host()).data)
 
 
 def _given(tensor: SampleTensor, site: KernelSite, *, on_host: bool) -> Given:
