@@ -41,8 +41,8 @@ class Check:
         level: From which level on it is tried.
         group: Which checks share a process with it, such as `reading`.
         ways: In which ways it is tried.
-        run: Tries it, on a `FilesystemGround`, a `DeviceGround` or the like. It returns where the
-            rule is kept, and raises `Deviation`, `Unsupported` or `Blocked` where not.
+        run: Tries it, on a `FilesystemWorkspace` or the like. It returns where the rule is kept,
+            and raises `Deviation`, `Unsupported` or `Blocked` where not.
         needs: Slots that must be there; without one it is skipped in the raw pass.
         traits: What it assumes of a store, such as `parents`: a profile may say that this kind of
             store has no such thing.
@@ -72,7 +72,7 @@ class Suite:
     A check is a function whose docstring states its rule, unless it is a rule of the loader::
 
         @suite.check("FS-222", "delete_file", traits="writes directories")
-        def a_directory_is_no_file(fs: FilesystemGround) -> None:
+        def a_directory_is_no_file(fs: FilesystemWorkspace) -> None:
             """delete_file of a directory is FAILED_PRECONDITION, and the directory stays.
 
             Otherwise: A whole directory goes where one file was meant.

@@ -5,11 +5,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from modular_tf.check.breach import MEMORY_RULES, Breach, raise_harm_to_heap
-from modular_tf.check.call_journal import once_each
-from modular_tf.check.damage import note_damage
+from modular_tf.check.calls import once_each
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
-from modular_tf.check.heap_watch import Depth, HeapWatch
+from modular_tf.check.memory_watch import (
+    MEMORY_RULES,
+    Breach,
+    Depth,
+    HeapWatch,
+    note_damage,
+    raise_harm_to_heap,
+)
 from modular_tf.check.outcome import Outcome, Pass, Verdict
 from modular_tf.rules import Severity
 

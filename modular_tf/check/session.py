@@ -8,7 +8,7 @@ from importlib import import_module
 from random import Random
 from typing import TYPE_CHECKING, Any, cast
 
-from modular_tf.check.call_journal import CallJournal
+from modular_tf.check.calls import CallJournal
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.outcome import Pass
 from modular_tf.errors import ModularTFError
@@ -70,6 +70,11 @@ class LibrarySession(Session):
     """A library that is mapped when a check first needs it; nothing of it is called before."""
 
     _library: Library | None = None
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the library is mapped here."""
+        return self._library is not None
 
     def map(self) -> Library:
         """Return the library, which is mapped at the first call.
@@ -162,9 +167,9 @@ def temporary_state(scratch: str) -> Iterator[None]:
 
 
 _SESSIONS: Mapping[tuple[str, bool], tuple[str, str]] = {
-    ("library", True): ("filesystem.library_stage", "FilesystemLibraryStage"),
-    ("filesystem", True): ("filesystem.library_stage", "FilesystemLibraryStage"),
-    ("filesystem", False): ("filesystem.stage", "FilesystemStage"),
+    ("library", True): ("filesystem.library_session", "FilesystemLibrary"),
+    ("filesystem", True): ("filesystem.library_session", "FilesystemLibrary"),
+    ("filesystem", False): ("filesystem.session", "FilesystemSession"),
     ("device", True): ("device.session", "DeviceLibrary"),
     ("device", False): ("device.session", "DeviceSession"),
     ("kernel", True): ("kernel.session", "KernelLibrary"),

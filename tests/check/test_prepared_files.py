@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.check.filesystem.prepared_files import write_prepared_files
+from modular_tf.check.filesystem.workspace import write_prepared_files
 from modular_tf.check.isolation.job import Job
 from modular_tf.check.isolation.processes import CheckProcesses
 from modular_tf.check.limits import Limits

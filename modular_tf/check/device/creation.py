@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.abi.layouts import Dialect, layout
 from modular_tf.check.answers import code_found
 from modular_tf.check.check import LIBRARY, REGISTERS, ROBUST, WARNING, WORKS, Suite
-from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.device.by_slots import as_pointer, view_of
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported, expect, expect_equal
 from modular_tf.check.native.guarded_memory import GuardedMemory
-from modular_tf.check.repetition import expect_no_leak
+from modular_tf.check.under_load import Held, at_once, must_not_grow, of_the_process
 from modular_tf.device.factory import MAX_DEVICES
 from modular_tf.errors import ModularTFError
 from modular_tf.loading.plugin_allocator import create_allocator
@@ -132,7 +131,7 @@ def count_by_threads(plugin: DeviceLibrary) -> None:
     def ask() -> set[int]:
         return {platform.device_count().value for _ in range(_LOOKS)}
 
-    found = set().union(*run_at_once([ask] * _THREADS))
+    found = set().union(*at_once([ask] * _THREADS))
     expect_equal(found, {count}, f"the device count, asked by {_THREADS} threads,")
 
 
@@ -234,19 +233,9 @@ def devices_leave_nothing(plugin: DeviceLibrary) -> None:
         with plugin.device(ordinal):
             pass
 
-    once()
-    threads = _threads()
-    expect_no_leak(once, _ROUNDS, "creating and destroying a device")
-    expect(
-        _threads() - threads < _ROUNDS // 4,
-        "creating and destroying a device leaves threads behind",
-        expected=f"{threads}, as before",
-        found=f"{_threads()}, after {_ROUNDS} rounds",
-    )
-
-
-def _threads() -> int:
-    return len(os.listdir("/proc/self/task"))
+    threads = Held("threads", lambda: len(os.listdir("/proc/self/task")))
+    of = (*of_the_process(), threads)
+    must_not_grow(once, _ROUNDS, "creating and destroying a device", of=of)
 
 
 # -- functions ------------------------------------------------------------------------------------

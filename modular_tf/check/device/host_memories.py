@@ -6,10 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import ROBUST, WARNING, Suite
-from modular_tf.check.concurrency import run_at_once
-from modular_tf.check.device.leaks import expect_memory_returned
+from modular_tf.check.device.memory import must_return_memory
 from modular_tf.check.device.workspace import expect_apart, expect_bytes
 from modular_tf.check.expectation import Unsupported, advise, expect_equal
+from modular_tf.check.under_load import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,7 +111,7 @@ def host_memory_comes_back(device: Workspace) -> None:
         device.host_memory_deallocate(block)
 
     what = "host_memory_allocate and host_memory_deallocate"
-    expect_memory_returned(once, _LEAK_SIZE, _LEAK_ROUNDS, what)
+    must_return_memory(once, _LEAK_SIZE, _LEAK_ROUNDS, what)
 
 
 @suite.check("SE-149", "unified_memory_allocate", "unified_memory_deallocate")
@@ -166,4 +166,4 @@ def threads_have_host_memory(device: Workspace) -> None:
             device.host_memory_deallocate(block)
             expect_bytes(found, data, "host memory of one of several threads")
 
-    run_at_once([partial(work, number) for number in range(_THREADS)])
+    at_once([partial(work, number) for number in range(_THREADS)])

@@ -10,11 +10,11 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import RAW, ROBUST, Suite
-from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.device.by_slots import SlotDevice
 from modular_tf.check.device.process_end import BUSY, expect_clean_end
 from modular_tf.check.device.workspace import expect_bytes, prepared
 from modular_tf.check.expectation import Unsupported, expect, expect_in
+from modular_tf.check.under_load import at_once
 from modular_tf.device.streams.event import EventStatus
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _NUMBERS = bytes(range(1, 252))
 
 def _in_threads(work: Callable[[int], None]) -> None:
     """Do some work in all threads at once, each with its number; what one raises is raised."""
-    run_at_once([partial(work, number) for number in range(_THREADS)])
+    at_once([partial(work, number) for number in range(_THREADS)])
 
 
 def _pattern(number: int, size: int) -> bytes:
@@ -182,7 +182,7 @@ class _OrderProgram:
 
     def enqueue(self) -> None:
         """Have all threads take all their steps; the streams need not get anywhere."""
-        run_at_once([partial(self._thread, seed) for seed in self._seeds])
+        at_once([partial(self._thread, seed) for seed in self._seeds])
 
     def _thread(self, seed: int) -> None:
         choose = random.Random(seed)  # noqa: S311  (repeatable)

@@ -1,14 +1,16 @@
-"""A filesystem as checks call it: one row for each slot, and one method for each operation.
+"""The operations of a filesystem: each is said once, by a method of `Operations`.
 
-`slots.RawFilesystem` calls the plugin's own slots, `hosted.HostFilesystem` this package on top of
-them, in the same way, so that one check tries both.
+The method's name is the slot's, its row says what the slot takes and what it changes. From that,
+`slots.RawFilesystem` makes the call of the plugin's slot, and `hosted.HostFilesystem` the call of
+this package on top of it, so that one check tries both.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NamedTuple, ParamSpec
 
 from modular_tf.abi.layouts import (
     FILESYSTEM_OPS,
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.configuration import Option
     from modular_tf.loading.filesystem_tables import FilesystemTables
 
+P = ParamSpec("P")
+
 FILESYSTEM = FILESYSTEM_OPS.name
 _READER, _WRITER = RANDOM_ACCESS_FILE_OPS.name, WRITABLE_FILE_OPS.name
 _REGION = READ_ONLY_MEMORY_REGION_OPS.name
@@ -42,12 +46,14 @@ class Op(NamedTuple):
         effect: `makes`, `removes`, `moves` or `sets` something in the store; "" asks.
         default: What the host's default asks for where the slot is NULL, which may have a default
             in turn (`modular_tf.filesystem.filesystem`); None where there is no default.
+        about: The check that is about the operation, "" for none.
     """
 
     takes: str = ""
     returns: str = "void"
     effect: str = ""
     default: tuple[str, ...] | None = None
+    about: str = ""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -75,78 +81,29 @@ _C_TYPES = {
     "n": "size_t",
 }
 
-_DELETE_ALL = ("path_exists", "is_directory", "get_children", "delete_file", "delete_dir")
-_COPY = ("new_random_access_file", "read", "new_writable_file", "append", "is_directory")
-
-OPERATIONS: Mapping[str, Op] = {
-    "init": Op("status"),
-    "cleanup": Op(),
-    "new_random_access_file": Op("path &file status"),
-    "new_writable_file": Op("path &writer status", effect="makes"),
-    "new_appendable_file": Op("path &writer status", effect="makes"),
-    "new_read_only_memory_region_from_file": Op("path &region status"),
-    "create_dir": Op("path status", effect="makes"),
-    "recursively_create_dir": Op(
-        "path status", effect="makes", default=("path_exists", "is_directory", "create_dir")
-    ),
-    "delete_file": Op("path status", effect="removes"),
-    "delete_dir": Op("path status", effect="removes"),
-    "delete_recursively": Op(
-        "path &files &directories status", effect="removes", default=_DELETE_ALL
-    ),
-    "rename_file": Op("path path status", effect="moves", default=("copy_file", "delete_file")),
-    "copy_file": Op("path path status", effect="moves", default=_COPY),
-    "path_exists": Op("path status"),
-    "paths_exist": Op("paths statuses", "uint8_t", default=("path_exists",)),
-    "stat": Op("path &stat status"),
-    "is_directory": Op("path status", "uint8_t", default=("stat",)),
-    "get_file_size": Op("path status", "int64_t", default=("stat",)),
-    "translate_name": Op("uri", "char *", default=()),
-    "get_children": Op("path &names status", "int"),
-    "get_matching_paths": Op(
-        "pattern &names status", "int", default=("path_exists", "get_children", "is_directory")
-    ),
-    "flush_caches": Op(default=()),
-    "start_transaction": Op("&token status", "int", effect="sets"),
-    "end_transaction": Op("token status", "int"),
-    "add_to_transaction": Op("path token status", "int"),
-    "get_transaction_for_path": Op("path &token status", "int"),
-    "get_or_start_transaction_for_path": Op("path &token status", "int"),
-    "decode_transaction_token": Op("token", "char *"),
-    "get_filesystem_configuration": Op("&options &num_options status", default=()),
-    "set_filesystem_configuration": Op("options status", effect="sets"),
-    "get_filesystem_configuration_option": Op("key &option status", default=()),
-    "set_filesystem_configuration_option": Op("option status", effect="sets"),
-}
+OPERATIONS: dict[str, Op] = {"init": Op("status"), "cleanup": Op()}
 """The slots of `TF_FilesystemOps` in its order. `get_filesystem_configuration_keys` is not among
 them: what it takes is ambiguous, so no host calls it. Booleans are bytes: a plugin's may be neither
 0 nor 1."""
 
 TABLES: Mapping[str, Mapping[str, Op]] = {
     FILESYSTEM: OPERATIONS,
-    _READER: {"cleanup": Op(), "read": Op("offset n &buffer status", "int64_t")},
+    _READER: {"cleanup": Op(), "read": Op("offset n &buffer status", "int64_t", about="FS-156")},
     _WRITER: {
         "cleanup": Op(),
-        "append": Op("bytes status"),
+        "append": Op("bytes status", about="FS-176"),
         "tell": Op("status", "int64_t"),
         "flush": Op("status", default=()),
         "sync": Op("status", default=()),
-        "close": Op("status"),
+        "close": Op("status", about="FS-170"),
     },
     _REGION: {"cleanup": Op(), "data": Op(returns="void *"), "length": Op(returns="uint64_t")},
 }
 """The slots of each table, by its C name."""
 
-_OF_ONE_PATH = {name: op for name, op in OPERATIONS.items() if op.inputs == ("path",)}
-QUESTIONS = tuple(
-    name for name, op in _OF_ONE_PATH.items() if not op.effect and "&token" not in op.words
-)
-"""The operations that ask about one path, and open what is there."""
 
-REMOVALS = tuple(name for name, op in _OF_ONE_PATH.items() if op.effect == "removes")
-MOVES = tuple(name for name, op in OPERATIONS.items() if op.effect == "moves")
-CHANGES = frozenset(name for name, op in OPERATIONS.items() if op.effect)
-"""The operations that change something in the store."""
+_COPIED = frozenset({"&buffer", "&stat", "&names", "&files", "&directories"})
+"""Outputs that reports do not show: they are the value of the answer."""
 
 
 def has_slot(tables: FilesystemTables, name: str) -> bool:
@@ -183,6 +140,7 @@ def shown_arguments(op: Op, arguments: Sequence[Any], **outputs: str) -> str:
     return ", ".join(
         f"&{outputs.get(word[1:], word[1:])}" if word[0] == "&" else _shown(word, next(values))
         for word in op.words
+        if word not in _COPIED
     )
 
 
@@ -328,11 +286,38 @@ OPENED: Mapping[str, type[OpenFile]] = {"&file": Reader, "&writer": Writer, "&re
 """What an operation opens, by the word of its output."""
 
 
-class Operations(ABC):
-    """A filesystem whose operations can be called, each by a method of the slot's name.
+def operation(
+    takes: str = "",
+    returns: str = "void",
+    effect: str = "",
+    *,
+    default: tuple[str, ...] | None = None,
+    about: str = "",
+) -> Callable[[Callable[Concatenate[Any, P], None]], Callable[Concatenate[Any, P], Answer]]:
+    """Make a method an operation, and its call that of the slot with its name; see `Op`."""
+
+    def define(
+        stub: Callable[Concatenate[Any, P], None],
+    ) -> Callable[Concatenate[Any, P], Answer]:
+        name = stub.__name__
+        OPERATIONS[name] = Op(takes, returns, effect, default, about)
+        defaults = stub.__kwdefaults__ or {}
+
+        def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> Answer:
+            answer: Answer = self.call(name, *arguments, *{**defaults, **named}.values())
+            return answer
+
+        update_wrapper(call, stub)
+        return call
+
+    return define
+
+
+class Operations:
+    """A filesystem; each public method with a row is one slot of `TF_FilesystemOps`. [any thread]
 
     Paths are URIs, in `str` with surrogateescape. Each method raises `Unsupported` where the slot
-    is NULL and nothing stands in for it, and `Blocked` where `translate_name` fails. [any thread]
+    is NULL and nothing stands in for it, and `Blocked` where `translate_name` fails.
     """
 
     @abstractmethod
@@ -355,132 +340,178 @@ class Operations(ABC):
     def is_in_worker(self) -> bool:
         """Return whether the plugin runs in another process, with its own rights and memory."""
 
-    def translate_name(self, uri: str) -> Answer:
-        """Value: the name (`str`), None where the plugin returned NULL."""
-        return self.call("translate_name", uri)
+    # -- files ------------------------------------------------------------------------------------
 
-    def new_random_access_file(self, uri: str) -> Answer:
+    @operation("path &file status", about="FS-150")
+    def new_random_access_file(self, uri: str) -> None:
         """Value: a `Reader`, where the code is OK or a handle was left."""
-        return self.call("new_random_access_file", uri)
 
-    def new_writable_file(self, uri: str) -> Answer:
+    @operation("path &writer status", effect="makes", about="FS-170")
+    def new_writable_file(self, uri: str) -> None:
         """Value: a `Writer`, likewise."""
-        return self.call("new_writable_file", uri)
 
-    def new_appendable_file(self, uri: str) -> Answer:
+    @operation("path &writer status", effect="makes", about="FS-192")
+    def new_appendable_file(self, uri: str) -> None:
         """Value: a `Writer`, likewise."""
-        return self.call("new_appendable_file", uri)
 
-    def new_read_only_memory_region_from_file(self, uri: str) -> Answer:
+    @operation("path &region status", about="FS-199")
+    def new_read_only_memory_region_from_file(self, uri: str) -> None:
         """Value: a `Region`, likewise."""
-        return self.call("new_read_only_memory_region_from_file", uri)
 
-    def create_dir(self, uri: str) -> Answer:
+    # -- directories and names --------------------------------------------------------------------
+
+    @operation("path status", effect="makes", about="FS-206")
+    def create_dir(self, uri: str) -> None:
         """Make one directory."""
-        return self.call("create_dir", uri)
 
-    def recursively_create_dir(self, uri: str) -> Answer:
+    @operation(
+        "path status",
+        effect="makes",
+        default=("path_exists", "is_directory", "create_dir"),
+        about="FS-212",
+    )
+    def recursively_create_dir(self, uri: str) -> None:
         """Make a directory and its parents."""
-        return self.call("recursively_create_dir", uri)
 
-    def delete_file(self, uri: str) -> Answer:
+    @operation("path status", effect="removes", about="FS-220")
+    def delete_file(self, uri: str) -> None:
         """Delete one file."""
-        return self.call("delete_file", uri)
 
-    def delete_dir(self, uri: str) -> Answer:
+    @operation("path status", effect="removes", about="FS-224")
+    def delete_dir(self, uri: str) -> None:
         """Delete one empty directory."""
-        return self.call("delete_dir", uri)
 
-    def delete_recursively(self, uri: str) -> Answer:
+    @operation(
+        "path &files &directories status",
+        effect="removes",
+        default=("path_exists", "is_directory", "get_children", "delete_file", "delete_dir"),
+        about="FS-228",
+    )
+    def delete_recursively(self, uri: str) -> None:
         """Value: (files, directories) left, as the plugin wrote them over 2^64-1 each.
 
         Through the host: (0, 0), or what the error says.
         """
-        return self.call("delete_recursively", uri)
 
-    def rename_file(self, source: str, target: str) -> Answer:
+    @operation(
+        "path path status", effect="moves", default=("copy_file", "delete_file"), about="FS-235"
+    )
+    def rename_file(self, source: str, target: str) -> None:
         """Move a file."""
-        return self.call("rename_file", source, target)
 
-    def copy_file(self, source: str, target: str) -> Answer:
+    @operation(
+        "path path status",
+        effect="moves",
+        default=(
+            "new_random_access_file",
+            "read",
+            "new_writable_file",
+            "append",
+            "is_directory",
+        ),
+        about="FS-244",
+    )
+    def copy_file(self, source: str, target: str) -> None:
         """Copy a file."""
-        return self.call("copy_file", source, target)
 
-    def path_exists(self, uri: str) -> Answer:
+    # -- questions --------------------------------------------------------------------------------
+
+    @operation("path status", about="FS-256")
+    def path_exists(self, uri: str) -> None:
         """Code OK where it exists, NOT_FOUND where not."""
-        return self.call("path_exists", uri)
 
-    def paths_exist(self, uris: Sequence[str], *, with_statuses: bool = True) -> Answer:
+    @operation("paths statuses", "uint8_t", default=("path_exists",), about="FS-261")
+    def paths_exist(self, uris: Sequence[str], *, with_statuses: bool = True) -> None:
         """Value: a code per path, None without statuses. Returned: whether all exist."""
-        return self.call("paths_exist", uris, with_statuses)
 
-    def stat(self, uri: str) -> Answer:
+    @operation("path &stat status", about="FS-266")
+    def stat(self, uri: str) -> None:
         """Value: a `Stat`, None where the plugin left the struct alone."""
-        return self.call("stat", uri)
 
-    def is_directory(self, uri: str) -> Answer:
+    @operation("path status", "uint8_t", default=("stat",), about="FS-271")
+    def is_directory(self, uri: str) -> None:
         """Value: the flag; the byte where it is neither 0 nor 1."""
-        return self.call("is_directory", uri)
 
-    def get_file_size(self, uri: str) -> Answer:
+    @operation("path status", "int64_t", default=("stat",), about="FS-275")
+    def get_file_size(self, uri: str) -> None:
         """Value and returned: the size in bytes."""
-        return self.call("get_file_size", uri)
 
-    def get_children(self, uri: str) -> Answer:
+    @operation("uri", "char *", default=(), about="FS-139")
+    def translate_name(self, uri: str) -> None:
+        """Value: the name (`str`), None where the plugin returned NULL."""
+
+    @operation("path &names status", "int", about="FS-279")
+    def get_children(self, uri: str) -> None:
         """Value: the names in the plugin's order (None for a NULL entry). Returned: the count."""
-        return self.call("get_children", uri)
 
-    def get_matching_paths(self, pattern: str) -> Answer:
+    @operation(
+        "pattern &names status",
+        "int",
+        default=("path_exists", "get_children", "is_directory"),
+        about="FS-293",
+    )
+    def get_matching_paths(self, pattern: str) -> None:
         """Value: the paths in the plugin's order. Returned: the count."""
-        return self.call("get_matching_paths", pattern)
 
-    def flush_caches(self) -> Answer:
+    @operation(default=())
+    def flush_caches(self) -> None:
         """The answer is OK: the slot has no status."""
-        return self.call("flush_caches")
 
+    # -- transactions and configuration -----------------------------------------------------------
     # A token is the address of a plugin's `TF_TransactionToken`, or the host's `Transaction`.
 
-    def start_transaction(self) -> Answer:
+    @operation("&token status", "int", effect="sets", about="FS-302")
+    def start_transaction(self) -> None:
         """Value: the token, 0 where none was left. Returned: the int, -1 for a failure."""
-        return self.call("start_transaction")
 
-    def end_transaction(self, token: Any) -> Answer:
-        """Returned: likewise."""
-        return self.call("end_transaction", token)
+    @operation("token status", "int")
+    def end_transaction(self, token: Any) -> None:
+        """Returned: as of `start_transaction`."""
 
-    def add_to_transaction(self, uri: str, token: Any) -> Answer:
-        """Returned: likewise."""
-        return self.call("add_to_transaction", uri, token)
+    @operation("path token status", "int")
+    def add_to_transaction(self, uri: str, token: Any) -> None:
+        """Returned: as of `start_transaction`."""
 
-    def get_transaction_for_path(self, uri: str) -> Answer:
+    @operation("path &token status", "int")
+    def get_transaction_for_path(self, uri: str) -> None:
         """Value and returned: as of `start_transaction`."""
-        return self.call("get_transaction_for_path", uri)
 
-    def get_or_start_transaction_for_path(self, uri: str) -> Answer:
+    @operation("path &token status", "int")
+    def get_or_start_transaction_for_path(self, uri: str) -> None:
         """Value and returned: as of `start_transaction`."""
-        return self.call("get_or_start_transaction_for_path", uri)
 
-    def decode_transaction_token(self, token: Any) -> str | None:
-        """Return the description, None for NULL."""
-        text: str | None = self.call("decode_transaction_token", token).value
-        return text
+    @operation("token", "char *")
+    def decode_transaction_token(self, token: Any) -> None:
+        """Value: the description, None for NULL."""
 
-    def get_filesystem_configuration(self) -> Answer:
+    @operation("&options &num_options status", default=())
+    def get_filesystem_configuration(self) -> None:
         """Value: a list of `Option`. Returned (raw): the count that was written.
 
         Raises:
             Deviation: An option is malformed.
         """
-        return self.call("get_filesystem_configuration")
 
-    def set_filesystem_configuration(self, options: Sequence[Option]) -> Answer:
+    @operation("options status", effect="sets")
+    def set_filesystem_configuration(self, options: Sequence[Option]) -> None:
         """Set options; the memory that the plugin sees is overwritten afterwards."""
-        return self.call("set_filesystem_configuration", options)
 
-    def get_filesystem_configuration_option(self, key: str) -> Answer:
+    @operation("key &option status", default=())
+    def get_filesystem_configuration_option(self, key: str) -> None:
         """Value: an `Option`, None where none was left."""
-        return self.call("get_filesystem_configuration_option", key)
 
-    def set_filesystem_configuration_option(self, option: Option) -> Answer:
+    @operation("option status", effect="sets")
+    def set_filesystem_configuration_option(self, option: Option) -> None:
         """Set one option, likewise."""
-        return self.call("set_filesystem_configuration_option", option)
+
+
+_OF_ONE_PATH = {name: op for name, op in OPERATIONS.items() if op.inputs == ("path",)}
+QUESTIONS = tuple(
+    name for name, op in _OF_ONE_PATH.items() if not op.effect and "&token" not in op.words
+)
+"""The operations that ask about one path, and open what is there."""
+
+REMOVALS = tuple(name for name, op in _OF_ONE_PATH.items() if op.effect == "removes")
+MOVES = tuple(name for name, op in OPERATIONS.items() if op.effect == "moves")
+CHANGES = frozenset(name for name, op in OPERATIONS.items() if op.effect)
+"""The operations that change something in the store."""

@@ -17,7 +17,7 @@ from modular_tf.errors import PluginError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.check.filesystem.library_stage import LibraryGround
+    from modular_tf.check.filesystem.library_session import FilesystemLibrary
     from modular_tf.check.offered import Offered
     from modular_tf.discovery.probe import ElfFacts
 
@@ -33,14 +33,14 @@ _SLOW_S = 3
 
 
 @library.check("LD-001")
-def is_there(plugin: LibraryGround) -> None:
+def is_there(plugin: FilesystemLibrary) -> None:
     """Look for it; a link that leads nowhere is there."""
     path = plugin.target.path
     expect(os.path.lexists(path), f"{path} does not exist")
 
 
 @library.judge(_FILE_RULES.removeprefix("LD-001 "), "LD-013 LD-014 LD-015 LD-016 LD-017")
-def _is_kept_by_the_file(rule_id: str, plugin: LibraryGround) -> None:
+def _is_kept_by_the_file(rule_id: str, plugin: FilesystemLibrary) -> None:
     """Ask the probe."""
     if not os.path.lexists(plugin.target.path):
         raise Blocked("there is no such file: see LD-001")
@@ -55,7 +55,7 @@ def _is_kept_by_the_file(rule_id: str, plugin: LibraryGround) -> None:
 
 
 @library.check("FS-103", kind="filesystem", level=REGISTERS, severity=WARNING)
-def c_functions_only(plugin: LibraryGround) -> None:
+def c_functions_only(plugin: FilesystemLibrary) -> None:
     """The library asks TensorFlow for functions of its C API alone.
 
     Otherwise: C++ functions change with each release of TensorFlow: the plugin serves one release.
@@ -79,7 +79,7 @@ def c_functions_only(plugin: LibraryGround) -> None:
 
 
 @library.check("FS-104", kind="filesystem", level=REGISTERS, severity=WARNING)
-def no_copy_of_the_interface(plugin: LibraryGround) -> None:
+def no_copy_of_the_interface(plugin: FilesystemLibrary) -> None:
     """The library exports no functions of TensorFlow's C API.
 
     Otherwise: A library that binds to them has two kinds of TF_Status in one process, and crashes.
@@ -101,7 +101,7 @@ def no_copy_of_the_interface(plugin: LibraryGround) -> None:
 
 
 @library.check("FS-131", kind="filesystem", severity=NOTE)
-def quiet_constructors(plugin: LibraryGround) -> None:
+def quiet_constructors(plugin: FilesystemLibrary) -> None:
     """Mapping the library prints nothing, starts no thread and takes less than 3 seconds.
 
     Otherwise: The application that merely looks for plugins pays for it.
@@ -118,7 +118,7 @@ def quiet_constructors(plugin: LibraryGround) -> None:
 
 
 @library.judge("LD-050")
-def can_be_mapped(rule_id: str, plugin: LibraryGround) -> None:
+def can_be_mapped(rule_id: str, plugin: FilesystemLibrary) -> None:
     """Map it, which runs its constructors."""
     plugin.require_loadable()
     with breaks_nothing_but(rule_id):
@@ -136,7 +136,7 @@ def breaks_nothing_but(rule_id: str) -> Iterator[None]:
         raise Deviation(error.message) from error
 
 
-def _require_facts(plugin: LibraryGround) -> ElfFacts:
+def _require_facts(plugin: FilesystemLibrary) -> ElfFacts:
     facts = plugin.probe.elf
     if facts is None:
         raise Blocked("the file cannot be read as a library: see LD-001 to LD-009")
@@ -159,7 +159,7 @@ _NAMED = re.compile(r"\((LD-\d{3})\)")
 
 
 @first_contact.judge(_RULES)
-def _is_kept_by_loading(rule_id: str, plugin: LibraryGround) -> None:
+def _is_kept_by_loading(rule_id: str, plugin: FilesystemLibrary) -> None:
     """Ask first contact."""
     broken = dict(_broken(plugin.first_contact()))
     if rule_id in broken:

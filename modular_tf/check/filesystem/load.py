@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.check import HARD, RAW, ROBUST, WARNING, Suite
-from modular_tf.check.concurrency import expect_of_threads
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
+from modular_tf.check.filesystem.access import MOVES
 from modular_tf.check.filesystem.forked_process import expect_use_after_fork
-from modular_tf.check.filesystem.ground import CONTENT, FilesystemGround
-from modular_tf.check.filesystem.model_walk import OPERATIONS, OPERATIONS_ON_TWO, ModelWalk
+from modular_tf.check.filesystem.model import ON_ONE_PATH, ModelWalk
 from modular_tf.check.filesystem.process_end import expect_clean_end
+from modular_tf.check.filesystem.workspace import CONTENT, FilesystemWorkspace
 from modular_tf.check.sequences.stage import GROUP
+from modular_tf.check.under_load import expect_of_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ _LARGEST = 4096
 @load.check(
     "FS-321", level=HARD, traits="directories file-as-directory parents writes", seconds=300
 )
-def threads_keep_apart(fs: FilesystemGround) -> None:
+def threads_keep_apart(fs: FilesystemWorkspace) -> None:
     """Threads that work in directories of their own do not see one another.
 
     Otherwise: Programs that load data in parallel lose or mix it.
@@ -50,13 +51,13 @@ def threads_keep_apart(fs: FilesystemGround) -> None:
     )
 
 
-def _work_alone(fs: FilesystemGround, seed: int) -> None:
+def _work_alone(fs: FilesystemWorkspace, seed: int) -> None:
     _work(fs, fs.make_dir(f"alone-{seed}"), seed)
 
 
-def _work(fs: FilesystemGround, root: str, seed: int) -> None:
+def _work(fs: FilesystemWorkspace, root: str, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311  (to be repeated)
-    walk = ModelWalk(FilesystemGround(fs.subject, root, fs.target, chance))
+    walk = ModelWalk(fs.below(root))
     for _ in range(min(_STEPS, int(fs.target.options.get("many", _STEPS)))):
         with suppress(Unsupported):
             _one_step(walk, chance)
@@ -71,13 +72,13 @@ def _one_step(walk: ModelWalk, chance: random.Random) -> None:
         case 1:
             walk.read(path, chance.randrange(_LARGEST), chance.randrange(_LARGEST))
         case 2:
-            walk.on_two_paths(chance.choice(OPERATIONS_ON_TWO), path, chance.choice(_NAMES))
+            walk.do(chance.choice(MOVES), path, chance.choice(_NAMES))
         case _:
-            walk.on_path(chance.choice(OPERATIONS), path)
+            walk.do(chance.choice(ON_ONE_PATH), path)
 
 
 @load.check("FS-322", level=HARD)
-def survives_without_descriptors(fs: FilesystemGround) -> None:
+def survives_without_descriptors(fs: FilesystemWorkspace) -> None:
     """Where no descriptor is left, operations fail with a code of their own, and recover.
 
     Otherwise: A busy program crashes, or takes files for missing that are there.
@@ -85,13 +86,12 @@ def survives_without_descriptors(fs: FilesystemGround) -> None:
     Source: POSIX, open; tf_status.h
     """
     path, other = fs.make_file(), fs.path("other")
-    subject = fs.subject
     with _no_descriptors():
-        opened = subject.new_random_access_file(path)
-        made = subject.new_writable_file(other)
-        subject.stat(path)
+        opened = fs.new_random_access_file(path)
+        made = fs.new_writable_file(other)
+        fs.stat(path)
         with suppress(Unsupported):
-            subject.get_children(fs.root)
+            fs.get_children(fs.root)
         for answer in (opened, made):
             _take_down(answer.value)
     for answer, name in ((opened, "new_random_access_file"), (made, "new_writable_file")):
@@ -126,7 +126,7 @@ def _no_descriptors() -> Iterator[None]:
 
 
 @load.check("FS-323", level=ROBUST, ways=RAW, traits="", severity=WARNING)
-def ends_without_cleanup(fs: FilesystemGround) -> None:
+def ends_without_cleanup(fs: FilesystemWorkspace) -> None:
     """A process that never calls cleanup still ends cleanly.
 
     Otherwise: TensorFlow never calls it: every program that uses the plugin ends with a crash.
@@ -140,7 +140,7 @@ def ends_without_cleanup(fs: FilesystemGround) -> None:
 
 
 @load.check("FS-330", "new_random_access_file", "read", level=ROBUST, severity=WARNING)
-def serves_a_forked_child(fs: FilesystemGround) -> None:
+def serves_a_forked_child(fs: FilesystemWorkspace) -> None:
     """A child that is forked from a process can use the filesystem as its parent did, and ends.
 
     Otherwise: Data loaders that fork their workers hang without a word.

@@ -10,14 +10,19 @@ import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
-from modular_tf.check.announcement import listen
-from modular_tf.check.breach import MEMORY_RULES, raise_harm_to_heap
+from modular_tf.check.calls import listen
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.damage import is_damaged, loading
 from modular_tf.check.expectation import Blocked
-from modular_tf.check.heap_watch import Depth, HeapWatch
 from modular_tf.check.isolation.progress import FRESH_STATUS, Progress
 from modular_tf.check.judgement import tried
+from modular_tf.check.memory_watch import (
+    MEMORY_RULES,
+    Depth,
+    HeapWatch,
+    is_damaged,
+    loading,
+    raise_harm_to_heap,
+)
 from modular_tf.check.outcome import Verdict
 from modular_tf.check.sequences.stage import GROUP, SequenceStage
 from modular_tf.check.session import session_of

@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import HOST, ROBUST, WORKS, Suite
-from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, Unsupported, expect, where_they_differ
 from modular_tf.check.kernel.kernels import LostCallError, input_bytes
 from modular_tf.check.kernel.samples import Form, NoSampleError, agree, reference_of, sample_of
 from modular_tf.check.memory_watch import raise_harm_at_loading
+from modular_tf.check.under_load import at_once
 from modular_tf.errors import ModularTFError
 from modular_tf.rules.kernel import COMPUTATION_RETURNS
 
@@ -100,7 +100,7 @@ def two_objects_can_be_made_at_once(plugin: KernelSession) -> None:
         prepare = partial(kernels.prepare, sample)
         try:
             with _must_work(f"{sample.call('create')} fails in two threads at once"):
-                kept, deleted = run_at_once([prepare, prepare])
+                kept, deleted = at_once([prepare, prepare])
         except LostCallError:
             continue
         del deleted
@@ -184,7 +184,7 @@ def threads_get_equal_results(plugin: KernelSession) -> None:
             return [kernels.run(kernel, sample) for _ in range(_CALLS)]
 
         with _must_work(f"{sample.call('compute')} fails in {_THREADS} threads at once"):
-            of_threads = run_at_once([calls] * _THREADS)
+            of_threads = at_once([calls] * _THREADS)
         for found in (one for of_thread in of_threads for one in of_thread):
             _expect_agreement(sample, found, outputs, "in one of several threads")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.announcement import listen
+from modular_tf.check.calls import listen
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.isolation.scratch import scratch_folder
 from modular_tf.check.sequences.performers import performer_of

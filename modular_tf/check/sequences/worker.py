@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from modular_tf.check.announcement import listen
+from modular_tf.check.calls import listen
 from modular_tf.check.expectation import Blocked, Deviation
 from modular_tf.check.isolation.call_log import CallLog
 from modular_tf.check.sequences.performers import performer_of

@@ -9,7 +9,7 @@ import pytest
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.check import BOTH, Check
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
-from modular_tf.check.filesystem.stage import FilesystemStage
+from modular_tf.check.filesystem.session import FilesystemSession
 from modular_tf.check.level import Level
 from modular_tf.check.native.checking_allocator import preload_environment
 from modular_tf.check.outcome import Pass
@@ -28,7 +28,7 @@ def stage_of(tmp_path):
 
     def make(path, reached, **fields):
         given = {"scheme": "ram", "scratch": str(tmp_path), **fields}
-        stages.append(FilesystemStage(Target(str(path), "filesystem", reached, **given)))
+        stages.append(FilesystemSession(Target(str(path), "filesystem", reached, **given)))
         return stages[-1]
 
     yield make
@@ -58,7 +58,7 @@ def test_each_check_has_an_empty_directory_of_its_own(stage_of, reached):
         assert first.content(first.make_file()) == b"abcd"
     with stage.workspace(_check()) as second:
         assert second.root != first.root
-        assert second.subject.get_children(second.root).value == []
+        assert second.get_children(second.root).value == []
         assert not second.exists(first.root)
 
 
@@ -69,7 +69,7 @@ def test_the_directory_goes_after_a_failure_too(stage_of, reached):
     with pytest.raises(Deviation, match="as it must"):
         _fail_on(stage, roots)
 
-    assert stage.subject.path_exists(*roots).code == Code.NOT_FOUND
+    assert stage.access.path_exists(*roots).code == Code.NOT_FOUND
 
 
 @BOTH_WAYS
@@ -77,7 +77,7 @@ def test_calls_are_those_of_the_check(stage_of, reached):
     stage = stage_of(installed_plugin("ram_filesystem"), reached)
     with stage.workspace(_check()) as ground:
         assert stage.calls == []
-        ground.subject.path_exists(ground.missing())
+        ground.path_exists(ground.missing())
 
     assert [call.split("(")[0] for call in stage.calls] == ["path_exists"]
 
@@ -86,7 +86,7 @@ def test_calls_are_those_of_the_check(stage_of, reached):
 def test_each_path_has_its_own_code(stage_of, reached):
     with stage_of(installed_plugin("ram_filesystem"), reached).workspace(_check()) as ground:
         file = ground.make_file()
-        answer = ground.subject.paths_exist([file, f"{file}/x", ground.missing()])
+        answer = ground.paths_exist([file, f"{file}/x", ground.missing()])
 
     assert answer.value == [0, Code.FAILED_PRECONDITION, Code.NOT_FOUND]
     assert answer.returned is False
@@ -152,15 +152,15 @@ def test_a_plugin_without_directories_still_has_a_root(stage_of, fixture_plugin)
 _TRY = """
     import sys, tempfile
     from modular_tf.check.catalogue import all_checks
-    from modular_tf.check.damage import is_damaged
-    from modular_tf.check.filesystem.stage import FilesystemStage
+    from modular_tf.check.memory_watch import is_damaged
+    from modular_tf.check.filesystem.session import FilesystemSession
     from modular_tf.check.judgement import tried
     from modular_tf.check.outcome import Pass
     from modular_tf.check.target import Target
 
     path, scheme, reached, *checks = sys.argv[1:]
     with tempfile.TemporaryDirectory() as scratch:
-        stage = FilesystemStage(
+        stage = FilesystemSession(
             Target(path, "filesystem", Pass(reached), scheme=scheme, scratch=scratch)
         )
         for check in checks:

@@ -119,7 +119,7 @@ def test_all_that_the_plugin_gave_is_given_back(run_python, fixture_plugin, plug
     run_python(
         """
         import sys
-        from modular_tf.check.filesystem.raw_subject import open_raw
+        from modular_tf.check.filesystem.slots import open_raw
         from modular_tf.loading.binding import map_file
         from modular_tf.loading.filesystem_tables import init_filesystems
         offer = init_filesystems(map_file(sys.argv[1], ()), plugin="fixture")

@@ -28,7 +28,7 @@ from modular_tf.processes.ending import signal_name
 from modular_tf.rules import Violation
 from modular_tf.rules.shortage import raise_shortage
 from modular_tf.rules.trust import CALLS_SURVIVED, LOADING_SURVIVED
-from modular_tf.service.kept.private_directory import PrivateDirectory
+from modular_tf.service.storage.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

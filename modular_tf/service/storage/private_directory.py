@@ -64,7 +64,7 @@ class PrivateDirectory:
         A file of more than `most` bytes is not trusted either. Raises ShortageError if it cannot be
         read now.
         """
-        with self._opened(tells_shortage=True) as directory:
+        with self._opened(raises_shortage=True) as directory:
             if directory is None:
                 return None
             try:
@@ -93,7 +93,7 @@ class PrivateDirectory:
         With `make` a missing file is created, empty. None if there is none, or it cannot be trusted
         or made; ShortageError if that cannot be determined now.
         """
-        with self._opened(make=make, tells_shortage=True) as directory:
+        with self._opened(make=make, raises_shortage=True) as directory:
             if directory is None or self._judged is None:
                 return None
             try:
@@ -122,7 +122,7 @@ class PrivateDirectory:
         Raises ShortageError if the directory cannot be listed now.
         """
         found: dict[str, float] = {}
-        with self._opened(tells_shortage=True) as directory:
+        with self._opened(raises_shortage=True) as directory:
             try:
                 names = [] if directory is None else os.listdir(directory)
             except OSError as error:
@@ -154,12 +154,12 @@ class PrivateDirectory:
     # -- the opened directory ---------------------------------------------------------------------
 
     @contextmanager
-    def _opened(self, *, make: bool = False, tells_shortage: bool = False) -> Iterator[int | None]:
+    def _opened(self, *, make: bool = False, raises_shortage: bool = False) -> Iterator[int | None]:
         """Yield a descriptor of the directory, None if it does not exist or is not trusted."""
         try:
             opened = None if self.path is None else self._open(self.path, make=make)
         except ShortageError:
-            if tells_shortage:
+            if raises_shortage:
                 raise
             opened = None
         if opened is None:
@@ -259,12 +259,12 @@ class _UntrustedError(Exception):
 def why_untrusted(path: str) -> str | None:
     """Return why a directory is not trusted, None if it is; the path need not exist completely."""
     judge = _judge()
-    look = judge.directory
+    judge_directory = judge.directory
     while True:
         try:
-            offence = look(path).offence
+            offence = judge_directory(path).offence
         except FileNotFoundError:
-            path, look = os.path.dirname(path), judge.above
+            path, judge_directory = os.path.dirname(path), judge.above
         except OSError as error:
             return f"{path} cannot be looked at: {error.strerror}"
         else:

@@ -21,15 +21,15 @@ from modular_tf.events import EventLog
 from modular_tf.first_contact.finding import Incident  # noqa: TC001  (for the codec)
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.rules.trust import CALLS_SURVIVED, LOADING_SURVIVED
-from modular_tf.service.kept.database import Database, Table, oldest
-from modular_tf.service.kept.private_directory import PrivateDirectory
+from modular_tf.service.storage.database import Database, Table, oldest
+from modular_tf.service.storage.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Mapping, Sequence
 
     from modular_tf.discovery.host_fingerprint import HostFingerprint
-    from modular_tf.service.kept.notes import Note, Notes
+    from modular_tf.service.storage.notes import Note, Notes
 
 _FOUND_BY_NO_TRIAL = (LOADING_SURVIVED, CALLS_SURVIVED)
 _CALLS_TO_QUARANTINE = 3  # in which processes ended

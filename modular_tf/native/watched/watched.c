@@ -1,7 +1,12 @@
-/* pthread_create that gives each thread a stack of its own for its signal handlers, as sigaltstack has
- * it: a thread whose stack has run out can still tell where. To be preloaded, and for processes that
- * try plugins; whatever starts a thread by pthread_create, the C++ library's threads among them, is
- * served. Threads of thrd_create or clone are not, nor is one that replaces its signal stack. */
+/* What processes that run plugins apart from the application have of the C library by LD_PRELOAD.
+ *
+ * pthread_create gives each thread a stack of its own for its signal handlers, as sigaltstack has it: a thread
+ * whose stack has run out can still report where. Whatever starts a thread by pthread_create is served, the C++
+ * library's threads among them; threads of thrd_create or clone are not, nor is one that replaces its signal
+ * stack.
+ *
+ * __register_atfork counts what is registered to be called at each fork, of which the C library keeps no list
+ * that can be read. pthread_atfork of glibc is a function in each library that calls this one. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -61,4 +66,21 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t* thread,
   const int error = create(thread, attributes, run, start);
   if (error != 0) free(start);
   return error;
+}
+
+typedef int register_function(void (*)(void), void (*)(void), void (*)(void), void*);
+
+static atomic_uint fork_handlers;
+
+__attribute__((visibility("default"))) unsigned mtf_fork_handler_count(void) {
+  return atomic_load(&fork_handlers);
+}
+
+__attribute__((visibility("default"))) int __register_atfork(void (*prepare)(void),
+                                                             void (*parent)(void),
+                                                             void (*child)(void), void* library) {
+  register_function* next;
+  *(void**)&next = dlsym(RTLD_NEXT, "__register_atfork");
+  atomic_fetch_add(&fork_handlers, 1);
+  return next(prepare, parent, child, library);
 }

@@ -23,13 +23,13 @@ from modular_tf.concurrency.owned_file import open_owned
 from modular_tf.concurrency.threads import call_without_signal_handlers
 from modular_tf.events import EventLog
 from modular_tf.rules.shortage import SHORTAGE, ShortageError, raise_shortage, require_descriptor
-from modular_tf.service.kept.private_directory import refuse
+from modular_tf.service.storage.private_directory import refuse
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable, Iterator
 
-    from modular_tf.service.kept.private_directory import PrivateDirectory
+    from modular_tf.service.storage.private_directory import PrivateDirectory
 
 __all__ = ["Database", "Table", "oldest"]
 

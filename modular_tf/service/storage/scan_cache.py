@@ -22,8 +22,8 @@ from modular_tf.discovery.sources.search_paths import cache_directory
 from modular_tf.first_contact.finding import Finding  # noqa: TC001  (for the codec)
 from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import ShortageError
-from modular_tf.service.kept.database import Database, Table, oldest
-from modular_tf.service.kept.private_directory import PrivateDirectory, Turn
+from modular_tf.service.storage.database import Database, Table, oldest
+from modular_tf.service.storage.private_directory import PrivateDirectory, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -68,7 +68,7 @@ class CacheEntry(NamedTuple):
     finding: Finding | None = None
     # it may be stored: not where a fault may be mended at any time, such as a missing library, nor
     # where a file changed while it was examined
-    lasting: bool = True
+    storable: bool = True
     # what the verdict depends on beside the library: each library that is loaded with it, the
     # linker's cache, and paths where there was no file and one would be taken
     dependencies: tuple[SeenFile, ...] = ()
@@ -215,10 +215,10 @@ class ScanCache(Database):
             seen = see(record, read=False)
             known = {one.path: one for one in rows}
             rows = tuple([known.get(path, _Library(path)) for path in libraries()])
-        looked = tuple([one if one.is_valid else one.read(is_plugin) for one in rows])
-        if (not is_same or looked != rows) and seen is not None and see_again(seen) is seen:
-            self._distributions.put(record, dumps(encode(_Distribution(seen, looked))))
-        return [one.path for one in looked if one.is_plugin]
+        checked = tuple([one if one.is_valid else one.read(is_plugin) for one in rows])
+        if (not is_same or checked != rows) and seen is not None and see_again(seen) is seen:
+            self._distributions.put(record, dumps(encode(_Distribution(seen, checked))))
+        return [one.path for one in checked if one.is_plugin]
 
     def describe(self, probe: Probe, seen: SeenFile, began_ns: int) -> CacheEntry:
         """Return the new entry for a probe.
@@ -228,7 +228,7 @@ class ScanCache(Database):
         is not certain to be as the probe found it.
         """
         facts = LoadFacts.of(probe)
-        lasting = all(  # as long as the library's bytes are the same
+        storable = all(  # as long as the library's bytes are the same
             problem.rule in _BY_BYTES and problem.path in {None, seen.path}
             for problem in facts.problems
             if problem.is_error
@@ -238,8 +238,8 @@ class ScanCache(Database):
         dependencies = self._dependencies.seen_at(libraries, others, began_ns)
         before = self._opened_before(seen)
         if dependencies is None:
-            return CacheEntry(seen, facts, before, lasting=False)
-        return CacheEntry(seen, facts, before, lasting=lasting, dependencies=dependencies)
+            return CacheEntry(seen, facts, before, storable=False)
+        return CacheEntry(seen, facts, before, storable=storable, dependencies=dependencies)
 
     def _opened_before(self, seen: SeenFile) -> tuple[str, ...]:
         """Return what the code of these bytes opened from this folder, by any finding."""
@@ -250,12 +250,12 @@ class ScanCache(Database):
         return tuple(opened)
 
     def remember(self, remembered: CacheEntry) -> bool:
-        """Store a library's entry if it is lasting and still valid; return whether it was stored.
+        """Store a library's entry if it is storable and still valid; return whether it was stored.
 
         The entry is that of `describe`, with what first contact found.
         """
         with suppress(ShortageError):
-            if remembered.lasting and see_again(remembered.seen) is not None:
+            if remembered.storable and see_again(remembered.seen) is not None:
                 self._note(remembered)
                 return True
         self.forget(remembered.seen.path)
@@ -272,7 +272,7 @@ class ScanCache(Database):
         and is as it was. From another folder its code may open other files, so a finding that names
         some holds for one folder only.
         """
-        for other in self._of_bytes(known.sha256) if known.lasting else ():
+        for other in self._of_bytes(known.sha256) if known.storable else ():
             if not other.tried or _libraries_of(other) != _libraries_of(known):
                 continue
             found = self._still_true(other.finding)

@@ -1,9 +1,0 @@
-"""Names of `calls`, until no module imports them from here."""
-
-from modular_tf.check.calls import (
-    listen,
-)
-
-__all__ = [
-    "listen",
-]
