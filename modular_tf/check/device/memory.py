@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import mmap
+import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -57,7 +57,7 @@ def must_return_memory(
 
     def address_space() -> int:
         with open("/proc/self/statm", encoding="ascii") as sizes:
-            return int(sizes.read().split()[0]) * mmap.PAGESIZE
+            return int(sizes.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
     of = Held("memory", address_space, n_bytes), Held("memory", lambda: -free(), n_bytes)
     must_not_grow(work, rounds, what, of=of)

@@ -269,7 +269,7 @@ class Operations:
 
     @operation("event.close", "nothing")
     def destroy_event(self, event: Event) -> None:
-        """Destroy it."""
+        """Destroy an event, even one that is waited for."""
 
     @operation("event.status", "number")
     def get_event_status(self, event: Event) -> None:
@@ -285,7 +285,7 @@ class Operations:
 
     @operation("event.block")
     def block_host_for_event(self, event: Event) -> None:
-        """Wait for the event."""
+        """Wait until the event is passed."""
 
     # -- timers -----------------------------------------------------------------------------------
 
@@ -295,7 +295,7 @@ class Operations:
 
     @operation("timer.close", "nothing")
     def destroy_timer(self, timer: Timer) -> None:
-        """Destroy it."""
+        """Destroy a timer, whatever it measures."""
 
     @operation("timer.start")
     def start_timer(self, stream: Stream, timer: Timer) -> None:
