@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from itertools import count, pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from modular_tf.check.expectation import Deviation
 from modular_tf.check.native.checking_allocator import checking_allocator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
+
+    from modular_tf.check.options import Options
 
 T = TypeVar("T")
 
@@ -22,9 +24,9 @@ _NO_LEAKED_MAPPINGS = 32  # allocators grow by many at first
 _NO_LEAK = 4  # a plugin may open something of its own in the meantime, such as a log file
 
 
-def rounds_of(options: Mapping[str, Any], most: int = _ROUNDS) -> int:
+def rounds_of(options: Options, most: int = _ROUNDS) -> int:
     """Return how often things are done, by the option `repeat`, at most so often."""
-    return min(int(options.get("repeat", _ROUNDS)), most)
+    return min(options.repeat or _ROUNDS, most)
 
 
 def looked_at(work: Callable[[], object], rounds: int, look: Callable[[], T]) -> list[T]:

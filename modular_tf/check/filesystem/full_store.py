@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
 
 _FULL_DEVICE = "/dev/full"
-_CAPACITY = "capacity_bytes"
 
 
 @contextmanager
@@ -44,7 +43,7 @@ def file_without_room(ground: FilesystemGround, name: str) -> Iterator[str]:
 
 @contextmanager
 def _one_byte_at_most(ground: FilesystemGround) -> Iterator[None]:
-    name = str(ground.target.options.get("capacity_option", _CAPACITY))
+    name = ground.target.options.capacity_option
     before = _option(ground, name)
     _set(ground, Option(name, (1,)))
     try:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.expectation import Blocked
-from modular_tf.check.filesystem.load_trial import try_loading
 from modular_tf.check.filesystem.registration_memory import RegistrationMemory
-from modular_tf.check.offered import offered_by
+from modular_tf.check.load_trial import first_contact_of, try_loading
 from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.discovery.candidate import Candidate, LoadFacts, Source
 from modular_tf.discovery.linking.host_exports import host_exports
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.check.check import Check
-    from modular_tf.check.filesystem.load_trial import LoadTrial
     from modular_tf.check.filesystem.registration_memory import Entry
-    from modular_tf.check.offered import Offered
+    from modular_tf.check.load_trial import LoadTrial
     from modular_tf.check.target import Target
     from modular_tf.discovery.probe import Probe
+    from modular_tf.first_contact.finding import Finding
     from modular_tf.loading.filesystem_tables import FilesystemOffer, RefusedTables
     from modular_tf.native.library import Library
     from modular_tf.rules import Violation
@@ -83,13 +82,13 @@ class FilesystemLibraryStage:
         return try_loading(self._to_load, self._load_seconds(_TRIAL_S))
 
     @computed_once
-    def first_contact(self) -> Offered:
+    def first_contact(self) -> Finding:
         """What loading it as a host does came to, in a child that is watched."""
         limits = Limits(seconds=self._load_seconds(Limits().seconds))
-        return offered_by(self.probe, LoadFacts.of(self.probe), limits)
+        return first_contact_of(self.probe, LoadFacts.of(self.probe), limits)
 
     def _load_seconds(self, default: float) -> float:
-        return float(self.target.options.get("load_seconds", default))
+        return self.target.options.load_seconds or default
 
     @computed_once
     def _to_load(self) -> Target:
@@ -171,7 +170,7 @@ class LibraryGround:
         """How far loading came in a child."""
         return self._stage.trial
 
-    def first_contact(self) -> Offered:
+    def first_contact(self) -> Finding:
         """Return what loading it as a host does came to, in a child that is watched.
 
         Raises:

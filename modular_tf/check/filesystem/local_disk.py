@@ -7,7 +7,6 @@ import resource
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from modular_tf.check.filesystem.prepared_files import OPTION
 from modular_tf.check.filesystem.raw_paths import default_name
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def local_path(ground: FilesystemGround, uri: str) -> str | None:
         Its path; None where the plugin's name for it is no path of the local disk, or the files
         are not the check's own.
     """
-    if ground.target.options.get(OPTION):
+    if ground.target.options.prepared:
         return None
     translates = ground.subject.offers("translate_name")
     name = ground.subject.translate_name(uri).value if translates else default_name(uri)

@@ -31,10 +31,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from modular_tf.check.filesystem.subject import FilesystemSubject
+    from modular_tf.check.options import Options
     from modular_tf.check.target import Target
-
-OPTION = "prepared"
-"""The option of a run whose root holds these files."""
 
 _LARGE = 5 << 20  # longer than the blocks that plugins fetch ahead
 _FILES: Mapping[str, bytes] = {
@@ -56,17 +54,17 @@ _WITHHELD = frozenset(
 )  # fmt: skip
 
 
-def long_content(options: Mapping[str, Any]) -> bytes:
+def long_content(options: Options) -> bytes:
     """Return the bytes of a file that plugins need several requests for.
 
     Args:
         options: Of the run; `large_bytes` is how many there are.
     """
-    length = int(options.get("large_bytes", _LARGE))
+    length = options.large_bytes or _LARGE
     return random.Random(_LONG).randbytes(length)  # noqa: S311  (the same for whoever reads it)
 
 
-def write_prepared_files(folder: str, options: Mapping[str, Any]) -> None:
+def write_prepared_files(folder: str, options: Options) -> None:
     """Write the files into a folder, for a server to serve them.
 
     Args:

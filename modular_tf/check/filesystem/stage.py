@@ -12,7 +12,7 @@ from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.ground import FilesystemGround
 from modular_tf.check.filesystem.host_subject import HostFilesystem
-from modular_tf.check.filesystem.prepared_files import OPTION, PreparedGround
+from modular_tf.check.filesystem.prepared_files import PreparedGround
 from modular_tf.check.filesystem.raw_subject import open_raw
 from modular_tf.check.filesystem.stage_root import StageRoot
 from modular_tf.check.outcome import Pass
@@ -162,7 +162,7 @@ class FilesystemStage:
             Breach: On the way out: the plugin did harm while the directory was removed.
         """
         seeded = random.Random(f"{self.target.seed}:{check.id}")  # noqa: S311  (to be repeated)
-        if self.target.options.get(OPTION):
+        if self.target.options.prepared:
             yield PreparedGround.of(self.subject, self.target, seeded)
             return
         root = self._root.make(self.subject, check)

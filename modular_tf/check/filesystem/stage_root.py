@@ -43,7 +43,7 @@ class StageRoot:
         scheme = target.scheme or ""
         self._run = f"{time.time_ns():x}-{os.getpid()}"
         self._made = 0
-        self._creates = bool(target.options.get("create_roots", True))
+        self._creates = target.options.create_roots
         self._is_local = target.root is None and scheme in LOCAL_SCHEMES and bool(target.scratch)
         if self._is_local:
             # A check may have further processes make roots in the same directory.

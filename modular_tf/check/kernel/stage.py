@@ -42,7 +42,7 @@ class KernelStage:
         self.target = target
         self._service = _opened(target)
         plugin = self._service.entry(target.path).plugin.name
-        ops = target.options.get("ops", ["*"])
+        ops = target.options.ops
         kernels = [
             each
             for each in self._service.kernels(plugin=plugin)

@@ -154,7 +154,7 @@ _TRY = """
     from modular_tf.check.catalogue import all_checks
     from modular_tf.check.damage import is_damaged
     from modular_tf.check.filesystem.stage import FilesystemStage
-    from modular_tf.check.judgement import tried
+    from modular_tf.check.child import tried
     from modular_tf.check.outcome import Pass
     from modular_tf.check.target import Target
 
