@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _IN_OWN_DIRECTORY = re.compile(r"'[^']*/(?:FS|SE|KN)-\d{3}-\d+/([^']*)'")
-"""A URI in a call, below the directory that a check was given; see `StageRoot`."""
+"""A URI in a call, below the directory that a check was given; see `Roots`."""
 
 _OUTPUT = re.compile(r", &\w+")
 

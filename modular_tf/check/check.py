@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass, field
 from functools import partial
-from inspect import cleandoc
+from inspect import cleandoc, getsource
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from modular_tf.check.level import Level
@@ -39,8 +41,8 @@ class Check:
         level: From which level on it is tried.
         group: Which checks share a process with it, such as `reading`.
         ways: In which ways it is tried.
-        run: Tries it, on a `FilesystemGround`, a `DeviceGround` or the like. It returns where the
-            rule is kept, and raises `Deviation`, `Unsupported` or `Blocked` where not.
+        run: Tries it, on a `FilesystemWorkspace` or the like. It returns where the rule is kept,
+            and raises `Deviation`, `Unsupported` or `Blocked` where not.
         needs: Slots that must be there; without one it is skipped in the raw pass.
         traits: What it assumes of a store, such as `parents`: a profile may say that this kind of
             store has no such thing.
@@ -70,7 +72,7 @@ class Suite:
     A check is a function whose docstring states its rule, unless it is a rule of the loader::
 
         @suite.check("FS-222", "delete_file", traits="writes directories")
-        def a_directory_is_no_file(fs: FilesystemGround) -> None:
+        def a_directory_is_no_file(fs: FilesystemWorkspace) -> None:
             """delete_file of a directory is FAILED_PRECONDITION, and the directory stays.
 
             Otherwise: A whole directory goes where one file was meant.
@@ -80,16 +82,9 @@ class Suite:
             What follows is for readers of the code.
             """
 
-    Attributes:
-        kind: See `Check`; of each check that names none itself. So are the other ones.
-        group: See `Check`.
-        level: See `Check`.
-        ways: See `Check`.
-        traits: See `Check`; words.
-        seconds: See `Check`.
-        source: Where rules without a `Source:` come from; `{slot}` stands for the first slot that
-            their check needs.
-        checks: The checks.
+    The suite's `kind`, `group`, `level`, `ways`, `traits` (words) and `seconds` are those of each
+    check that names no others; see `Check`. Its `source` is where rules without a `Source:` come
+    from: `{slot}` stands for the first slot that the check needs.
     '''
 
     kind: str
@@ -112,23 +107,15 @@ class Suite:
         seconds: float | None = None,
         severity: Severity = ERROR,
     ) -> Callable[[F], F]:
-        """Make a function the check of a rule; see `Check` for the arguments.
+        """Make a function the check of a rule; `severity` is that of a rule which it states.
 
-        Args:
-            rule_id: Of the rule.
-            *needs: The slots that the check needs.
-            kind: See `Check`.
-            level: See `Check`.
-            ways: See `Check`.
-            traits: See `Check`; words.
-            seconds: See `Check`.
-            severity: Of the rule, if the docstring states it.
+        The other arguments are those of `Check`, the traits as words.
         """
 
         def add(run: F) -> F:
             if rule_id not in loader_rules():
                 source = self.source.format(slot=needs[0] if needs else "")
-                _state(rule_id, run.__doc__, source, severity)
+                _state(rule_id, run.__doc__ or _docstring_in_source(run), source, severity)
             made = Check(
                 id=rule_id, kind=kind or self.kind, level=level or self.level, group=self.group,
                 ways=ways or self.ways, run=run, needs=needs,
@@ -141,31 +128,41 @@ class Suite:
         return add
 
     def judge(self, *rule_ids: str, level: Level | None = None) -> Callable[[F], F]:
-        """Make a function the check of many rules of the loader; it is given the id first."""
+        """Make a function the check of many rules of the loader; it is given the id first.
+
+        Args:
+            *rule_ids: One or more in each, as words.
+            level: See `Check`.
+        """
 
         def add(run: F) -> F:
-            for rule_id in rule_ids:
+            for rule_id in " ".join(rule_ids).split():
                 self.check(rule_id, level=level)(partial(run, rule_id))
             return run
 
         return add
 
 
-def _state(rule_id: str, text: str | None, source: str, severity: Severity) -> Rule:
+def _docstring_in_source(run: Callable[..., None]) -> str:
+    """Read a docstring which the interpreter has left out, as `python -OO` does."""
+    function = ast.parse(dedent(getsource(run))).body[0]
+    return (isinstance(function, ast.FunctionDef) and ast.get_docstring(function)) or ""
+
+
+def _state(rule_id: str, text: str, source: str, severity: Severity) -> Rule:
     """Make the rule that a docstring states.
 
     Raises:
-        ValueError: It does not, or Python runs without docstrings.
+        ValueError: It states none.
     """
-    requirement, stated, *_ = [*cleandoc(text or "").split("\n\n"), "", ""]
+    requirement, stated, *_ = [*cleandoc(text).split("\n\n"), "", ""]
     _, *pieces = _PART.split(stated)
     parts = {name: _joined(piece) for name, piece in zip(pieces[::2], pieces[1::2], strict=True)}
     source = parts.get("Source", source)
     if not (requirement and source and {"Otherwise", "Remedy"} <= parts.keys()):
         raise ValueError(
             f"the docstring of the check {rule_id} must state its rule in a sentence, and then"
-            f" Otherwise:, Remedy: and Source:; found {text!r}. Checks need docstrings: run Python"
-            " without -OO"
+            f" Otherwise:, Remedy: and Source:; found {text!r}"
         )
     return Rule(
         rule_id, _joined(requirement), parts["Otherwise"], parts["Remedy"], source, severity

@@ -17,15 +17,21 @@ import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from modular_tf.check.announcement import listen
-from modular_tf.check.breach import MEMORY_RULES, Breach, raise_harm_to_heap
-from modular_tf.check.call_journal import once_each
+from modular_tf.check.calls import listen, once_each
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.damage import is_damaged, loading, note_damage
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
-from modular_tf.check.heap_watch import Depth, HeapWatch
+from modular_tf.check.memory_watch import (
+    MEMORY_RULES,
+    Breach,
+    Depth,
+    HeapWatch,
+    is_damaged,
+    loading,
+    note_damage,
+    raise_harm_to_heap,
+)
 from modular_tf.check.outcome import Outcome, Pass, Verdict
-from modular_tf.check.sequences import stage_of_group
+from modular_tf.check.sequences import session_of_group
 from modular_tf.codec import encode
 from modular_tf.errors import ModularTFError
 from modular_tf.native.crash_report import report_crashes
@@ -38,7 +44,7 @@ if TYPE_CHECKING:
     from modular_tf.check.call_log import CallLog
     from modular_tf.check.check import Check
     from modular_tf.check.job import Job
-    from modular_tf.check.target import Stage
+    from modular_tf.check.session import Session
 
 FRESH_STATUS = 118
 """The exit status where checks are left that need another process."""
@@ -97,7 +103,7 @@ def _try_all(job: Job, log: CallLog, report: Report) -> None:
     report.write({"begins": 1})
     try:
         with loading():
-            stage = stage_of_group(job.target, all_checks()[job.checks[0]].group)
+            session = session_of_group(job.target, all_checks()[job.checks[0]].group)
             rule_id = MEMORY_RULES.get(job.target.kind)
             if rule_id is not None:  # a library is not loaded yet
                 raise_harm_to_heap(HeapWatch(), "the plugin was loaded", rule_id, Depth.ALL)
@@ -108,7 +114,7 @@ def _try_all(job: Job, log: CallLog, report: Report) -> None:
     for check in [all_checks()[check_id] for check_id in job.checks]:
         log.clear()
         report.write({"enters": check.id})
-        outcome = tried(check, stage, subject=job.subject, reached=job.target.reached)
+        outcome = tried(check, session, subject=job.subject, reached=job.target.reached)
         if lost := report.lost_streams():
             message = f"the plugin closed or replaced {lost}"
             outcome = replace(outcome, verdict=Verdict.FAILED, message=message)
@@ -117,20 +123,20 @@ def _try_all(job: Job, log: CallLog, report: Report) -> None:
             os._exit(FRESH_STATUS)
     log.clear()
     report.write({"closes": 1})
-    stage.close()
+    session.close()
     report.write({"done": 1})
 
 
-def tried(check: Check, stage: Stage, *, subject: str, reached: Pass) -> Outcome:
+def tried(check: Check, session: Session, *, subject: str, reached: Pass) -> Outcome:
     """Try a check in this process, and return its outcome.
 
     What the check raises that is no finding is a fault of the check's, and goes on to the caller.
     """
-    stage.calls.clear()
+    session.calls.clear()
     begun = time.monotonic()
     verdict, message, expected, found = Verdict.PASSED, "", "", ""
     try:
-        _run_watched(check, stage, reached)
+        _run_watched(check, session, reached)
     except Deviation as deviation:
         verdict = _verdict(check, deviation)
         message, expected, found = deviation.message, deviation.expected, deviation.found
@@ -146,19 +152,19 @@ def tried(check: Check, stage: Stage, *, subject: str, reached: Pass) -> Outcome
         message=message,
         expected=expected,
         found=found,
-        calls=tuple(once_each(stage.calls)[-MOST_CALLS:]),
+        calls=tuple(once_each(session.calls)[-MOST_CALLS:]),
         seconds=time.monotonic() - begun,
     )
 
 
-def _run_watched(check: Check, stage: Stage, reached: Pass) -> None:
+def _run_watched(check: Check, session: Session, reached: Pass) -> None:
     try:
         # Through the host, defaults may replace what the plugin lacks.
-        lacking = stage.lacks(check.needs) if reached is Pass.RAW else None
+        lacking = session.lacks(check.needs) if reached is Pass.RAW else None
         if lacking is not None:
             raise Unsupported(f"the plugin has no {lacking}")
-        with stage.ground(check) as ground:
-            check.run(ground)
+        with session.workspace(check) as workspace:
+            check.run(workspace)
     finally:  # whatever else is found: it may come of this
         heap = HeapWatch()
         if reached is Pass.LIBRARY:  # what loading does to the heap is the finding of one check

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -11,8 +10,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from modular_tf.check.catalogue import all_checks
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
+from modular_tf.check.session import random_for
 from modular_tf.check.target import Target
 from modular_tf.codec import decode, encode
 from modular_tf.errors import ModularTFError
@@ -22,8 +21,7 @@ from modular_tf.processes.interpreter import command_like_here
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from modular_tf.check.filesystem.ground import FilesystemGround
-    from modular_tf.check.filesystem.stage import FilesystemStage
+    from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 DESTROYED = "everything destroyed"
 KEPT = "nothing destroyed"
@@ -126,56 +124,46 @@ def use(target: dict[str, Any], way: str, path: str) -> object:
 
 
 def _use_filesystem(target: Target, path: str) -> object:
-    from modular_tf.check.filesystem.stage import FilesystemStage  # noqa: PLC0415  (one of two)
+    from modular_tf.check.filesystem.session import FilesystemSession  # noqa: PLC0415  (one of two)
 
-    stage = FilesystemStage(target)
+    session = FilesystemSession(target)
     # Whatever it answers: what matters is that clients, threads and caches have come to life.
     for operation in ("path_exists", "new_random_access_file", "get_children"):
-        if stage.subject.offers(operation):
-            getattr(stage.subject, operation)(path)
-    return stage
+        if session.access.offers(operation):
+            session.access.call(operation, path)
+    return session
 
 
 def _use_device(target: Target, way: str) -> object:
-    from modular_tf.check.device.ground import prepared  # noqa: PLC0415  (one of two)
-    from modular_tf.check.device.stage import DeviceStage  # noqa: PLC0415  (likewise)
+    from modular_tf.check.device.session import DeviceSession  # noqa: PLC0415  (one of two)
+    from modular_tf.check.device.workspace import Workspace, prepared  # noqa: PLC0415  (likewise)
 
-    def made(answer: Any, what: str) -> Any:
-        prepared(answer, what)
-        return answer.value
-
-    stage = DeviceStage(target)
-    subject = stage.subject
-    memory = made(subject.allocate(_SIZE), "allocate")
-    block = made(subject.host_memory_allocate(_SIZE), "host_memory_allocate")
-    stream = made(subject.create_stream(), "create_stream")
-    event = made(subject.create_event(), "create_event")
+    session = DeviceSession(target)
+    device = Workspace(session.access, target, random_for(target, way))
+    memory, block, stream = device.memory(_SIZE), device.host_block(_SIZE), device.stream()
     for _ in range(_OUTSTANDING if way == BUSY else 1):
         # From the plugin's memory: the interpreter frees its own while the stream still reads.
-        prepared(subject.memcpy_htod(stream, memory, block, _SIZE), "memcpy_htod")
-    prepared(subject.record_event(stream, event), "record_event")
+        prepared(device.memcpy_htod(stream, memory, block, _SIZE))
+    device.marked(stream)
     if way != BUSY:
-        prepared(subject.block_host_until_done(stream), "block_host_until_done")
+        device.done(stream)
     if way == DESTROYED:
-        subject.destroy_event(event)
-        subject.destroy_stream(stream)
-        subject.deallocate(memory)
-        subject.host_memory_deallocate(block)
-        stage.close()
-    return stage, memory, block, stream, event
+        device.close()
+        session.close()
+    return session, device
 
 
 # -- forking ---------------------------------------------------------------------------------------
 
 
-def expect_use_after_fork(ground: FilesystemGround, check_id: str) -> None:
+def expect_use_after_fork(fs: FilesystemWorkspace, check_id: str) -> None:
     """Demand that a forked child can read a file that its parent could, and ends.
 
     Raises `Deviation` where it cannot, or does not end, and `Blocked` where the parent cannot.
     """
-    target = ground.target
+    target = fs.target
     if not target.options.prepared:  # its roots lie in the check's own, and are removed with it
-        target = replace(target, root=ground.root)
+        target = replace(target, root=fs.root)
     given = {"target": encode(target), "check_id": check_id}
     ended = run_in_new_process("use_and_fork", given, _FILESYSTEM_S)
     if ended is None:
@@ -192,16 +180,16 @@ def expect_use_after_fork(ground: FilesystemGround, check_id: str) -> None:
 
 def use_and_fork(target: dict[str, Any], check_id: str) -> NoReturn:
     """In that process: read a file, have a child read it again, and end with what came of it."""
-    from modular_tf.check.filesystem.stage import FilesystemStage  # noqa: PLC0415  (one of two)
+    from modular_tf.check.filesystem.session import FilesystemSession  # noqa: PLC0415  (one of two)
 
-    stage = FilesystemStage(decode(Target, target))
-    ground = _ground(stage, check_id)
-    uri = ground.make_file()
-    content = ground.content(uri)
+    session = FilesystemSession(decode(Target, target))
+    fs = session.new_workspace(check_id)
+    uri = fs.make_file()
+    content = fs.content(uri)
     time.sleep(_SETTLE_S)
     child = os.fork()
     if child == 0:
-        _read_again(ground, uri, content)
+        _read_again(fs, uri, content)
     deadline = time.monotonic() + _CHILD_S
     while time.monotonic() < deadline:
         ended, status = os.waitpid(child, os.WNOHANG)
@@ -214,24 +202,10 @@ def use_and_fork(target: dict[str, Any], check_id: str) -> NoReturn:
     _end(_HANGS)
 
 
-def _ground(stage: FilesystemStage, check_id: str) -> FilesystemGround:
-    """Return a ground that is not taken down when a process ends."""
-    from modular_tf.check.filesystem.ground import FilesystemGround  # noqa: PLC0415  (likewise)
-    from modular_tf.check.filesystem.prepared_files import PreparedGround  # noqa: PLC0415
-    from modular_tf.check.filesystem.stage_root import StageRoot  # noqa: PLC0415
-
-    target, subject = stage.target, stage.subject
-    chance = random.Random(target.seed)  # noqa: S311  (nothing secret)
-    if target.options.prepared:
-        return PreparedGround.of(subject, target, chance)
-    root = StageRoot(target).make(subject, all_checks()[check_id])
-    return FilesystemGround(subject, root, target, chance)
-
-
-def _read_again(ground: FilesystemGround, uri: str, content: bytes) -> NoReturn:
+def _read_again(fs: FilesystemWorkspace, uri: str, content: bytes) -> NoReturn:
     """Read as the child, which then ends as programs do: with all destructors."""
     try:
-        found = ground.content(uri)
+        found = fs.content(uri)
     except Blocked as error:
         sys.stderr.write(str(error))
         _end(_FAILS)

@@ -7,7 +7,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from modular_tf.check.announcement import listen
+from modular_tf.check.calls import listen
 from modular_tf.errors import ModularTFError
 from modular_tf.first_contact.finding import Limits
 from modular_tf.first_contact.trials import try_plugins
@@ -74,7 +74,7 @@ def try_loading(target: Target, limit_s: float) -> LoadTrial:
 
 def _load(target: Target, ends: Sequence[int], parent: int) -> NoReturn:
     """Load the library, and report each step when it is done."""
-    from modular_tf.check.filesystem.registration_memory import (  # noqa: PLC0415  (of one kind)
+    from modular_tf.check.filesystem.library_session import (  # noqa: PLC0415  (of one kind)
         RegistrationMemory,
     )
 

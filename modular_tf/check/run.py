@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.announcement import listen
+from modular_tf.check.calls import listen
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.child import tried
 from modular_tf.check.expectation import Blocked
@@ -19,13 +19,13 @@ from modular_tf.check.outcome import Incident, Outcome, Verdict
 from modular_tf.check.plan import plan_of, repeated_by, target_of, wanted_schemes
 from modular_tf.check.report.named_frames import with_named_frames
 from modular_tf.check.report.report import PluginReport, Report
-from modular_tf.check.sequences import performer_of, stage_of_group
+from modular_tf.check.sequences import performer_of, session_of_group
 from modular_tf.codec import decode, encode
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import Prober
 from modular_tf.errors import ModularTFError
 from modular_tf.first_contact.finding import Offer
-from modular_tf.native.preloading import SIGNAL_STACKS, preload
+from modular_tf.native.preloading import preload
 from modular_tf.native.sanitizers import sanitizer_environment
 from modular_tf.processes.interpreter import command_like_here
 from modular_tf.processes.zygote_process import Lanes, Zygotes
@@ -251,15 +251,15 @@ def tried_here(
         first = checks[job.checks[0]]
         with scratch_folder() as folder, ExitStack() as opened:
             try:
-                stage = stage_of_group(replace(job.target, scratch=folder), first.group)
+                session = session_of_group(replace(job.target, scratch=folder), first.group)
             except (Blocked, ModularTFError) as error:
                 for check_id in job.checks:
                     found(job.outcome(check_id, Verdict.BLOCKED, str(error)))
                 continue
-            opened.callback(stage.close)
+            opened.callback(session.close)
             for check_id in job.checks:
                 reached = job.target.reached
-                found(tried(checks[check_id], stage, subject=job.subject, reached=reached))
+                found(tried(checks[check_id], session, subject=job.subject, reached=reached))
     return outcomes
 
 
@@ -276,7 +276,7 @@ def replayed(
         probe, settings, check.kind, found.reached, scheme=found.scheme, ordinal=found.ordinal
     )
     of_program = replace(
-        check, group="replay", run=lambda ground: performer.perform(ground, found.program)
+        check, group="replay", run=lambda workspace: performer.perform(workspace, found.program)
     )
     job = Job(target, "", (check.id,))
     return tried_here([job], announce, checks={check.id: of_program})[0]
@@ -385,7 +385,7 @@ class CheckProcesses:
         return command_like_here(python, _WATCHER, job)
 
     def _environment(self) -> Mapping[str, str]:
-        environment = preload(sanitizer_environment(os.environ), SIGNAL_STACKS)
+        environment = preload(sanitizer_environment(os.environ))
         return preload_environment(environment) if self._limits.preload else environment
 
     def run(self, jobs: Sequence[Job], tell: Tell | None = None) -> list[JobResult]:

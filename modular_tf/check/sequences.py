@@ -20,11 +20,11 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeAlias, cast
 
-from modular_tf.check.announcement import listen
 from modular_tf.check.call_log import CallLog
+from modular_tf.check.calls import listen
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
 from modular_tf.check.outcome import Pass  # noqa: TC001  (for the codec)
-from modular_tf.check.staging import stage_of
+from modular_tf.check.session import Session, session_of
 from modular_tf.codec import decode, encode, row
 from modular_tf.errors import ConfigError, ModularTFError
 from modular_tf.native.crash_report import report_crashes
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from modular_tf.check.check import Check
-    from modular_tf.check.target import Stage, Target
+    from modular_tf.check.target import Target
 
 GROUP = "sequences"
 """The group of the checks that try them."""
@@ -99,10 +99,10 @@ class Performer(Protocol):
     def script(self, program: Program) -> list[str]:
         """Return a program as C-like statements, one a step."""
 
-    def perform(self, ground: Any, program: Program) -> None:
+    def perform(self, workspace: Any, program: Program) -> None:
         """Do a program to the plugin and its model; what is not offered is left out.
 
-        The ground is empty. Raises `Deviation` where the two differ.
+        The workspace is empty. Raises `Deviation` where the two differ.
         """
 
 
@@ -393,14 +393,14 @@ def _serve(
         listen(log.add)
         report_crashes(REPORT)
         performer = performer_of(target.kind)
-        stage = stage_of(target)
+        session = session_of(target)
         with os.fdopen(programs, encoding="utf-8") as lines:
             for line in lines:
                 log.clear()
                 program = decode(Program, json.loads(line))
-                failure = _performed(performer, stage, check, program)
+                failure = _performed(performer, session, check, program)
                 report.write({"failure": None if failure is None else encode(failure)})
-        stage.close()
+        session.close()
     except (Blocked, ModularTFError) as error:
         report.write({"blocked": str(error)})
     except BaseException:  # noqa: BLE001  (none of ours may count as the plugin's)
@@ -409,14 +409,14 @@ def _serve(
 
 
 def _performed(
-    performer: Performer, stage: Stage, check: Check, program: Program
+    performer: Performer, session: Session, check: Check, program: Program
 ) -> Failure | None:
-    stage.calls.clear()
+    session.calls.clear()
     try:
-        with stage.ground(check) as ground:
-            performer.perform(ground, program)
+        with session.workspace(check) as workspace:
+            performer.perform(workspace, program)
     except Deviation as deviation:
-        calls = tuple(stage.calls[-_MOST_CALLS:])
+        calls = tuple(session.calls[-_MOST_CALLS:])
         return Failure(deviation.message, deviation.expected, deviation.found, calls)
     return None
 
@@ -424,41 +424,25 @@ def _performed(
 # -- the checks ------------------------------------------------------------------------------------
 
 
-def stage_of_group(target: Target, group: str) -> Stage:
-    """Make the stage of the checks of a group.
+def session_of_group(target: Target, group: str) -> Session:
+    """Make the session of the checks of a group.
 
     Raises `Blocked` or `ModularTFError` where the target cannot be loaded.
     """
-    return SequenceStage(target) if group == GROUP else stage_of(target)
+    return SequenceSession(target) if group == GROUP else session_of(target)
 
 
-class SequenceStage:
-    """Keeps the protocol `Stage`, with nothing loaded: the plugin is loaded by workers alone.
+class SequenceSession(Session):
+    """Has nothing loaded: the plugin is loaded by workers alone.
 
-    It is the ground of its checks too.
-
-    Attributes:
-        target: What is checked.
-        calls: The statements of the smallest program that failed, and the command that replays it.
+    `calls` are the statements of the smallest program that failed, and the command that replays it.
     """
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self.calls: list[str] = []
-
-    def lacks(self, needs: tuple[str, ...]) -> str | None:
-        """Return None: a program leaves out what there is not."""
-        del needs
-        return None
-
     @contextmanager
-    def ground(self, check: Check) -> Iterator[SequenceStage]:
+    def workspace(self, check: Check) -> Iterator[SequenceSession]:
         """Return what the check's function is given."""
         self._check = check
         yield self
-
-    def close(self) -> None:
-        """Do nothing: no worker is left."""
 
     def search(self) -> None:
         """Try random programs.

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from modular_tf.check.options import Options
 from modular_tf.check.outcome import Pass  # noqa: TC001  (for the codec)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from contextlib import AbstractContextManager
-
-    from modular_tf.check.check import Check
 
 LOCAL_SCHEMES: Mapping[str, str] = {"": "", "file": "file://"}
 """The schemes whose names are paths of this machine, and how a URI of each begins."""
@@ -58,23 +55,3 @@ class Target:
         """The scheme of a store that nobody has named; None where there is a root, or a disk."""
         is_known = self.root is not None or self.scheme in LOCAL_SCHEMES
         return None if is_known else self.scheme
-
-
-class Stage(Protocol):
-    """A subject that is loaded and ready, for all checks of one process.
-
-    Used by one thread, in a process that may end at any call.
-    """
-
-    @property
-    def calls(self) -> list[str]:
-        """The calls of the current check, C-like and shortened; the runner clears it."""
-
-    def lacks(self, needs: tuple[str, ...]) -> str | None:
-        """Return the first of these slots that is not there, None where all are."""
-
-    def ground(self, check: Check) -> AbstractContextManager[Any]:
-        """Return what the check's function is given, fresh for it, and taken down after it."""
-
-    def close(self) -> None:
-        """Close the subject."""

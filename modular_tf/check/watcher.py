@@ -13,13 +13,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from modular_tf.check.call_journal import once_each
 from modular_tf.check.call_log import CallLog
+from modular_tf.check.calls import once_each
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.child import FRESH_STATUS, MOST_CALLS, run
 from modular_tf.check.job import Job, Limits, scratch_folder
 from modular_tf.check.outcome import Incident, Outcome, Verdict
-from modular_tf.check.staging import import_stages
+from modular_tf.check.session import import_sessions
 from modular_tf.codec import decode, encode
 from modular_tf.processes.ending import MUTE_STATUS, ChildEnding, sanitizer_report, signal_in_full
 from modular_tf.processes.watched_child import WatchedChild, watch_over
@@ -50,7 +50,7 @@ def serve(*, limits: dict[str, Any], scratch: str, **own: Any) -> NoReturn:
 
 def _warm_up() -> None:
     all_checks()
-    import_stages()
+    import_sessions()
 
 
 def try_job(job: Job, limits: Limits, scratch: str, tell: Tell, listener: int) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modular_tf.check.filesystem.prepared_files import write_prepared_files
+from modular_tf.check.filesystem.workspace import write_prepared_files
 from modular_tf.check.job import Limits
 from modular_tf.check.outcome import BAD, Verdict
 from modular_tf.check.plan import candidates_of, selected

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.check.catalogue import all_checks, all_rules
+from modular_tf.check import catalogue
+from modular_tf.check.catalogue import all_rules
 from modular_tf.rules import Rule, loader_rules
 from tests.architecture.imports import PACKAGE, modules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.architecture.imports import Module
 
 TESTS = Path(__file__).parents[1]
 ID = re.compile(r"\b(?:FS|SE|KN|LD)-\d{3}\b")
@@ -104,32 +107,31 @@ def test_the_table_is_in_the_order_of_letters_and_numbers():
 
 
 def test_the_table_has_each_rule_of_the_loader_once():
-    stated = sorted(
-        ast.literal_eval(_id_of(call)) for call in _calls_of("Rule", "modular_tf.rules")
-    )
+    stated = [
+        ast.literal_eval(_id_of(call))
+        for module in modules()
+        if module.room == "rules"
+        for call in _calls_of("Rule", module)
+    ]
 
-    assert sorted(loader_rules()) == stated
+    assert sorted(loader_rules()) == sorted(stated)
 
 
 def test_the_table_has_the_rules_of_each_module_with_checks():
-    runs = [check.run for check in all_checks().values()]
-    known = {getattr(run, "func", run).__module__ for run in runs}
-    stating = {
-        module.name
-        for module in modules()
-        if module.name.startswith("modular_tf.check.") and [*_calls_of("Suite", module.name)]
+    listed = {
+        f"modular_tf.check.{kind}.{name}"
+        for kind, names in catalogue._MODULES.items()
+        for name in names.split()
     }
 
-    assert stating == known
+    assert {module.name for module in modules() if [*_calls_of("Suite", module)]} == listed
 
 
-def _calls_of(name: str, package: str) -> Iterator[ast.Call]:
-    """Yield the calls of a function in the modules of a package."""
-    for module in modules():
-        if module.name.startswith(package):
-            for node in ast.walk(module.tree):
-                if isinstance(node, ast.Call) and ast.unparse(node.func) == name:
-                    yield node
+def _calls_of(name: str, module: Module) -> Iterator[ast.Call]:
+    """Yield the calls of a function in a module."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == name:
+            yield node
 
 
 def test_an_id_is_not_given_twice():

@@ -27,7 +27,7 @@ class _Stage:
         return next((slot for slot in needs if slot != "stat"), None)
 
     @contextmanager
-    def ground(self, check):
+    def workspace(self, check):
         yield self
 
     def close(self):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.check.filesystem.prepared_files import write_prepared_files
+from modular_tf.check.filesystem.workspace import write_prepared_files
 from modular_tf.check.job import Job, Limits
 from modular_tf.check.options import Options
 from modular_tf.check.outcome import Pass, Verdict

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
+from modular_tf.check.catalogue import all_rules
 from modular_tf.check.check import HOST, Suite
 from modular_tf.check.level import Level
 from modular_tf.rules import Severity, rule, violation
@@ -78,7 +82,7 @@ def test_a_rule_is_stated_whole(suite, text):
 def test_a_rule_of_the_loader_is_stated_once(suite):
     judged = []
 
-    @suite.judge("FS-001", "FS-002", level=Level.LOADS)
+    @suite.judge("FS-001 FS-002", level=Level.LOADS)
     def by_the_loader(rule_id, plugin):
         judged.append((rule_id, plugin))
 
@@ -87,3 +91,14 @@ def test_a_rule_of_the_loader_is_stated_once(suite):
 
     assert judged == [("FS-001", "plugin"), ("FS-002", "plugin")]
     assert {check.level for check in suite.checks} == {Level.LOADS}
+
+
+_COUNT = "from modular_tf.check.catalogue import all_rules; print(len(all_rules()))"
+
+
+def test_rules_are_stated_where_the_interpreter_leaves_docstrings_out():
+    ended = subprocess.run(
+        [sys.executable, "-OO", "-c", _COUNT], capture_output=True, text=True, check=True
+    )
+
+    assert int(ended.stdout) == len(all_rules())

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.check import RAW, ROBUST, WARNING, Suite
-from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, Unsupported, advise, expect, expect_equal
-from modular_tf.check.filesystem.access_rights import read_only
-from modular_tf.check.filesystem.expected_state import (
+from modular_tf.check.filesystem.local_store import local_path, read_only
+from modular_tf.check.filesystem.refusals import EXISTS, MISSING, REFUSED, refusals
+from modular_tf.check.filesystem.workspace import (
+    CONTENT,
     expect_content,
     expect_directory,
     expect_missing,
 )
-from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.filesystem.local_disk import local_path
-from modular_tf.check.filesystem.refusals import EXISTS, MISSING, REFUSED, refusals
+from modular_tf.check.under_load import at_once
 
 if TYPE_CHECKING:
-    from modular_tf.check.filesystem.ground import FilesystemGround
+    from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 directories = Suite(
     "filesystem", "directories", traits="writes directories", source="filesystem.h, {slot}"
@@ -32,17 +31,17 @@ _THREADS = 8
 
 
 @directories.check("FS-206", "create_dir")
-def makes_a_directory(fs: FilesystemGround) -> None:
+def makes_a_directory(fs: FilesystemWorkspace) -> None:
     """create_dir makes an empty directory.
 
     Otherwise: Nothing can be saved below a directory of its own.
     Remedy: Create the entry, so that stat and is_directory know it at once.
     """
     uri = fs.path("made")
-    fs.subject.create_dir(uri).must_be_ok()
+    fs.create_dir(uri).must_be_ok()
     expect_directory(fs, uri, "create_dir(X) is OK, and X is no directory")
-    if fs.subject.offers("get_children"):
-        children = fs.subject.get_children(uri).must_be_ok()
+    if fs.offers("get_children"):
+        children = fs.get_children(uri).must_be_ok()
         expect_equal(list(children or ()), [], "the children of a new directory")
 
 
@@ -60,24 +59,24 @@ refusals(directories, {
 })  # fmt: skip
 
 
-def _filesystem_root(fs: FilesystemGround) -> str:
+def _filesystem_root(fs: FilesystemWorkspace) -> str:
     """Return the URI of the whole filesystem, where nothing is ever changed."""
     return f"{fs.target.scheme}:///" if fs.target.scheme else "/"
 
 
 @directories.check("FS-211", "create_dir", severity=WARNING)
-def tells_of_the_root(fs: FilesystemGround) -> None:
+def tells_of_the_root(fs: FilesystemWorkspace) -> None:
     """create_dir of the filesystem's root is ALREADY_EXISTS.
 
     Otherwise: Programs that make their way down from the root fail at the first step.
     Remedy: Treat the root as a directory that is always there.
     """
     root = _filesystem_root(fs)
-    fs.subject.create_dir(root).must_be(Code.ALREADY_EXISTS)
+    fs.create_dir(root).must_be(Code.ALREADY_EXISTS)
 
 
 @directories.check("FS-212", "recursively_create_dir")
-def makes_parents(fs: FilesystemGround) -> None:
+def makes_parents(fs: FilesystemWorkspace) -> None:
     """recursively_create_dir makes a directory with all of its parents.
 
     Otherwise: Saving into a new folder fails.
@@ -86,15 +85,15 @@ def makes_parents(fs: FilesystemGround) -> None:
     _expect_made(fs, "a/b/c/d", "a", "a/b", "a/b/c", "a/b/c/d")
 
 
-def _expect_made(fs: FilesystemGround, name: str, *directories: str) -> None:
-    fs.subject.recursively_create_dir(fs.path(name)).must_be_ok()
+def _expect_made(fs: FilesystemWorkspace, name: str, *directories: str) -> None:
+    fs.recursively_create_dir(fs.path(name)).must_be_ok()
     for directory in directories:
         message = f"recursively_create_dir({name}) is OK, and {directory} is no directory"
         expect_directory(fs, fs.path(directory), message)
 
 
 @directories.check("FS-213", "recursively_create_dir")
-def accepts_a_directory(fs: FilesystemGround) -> None:
+def accepts_a_directory(fs: FilesystemWorkspace) -> None:
     """recursively_create_dir of a directory that is there is OK.
 
     Otherwise: A program that is started again fails where it saved before.
@@ -107,7 +106,7 @@ def accepts_a_directory(fs: FilesystemGround) -> None:
 
 
 @directories.check("FS-214", "recursively_create_dir")
-def goes_on_below_a_directory(fs: FilesystemGround) -> None:
+def goes_on_below_a_directory(fs: FilesystemWorkspace) -> None:
     """recursively_create_dir makes what is missing below parents that exist.
 
     Otherwise: Only the first of several folders can be made.
@@ -129,7 +128,7 @@ refusals(directories, {
 @directories.check(
     "FS-216", "recursively_create_dir", traits="writes directories file-as-directory"
 )
-def makes_nothing_below_a_file(fs: FilesystemGround) -> None:
+def makes_nothing_below_a_file(fs: FilesystemWorkspace) -> None:
     """recursively_create_dir below a file is FAILED_PRECONDITION, and makes nothing.
 
     Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
@@ -137,21 +136,21 @@ def makes_nothing_below_a_file(fs: FilesystemGround) -> None:
     """
     directory = fs.make_full_dir()
     for uri in (fs.below_file(), f"{directory}/file/x/y"):
-        fs.subject.recursively_create_dir(uri).must_be(Code.FAILED_PRECONDITION)
-    if fs.subject.offers("get_children"):
-        children = fs.subject.get_children(directory).must_be_ok()
+        fs.recursively_create_dir(uri).must_be(Code.FAILED_PRECONDITION)
+    if fs.offers("get_children"):
+        children = fs.get_children(directory).must_be_ok()
         expect_equal(children, ["file"], "the children of N after the refusal")
 
 
 @directories.check("FS-217", "recursively_create_dir")
-def misses_no_parents(fs: FilesystemGround) -> None:
+def misses_no_parents(fs: FilesystemWorkspace) -> None:
     """recursively_create_dir never says NOT_FOUND for missing parents.
 
     Otherwise: Making them is what it is called for.
     Remedy: Make missing parents, or leave the slot NULL.
     """
     for name in ("p/q", "r/s/t/u/v/w/x/z"):
-        answer = fs.subject.recursively_create_dir(fs.path(name))
+        answer = fs.recursively_create_dir(fs.path(name))
         expect(
             answer.code != Code.NOT_FOUND,
             f"recursively_create_dir({name}) misses the parents that it is to make",
@@ -161,7 +160,7 @@ def misses_no_parents(fs: FilesystemGround) -> None:
 
 
 @directories.check("FS-218", "recursively_create_dir")
-def reads_paths_as_paths(fs: FilesystemGround) -> None:
+def reads_paths_as_paths(fs: FilesystemWorkspace) -> None:
     """recursively_create_dir reads slashes at the end, doubled slashes and .. as paths do.
 
     Otherwise: Directories with empty names, or named .., appear.
@@ -172,7 +171,7 @@ def reads_paths_as_paths(fs: FilesystemGround) -> None:
     _expect_made(fs, "up/down/../aside", "up", "up/aside")
     for name in ("slash", "two"):
         _expect_children(fs, name)
-    by_default = not fs.subject.has("recursively_create_dir")  # as TensorFlow's does it
+    by_default = not fs.has("recursively_create_dir")  # as TensorFlow's does it
     advise(
         by_default or not fs.exists(fs.path("up/down")),
         "recursively_create_dir(up/down/../aside) also made up/down",
@@ -180,24 +179,24 @@ def reads_paths_as_paths(fs: FilesystemGround) -> None:
     )
 
 
-def _expect_children(fs: FilesystemGround, name: str) -> None:
-    if not fs.subject.offers("get_children"):
+def _expect_children(fs: FilesystemWorkspace, name: str) -> None:
+    if not fs.offers("get_children"):
         return
-    found = fs.subject.get_children(fs.path(name)).must_be_ok()
+    found = fs.get_children(fs.path(name)).must_be_ok()
     expected = {"slash": [], "two": ["slashes"]}[name]
     expect_equal(list(found or ()), expected, f"the children of {name}")
 
 
 @directories.check("FS-219", "recursively_create_dir", level=ROBUST)
-def makes_one_tree_from_many_threads(fs: FilesystemGround) -> None:
+def makes_one_tree_from_many_threads(fs: FilesystemWorkspace) -> None:
     """recursively_create_dir of one tree from several threads is OK.
 
     Otherwise: Of several workers that start at once all but one fail.
     Remedy: Accept a directory that another process has just made.
     """
     uri = fs.path("crowd/of/threads/makes/this")
-    make = partial(fs.subject.recursively_create_dir, uri)
-    answers = run_at_once([make] * _THREADS)
+    make = partial(fs.recursively_create_dir, uri)
+    answers = at_once([make] * _THREADS)
     failed = [code_found(answer) for answer in answers if not answer.ok]
     if failed:
         message = f"{len(failed)} of {_THREADS} threads that make one tree fail"
@@ -206,30 +205,30 @@ def makes_one_tree_from_many_threads(fs: FilesystemGround) -> None:
 
 
 @directories.check("FS-358", "recursively_create_dir", level=ROBUST)
-def makes_nothing_of_the_root(fs: FilesystemGround) -> None:
+def makes_nothing_of_the_root(fs: FilesystemWorkspace) -> None:
     """recursively_create_dir of the filesystem's root is OK.
 
     Otherwise: Programs that make their way down from the root fail at the first step.
     Remedy: Treat the root as a directory that is always there, also where no host is named.
     """
     root = _filesystem_root(fs)
-    fs.subject.recursively_create_dir(root).must_be_ok()
+    fs.recursively_create_dir(root).must_be_ok()
 
 
 deletion = Suite("filesystem", "deletion", source="filesystem.h, {slot}")
 
 
 @deletion.check("FS-220", "delete_file", traits="writes")
-def deletes_a_file(fs: FilesystemGround) -> None:
+def deletes_a_file(fs: FilesystemWorkspace) -> None:
     """delete_file deletes the file; a second call is NOT_FOUND.
 
     Otherwise: Old checkpoints pile up, or are listed after they were deleted.
     Remedy: Delete the entry before OK, and forget what is cached of it.
     """
     uri = fs.make_file("deleted")
-    fs.subject.delete_file(uri).must_be_ok()
+    fs.delete_file(uri).must_be_ok()
     expect_missing(fs, uri, "delete_file(F) is OK, and F is still there")
-    fs.subject.delete_file(uri).must_be(Code.NOT_FOUND)
+    fs.delete_file(uri).must_be(Code.NOT_FOUND)
 
 
 refusals(deletion, {
@@ -244,16 +243,16 @@ refusals(deletion, {
 
 
 @deletion.check("FS-224", "delete_dir", traits="writes directories")
-def deletes_an_empty_directory(fs: FilesystemGround) -> None:
+def deletes_an_empty_directory(fs: FilesystemWorkspace) -> None:
     """delete_dir deletes an empty directory; a second call is NOT_FOUND.
 
     Otherwise: Empty directories cannot be got rid of.
     Remedy: Delete the entry before OK, and forget what is cached of it.
     """
     uri = fs.make_dir("deleted-dir")
-    fs.subject.delete_dir(uri).must_be_ok()
+    fs.delete_dir(uri).must_be_ok()
     expect_missing(fs, uri, "delete_dir(D) is OK, and D is still there")
-    fs.subject.delete_dir(uri).must_be(Code.NOT_FOUND)
+    fs.delete_dir(uri).must_be(Code.NOT_FOUND)
 
 
 refusals(deletion, {
@@ -267,9 +266,9 @@ refusals(deletion, {
 })  # fmt: skip
 
 
-def _delete_all(fs: FilesystemGround, uri: str, what: str) -> None:
+def _delete_all(fs: FilesystemWorkspace, uri: str, what: str) -> None:
     """Demand that a deletion works, and that nothing is said to be left."""
-    answer = fs.subject.delete_recursively(uri)
+    answer = fs.delete_recursively(uri)
     answer.must_be_ok()
     expect_equal(answer.value, (0, 0), f"what delete_recursively({what}) says is left")
     expect_missing(fs, uri, f"delete_recursively({what}) is OK, and it is still there")
@@ -279,7 +278,7 @@ _NAMES = ("plain", "with blank", ".hidden", "..twice", "naïve-日本", "a%20b",
 
 
 @deletion.check("FS-228", "delete_recursively", traits="writes")
-def deletes_a_tree(fs: FilesystemGround) -> None:
+def deletes_a_tree(fs: FilesystemWorkspace) -> None:
     """delete_recursively deletes a tree with names of all kinds, and nothing beside it.
 
     Otherwise: Trees are left in pieces, or neighbours go with them.
@@ -298,14 +297,14 @@ def deletes_a_tree(fs: FilesystemGround) -> None:
     expect_content(fs, beside, CONTENT, "the content of a file beside a deleted tree")
 
 
-def _expect_not_started(fs: FilesystemGround, uri: str, what: str, code: Code) -> None:
-    answer = fs.subject.delete_recursively(uri)
+def _expect_not_started(fs: FilesystemWorkspace, uri: str, what: str, code: Code) -> None:
+    answer = fs.delete_recursively(uri)
     answer.must_be(code)
     expect_equal(answer.value, (0, 1), f"what delete_recursively({what}) says is left")
 
 
 @deletion.check("FS-229", "delete_recursively", traits="directories")
-def misses_a_missing_tree(fs: FilesystemGround) -> None:
+def misses_a_missing_tree(fs: FilesystemWorkspace) -> None:
     """delete_recursively of a missing name is NOT_FOUND, with 0 files and 1 directory left.
 
     Otherwise: Callers cannot tell that the walk did not start.
@@ -315,7 +314,7 @@ def misses_a_missing_tree(fs: FilesystemGround) -> None:
 
 
 @deletion.check("FS-230", "delete_recursively", traits="writes")
-def deletes_a_file_as_a_tree(fs: FilesystemGround) -> None:
+def deletes_a_file_as_a_tree(fs: FilesystemWorkspace) -> None:
     """delete_recursively of a file deletes it, with 0 and 0 left.
 
     Otherwise: rmtree of a path that happens to be a file fails.
@@ -326,7 +325,7 @@ def deletes_a_file_as_a_tree(fs: FilesystemGround) -> None:
 
 
 @deletion.check("FS-231", "delete_recursively", traits="writes file-as-directory")
-def starts_nothing_below_a_file(fs: FilesystemGround) -> None:
+def starts_nothing_below_a_file(fs: FilesystemWorkspace) -> None:
     """delete_recursively below a file is FAILED_PRECONDITION, with 0 files and 1 directory left.
 
     Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
@@ -342,7 +341,7 @@ def starts_nothing_below_a_file(fs: FilesystemGround) -> None:
     traits="writes directories permissions",
     severity=WARNING,
 )
-def goes_on_beside_what_stays(fs: FilesystemGround) -> None:
+def goes_on_beside_what_stays(fs: FilesystemWorkspace) -> None:
     """delete_recursively skips what cannot be deleted, counts it and returns its code.
 
     Otherwise: One file keeps a whole tree from being deleted, and no message names it.
@@ -352,7 +351,7 @@ def goes_on_beside_what_stays(fs: FilesystemGround) -> None:
     for directory in ("a", "kept", "z"):
         fs.make_full_dir(f"stubborn/{directory}")
     with read_only(fs, f"{tree}/kept"):
-        answer = fs.subject.delete_recursively(tree)
+        answer = fs.delete_recursively(tree)
     answer.must_be(Code.PERMISSION_DENIED)
     files, directories = answer.value
     expect(
@@ -364,7 +363,7 @@ def goes_on_beside_what_stays(fs: FilesystemGround) -> None:
 
 
 @deletion.check("FS-233", "delete_recursively", ways=RAW, traits="writes directories")
-def always_counts(fs: FilesystemGround) -> None:
+def always_counts(fs: FilesystemWorkspace) -> None:
     """delete_recursively always writes both counters, and both are 0 with OK.
 
     Otherwise: TensorFlow shows stack garbage as the number of files left.
@@ -375,7 +374,7 @@ def always_counts(fs: FilesystemGround) -> None:
         fs.make_file("counted-file"),
         fs.path("uncounted"),
     ):
-        answer = fs.subject.delete_recursively(uri)
+        answer = fs.delete_recursively(uri)
         unset = [count for count in answer.value if count == 2**64 - 1]
         expect(
             not unset,
@@ -394,7 +393,7 @@ def always_counts(fs: FilesystemGround) -> None:
     traits="writes directories local-disk",
     severity=WARNING,
 )
-def follows_no_link(fs: FilesystemGround) -> None:
+def follows_no_link(fs: FilesystemWorkspace) -> None:
     """delete_recursively deletes a link, and nothing behind it.
 
     Otherwise: Data outside of the tree is lost.
@@ -405,6 +404,6 @@ def follows_no_link(fs: FilesystemGround) -> None:
     if behind is None or inside is None:
         raise Unsupported("there are no links on this store")
     os.symlink(behind, f"{inside}/link")
-    answer = fs.subject.delete_recursively(tree)
+    answer = fs.delete_recursively(tree)
     message = f"the content behind a link in a deleted tree (code {answer.code})"
     expect_content(fs, f"{outside}/file", CONTENT, message)

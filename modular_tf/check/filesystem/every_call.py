@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
-from modular_tf.check.breach import raise_harm_at_loading
 from modular_tf.check.check import BOTH, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.expectation import Blocked, Unsupported, expect
+from modular_tf.check.filesystem.access import QUESTIONS, OpenFile
 from modular_tf.check.filesystem.every_operation import failures, is_success, successes
-from modular_tf.check.filesystem.expected_state import expect_content
-from modular_tf.check.filesystem.further_ground import raw_subject
-from modular_tf.check.filesystem.ground import FilesystemGround
+from modular_tf.check.filesystem.workspace import FilesystemWorkspace, expect_content
+from modular_tf.check.memory_watch import raise_harm_at_loading
 from modular_tf.filesystem.uri import dirname
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ _LONG_NAMES = ("n" * 1_000, "n" * 70_000)
 
 
 @statuses.check("FS-136", severity=WARNING)
-def success_is_said(fs: FilesystemGround) -> None:
+def success_is_said(fs: FilesystemWorkspace) -> None:
     """An operation that succeeds sets its status to OK.
 
     Otherwise: A status that comes with something in it keeps it: success looks like failure.
@@ -51,7 +50,7 @@ def success_is_said(fs: FilesystemGround) -> None:
 
 
 @statuses.check("FS-137", severity=WARNING)
-def failures_are_explained(fs: FilesystemGround) -> None:
+def failures_are_explained(fs: FilesystemWorkspace) -> None:
     """An operation that fails sets one of the 16 codes, and a message in UTF-8.
 
     Otherwise: Users cannot tell what went wrong.
@@ -69,7 +68,7 @@ def failures_are_explained(fs: FilesystemGround) -> None:
 
 
 @statuses.check("FS-138", severity=WARNING)
-def what_is_offered_is_there(fs: FilesystemGround) -> None:
+def what_is_offered_is_there(fs: FilesystemWorkspace) -> None:
     """An operation that the plugin offers does not answer UNIMPLEMENTED.
 
     Otherwise: The host's default is not used, since the plugin claims to have an answer.
@@ -82,7 +81,7 @@ def what_is_offered_is_there(fs: FilesystemGround) -> None:
 
 
 @statuses.check("FS-357", level=ROBUST, ways=BOTH, seconds=120)
-def takes_long_paths(fs: FilesystemGround) -> None:
+def takes_long_paths(fs: FilesystemWorkspace) -> None:
     """An operation on a long path works on this path alone, or fails with a code.
 
     Otherwise: Programs whose paths are long crash, or read and replace another file.
@@ -91,12 +90,12 @@ def takes_long_paths(fs: FilesystemGround) -> None:
     """
     for directory in (*("/".join(["d" * _NAME] * (n // _NAME)) for n in _DEEP), *_LONG_NAMES):
         root = fs.path(directory)
-        there = FilesystemGround(fs.subject, root, fs.target, fs.random)
+        there = fs.below(root)
         what = f"a path of {len(root)} bytes"
         _expect_codes(failures(there), what)
-        if fs.subject.offers("new_writable_file"):
+        if fs.offers("new_writable_file"):
             with suppress(Unsupported):
-                fs.subject.recursively_create_dir(root)
+                fs.recursively_create_dir(root)
             _expect_codes(successes(there), what)
             _expect_two_files(there, what)
 
@@ -111,7 +110,7 @@ def _expect_codes(calls: Iterable[Call], what: str) -> None:
         )
 
 
-def _expect_two_files(fs: FilesystemGround, what: str) -> None:
+def _expect_two_files(fs: FilesystemWorkspace, what: str) -> None:
     """Demand that two files whose paths differ at the end are two, where they can be made."""
     try:
         uris = {fs.make_file(name, name.encode()): name for name in ("one", "two")}
@@ -122,15 +121,14 @@ def _expect_two_files(fs: FilesystemGround, what: str) -> None:
 
 
 @statuses.check("FS-334", level=ROBUST, severity=WARNING)
-def statuses_are_only_set(fs: FilesystemGround) -> None:
+def statuses_are_only_set(fs: FilesystemWorkspace) -> None:
     """What an operation does is the same whatever its status held before.
 
     Otherwise: A host that uses a status again after a failure gets that failure from every call.
     Remedy: Set the status to OK first, and look only at what the plugin itself put there.
     """
-    subject = raw_subject(fs)
     fresh, root = _answers_of(fs, fs.make_dir("fresh")), fs.make_dir("used")
-    with subject.poisoned():
+    with fs.poisoned():
         poisoned = _answers_of(fs, root)
     differing = sorted(
         slot
@@ -144,13 +142,13 @@ def statuses_are_only_set(fs: FilesystemGround) -> None:
     )
 
 
-def _answers_of(fs: FilesystemGround, root: str) -> dict[str, Answer]:
+def _answers_of(fs: FilesystemWorkspace, root: str) -> dict[str, Answer]:
     """Return the answer of each operation by its slot, the last one where it has two."""
-    there = FilesystemGround(fs.subject, root, fs.target, fs.random)
+    there = fs.below(root)
     return dict(successes(there))
 
 
-def _failed(fs: FilesystemGround) -> list[Call]:
+def _failed(fs: FilesystemWorkspace) -> list[Call]:
     """Return the operations that failed where they must; UNIMPLEMENTED is FS-138."""
     found = [call for call in failures(fs) if not call[1].ok]
     if not found:
@@ -161,18 +159,10 @@ def _failed(fs: FilesystemGround) -> list[Call]:
 outside = Suite("filesystem", "outside", level=ROBUST, seconds=60)
 
 _NOWHERE = "modular-tf-check-nowhere"
-_QUESTIONS = (
-    "get_children",
-    "stat",
-    "is_directory",
-    "get_file_size",
-    "new_random_access_file",
-    "new_read_only_memory_region_from_file",
-)
 
 
 @outside.check("FS-333")
-def comes_back_from_nowhere(fs: FilesystemGround) -> None:
+def comes_back_from_nowhere(fs: FilesystemWorkspace) -> None:
     """Operations on names in a container, volume or folder that does not exist return a status.
 
     Otherwise: A mistyped name ends the program, where an exception leaves the plugin.
@@ -181,13 +171,13 @@ def comes_back_from_nowhere(fs: FilesystemGround) -> None:
     """
     for place in _places(fs.root):
         uri = f"{place}/directory/file"
-        for slot in _QUESTIONS:
-            if fs.subject.offers(slot):
-                with suppress(Unsupported, Blocked):
-                    _close(getattr(fs.subject, slot)(uri))
-        if fs.subject.offers("path_exists"):
-            answer = fs.subject.path_exists(uri)
-            expect(not answer.ok, f"path_exists({uri}) is OK, and nothing is there")
+        for slot in filter(fs.offers, QUESTIONS):
+            with suppress(Unsupported, Blocked):
+                answer = fs.call(slot, uri)
+                if isinstance(answer.value, OpenFile):  # some stores look at the first read only
+                    answer.value.cleanup()
+                is_there = slot == "path_exists" and answer.ok
+                expect(not is_there, f"path_exists({uri}) is OK, and nothing is there")
 
 
 def _places(root: str) -> Iterator[str]:
@@ -198,12 +188,6 @@ def _places(root: str) -> Iterator[str]:
         yield f"{level}/{_NOWHERE}"
 
 
-def _close(answer: Answer) -> None:
-    """Close what was opened though nothing is there; some stores look at the first read only."""
-    if hasattr(answer.value, "close"):
-        answer.value.close()
-
-
 memory = Suite("filesystem", "memory", level=ROBUST, ways=RAW)
 
 _ODD_LENGTHS = (1, 7, 8, 15, 16, 17, 31, 63, 64, 65, 127, 4095, 4096, 4097)
@@ -211,7 +195,7 @@ _ODD_LENGTHS = (1, 7, 8, 15, 16, 17, 31, 63, 64, 65, 127, 4095, 4096, 4097)
 
 
 @memory.check("FS-329")
-def keeps_to_its_memory(fs: FilesystemGround) -> None:
+def keeps_to_its_memory(fs: FilesystemWorkspace) -> None:
     """A plugin writes only into its own memory and what it is lent, and frees a block once.
 
     Otherwise: The damage shows up elsewhere: a crash, or wrong data, in whatever lies beside it.
@@ -220,7 +204,7 @@ def keeps_to_its_memory(fs: FilesystemGround) -> None:
     Source: the C language; filesystem.h, on const arguments
 
     Lengths at which buffers are often too short; memory is looked at after each call.
-    The subject itself looks at all memory after each call, and fails the check.
+    The access itself looks at all memory after each call, and fails the check.
     """
     raise_harm_at_loading("FS-329")
     for length in _ODD_LENGTHS:
@@ -229,44 +213,44 @@ def keeps_to_its_memory(fs: FilesystemGround) -> None:
                 step(fs, length)
 
 
-def _use_file(fs: FilesystemGround, length: int) -> None:
-    writer = fs.subject.new_writable_file(_name(fs, length)).value
+def _use_file(fs: FilesystemWorkspace, length: int) -> None:
+    writer = fs.new_writable_file(_name(fs, length)).value
     if writer is not None:
         for step in (lambda: writer.append(b"x" * length), writer.tell, writer.flush, writer.close):
             _attempt(step)
         writer.cleanup()
-    reader = fs.subject.new_random_access_file(_name(fs, length)).value
+    reader = fs.new_random_access_file(_name(fs, length)).value
     if reader is not None:
         for offset, n in ((0, length), (length - 1, 2), (0, 2 * length), (length, 1)):
             _attempt(partial(reader.read, offset, n))
         reader.close()
 
 
-def _ask(fs: FilesystemGround, length: int) -> None:
-    uri, subject = _name(fs, length), fs.subject
-    for question in (subject.path_exists, subject.stat, subject.is_directory):
+def _ask(fs: FilesystemWorkspace, length: int) -> None:
+    uri = _name(fs, length)
+    for question in (fs.path_exists, fs.stat, fs.is_directory):
         _attempt(partial(question, uri))
-    _attempt(lambda: subject.get_file_size(uri))
-    _attempt(lambda: subject.paths_exist([uri, fs.missing()]))
+    _attempt(lambda: fs.get_file_size(uri))
+    _attempt(lambda: fs.paths_exist([uri, fs.missing()]))
 
 
-def _list(fs: FilesystemGround, length: int) -> None:
+def _list(fs: FilesystemWorkspace, length: int) -> None:
     pattern = f"{_name(fs, length)[:-1]}*"
-    _attempt(lambda: fs.subject.get_children(fs.root))
-    _attempt(lambda: fs.subject.get_matching_paths(pattern))
+    _attempt(lambda: fs.get_children(fs.root))
+    _attempt(lambda: fs.get_matching_paths(pattern))
 
 
-def _move(fs: FilesystemGround, length: int) -> None:
-    uri, subject = _name(fs, length), fs.subject
-    _attempt(lambda: subject.copy_file(uri, fs.path("copy")))
-    _attempt(lambda: subject.rename_file(fs.path("copy"), fs.path("moved")))
+def _move(fs: FilesystemWorkspace, length: int) -> None:
+    uri = _name(fs, length)
+    _attempt(lambda: fs.copy_file(uri, fs.path("copy")))
+    _attempt(lambda: fs.rename_file(fs.path("copy"), fs.path("moved")))
 
 
-def _remove(fs: FilesystemGround, length: int) -> None:
-    subject, directory = fs.subject, fs.path("directory")
-    _attempt(lambda: subject.create_dir(directory))
-    _attempt(lambda: subject.delete_dir(directory))
-    _attempt(lambda: subject.delete_file(_name(fs, length)))
+def _remove(fs: FilesystemWorkspace, length: int) -> None:
+    directory = fs.path("directory")
+    _attempt(lambda: fs.create_dir(directory))
+    _attempt(lambda: fs.delete_dir(directory))
+    _attempt(lambda: fs.delete_file(_name(fs, length)))
 
 
 def _attempt(step: Callable[[], object]) -> None:
@@ -274,7 +258,7 @@ def _attempt(step: Callable[[], object]) -> None:
         step()
 
 
-def _name(fs: FilesystemGround, length: int) -> str:
+def _name(fs: FilesystemWorkspace, length: int) -> str:
     """Return a URI whose last name has so many bytes, as far as names may be long."""
     longest = 255
     return fs.path("n" * min(length, longest))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import LIBRARY, LOADS, NOTE, REGISTERS, WARNING, Suite
@@ -14,21 +15,17 @@ from modular_tf.discovery.linking.symbol_families import SymbolFamily, family_of
 from modular_tf.errors import PluginError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from modular_tf.check.filesystem.library_stage import LibraryGround
+    from modular_tf.check.filesystem.library_session import FilesystemLibrary
     from modular_tf.discovery.probe import ElfFacts
     from modular_tf.first_contact.finding import Finding
 
 library = Suite("library", "library", level=LOADS, ways=LIBRARY)
 
-_FILE_RULES = (
-    "LD-001", "LD-002", "LD-003", "LD-004", "LD-005", "LD-006", "LD-007", "LD-008", "LD-009",
-    "LD-010", "LD-011", "LD-012",
-)  # fmt: skip
-"""Where one of them is broken, those behind it cannot be judged."""
+_FILE_RULES = "LD-001 LD-002 LD-003 LD-004 LD-005 LD-006 LD-007 LD-008 LD-009 LD-010 LD-011 LD-012"
+"""Where one of them is broken, those after it cannot be judged, nor how the file is linked."""
 
-_LINK_RULES = ("LD-013", "LD-014", "LD-015", "LD-016", "LD-017")
 _API_PREFIXES = ("TF_", "TFE_", "TSL_")
 _TENSORFLOW_NAMESPACES = ("tensorflow", "tsl")
 _SHOWN = 5
@@ -36,35 +33,29 @@ _SLOW_S = 3
 
 
 @library.check("LD-001")
-def is_there(plugin: LibraryGround) -> None:
+def is_there(plugin: FilesystemLibrary) -> None:
     """Look for it; a link that leads nowhere is there."""
     path = plugin.target.path
     expect(os.path.lexists(path), f"{path} does not exist")
 
 
-@library.judge(*_FILE_RULES[1:], *_LINK_RULES)
-def _is_kept_by_the_file(rule_id: str, plugin: LibraryGround) -> None:
+@library.judge(_FILE_RULES.removeprefix("LD-001 "), "LD-013 LD-014 LD-015 LD-016 LD-017")
+def _is_kept_by_the_file(rule_id: str, plugin: FilesystemLibrary) -> None:
     """Ask the probe."""
     if not os.path.lexists(plugin.target.path):
         raise Blocked("there is no such file: see LD-001")
     problems = plugin.probe.problems
+    hiding = _FILE_RULES.partition(rule_id)[0].split()
     for problem in problems:
-        if problem.is_error and _hides(problem.rule_id, rule_id):
+        if problem.is_error and problem.rule_id in hiding:
             raise Blocked(f"this cannot be checked: see {problem.rule}")
     for problem in problems:
         if problem.rule == rule_id:
             raise Deviation(problem.message, expected=problem.remedy or "")
 
 
-def _hides(broken: str, rule_id: str) -> bool:
-    """Return whether the probe went no further than the broken rule."""
-    if broken not in _FILE_RULES:
-        return False
-    return rule_id in _LINK_RULES or _FILE_RULES.index(broken) < _FILE_RULES.index(rule_id)
-
-
 @library.check("FS-103", kind="filesystem", level=REGISTERS, severity=WARNING)
-def c_functions_only(plugin: LibraryGround) -> None:
+def c_functions_only(plugin: FilesystemLibrary) -> None:
     """The library asks TensorFlow for functions of its C API alone.
 
     Otherwise: C++ functions change with each release of TensorFlow: the plugin serves one release.
@@ -88,7 +79,7 @@ def c_functions_only(plugin: LibraryGround) -> None:
 
 
 @library.check("FS-104", kind="filesystem", level=REGISTERS, severity=WARNING)
-def no_copy_of_the_interface(plugin: LibraryGround) -> None:
+def no_copy_of_the_interface(plugin: FilesystemLibrary) -> None:
     """The library exports no functions of TensorFlow's C API.
 
     Otherwise: A library that binds to them has two kinds of TF_Status in one process, and crashes.
@@ -110,7 +101,7 @@ def no_copy_of_the_interface(plugin: LibraryGround) -> None:
 
 
 @library.check("FS-131", kind="filesystem", severity=NOTE)
-def quiet_constructors(plugin: LibraryGround) -> None:
+def quiet_constructors(plugin: FilesystemLibrary) -> None:
     """Mapping the library prints nothing, starts no thread and takes less than 3 seconds.
 
     Otherwise: The application that merely looks for plugins pays for it.
@@ -126,23 +117,26 @@ def quiet_constructors(plugin: LibraryGround) -> None:
     expect(trial.seconds < _SLOW_S, "mapping the library is slow", found=f"{trial.seconds:.1f} s")
 
 
-@library.check("LD-050")
-def can_be_mapped(plugin: LibraryGround) -> None:
+@library.judge("LD-050")
+def can_be_mapped(rule_id: str, plugin: FilesystemLibrary) -> None:
     """Map it, which runs its constructors."""
     plugin.require_loadable()
-    _passes_unless("LD-050", plugin.map)
+    with breaks_nothing_but(rule_id):
+        plugin.map()
 
 
-def _passes_unless(rule_id: str, act: Callable[[], object]) -> None:
+@contextmanager
+def breaks_nothing_but(rule_id: str) -> Iterator[None]:
+    """Demand that an error within the block breaks another rule, which blocks the check."""
     try:
-        act()
+        yield
     except PluginError as error:
         if error.rule != rule_id:
             raise Blocked(f"{error.message}: see {error.rule}") from error
         raise Deviation(error.message) from error
 
 
-def _require_facts(plugin: LibraryGround) -> ElfFacts:
+def _require_facts(plugin: FilesystemLibrary) -> ElfFacts:
     facts = plugin.probe.elf
     if facts is None:
         raise Blocked("the file cannot be read as a library: see LD-001 to LD-009")
@@ -160,25 +154,12 @@ _ENDS = ("LD-060", "LD-061")
 """What comes after one of them is not known."""
 
 _CANNOT_TRY = "LD-063"
-_RULES = (
-    "LD-060",
-    "LD-061",
-    "LD-062",
-    "LD-064",
-    "LD-065",
-    "LD-066",
-    "LD-067",
-    "LD-068",
-    "LD-069",
-    "LD-120",
-    "LD-121",
-    "LD-122",
-)
+_RULES = "LD-060 LD-061 LD-062 LD-064 LD-065 LD-066 LD-067 LD-068 LD-069 LD-120 LD-121 LD-122"
 _NAMED = re.compile(r"\((LD-\d{3})\)")
 
 
-@first_contact.judge(*_RULES)
-def _is_kept_by_loading(rule_id: str, plugin: LibraryGround) -> None:
+@first_contact.judge(_RULES)
+def _is_kept_by_loading(rule_id: str, plugin: FilesystemLibrary) -> None:
     """Ask first contact."""
     broken = dict(_broken(plugin.first_contact()))
     if rule_id in broken:
@@ -191,8 +172,8 @@ def _is_kept_by_loading(rule_id: str, plugin: LibraryGround) -> None:
 def _broken(found: Finding) -> Iterator[tuple[str, str]]:
     """Yield the rules that were broken, with what was found; the gravest last."""
     for note in found.notes:
-        if note.rule in _RULES:
-            yield note.rule, note.message
+        if note.rule_id and note.rule_id in _RULES:
+            yield note.rule_id, note.message
     if found.incident is not None:
         violation = found.incident.violation
         for rule_id in (*_NAMED.findall(violation.message), violation.rule_id):

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.check import HARD, RAW, ROBUST, WARNING, Suite
-from modular_tf.check.concurrency import expect_of_threads
 from modular_tf.check.endings import KEPT, expect_clean_end, expect_use_after_fork
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
-from modular_tf.check.filesystem.ground import CONTENT, FilesystemGround
 from modular_tf.check.filesystem.sequence_steps import STEPS, perform
+from modular_tf.check.filesystem.workspace import CONTENT, FilesystemWorkspace
 from modular_tf.check.sequences import GROUP, random_program
+from modular_tf.check.under_load import expect_of_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.check.sequences import SequenceStage
+    from modular_tf.check.sequences import SequenceSession
 
 load = Suite("filesystem", "load", traits="writes", seconds=60)
 
@@ -32,7 +32,7 @@ _STEPS = 200
 @load.check(
     "FS-321", level=HARD, traits="directories file-as-directory parents writes", seconds=300
 )
-def threads_keep_apart(fs: FilesystemGround) -> None:
+def threads_keep_apart(fs: FilesystemWorkspace) -> None:
     """Threads that work in directories of their own do not see one another.
 
     Otherwise: Programs that load data in parallel lose or mix it.
@@ -47,19 +47,18 @@ def threads_keep_apart(fs: FilesystemGround) -> None:
     )
 
 
-def _work_alone(fs: FilesystemGround, seed: int) -> None:
+def _work_alone(fs: FilesystemWorkspace, seed: int) -> None:
     _work(fs, fs.make_dir(f"alone-{seed}"), seed)
 
 
-def _work(fs: FilesystemGround, root: str, seed: int) -> None:
+def _work(fs: FilesystemWorkspace, root: str, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311  (to be repeated)
     steps = min(_STEPS, fs.target.options.many or _STEPS)
-    own = FilesystemGround(fs.subject, root, fs.target, chance)
-    perform(own, random_program(STEPS, chance, steps))
+    perform(fs.below(root), random_program(STEPS, chance, steps))
 
 
 @load.check("FS-322", level=HARD)
-def survives_without_descriptors(fs: FilesystemGround) -> None:
+def survives_without_descriptors(fs: FilesystemWorkspace) -> None:
     """Where no descriptor is left, operations fail with a code of their own, and recover.
 
     Otherwise: A busy program crashes, or takes files for missing that are there.
@@ -67,13 +66,12 @@ def survives_without_descriptors(fs: FilesystemGround) -> None:
     Source: POSIX, open; tf_status.h
     """
     path, other = fs.make_file(), fs.path("other")
-    subject = fs.subject
     with _no_descriptors():
-        opened = subject.new_random_access_file(path)
-        made = subject.new_writable_file(other)
-        subject.stat(path)
+        opened = fs.new_random_access_file(path)
+        made = fs.new_writable_file(other)
+        fs.stat(path)
         with suppress(Unsupported):
-            subject.get_children(fs.root)
+            fs.get_children(fs.root)
         for answer in (opened, made):
             _take_down(answer.value)
     for answer, name in ((opened, "new_random_access_file"), (made, "new_writable_file")):
@@ -108,7 +106,7 @@ def _no_descriptors() -> Iterator[None]:
 
 
 @load.check("FS-323", level=ROBUST, ways=RAW, traits="", severity=WARNING)
-def ends_without_cleanup(fs: FilesystemGround) -> None:
+def ends_without_cleanup(fs: FilesystemWorkspace) -> None:
     """A process that never calls cleanup still ends cleanly.
 
     Otherwise: TensorFlow never calls it: every program that uses the plugin ends with a crash.
@@ -122,7 +120,7 @@ def ends_without_cleanup(fs: FilesystemGround) -> None:
 
 
 @load.check("FS-330", "new_random_access_file", "read", level=ROBUST, severity=WARNING)
-def serves_a_forked_child(fs: FilesystemGround) -> None:
+def serves_a_forked_child(fs: FilesystemWorkspace) -> None:
     """A child that is forked from a process can use the filesystem as its parent did, and ends.
 
     Otherwise: Data loaders that fork their workers hang without a word.
@@ -142,7 +140,7 @@ sequences = Suite(
 
 
 @sequences.check("FS-320")
-def keeps_to_the_model(ground: SequenceStage) -> None:
+def keeps_to_the_model(ground: SequenceSession) -> None:
     """Whatever operations came before, the next one does what a tree of files would do.
 
     Otherwise: Programs run sequences that no test covers, and lose data or crash in them.

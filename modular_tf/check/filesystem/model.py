@@ -6,14 +6,18 @@ checks are the specification. Where two things are wrong with one call, the code
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Union
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.filesystem.glob_model import level_matches
+from modular_tf.check.expectation import expect_equal
+from modular_tf.check.filesystem.access import OPENED, OPERATIONS, Stat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from modular_tf.check.answers import Answer
+    from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 Directory = dict[str, "Node"]
 Node = Union[Directory, bytes]  # noqa: UP007  (evaluated at run time, in Python 3.10 too)
@@ -301,3 +305,154 @@ def _matching_children(path: str, node: Node, level: str) -> Iterator[tuple[str,
         for name, child in node.items():
             if level_matches(level, name):
                 yield f"{path}/{name}", child
+
+
+def level_matches(pattern: str, name: str) -> bool:
+    r"""Return whether a whole name matches one level of a pattern, by the header's grammar.
+
+    It shares nothing with the host's own matcher, which it is to judge.
+
+    `*` any letters, `?` one letter, `[abc]`, `[a-c]`, `[^abc]` one of a set or none of it, `\` the
+    letter behind it. A `[` that nothing ends matches nothing.
+
+    Args:
+        pattern: Without slashes.
+        name: Likewise.
+    """
+    if not pattern:
+        return not name
+    head, rest = pattern[0], pattern[1:]
+    if head == "*":
+        return any(level_matches(rest, name[skipped:]) for skipped in range(len(name) + 1))
+    if not name:
+        return False
+    if head == "[":
+        members, end, rest = _cut_set(rest)
+        fits = bool(end) and _set_holds(members, name[0])
+    elif head == "\\" and rest:
+        fits, rest = rest[0] == name[0], rest[1:]
+    else:
+        fits = head in {"?", name[0]}
+    return fits and level_matches(rest, name[1:])
+
+
+def _cut_set(text: str) -> tuple[str, str, str]:
+    """Return a set's members, its `]` ("" where none ends it), and what follows."""
+    # The first letter belongs to the set even if it is a bracket.
+    first = 2 if text[:1] in {"^", "!"} else 1
+    members, end, rest = text[first:].partition("]")
+    return text[:first] + members, end, rest
+
+
+def _set_holds(members: str, letter: str) -> bool:
+    negated = members[:1] in {"^", "!"}
+    waiting = members[1:] if negated else members
+    held = False
+    while waiting:
+        if waiting[1:2] == "-" and len(waiting) > 2:  # noqa: PLR2004  (a, -, z)
+            held |= waiting[0] <= letter <= waiting[2]
+            waiting = waiting[3:]
+        else:
+            held |= waiting[0] == letter
+            waiting = waiting[1:]
+    return held != negated
+
+
+ON_ONE_PATH = tuple(
+    name
+    for name, op in OPERATIONS.items()
+    if op.inputs in {("path",), ("pattern",)} and not {*OPENED, "&token"} & {*op.words}
+)
+"""The operations of the model on one path that open nothing."""
+
+
+class ModelWalk:
+    """Does operations to a filesystem and to its model. [one thread]
+
+    Paths are the model's: relative to the workspace's root. Every method raises `Deviation` where
+    the two differ, and `Unsupported` where the filesystem does not offer the operation.
+
+    Args:
+        fs: Empty.
+
+    Attributes:
+        model: What must be there.
+    """
+
+    def __init__(self, fs: FilesystemWorkspace) -> None:
+        self.model = FilesystemModel()
+        self._fs = fs
+
+    def uri(self, path: str) -> str:
+        """Return the URI of one of the model's paths."""
+        return self._fs.path(path) if path else self._fs.root
+
+    def do(self, operation: str, *paths: str) -> Answer:
+        """Do an operation on one path, or on two."""
+        answer = self._fs.call(operation, *map(self.uri, paths))
+        expected: Expected = getattr(self.model, operation)(*paths)
+        return self._settle(f"{operation}({', '.join(map(repr, paths))})", answer, expected)
+
+    def paths_exist(self, paths: Sequence[str]) -> Answer:
+        """Ask for several paths at once."""
+        answer = self._fs.paths_exist([self.uri(path) for path in paths])
+        return self._settle(f"paths_exist({paths!r})", answer, self.model.paths_exist(paths))
+
+    def write(self, path: str, pieces: Sequence[bytes], *, append: bool = False) -> None:
+        """Open a file for writing, append pieces, close it."""
+        slot = "new_appendable_file" if append else "new_writable_file"
+        opened = self.do(slot, path)
+        if not opened.ok or opened.value is None:
+            return
+        writer = opened.value
+        try:
+            for piece in pieces:
+                expected = self.model.append(path, piece)
+                self._settle(f"append to {path!r}", writer.append(piece), expected)
+            replace(writer.close(), call=f"close of {path!r}").must_be_ok()
+        finally:
+            writer.cleanup()
+
+    def read(self, path: str, offset: int, n: int) -> None:
+        """Open a file and read once."""
+        opened = self.do("new_random_access_file", path)
+        if not opened.ok or opened.value is None:
+            return
+        try:
+            expected = self.model.read(path, offset, n)
+            answer = opened.value.read(offset, n)
+            expect_equal(answer.value, expected.value, f"what read({path!r}, {offset}, {n}) gave")
+            replace(answer, call=f"read({path!r}, {offset}, {n})").must_be(*sorted(expected.codes))
+        finally:
+            opened.value.close()
+
+    def map(self, path: str) -> None:
+        """Map a file and compare its content."""
+        opened = self.do("new_read_only_memory_region_from_file", path)
+        if opened.ok and opened.value is not None:
+            opened.value.close()
+
+    def _settle(self, what: str, answer: Answer, expected: Expected) -> Answer:
+        replace(answer, call=what).must_be(*sorted(expected.codes))
+        if answer.ok and expected.value is not None:
+            found = self._as_in_the_model(answer.value, expected.value)
+            expect_equal(found, expected.value, f"what {what} returned")
+        expected.settle(answer.code)
+        return answer
+
+    def _as_in_the_model(self, value: Any, like: object) -> object:
+        """Bring what came into the shape that the model has for it."""
+        if isinstance(like, ModelStat) and isinstance(value, Stat):
+            length = None if value.is_directory else value.length
+            return ModelStat(length, is_directory=value.is_directory)
+        if isinstance(like, bytes):
+            return value.content()
+        if isinstance(like, list):
+            return self._list_of_the_model(value)
+        return value
+
+    def _list_of_the_model(self, values: Sequence[object]) -> list[object]:
+        """Return URIs as paths; names are sorted, codes stay in their order."""
+        in_front = f"{self._fs.root}/"
+        found = [v.removeprefix(in_front) if isinstance(v, str) else v for v in values]
+        return sorted(found, key=str) if any(isinstance(v, str) for v in found) else found

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.check import RAW, ROBUST, WARNING, Suite
-from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import (
     Deviation,
     Unsupported,
@@ -18,17 +17,17 @@ from modular_tf.check.expectation import (
     expect_in,
     note,
 )
-from modular_tf.check.filesystem.ground import CONTENT
+from modular_tf.check.filesystem.access import Stat
 from modular_tf.check.filesystem.refusals import MISSING, REFUSED, TENSORFLOW, refusals
-from modular_tf.check.filesystem.subject import Stat
+from modular_tf.check.filesystem.workspace import CONTENT
 from modular_tf.check.outcome import Pass
-from modular_tf.check.repetition import expect_no_leak, rounds_of
+from modular_tf.check.under_load import at_once, must_not_grow, rounds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from modular_tf.check.answers import Answer
-    from modular_tf.check.filesystem.ground import FilesystemGround
+    from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 existence = Suite("filesystem", "existence", traits="writes", source="filesystem.h")
 
@@ -36,23 +35,23 @@ _PATHS = 1000  # of one call
 
 
 @existence.check("FS-256", "path_exists")
-def finds_a_file(fs: FilesystemGround) -> None:
+def finds_a_file(fs: FilesystemWorkspace) -> None:
     """path_exists is OK for a file.
 
     Otherwise: gfile.exists says no, and programs overwrite or recreate what is there.
     Remedy: Set OK for anything that stat would find.
     """
-    fs.subject.path_exists(fs.make_file()).must_be_ok()
+    fs.path_exists(fs.make_file()).must_be_ok()
 
 
 @existence.check("FS-353", "path_exists", traits="writes directories")
-def finds_a_directory(fs: FilesystemGround) -> None:
+def finds_a_directory(fs: FilesystemWorkspace) -> None:
     """path_exists is OK for an empty directory.
 
     Otherwise: Programs create it again, or say that it is not there.
     Remedy: Set OK for anything that stat would find.
     """
-    fs.subject.path_exists(fs.make_dir()).must_be_ok()
+    fs.path_exists(fs.make_dir()).must_be_ok()
 
 
 refusals(existence, {
@@ -66,7 +65,7 @@ refusals(existence, {
 
 
 @existence.check("FS-259", "path_exists")
-def compares_whole_names(fs: FilesystemGround) -> None:
+def compares_whole_names(fs: FilesystemWorkspace) -> None:
     """path_exists of the first letters of a name is NOT_FOUND.
 
     Otherwise: Programs find things that cannot be opened.
@@ -74,28 +73,28 @@ def compares_whole_names(fs: FilesystemGround) -> None:
     """
     fs.make_file("file")
     fs.make_full_dir("directory")
-    fs.subject.path_exists(fs.path("fi")).must_be(Code.NOT_FOUND)
-    fs.subject.path_exists(fs.path("dir")).must_be(Code.NOT_FOUND)
+    fs.path_exists(fs.path("fi")).must_be(Code.NOT_FOUND)
+    fs.path_exists(fs.path("dir")).must_be(Code.NOT_FOUND)
 
 
-def _expect_answers(fs: FilesystemGround, uris: Sequence[str], *codes: Code) -> None:
+def _expect_answers(fs: FilesystemWorkspace, uris: Sequence[str], *codes: Code) -> None:
     """Ask for all with statuses, and demand these codes."""
-    answer = fs.subject.paths_exist(uris)
+    answer = fs.paths_exist(uris)
     statuses = answer.must_be_ok()
     expect_equal(statuses, [int(code) for code in codes], "the list of statuses of paths_exist")
     expected = all(code is Code.OK for code in codes)
     expect_equal(bool(answer.returned), expected, "what paths_exist returned")
 
 
-def _all_exist(fs: FilesystemGround, uris: Sequence[str]) -> bool:
+def _all_exist(fs: FilesystemWorkspace, uris: Sequence[str]) -> bool:
     """Ask for all without statuses."""
-    answer = fs.subject.paths_exist(uris, with_statuses=False)
+    answer = fs.paths_exist(uris, with_statuses=False)
     answer.must_be_ok()
     return bool(answer.returned)
 
 
 @existence.check("FS-260", "paths_exist")
-def finds_all(fs: FilesystemGround) -> None:
+def finds_all(fs: FilesystemWorkspace) -> None:
     """paths_exist is true where all paths exist, with and without statuses.
 
     Otherwise: Programs wait for files that are there.
@@ -107,7 +106,7 @@ def finds_all(fs: FilesystemGround) -> None:
 
 
 @existence.check("FS-261", "paths_exist")
-def tells_of_each_path(fs: FilesystemGround) -> None:
+def tells_of_each_path(fs: FilesystemWorkspace) -> None:
     """paths_exist sets each path's own code, in the order of the paths.
 
     Otherwise: The wrong path is taken for the missing one.
@@ -119,7 +118,7 @@ def tells_of_each_path(fs: FilesystemGround) -> None:
 
 
 @existence.check("FS-355", "paths_exist", ways=RAW, traits="writes directories file-as-directory")
-def tells_of_each_failure(fs: FilesystemGround) -> None:
+def tells_of_each_failure(fs: FilesystemWorkspace) -> None:
     """paths_exist sets FAILED_PRECONDITION for a name below a file, beside OK and NOT_FOUND.
 
     Otherwise: A wrong path among many is taken for a missing file.
@@ -133,7 +132,7 @@ def tells_of_each_failure(fs: FilesystemGround) -> None:
 
 
 @existence.check("FS-262", "paths_exist")
-def misses_one_of_many(fs: FilesystemGround) -> None:
+def misses_one_of_many(fs: FilesystemWorkspace) -> None:
     """paths_exist is false where one path is missing, without statuses too.
 
     Otherwise: Programs go on without a part of their data.
@@ -146,7 +145,7 @@ def misses_one_of_many(fs: FilesystemGround) -> None:
 
 
 @existence.check("FS-263", "paths_exist", traits="")
-def finds_all_of_none(fs: FilesystemGround) -> None:
+def finds_all_of_none(fs: FilesystemWorkspace) -> None:
     """paths_exist of no paths is true.
 
     Otherwise: Programs with nothing to look for fail.
@@ -157,7 +156,7 @@ def finds_all_of_none(fs: FilesystemGround) -> None:
 
 
 @existence.check("FS-264", "paths_exist")
-def agrees_with_path_exists(fs: FilesystemGround) -> None:
+def agrees_with_path_exists(fs: FilesystemWorkspace) -> None:
     """paths_exist is true exactly where path_exists is OK for each, and sets every status.
 
     Otherwise: One of two answers about the same path is wrong.
@@ -165,8 +164,8 @@ def agrees_with_path_exists(fs: FilesystemGround) -> None:
     """
     directory = fs.make_full_dir()
     uris = [directory, f"{directory}/file", f"{directory}/nothing", fs.root, fs.missing()]
-    singly = [fs.subject.path_exists(uri).code for uri in uris]
-    answer = fs.subject.paths_exist(uris)
+    singly = [fs.path_exists(uri).code for uri in uris]
+    answer = fs.paths_exist(uris)
     expect_equal(answer.must_be_ok(), singly, "the list of statuses of paths_exist")
     expect(answer.touched is not False, "paths_exist leaves statuses unset")
     existing = [uri for uri, code in zip(uris, singly, strict=True) if code == Code.OK]
@@ -174,7 +173,7 @@ def agrees_with_path_exists(fs: FilesystemGround) -> None:
 
 
 @existence.check("FS-265", "paths_exist")
-def takes_many_paths(fs: FilesystemGround) -> None:
+def takes_many_paths(fs: FilesystemWorkspace) -> None:
     """paths_exist takes many paths and the same path twice, and leaves its array alone.
 
     Otherwise: The host's memory is changed, or paths beyond some number are not looked at.
@@ -184,7 +183,7 @@ def takes_many_paths(fs: FilesystemGround) -> None:
     _expect_answers(fs, [file, file], *[Code.OK] * 2)
     many = min(_PATHS, fs.target.options.many or _PATHS)
     codes = [int(Code.OK)] * (many - 1) + [int(Code.NOT_FOUND)]
-    answer = fs.subject.paths_exist([file] * (many - 1) + [fs.missing()])
+    answer = fs.paths_exist([file] * (many - 1) + [fs.missing()])
     statuses = answer.must_be_ok()
     right = next((i for i in range(many) if statuses[i : i + 1] != codes[i : i + 1]), many)
     expect_equal(right, many, "the number of leading statuses that are right")
@@ -197,8 +196,8 @@ _SECOND = 1_000_000_000  # in nanoseconds
 _TOLERANCE_S = 5  # between our clock and the store's
 
 
-def _stat(fs: FilesystemGround, uri: str) -> Stat:
-    answer = fs.subject.stat(uri)
+def _stat(fs: FilesystemWorkspace, uri: str) -> Stat:
+    answer = fs.stat(uri)
     if not isinstance(answer.must_be_ok(), Stat):
         raise Deviation(f"{answer.short_call} is OK, and the statistics are not filled in")
     found: Stat = answer.value
@@ -215,7 +214,7 @@ def _expect_unfilled(answer: Answer, code: Code) -> None:
 
 
 @statistics.check("FS-266", "stat", traits="writes")
-def measures_a_file(fs: FilesystemGround) -> None:
+def measures_a_file(fs: FilesystemWorkspace) -> None:
     """stat of a file gives its length and says that it is no directory.
 
     Otherwise: Readers that ask for the length first read too little or fail.
@@ -227,7 +226,7 @@ def measures_a_file(fs: FilesystemGround) -> None:
 
 
 @statistics.check("FS-354", "stat", traits="writes empty-files")
-def measures_an_empty_file(fs: FilesystemGround) -> None:
+def measures_an_empty_file(fs: FilesystemWorkspace) -> None:
     """stat of an empty file gives the length 0 and says that it is no directory.
 
     Otherwise: Empty markers such as _SUCCESS are taken for missing, or for directories.
@@ -239,7 +238,7 @@ def measures_an_empty_file(fs: FilesystemGround) -> None:
 
 
 @statistics.check("FS-267", "stat", traits="writes directories")
-def knows_a_directory(fs: FilesystemGround) -> None:
+def knows_a_directory(fs: FilesystemWorkspace) -> None:
     """stat of a directory says so, in a byte that is 0 or 1.
 
     Otherwise: Walks do not enter it; a byte that is neither is undefined behaviour in C++.
@@ -251,28 +250,28 @@ def knows_a_directory(fs: FilesystemGround) -> None:
 
 
 @statistics.check("FS-268", "stat")
-def stat_misses_what_is_missing(fs: FilesystemGround) -> None:
+def stat_misses_what_is_missing(fs: FilesystemWorkspace) -> None:
     """stat of a missing name is NOT_FOUND and leaves the struct alone.
 
     Otherwise: Callers that see half-filled statistics take nothing for an empty file.
     Remedy: Fill the struct at the end, where all is known.
     """
-    _expect_unfilled(fs.subject.stat(fs.missing()), Code.NOT_FOUND)
+    _expect_unfilled(fs.stat(fs.missing()), Code.NOT_FOUND)
 
 
 @statistics.check("FS-350", "stat", traits="writes file-as-directory")
-def stat_below_a_file_is_refused(fs: FilesystemGround) -> None:
+def stat_below_a_file_is_refused(fs: FilesystemWorkspace) -> None:
     """stat of a name below a file is FAILED_PRECONDITION and leaves the struct alone.
 
     Otherwise: The caller takes a wrong path for a missing file.
     Remedy: Answer ENOTDIR with FAILED_PRECONDITION (TF_SetStatusFromIOError does).
     Source: TensorFlow's test of filesystem plugins
     """
-    _expect_unfilled(fs.subject.stat(fs.below_file()), Code.FAILED_PRECONDITION)
+    _expect_unfilled(fs.stat(fs.below_file()), Code.FAILED_PRECONDITION)
 
 
 @statistics.check("FS-269", "stat", traits="writes timestamps", severity=WARNING)
-def tells_the_time(fs: FilesystemGround) -> None:
+def tells_the_time(fs: FilesystemWorkspace) -> None:
     """stat gives the time of the last change in nanoseconds since 1970.
 
     Otherwise: Caches that compare times keep old content, or fetch all anew.
@@ -301,7 +300,7 @@ def _likely_fault(found: int, earliest: int, latest: int) -> str:
 
 
 @statistics.check("FS-270", "stat", traits="writes")
-def sees_a_file_grow(fs: FilesystemGround) -> None:
+def sees_a_file_grow(fs: FilesystemWorkspace) -> None:
     """stat gives the new length once a longer file is closed, and never a negative one.
 
     Otherwise: Readers miss the end of a file; TensorFlow shows -1 as 18446744073709551615.
@@ -319,24 +318,24 @@ def sees_a_file_grow(fs: FilesystemGround) -> None:
 
 
 @statistics.check("FS-271", "is_directory", traits="writes directories")
-def says_yes_to_a_directory(fs: FilesystemGround) -> None:
+def says_yes_to_a_directory(fs: FilesystemWorkspace) -> None:
     """is_directory of a directory is OK and true.
 
     Otherwise: Walks do not enter it.
     Remedy: Return true and set OK.
     """
-    expect(fs.subject.is_directory(fs.make_dir()).must_be_ok(), "is_directory(D) is OK and false")
+    expect(fs.is_directory(fs.make_dir()).must_be_ok(), "is_directory(D) is OK and false")
 
 
 @statistics.check("FS-272", "is_directory", traits="writes")
-def says_no_to_a_file(fs: FilesystemGround) -> None:
+def says_no_to_a_file(fs: FilesystemWorkspace) -> None:
     """is_directory of a file is false, with FAILED_PRECONDITION.
 
     Otherwise: TensorFlow reads the status alone: with OK it calls the file a directory.
     Remedy: Return false and set FAILED_PRECONDITION, though the header would take OK.
     Source: TensorFlow's test of filesystem plugins
     """
-    answer = fs.subject.is_directory(fs.make_file())
+    answer = fs.is_directory(fs.make_file())
     answer.must_be(Code.FAILED_PRECONDITION, Code.OK)
     if not answer.ok:
         return
@@ -351,14 +350,14 @@ def says_no_to_a_file(fs: FilesystemGround) -> None:
 
 
 @statistics.check("FS-274", "is_directory", ways=RAW, traits="writes")
-def is_true_with_ok_only(fs: FilesystemGround) -> None:
+def is_true_with_ok_only(fs: FilesystemWorkspace) -> None:
     """is_directory returns true with OK only.
 
     Otherwise: One host goes by the status, another by the value: they see different trees.
     Remedy: Return false on every path that sets another code.
     """
     for uri in (fs.missing(), fs.make_file()):
-        answer = fs.subject.is_directory(uri)
+        answer = fs.is_directory(uri)
         expect(answer.ok or not answer.value, f"is_directory({uri}) fails and returns true")
 
 
@@ -376,24 +375,24 @@ refusals(statistics, {
 
 
 @statistics.check("FS-275", "get_file_size", traits="writes")
-def gives_the_size_of_a_file(fs: FilesystemGround) -> None:
+def gives_the_size_of_a_file(fs: FilesystemWorkspace) -> None:
     """get_file_size is a file's length in bytes.
 
     Otherwise: Readers that ask for the size first read too little or fail.
     Remedy: Return the length, and set OK.
     """
-    size = fs.subject.get_file_size(fs.make_file()).must_be_ok()
+    size = fs.get_file_size(fs.make_file()).must_be_ok()
     expect_equal(size, len(CONTENT), "the size of F")
 
 
 @statistics.check("FS-356", "get_file_size", traits="writes empty-files")
-def gives_the_size_of_an_empty_file(fs: FilesystemGround) -> None:
+def gives_the_size_of_an_empty_file(fs: FilesystemWorkspace) -> None:
     """get_file_size of an empty file is 0.
 
     Otherwise: Empty markers such as _SUCCESS are taken for missing.
     Remedy: Return 0 and set OK; 0 is no sign of a failure.
     """
-    size = fs.subject.get_file_size(fs.make_empty_file()).must_be_ok()
+    size = fs.get_file_size(fs.make_empty_file()).must_be_ok()
     expect_equal(size, 0, "the size of E")
 
 
@@ -411,7 +410,7 @@ refusals(statistics, {
 
 
 @statistics.check("FS-278", "stat", traits="writes")
-def agrees_with_stat(fs: FilesystemGround) -> None:
+def agrees_with_stat(fs: FilesystemWorkspace) -> None:
     """get_file_size and is_directory say what stat says.
 
     Otherwise: One of two answers about the same path is wrong.
@@ -419,14 +418,14 @@ def agrees_with_stat(fs: FilesystemGround) -> None:
     """
     file, directory = fs.make_file("nine", b"nine byte"), fs.make_full_dir()
     statistics = _stat(fs, file)
-    if fs.subject.offers("get_file_size"):
-        size = fs.subject.get_file_size(file).must_be_ok()
+    if fs.offers("get_file_size"):
+        size = fs.get_file_size(file).must_be_ok()
         expect_equal(
             size, statistics.length, "get_file_size(F), which must be the length that stat gives,"
         )
-    if fs.subject.offers("is_directory"):
+    if fs.offers("is_directory"):
         for uri in (file, directory):
-            answer = fs.subject.is_directory(uri)
+            answer = fs.is_directory(uri)
             found, told = answer.ok and bool(answer.value), _stat(fs, uri).is_directory
             expect_equal(
                 found, told, f"is_directory({uri}), which must be the flag that stat gives,"
@@ -442,14 +441,14 @@ _STRANGE = (".hidden", "...", "two words", "grüße", "数据", "100%", "a+b", "
 """Names that a plugin might escape, quote, decode or drop."""
 
 
-def _children(fs: FilesystemGround, uri: str) -> list[str]:
-    names = fs.subject.get_children(uri).must_be_ok()
+def _children(fs: FilesystemWorkspace, uri: str) -> list[str]:
+    names = fs.get_children(uri).must_be_ok()
     if names is None:
         raise Deviation("get_children is OK and returned a negative count")
     return list(names)
 
 
-def _make_family(fs: FilesystemGround, name: str) -> str:
+def _make_family(fs: FilesystemWorkspace, name: str) -> str:
     """Make a directory of two files and two directories, each of which holds a file."""
     family = fs.make_full_dir(name)
     fs.make_file(f"{name}/second")
@@ -467,7 +466,7 @@ def _bare(names: list[str]) -> list[str]:
 
 
 @children.check("FS-279", "get_children")
-def lists_files_and_directories(fs: FilesystemGround) -> None:
+def lists_files_and_directories(fs: FilesystemWorkspace) -> None:
     """get_children lists each file and directory by its name alone, in any order.
 
     Otherwise: Listings and globs miss entries, or find some that are not there.
@@ -478,7 +477,7 @@ def lists_files_and_directories(fs: FilesystemGround) -> None:
 
 
 @children.check("FS-280", "get_children", traits="writes directories")
-def lists_an_empty_directory(fs: FilesystemGround) -> None:
+def lists_an_empty_directory(fs: FilesystemWorkspace) -> None:
     """get_children of an empty directory is OK with 0 entries.
 
     Otherwise: Listing or deleting an empty directory fails.
@@ -501,14 +500,14 @@ refusals(children, {
 
 
 @children.check("FS-284", "get_children", ways=RAW)
-def returns_minus_one_for_an_error(fs: FilesystemGround) -> None:
+def returns_minus_one_for_an_error(fs: FilesystemWorkspace) -> None:
     """get_children returns exactly -1 where it fails, and leaves no entries to be freed.
 
     Otherwise: Every other count makes TensorFlow read entries that are not there.
     Remedy: Free what was listed so far, leave the array alone and return -1.
     """
     for words, uri in (("X", fs.missing()), ("F", fs.make_file())):
-        answer = fs.subject.get_children(uri)
+        answer = fs.get_children(uri)
         if answer.code == Code.UNIMPLEMENTED:
             raise Unsupported("get_children is UNIMPLEMENTED")
         if not answer.ok:
@@ -517,7 +516,7 @@ def returns_minus_one_for_an_error(fs: FilesystemGround) -> None:
 
 
 @children.check("FS-285", "get_children", ways=RAW)
-def counts_what_is_there(fs: FilesystemGround) -> None:
+def counts_what_is_there(fs: FilesystemWorkspace) -> None:
     """A positive count comes with an array, and each entry in it is set.
 
     Otherwise: TensorFlow crashes on a NULL; here the listing fails with INTERNAL.
@@ -526,7 +525,7 @@ def counts_what_is_there(fs: FilesystemGround) -> None:
     directory = fs.make_full_dir("counted")
     fs.make_file("counted/b")
     fs.make_file("counted/c")
-    answer = fs.subject.get_children(directory)
+    answer = fs.get_children(directory)
     names = answer.must_be_ok()
     expect(answer.returned >= 0, "get_children is OK and returns -1")
     expect_equal(len(names), answer.returned, "the number of entries, which must be its count,")
@@ -534,7 +533,7 @@ def counts_what_is_there(fs: FilesystemGround) -> None:
 
 
 @children.check("FS-286", "get_children")
-def names_are_bare(fs: FilesystemGround) -> None:
+def names_are_bare(fs: FilesystemWorkspace) -> None:
     """Names of children are not empty, not "." or "..", and hold no slash.
 
     Otherwise: TensorFlow's recursive delete runs in circles or out of the tree; a slash at the end
@@ -551,7 +550,7 @@ def names_are_bare(fs: FilesystemGround) -> None:
 
 
 @children.check("FS-287", "get_children")
-def lists_each_child_once(fs: FilesystemGround) -> None:
+def lists_each_child_once(fs: FilesystemWorkspace) -> None:
     """get_children lists each child once, and nothing below the children.
 
     Otherwise: Files are read twice, or paths appear that do not exist.
@@ -566,7 +565,7 @@ def lists_each_child_once(fs: FilesystemGround) -> None:
 
 
 @children.check("FS-288", "get_children", "path_exists")
-def lists_what_exists(fs: FilesystemGround) -> None:
+def lists_what_exists(fs: FilesystemWorkspace) -> None:
     """Each child, joined to the directory, exists.
 
     Otherwise: Walks fail at what the listing itself has named.
@@ -574,11 +573,11 @@ def lists_what_exists(fs: FilesystemGround) -> None:
     """
     family = _make_family(fs, "existing")
     for name in _children(fs, family):
-        fs.subject.path_exists(f"{family}/{name}").must_be_ok()
+        fs.path_exists(f"{family}/{name}").must_be_ok()
 
 
 @children.check("FS-289", "get_children", level=ROBUST, seconds=300)
-def lists_thousands(fs: FilesystemGround) -> None:
+def lists_thousands(fs: FilesystemWorkspace) -> None:
     """get_children lists thousands of entries completely.
 
     Otherwise: What is behind the store's first page is lost without a word.
@@ -593,7 +592,7 @@ def lists_thousands(fs: FilesystemGround) -> None:
 
 
 @children.check("FS-290", "get_children")
-def lists_strange_names(fs: FilesystemGround) -> None:
+def lists_strange_names(fs: FilesystemWorkspace) -> None:
     """Hidden names, blanks, non-ASCII bytes and glob characters are listed as they are.
 
     Otherwise: Such files cannot be found, opened or deleted through a listing.
@@ -605,13 +604,13 @@ def lists_strange_names(fs: FilesystemGround) -> None:
     listed, made = set(_children(fs, directory)), set(_STRANGE)
     lost, new = sorted(made - listed), sorted(map(str, listed - made))
     expect(not lost and not new, "names are changed", expected=f"{lost}", found=f"{new}")
-    answer = fs.subject.get_children(f"{directory}/")
+    answer = fs.get_children(f"{directory}/")
     same = answer.ok and sorted(answer.value) == sorted(_STRANGE)
     advise(same, "a slash behind the directory's URI changes the list", found=repr(answer.value))
 
 
 @children.check("FS-291", "get_children", level=ROBUST, ways=RAW)
-def gives_blocks_that_can_be_freed(fs: FilesystemGround) -> None:
+def gives_blocks_that_can_be_freed(fs: FilesystemWorkspace) -> None:
     """Each entry and the array are blocks of their own that plugin_memory_free takes.
 
     Otherwise: The host frees each entry and then the array: one block for all is freed twice.
@@ -627,11 +626,11 @@ def gives_blocks_that_can_be_freed(fs: FilesystemGround) -> None:
     def list_it() -> None:
         _children(fs, directory)
 
-    expect_no_leak(list_it, rounds, "get_children")
+    must_not_grow(list_it, rounds, "get_children")
 
 
 @children.check("FS-292", "get_children", level=ROBUST)
-def lists_in_threads(fs: FilesystemGround) -> None:
+def lists_in_threads(fs: FilesystemWorkspace) -> None:
     """get_children may run in many threads at once.
 
     Otherwise: TensorFlow's glob lists in parallel: names get lost or the process crashes.
@@ -645,7 +644,7 @@ def lists_in_threads(fs: FilesystemGround) -> None:
         for _ in range(calls):
             expect_equal(_bare(_children(fs, family)), _FAMILY, "the list that a thread sees")
 
-    run_at_once([look] * _THREADS)
+    at_once([look] * _THREADS)
 
 
 globbing = Suite("filesystem", "globbing", traits="writes", source="filesystem.h")
@@ -660,21 +659,21 @@ _GRAMMAR = {
 """Patterns, and what each finds of `xa`, `xb`, `xc`, `x*`, `xab` and `y`."""
 
 
-def _expect_matches(fs: FilesystemGround, pattern: str, names: Iterable[str]) -> None:
+def _expect_matches(fs: FilesystemWorkspace, pattern: str, names: Iterable[str]) -> None:
     """Demand that a pattern below the root finds exactly these names."""
-    found = fs.subject.get_matching_paths(fs.path(pattern)).must_be_ok()
+    found = fs.get_matching_paths(fs.path(pattern)).must_be_ok()
     expected = sorted(fs.path(name) for name in names)
     # What is there twice is another check's.
     expect_equal(sorted(set(found)), expected, f"what get_matching_paths({pattern}) finds")
 
 
-def _make_files(fs: FilesystemGround, *names: str) -> None:
+def _make_files(fs: FilesystemWorkspace, *names: str) -> None:
     for name in names:
         fs.make_file(name)
 
 
 @globbing.check("FS-293", "get_matching_paths")
-def finds_what_matches(fs: FilesystemGround) -> None:
+def finds_what_matches(fs: FilesystemWorkspace) -> None:
     """get_matching_paths finds exactly the files that match, as URIs like the pattern.
 
     Otherwise: Datasets given as a pattern are incomplete, or cannot be opened.
@@ -685,7 +684,7 @@ def finds_what_matches(fs: FilesystemGround) -> None:
 
 
 @globbing.check("FS-294", "get_matching_paths")
-def finds_nothing(fs: FilesystemGround) -> None:
+def finds_nothing(fs: FilesystemWorkspace) -> None:
     """A pattern that matches nothing is OK with 0 paths, in a missing directory too.
 
     Otherwise: A program that asks whether there are files gets an error instead of none.
@@ -698,7 +697,7 @@ def finds_nothing(fs: FilesystemGround) -> None:
 
 
 @globbing.check("FS-295", "get_matching_paths")
-def takes_a_path_as_it_is(fs: FilesystemGround) -> None:
+def takes_a_path_as_it_is(fs: FilesystemWorkspace) -> None:
     """A pattern without wildcards matches its own path where that exists, else nothing.
 
     Otherwise: A plain file name cannot stand where a pattern may.
@@ -707,12 +706,12 @@ def takes_a_path_as_it_is(fs: FilesystemGround) -> None:
     fs.make_file()
     _expect_matches(fs, "F", ["F"])
     _expect_matches(fs, "X", [])
-    found = fs.subject.get_matching_paths("").must_be_ok()
+    found = fs.get_matching_paths("").must_be_ok()
     expect_equal(list(found), [], "what the empty pattern finds")
 
 
 @globbing.check("FS-296", "get_matching_paths")
-def keeps_to_the_grammar(fs: FilesystemGround) -> None:
+def keeps_to_the_grammar(fs: FilesystemWorkspace) -> None:
     """`?`, `[ab]`, `[^a]`, `[a-c]` and a backslash mean what the header says.
 
     Otherwise: Patterns find too much or too little.
@@ -724,7 +723,7 @@ def keeps_to_the_grammar(fs: FilesystemGround) -> None:
 
 
 @globbing.check("FS-297", "get_matching_paths")
-def stays_within_a_level(fs: FilesystemGround) -> None:
+def stays_within_a_level(fs: FilesystemWorkspace) -> None:
     """A wildcard stays within one level, and a pattern matches whole names.
 
     Otherwise: Patterns find files of other directories, or names that only begin alike.
@@ -739,7 +738,7 @@ def stays_within_a_level(fs: FilesystemGround) -> None:
 
 
 @globbing.check("FS-298", "get_matching_paths")
-def finds_what_exists(fs: FilesystemGround) -> None:
+def finds_what_exists(fs: FilesystemWorkspace) -> None:
     """Every match exists, and none is there twice.
 
     Otherwise: Files are read twice, or opening a match fails.
@@ -747,15 +746,15 @@ def finds_what_exists(fs: FilesystemGround) -> None:
     """
     _make_files(fs, "m1", "m2")
     fs.make_full_dir("m3")
-    answer = fs.subject.get_matching_paths(fs.path("m*"))
+    answer = fs.get_matching_paths(fs.path("m*"))
     found = sorted(answer.must_be_ok())
     expect_equal(found, sorted(set(found)), "the list of matches")
     for uri in found:
-        fs.subject.path_exists(uri).must_be_ok()
+        fs.path_exists(uri).must_be_ok()
 
 
 @globbing.check("FS-299", "get_matching_paths", ways=RAW)
-def counts_what_matches(fs: FilesystemGround) -> None:
+def counts_what_matches(fs: FilesystemWorkspace) -> None:
     """A failing get_matching_paths returns -1 with an error; every path counted is set.
 
     Otherwise: TensorFlow reads entries that are not there.
@@ -764,7 +763,7 @@ def counts_what_matches(fs: FilesystemGround) -> None:
     _make_files(fs, "c1", "c2", "c3")
     patterns = [fs.path("c*"), fs.path("c1/x*"), *_with_a_wild_host(fs)]
     for pattern in patterns:
-        answer = fs.subject.get_matching_paths(pattern)
+        answer = fs.get_matching_paths(pattern)
         fitting = answer.returned >= 0 if answer.ok else answer.returned == -1
         found = f"{answer.returned}, {code_found(answer)}"
         expect(
@@ -775,14 +774,14 @@ def counts_what_matches(fs: FilesystemGround) -> None:
             expect(None not in answer.value, "an entry is NULL", found=repr(answer.value))
 
 
-def _with_a_wild_host(fs: FilesystemGround) -> list[str]:
+def _with_a_wild_host(fs: FilesystemWorkspace) -> list[str]:
     """Return a pattern with wildcards where the host stands; none for plain paths."""
     scheme, separator, _ = fs.root.partition("://")
     return [f"{scheme}://*/x"] if separator else []
 
 
 @globbing.check("FS-300", "get_matching_paths", traits="")
-def refuses_a_wild_host(fs: FilesystemGround) -> None:
+def refuses_a_wild_host(fs: FilesystemWorkspace) -> None:
     """A wildcard in front of the path is INVALID_ARGUMENT, and no crash.
 
     Otherwise: TensorFlow's own glob crashes on it.
@@ -794,7 +793,7 @@ def refuses_a_wild_host(fs: FilesystemGround) -> None:
     patterns = _with_a_wild_host(fs)
     if not patterns:
         raise Unsupported("plain paths have no host")
-    answer = fs.subject.get_matching_paths(patterns[0])
+    answer = fs.get_matching_paths(patterns[0])
     if fs.target.reached is Pass.HOST:
         answer.must_be(Code.INVALID_ARGUMENT)
     expect(

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.check import NOTE, RAW, ROBUST, WARNING, Suite
-from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
-from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.filesystem.prepared_files import long_content
 from modular_tf.check.filesystem.refusals import INVALID, MISSING, REFUSED, refusals
-from modular_tf.check.repetition import expect_no_leak, rounds_of
+from modular_tf.check.filesystem.workspace import CONTENT, long_content
+from modular_tf.check.under_load import at_once, must_not_grow, rounds_of
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
-    from modular_tf.check.filesystem.ground import FilesystemGround
-    from modular_tf.check.filesystem.subject import Reader, Region
+    from modular_tf.check.filesystem.access import Reader, Region
+    from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 reading = Suite(
     "filesystem", "reading", traits="writes", source="filesystem.h, new_random_access_file and read"
@@ -33,13 +31,13 @@ _FURTHEST = 2**64 - 1
 
 
 @reading.check("FS-150", "new_random_access_file")
-def opens_a_file(fs: FilesystemGround) -> None:
+def opens_a_file(fs: FilesystemWorkspace) -> None:
     """new_random_access_file opens a file that is there, and sets plugin_file.
 
     Otherwise: No file of this filesystem can be read.
     Remedy: Store the open file in TF_RandomAccessFile.plugin_file and set OK.
     """
-    reader = fs.subject.new_random_access_file(fs.make_file("opened")).must_be_ok()
+    reader = fs.new_random_access_file(fs.make_file("opened")).must_be_ok()
     address = getattr(reader, "handle", None)  # in the raw pass
     reader.close()
     advise(
@@ -51,13 +49,13 @@ def opens_a_file(fs: FilesystemGround) -> None:
 
 
 @reading.check("FS-151", "new_random_access_file", traits="")
-def misses_a_missing_file(fs: FilesystemGround) -> None:
+def misses_a_missing_file(fs: FilesystemWorkspace) -> None:
     """new_random_access_file of a missing name is NOT_FOUND and leaves plugin_file alone.
 
     Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
     Remedy: Set TF_NOT_FOUND, and plugin_file only once the file is open.
     """
-    answer = fs.subject.new_random_access_file(fs.missing())
+    answer = fs.new_random_access_file(fs.missing())
     answer.must_be(Code.NOT_FOUND)
     expect(
         answer.value is None,
@@ -76,18 +74,18 @@ refusals(reading, {
 
 
 @reading.check("FS-155", "new_random_access_file", traits="")
-def refuses_the_empty_path(fs: FilesystemGround) -> None:
+def refuses_the_empty_path(fs: FilesystemWorkspace) -> None:
     """new_random_access_file of an empty path is NOT_FOUND or FAILED_PRECONDITION.
 
     Otherwise: A path that was never set opens something, or crashes the process.
     Remedy: Refuse the empty path before looking anything up.
     Source: filesystem.h, new_random_access_file
     """
-    if fs.subject.has("translate_name"):
-        translated = fs.subject.translate_name("")
+    if fs.has("translate_name"):
+        translated = fs.translate_name("")
         if not translated.ok or translated.value is None:
             raise Unsupported("translate_name refuses the empty path")
-    answer = fs.subject.new_random_access_file("")
+    answer = fs.new_random_access_file("")
     if answer.code == Code.INVALID_ARGUMENT:  # as plain, and what stores say that want a bucket
         what = f"{answer.short_call} is refused by another code than callers know"
         note(what, found=code_found(answer))
@@ -103,80 +101,80 @@ def _expect_read(answer: Answer, expected: bytes, *codes: Code) -> None:
 
 
 @reading.check("FS-156", "new_random_access_file", "read")
-def reads_a_whole_file(fs: FilesystemGround) -> None:
+def reads_a_whole_file(fs: FilesystemWorkspace) -> None:
     """A read of a whole file returns its length, sets OK and gives its bytes.
 
     Otherwise: Every reader of this filesystem gets wrong data.
     Remedy: Copy n bytes from the offset into the buffer, return n and set OK.
     """
-    with fs.subject.new_random_access_file(fs.make_file("whole")).opened() as reader:
+    with fs.new_random_access_file(fs.make_file("whole")).opened() as reader:
         _expect_read(reader.read(0, 4), CONTENT, Code.OK)
 
 
 @reading.check("FS-157", "new_random_access_file", "read")
-def reads_from_the_middle(fs: FilesystemGround) -> None:
+def reads_from_the_middle(fs: FilesystemWorkspace) -> None:
     """A read starts at the offset that it is given.
 
     Otherwise: Formats with an index, such as checkpoints and TFRecord, are read as garbage.
     Remedy: Seek for each call, or read with pread; do not go on where the last read ended.
     """
-    with fs.subject.new_random_access_file(fs.make_file("middle")).opened() as reader:
+    with fs.new_random_access_file(fs.make_file("middle")).opened() as reader:
         _expect_read(reader.read(1, 2), b"bc", Code.OK)
 
 
 @reading.check("FS-158", "new_random_access_file", "read")
-def reads_across_the_end(fs: FilesystemGround) -> None:
+def reads_across_the_end(fs: FilesystemWorkspace) -> None:
     """A read across the end returns the bytes that there are, and sets OUT_OF_RANGE.
 
     Otherwise: TensorFlow reads until OUT_OF_RANGE: the last block of each file is lost.
     Remedy: Copy what there is, return its length and set TF_OUT_OF_RANGE.
     """
-    with fs.subject.new_random_access_file(fs.make_file("across")).opened() as reader:
+    with fs.new_random_access_file(fs.make_file("across")).opened() as reader:
         _expect_read(reader.read(0, 10), CONTENT, Code.OUT_OF_RANGE)
 
 
 @reading.check("FS-159", "new_random_access_file", "read")
-def reads_behind_the_end(fs: FilesystemGround) -> None:
+def reads_behind_the_end(fs: FilesystemWorkspace) -> None:
     """A read at or behind the end returns 0 and sets OUT_OF_RANGE.
 
     Otherwise: Reading a file to its end fails, or never ends.
     Remedy: Compare the offset with the length first; return 0 and set TF_OUT_OF_RANGE.
     """
-    with fs.subject.new_random_access_file(fs.make_file("behind")).opened() as reader:
+    with fs.new_random_access_file(fs.make_file("behind")).opened() as reader:
         _expect_read(reader.read(4, 1), b"", Code.OUT_OF_RANGE)
         _expect_read(reader.read(100, 1), b"", Code.OUT_OF_RANGE)
 
 
 @reading.check("FS-160", "new_random_access_file", "read", severity=WARNING)
-def reads_nothing(fs: FilesystemGround) -> None:
+def reads_nothing(fs: FilesystemWorkspace) -> None:
     """A read of 0 bytes returns 0 and sets OK.
 
     Otherwise: Callers that read what a size field says fail where it says 0.
     Remedy: Return 0 with TF_OK before anything else where n is 0.
     """
-    with fs.subject.new_random_access_file(fs.make_file("nothing")).opened() as reader:
+    with fs.new_random_access_file(fs.make_file("nothing")).opened() as reader:
         _expect_read(reader.read(0, 0), b"", Code.OK, Code.OUT_OF_RANGE)
 
 
 @reading.check("FS-161", "new_random_access_file", "read", traits="writes empty-files")
-def reads_an_empty_file(fs: FilesystemGround) -> None:
+def reads_an_empty_file(fs: FilesystemWorkspace) -> None:
     """A read of an empty file returns 0 and sets OUT_OF_RANGE.
 
     Otherwise: Empty files, such as _SUCCESS marks, cannot be read.
     Remedy: An empty file is read as any other: at its end.
     """
-    with fs.subject.new_random_access_file(fs.make_empty_file("empty")).opened() as reader:
+    with fs.new_random_access_file(fs.make_empty_file("empty")).opened() as reader:
         _expect_read(reader.read(0, 1), b"", Code.OUT_OF_RANGE)
 
 
 @reading.check("FS-162", "new_random_access_file", "read", ways=RAW)
-def tells_of_a_short_read(fs: FilesystemGround) -> None:
+def tells_of_a_short_read(fs: FilesystemWorkspace) -> None:
     """A read that gives fewer bytes than asked for never sets OK.
 
     Otherwise: TensorFlow's own copy_file loops for ever on it.
     Remedy: Go on until all n bytes are there, or set TF_OUT_OF_RANGE at the end of the file.
     """
-    with fs.subject.new_random_access_file(fs.make_file("looped")).opened() as reader:
+    with fs.new_random_access_file(fs.make_file("looped")).opened() as reader:
         for offset, n in ((2, 10), (0, 131_072), (4, 131_072)):
             answer = reader.read(offset, n)
             expect(
@@ -188,7 +186,7 @@ def tells_of_a_short_read(fs: FilesystemGround) -> None:
 
 
 @reading.check("FS-163", "new_random_access_file", "read", ways=RAW)
-def stays_within_the_buffer(fs: FilesystemGround) -> None:
+def stays_within_the_buffer(fs: FilesystemWorkspace) -> None:
     """A read writes and returns at most n bytes.
 
     Otherwise: TensorFlow believes the count: it hands out memory behind the buffer.
@@ -197,7 +195,7 @@ def stays_within_the_buffer(fs: FilesystemGround) -> None:
     Buffers lie between guards, which are looked at after each call.
     """
     uri = fs.make_file("bounded", b"0123456789" * 10)
-    with fs.subject.new_random_access_file(uri).opened() as reader:
+    with fs.new_random_access_file(uri).opened() as reader:
         for offset, n in ((0, 0), (0, 1), (3, 2), (0, 7), (50, 49), (90, 100)):
             returned = reader.read(offset, n).returned
             expect(
@@ -209,7 +207,7 @@ def stays_within_the_buffer(fs: FilesystemGround) -> None:
 
 
 @reading.check("FS-164", "new_random_access_file", "read", level=ROBUST, ways=RAW, severity=WARNING)
-def returns_minus_one_on_failure(fs: FilesystemGround) -> None:
+def returns_minus_one_on_failure(fs: FilesystemWorkspace) -> None:
     """A failing read returns -1, with a code other than OK and OUT_OF_RANGE.
 
     Otherwise: The bytes of a failed read are taken for data.
@@ -217,7 +215,7 @@ def returns_minus_one_on_failure(fs: FilesystemGround) -> None:
 
     At the furthest offset that there is, past the end is a right answer too.
     """
-    with fs.subject.new_random_access_file(fs.make_file("failing")).opened() as reader:
+    with fs.new_random_access_file(fs.make_file("failing")).opened() as reader:
         answer = reader.read(_FURTHEST, 4)
     expect(not answer.ok, f"read({_FURTHEST}, 4) is OK", found=f"{answer.returned} bytes")
     expected = 0 if answer.code == Code.OUT_OF_RANGE else -1
@@ -226,7 +224,7 @@ def returns_minus_one_on_failure(fs: FilesystemGround) -> None:
 
 
 @reading.check("FS-165", "new_random_access_file", "read", level=ROBUST)
-def reads_a_big_file_in_odd_pieces(fs: FilesystemGround) -> None:
+def reads_a_big_file_in_odd_pieces(fs: FilesystemWorkspace) -> None:
     """A big file that holds all byte values is read back exactly, in pieces of any size.
 
     Otherwise: Large files are corrupted: models load and give wrong results.
@@ -234,7 +232,7 @@ def reads_a_big_file_in_odd_pieces(fs: FilesystemGround) -> None:
     """
     content = long_content(fs.target.options)
     length = len(content)
-    with fs.subject.new_random_access_file(fs.make_file("big", content)).opened() as reader:
+    with fs.new_random_access_file(fs.make_file("big", content)).opened() as reader:
         pieces = [
             reader.read(offset, min(_ODD, length - offset)) for offset in range(0, length, _ODD)
         ]
@@ -245,7 +243,7 @@ def reads_a_big_file_in_odd_pieces(fs: FilesystemGround) -> None:
 
 
 @reading.check("FS-166", "new_random_access_file", "read", level=ROBUST, seconds=60)
-def serves_threads_and_handles(fs: FilesystemGround) -> None:
+def serves_threads_and_handles(fs: FilesystemWorkspace) -> None:
     """A handle serves several threads at once, and two handles of a file do not know each other.
 
     Otherwise: tf.data reads with many threads: records are mixed up under load only.
@@ -257,9 +255,9 @@ def serves_threads_and_handles(fs: FilesystemGround) -> None:
     read = partial(
         _read_again, content=content, rounds=rounds_of(fs.target.options, _READS_OF_A_THREAD)
     )
-    with fs.subject.new_random_access_file(uri).opened() as first:
-        run_at_once([partial(read, first, thread=at) for at in range(_THREADS)])
-        with fs.subject.new_random_access_file(uri).opened() as second:
+    with fs.new_random_access_file(uri).opened() as first:
+        at_once([partial(read, first, thread=at) for at in range(_THREADS)])
+        with fs.new_random_access_file(uri).opened() as second:
             read(second, thread=1)
             read(first, thread=0)
         read(first, thread=2)
@@ -276,7 +274,7 @@ def _read_again(reader: Reader, *, content: bytes, rounds: int, thread: int) -> 
 
 
 @reading.check("FS-167", "new_random_access_file", "read", level=ROBUST, severity=NOTE)
-def keeps_what_is_open(fs: FilesystemGround) -> None:
+def keeps_what_is_open(fs: FilesystemWorkspace) -> None:
     """A reader that is open while its file is deleted or replaced keeps the old bytes.
 
     Otherwise: Nothing demands it; readers of this store see another file, or an error, half way.
@@ -284,10 +282,10 @@ def keeps_what_is_open(fs: FilesystemGround) -> None:
     Source: POSIX, as a habit of local files
     """
     uri = fs.make_file("vanishing")
-    with fs.subject.new_random_access_file(uri).opened() as reader:
+    with fs.new_random_access_file(uri).opened() as reader:
         fs.make_file("vanishing", b"WXYZ")
         replaced = reader.read(0, 4)
-        fs.subject.delete_file(uri)
+        fs.delete_file(uri)
         deleted = reader.read(0, 4)
     for answer, what in ((replaced, "replaced"), (deleted, "deleted")):
         if not answer.ok:
@@ -297,7 +295,7 @@ def keeps_what_is_open(fs: FilesystemGround) -> None:
 
 
 @reading.check("FS-168", "new_random_access_file", level=ROBUST)
-def leaves_nothing_behind(fs: FilesystemGround) -> None:
+def leaves_nothing_behind(fs: FilesystemWorkspace) -> None:
     """Opening, and failing to open, again and again leaves no descriptor behind.
 
     Otherwise: Long training runs end with too many open files.
@@ -308,23 +306,23 @@ def leaves_nothing_behind(fs: FilesystemGround) -> None:
     uri, missing = fs.make_file("often"), fs.path("never")
 
     def open_and_fail() -> None:
-        fs.subject.new_random_access_file(uri).needed().close()
-        unexpected = fs.subject.new_random_access_file(missing).value
+        fs.new_random_access_file(uri).needed().close()
+        unexpected = fs.new_random_access_file(missing).value
         if unexpected is not None:  # some stores look for the file at the first read only
             unexpected.close()
 
-    expect_no_leak(open_and_fail, rounds_of(fs.target.options), "opening a file")
+    must_not_grow(open_and_fail, rounds_of(fs.target.options), "opening a file")
 
 
 @reading.check("FS-169", "new_random_access_file", ways=RAW, traits="", severity=WARNING)
-def names_the_path(fs: FilesystemGround) -> None:
+def names_the_path(fs: FilesystemWorkspace) -> None:
     """The message of a failing open names the path.
 
     Otherwise: Users read that something was not found, and not what.
     Remedy: Put the path into the message: 'PATH; No such file or directory'.
     Source: TensorFlow 2.21, observed
     """
-    answer = fs.subject.new_random_access_file(fs.path("not-here"))
+    answer = fs.new_random_access_file(fs.path("not-here"))
     if answer.ok:
         answer.value.close()
         raise Unsupported("new_random_access_file(X) is OK, and has no message: see FS-151")
@@ -343,14 +341,14 @@ _POOL = 32  # requests after which a plugin has all the threads that it will kee
 
 
 @long_reading.check("FS-331", "new_random_access_file", "read")
-def reads_leave_nothing_behind(fs: FilesystemGround) -> None:
+def reads_leave_nothing_behind(fs: FilesystemWorkspace) -> None:
     """Reading again and again leaves no descriptors, mappings or memory behind.
 
     Otherwise: A long job runs out of descriptors, and then every open of the process fails.
     Remedy: Keep one connection for each file or pool, and release what a request took.
     Source: filesystem.h, read
     """
-    with fs.subject.new_random_access_file(fs.make_file("read-often")).opened() as reader:
+    with fs.new_random_access_file(fs.make_file("read-often")).opened() as reader:
 
         def read_a_byte() -> None:
             answer = reader.read(1, 1)
@@ -358,11 +356,11 @@ def reads_leave_nothing_behind(fs: FilesystemGround) -> None:
 
         for _ in range(_POOL):
             read_a_byte()
-        expect_no_leak(read_a_byte, rounds_of(fs.target.options), "reading a byte")
+        must_not_grow(read_a_byte, rounds_of(fs.target.options), "reading a byte")
 
 
 @long_reading.check("FS-332", "new_random_access_file", "read", seconds=60)
-def reads_megabytes_at_once(fs: FilesystemGround) -> None:
+def reads_megabytes_at_once(fs: FilesystemWorkspace) -> None:
     """One read of several megabytes gives all of them.
 
     Otherwise: Reading a whole file in one call crashes the program, or gives less than there is.
@@ -375,7 +373,7 @@ def reads_megabytes_at_once(fs: FilesystemGround) -> None:
     length = len(content)
     for number in range(_FILES):
         uri = fs.make_file(f"in-one-read-{number}", content)
-        with fs.subject.new_random_access_file(uri).opened() as reader:
+        with fs.new_random_access_file(uri).opened() as reader:
             read = reader.read(0, length).must_be_ok()
         expect_equal(len(read), length, f"the length of read(0, {length})")
         expect(read == content, f"read(0, {length}) gave other bytes")
@@ -391,13 +389,13 @@ _CALLS_OF_A_THREAD = 50
 
 
 @regions.check("FS-199", _REGION)
-def maps_a_file(fs: FilesystemGround) -> None:
+def maps_a_file(fs: FilesystemWorkspace) -> None:
     """A region of a file has the file's length and its bytes.
 
     Otherwise: Models that are mapped, as by ImmutableConst, hold wrong values.
     Remedy: Return the file's length from length, and its first byte from data.
     """
-    mapped = fs.subject.new_read_only_memory_region_from_file(fs.make_file("mapped"))
+    mapped = fs.new_read_only_memory_region_from_file(fs.make_file("mapped"))
     mapped.must_be_ok()
     with mapped.opened() as region:
         expect_equal(region.length(), len(CONTENT), "the length of the region")
@@ -415,17 +413,17 @@ refusals(regions, {
 
 
 @regions.check("FS-203", _REGION, level=ROBUST)
-def stays_in_its_place(fs: FilesystemGround) -> None:
+def stays_in_its_place(fs: FilesystemWorkspace) -> None:
     """data and length answer the same on every call and thread until cleanup.
 
     Otherwise: Tensors point into memory that has moved.
     Remedy: Get the memory once, in new_read_only_memory_region_from_file.
     """
     uri = fs.make_file("stable")
-    with fs.subject.new_read_only_memory_region_from_file(uri).opened() as region:
+    with fs.new_read_only_memory_region_from_file(uri).opened() as region:
         place = (region.address(), region.length())
         fs.make_file("another", CONTENT * 1000)
-        found = run_at_once([partial(_places, region) for _ in range(_THREADS)])
+        found = at_once([partial(_places, region) for _ in range(_THREADS)])
         expect_equal(set().union(*found), {place}, "data and length, asked again")
         expect_equal(region.content(), CONTENT, "the bytes of the region, later")
 
@@ -435,7 +433,7 @@ def _places(region: Region) -> set[tuple[int, int]]:
 
 
 @regions.check("FS-204", _REGION, severity=WARNING)
-def aligns_its_memory(fs: FilesystemGround) -> None:
+def aligns_its_memory(fs: FilesystemWorkspace) -> None:
     """The memory of a region is aligned to 64 bytes.
 
     Otherwise: TensorFlow refuses to make tensors of it: ImmutableConst answers INTERNAL.
@@ -444,7 +442,7 @@ def aligns_its_memory(fs: FilesystemGround) -> None:
     """
     for length in (1, 100, 4097):
         uri = fs.make_file(f"aligned-{length}", b"x" * length)
-        with fs.subject.new_read_only_memory_region_from_file(uri).opened() as region:
+        with fs.new_read_only_memory_region_from_file(uri).opened() as region:
             address = region.address()
         expect(
             address % _ALIGNMENT == 0,
@@ -455,20 +453,20 @@ def aligns_its_memory(fs: FilesystemGround) -> None:
 
 
 @regions.check("FS-205", _REGION, level=ROBUST, severity=WARNING)
-def outlives_its_file(fs: FilesystemGround) -> None:
+def outlives_its_file(fs: FilesystemWorkspace) -> None:
     """A region outlives its file, and mapping again and again leaves nothing behind.
 
     Otherwise: A model that is replaced on disk takes its users down, or memory runs out.
     Remedy: Hold the file's memory until cleanup, and release mapping and descriptor there.
     """
     uri = fs.make_file("doomed")
-    with fs.subject.new_read_only_memory_region_from_file(uri).opened() as region:
-        fs.subject.delete_file(uri).needed()
+    with fs.new_read_only_memory_region_from_file(uri).opened() as region:
+        fs.delete_file(uri).needed()
         expect_equal(region.content(), CONTENT, "the bytes of a region whose file is deleted")
     often = fs.make_file("often")
 
     def map_and_leave() -> None:
-        with fs.subject.new_read_only_memory_region_from_file(often).opened():
+        with fs.new_read_only_memory_region_from_file(often).opened():
             pass
 
-    expect_no_leak(map_and_leave, rounds_of(fs.target.options), "mapping a file")
+    must_not_grow(map_and_leave, rounds_of(fs.target.options), "mapping a file")

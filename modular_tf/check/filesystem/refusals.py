@@ -7,18 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.filesystem.expected_state import (
+from modular_tf.check.filesystem.workspace import (
+    CONTENT,
     expect_content,
     expect_directory,
     expect_missing,
 )
-from modular_tf.check.filesystem.ground import CONTENT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from modular_tf.check.check import Suite
-    from modular_tf.check.filesystem.ground import FilesystemGround
+    from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 EXISTS, INVALID = Code.ALREADY_EXISTS, Code.INVALID_ARGUMENT
 MISSING, REFUSED = Code.NOT_FOUND, Code.FAILED_PRECONDITION
@@ -49,8 +49,8 @@ class Refusal(NamedTuple):
     """A row: calls that are refused by a code.
 
     Attributes:
-        calls: With the letters of `FilesystemGround`; then `keeps F` for what must still be there
-            as it was, `without Y` for what must not be there: `rename_file(X, Y) without Y`.
+        calls: With the letters of a workspace; then `keeps F` for what must still be there as it
+            was, `without Y` for what must not be there: `rename_file(X, Y) without Y`.
         code: The code of each of them.
         traits: See `Check`; words.
         consequence: Of its rule; usually that callers cannot tell cases apart.
@@ -102,7 +102,7 @@ def refusals(
         suite.check(rule_id, one.each[0][0], traits=one.traits)(run)
 
 
-def is_refused(row: Refusal, fs: FilesystemGround) -> None:
+def is_refused(row: Refusal, fs: FilesystemWorkspace) -> None:
     """Make what the calls name, make the calls, and look at what must be left."""
     uris: dict[str, str] = {}
 
@@ -114,7 +114,7 @@ def is_refused(row: Refusal, fs: FilesystemGround) -> None:
         return uris[name]
 
     for slot, paths in row.each:
-        getattr(fs.subject, slot)(*map(uri, paths)).must_be(row.code)
+        getattr(fs, slot)(*map(uri, paths)).must_be(row.code)
     for name in row.named_after("keeps"):
         if name == "D":
             expect_directory(fs, uri(name), f"{name} is no directory after {row.calls}")

@@ -11,7 +11,6 @@ from modular_tf.abi.layouts import (
     READ_ONLY_MEMORY_REGION_OPS,
     WRITABLE_FILE_OPS,
 )
-from modular_tf.check.breach import raise_harm_to_heap
 from modular_tf.check.check import (
     LIBRARY,
     LOADS,
@@ -24,29 +23,28 @@ from modular_tf.check.check import (
     Suite,
 )
 from modular_tf.check.expectation import Blocked, Deviation, expect, expect_equal
+from modular_tf.check.filesystem.access import OPERATIONS, has_slot, host_offers
 from modular_tf.check.filesystem.every_operation import codes_of_all
-from modular_tf.check.filesystem.expected_state import expect_content
-from modular_tf.check.filesystem.further_ground import (
-    further_filesystem,
-    ground_on,
-    initialised,
-    raw_subject,
+from modular_tf.check.filesystem.library import breaks_nothing_but
+from modular_tf.check.filesystem.library_session import (
+    TABLES,
+    content_of,
+    fill,
+    overwrite,
     registration_of,
 )
-from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.filesystem.host_offer import has_slot, host_offers
-from modular_tf.check.filesystem.registration_memory import TABLES, content_of, fill, overwrite
-from modular_tf.check.heap_watch import Depth, HeapWatch
-from modular_tf.check.repetition import expect_no_leak, rounds_of
-from modular_tf.errors import ModularTFError, PluginError
+from modular_tf.check.filesystem.session import further_filesystem, initialised, workspace_on
+from modular_tf.check.filesystem.workspace import CONTENT, expect_content
+from modular_tf.check.memory_watch import Depth, HeapWatch, raise_harm_to_heap
+from modular_tf.check.under_load import must_not_grow, rounds_of
+from modular_tf.errors import ModularTFError
 from modular_tf.filesystem.opening import open_filesystem
 from modular_tf.loading.filesystem_tables import FilesystemTables
 from modular_tf.tables import read_table
 
 if TYPE_CHECKING:
-    from modular_tf.check.filesystem.ground import FilesystemGround
-    from modular_tf.check.filesystem.library_stage import LibraryGround
-    from modular_tf.check.filesystem.registration_memory import Block
+    from modular_tf.check.filesystem.library_session import Block, FilesystemLibrary
+    from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 registration = Suite("filesystem", "library", level=REGISTERS, ways=LIBRARY, source="filesystem.h")
 
@@ -56,62 +54,35 @@ _OPENERS = {
     READ_ONLY_MEMORY_REGION_OPS.name: ("new_read_only_memory_region_from_file",),
 }
 _OLDEST = 22  # slots, before transactions and configuration
-_WITH_DEFAULT = (
-    "recursively_create_dir",
-    "delete_recursively",
-    "rename_file",
-    "copy_file",
-    "paths_exist",
-    "is_directory",
-    "get_file_size",
-    "get_matching_paths",
-)
 
 _SIZES = (1, 1 << 20)
 _SAMPLE = 0x5A
 
 
 @registration.check("FS-130", level=LOADS, seconds=10)
-def init_plugin_returns(plugin: LibraryGround) -> None:
+def init_plugin_returns(plugin: FilesystemLibrary) -> None:
     """TF_InitPlugin returns.
 
     Otherwise: In TensorFlow the registration ends the process; here the plugin is quarantined.
     Remedy: Report what is missing from the `init` of the scheme, by its status.
     """
-    try:
+    with breaks_nothing_but("FS-130"):
         plugin.call_init_plugin()
-    except PluginError as error:
-        raise Blocked(f"{error.message}: see {error.rule}") from error
 
 
-@registration.check("LD-051", level=LOADS)
-def init_plugin_is_code(plugin: LibraryGround) -> None:
-    """Call it, and see whether there is something to call."""
-    _calls_unless(plugin, "LD-051")
-
-
-@registration.check("LD-052", level=LOADS)
-def init_plugin_throws_nothing(plugin: LibraryGround) -> None:
-    """Call it, and see whether an exception comes out."""
-    _calls_unless(plugin, "LD-052")
-
-
-def _calls_unless(plugin: LibraryGround, rule_id: str) -> None:
-    """Call `TF_InitPlugin` where that is no danger; demand that it does not break a rule."""
+@registration.judge("LD-051 LD-052", level=LOADS)
+def init_plugin_can_be_called(rule_id: str, plugin: FilesystemLibrary) -> None:
+    """Call `TF_InitPlugin`, where that is no danger."""
     plugin.library()
     trial = plugin.trial
     if not trial.returned and not trial.refused:
         raise Blocked("TF_InitPlugin does not return: see FS-130")
-    try:
+    with breaks_nothing_but(rule_id):
         plugin.call_init_plugin()
-    except PluginError as error:
-        if error.rule != rule_id:
-            raise Blocked(f"{error.message}: see {error.rule}") from error
-        raise Deviation(error.message) from error
 
 
 @registration.check("FS-105")
-def writes_beside_nothing(plugin: LibraryGround) -> None:
+def writes_beside_nothing(plugin: FilesystemLibrary) -> None:
     """TF_InitPlugin writes nothing beside the 32 bytes of TF_FilesystemPluginInfo.
 
     Otherwise: It overwrites the host's stack, which crashes later and elsewhere.
@@ -122,7 +93,7 @@ def writes_beside_nothing(plugin: LibraryGround) -> None:
 
 
 @registration.check("FS-129")
-def everything_can_be_freed(plugin: LibraryGround) -> None:
+def everything_can_be_freed(plugin: FilesystemLibrary) -> None:
     """plugin_memory_free takes all that TF_InitPlugin leaves, block by block.
 
     Otherwise: The host frees each scheme, each table and the array: the process ends.
@@ -136,11 +107,13 @@ def everything_can_be_freed(plugin: LibraryGround) -> None:
     for block in {block.address: block for block in registration.allocated_blocks()}.values():
         plugin.journal.enter(f"plugin_memory_free({block.name})")
         registration.free(block.address)
-        raise_harm_to_heap(HeapWatch(), f"plugin_memory_free({block.name})", "FS-129", Depth.TOLD)
+        raise_harm_to_heap(
+            HeapWatch(), f"plugin_memory_free({block.name})", "FS-129", Depth.RECORDED
+        )
 
 
 @registration.check("FS-108")
-def memory_functions_work(plugin: LibraryGround) -> None:
+def memory_functions_work(plugin: FilesystemLibrary) -> None:
     """plugin_memory_allocate gives usable memory, and plugin_memory_free takes it, or NULL.
 
     Otherwise: The host's own calls to them crash or run out of memory.
@@ -165,42 +138,30 @@ def memory_functions_work(plugin: LibraryGround) -> None:
 
 # -- what the host says ---------------------------------------------------------------------------
 
-_OF_THE_WHOLE = frozenset({"FS-001", "FS-002", "FS-003", "FS-004", "FS-005"})
+_OF_THE_WHOLE = "FS-001 FS-002 FS-003 FS-004 FS-005"
 """Where one of them is broken, the host looks at no scheme."""
 
-
-@registration.judge(
-    *sorted(_OF_THE_WHOLE),
-    "FS-006",
-    "FS-007",
-    "FS-008",
-    "FS-009",
-    "FS-010",
-    "FS-011",
-    "FS-012",
-    "FS-013",
-    "FS-014",
-    "FS-015",
-    "FS-016",
-    "FS-017",
-    "FS-020",
-    "FS-021",
-    "FS-022",
+_OF_A_SCHEME = (
+    "FS-006 FS-007 FS-008 FS-009 FS-010 FS-011 FS-012 FS-013 FS-014 FS-015 FS-016 FS-017 FS-020"
+    " FS-021 FS-022"
 )
-def _is_kept_by_the_tables(rule_id: str, plugin: LibraryGround) -> None:
+
+
+@registration.judge(f"{_OF_THE_WHOLE} {_OF_A_SCHEME}")
+def _is_kept_by_the_tables(rule_id: str, plugin: FilesystemLibrary) -> None:
     """Ask the host."""
     found = plugin.violations()
     for subject, violation in found:
         if violation.rule_id == rule_id:
             where = f"{subject}: " if subject else ""
             raise Deviation(f"{where}{violation.message}")
-    hidden = {violation.rule_id for _, violation in found} & _OF_THE_WHOLE
-    if rule_id not in _OF_THE_WHOLE and hidden:
+    hidden = {violation.rule_id for _, violation in found} & set(_OF_THE_WHOLE.split())
+    if rule_id in _OF_A_SCHEME and hidden:
         raise Blocked(f"there is no scheme to look at: see {', '.join(sorted(hidden))}")
 
 
 @registration.check("FS-114", severity=WARNING)
-def all_schemes_or_none(plugin: LibraryGround) -> None:
+def all_schemes_or_none(plugin: FilesystemLibrary) -> None:
     """Either all schemes of a plugin can be registered, or none.
 
     Otherwise: The valid schemes work, but TensorFlow's registration of the plugin reports an error.
@@ -218,7 +179,7 @@ def all_schemes_or_none(plugin: LibraryGround) -> None:
 
 
 @registration.check("FS-019")
-def init_succeeds(plugin: LibraryGround) -> None:
+def init_succeeds(plugin: FilesystemLibrary) -> None:
     """Initialise each scheme as the host does, and clean it up again."""
     for tables in plugin.tables():
         plugin.journal.enter(f"init of scheme {tables.scheme!r}")
@@ -237,7 +198,7 @@ def init_succeeds(plugin: LibraryGround) -> None:
 
 
 @registration.check("FS-106", severity=WARNING)
-def called_twice(plugin: LibraryGround) -> None:
+def called_twice(plugin: FilesystemLibrary) -> None:
     """TF_InitPlugin can be called again, and leaves the same again.
 
     Otherwise: TensorFlow calls it once per registration of the file; what differs is not expected.
@@ -252,7 +213,7 @@ def called_twice(plugin: LibraryGround) -> None:
 
 
 @registration.check("FS-116", severity=NOTE)
-def no_versions_of_absent_tables(plugin: LibraryGround) -> None:
+def no_versions_of_absent_tables(plugin: FilesystemLibrary) -> None:
     """The version numbers of tables that are not there are 0.
 
     Otherwise: No host reads them; it shows that the entry was not zeroed.
@@ -267,7 +228,7 @@ def no_versions_of_absent_tables(plugin: LibraryGround) -> None:
 
 
 @registration.check("FS-118")
-def sizes_are_set(plugin: LibraryGround) -> None:
+def sizes_are_set(plugin: FilesystemLibrary) -> None:
     """The size of each table that is there is set.
 
     Otherwise: TensorFlow copies nothing of the table and crashes; here the registration is refused.
@@ -284,7 +245,7 @@ def sizes_are_set(plugin: LibraryGround) -> None:
 
 
 @registration.check("FS-111", severity=NOTE)
-def schemes_in_lower_case(plugin: LibraryGround) -> None:
+def schemes_in_lower_case(plugin: FilesystemLibrary) -> None:
     """A scheme has no upper case letters.
 
     Otherwise: Lookups are case-sensitive: users who write it in lower case do not reach it.
@@ -297,7 +258,7 @@ def schemes_in_lower_case(plugin: LibraryGround) -> None:
 
 
 @registration.check("FS-113", severity=NOTE)
-def schemes_of_its_own(plugin: LibraryGround) -> None:
+def schemes_of_its_own(plugin: FilesystemLibrary) -> None:
     """A scheme is none that TensorFlow brings itself.
 
     Otherwise: TensorFlow answers the registration with ALREADY_EXISTS and keeps its own filesystem;
@@ -312,7 +273,7 @@ def schemes_of_its_own(plugin: LibraryGround) -> None:
 
 
 @registration.check("FS-119", severity=NOTE)
-def tables_of_this_header(plugin: LibraryGround) -> None:
+def tables_of_this_header(plugin: FilesystemLibrary) -> None:
     """TF_FilesystemOps has the size of the host's header.
 
     Otherwise: What the plugin's table is too short for counts as NULL.
@@ -333,7 +294,7 @@ def tables_of_this_header(plugin: LibraryGround) -> None:
 
 
 @registration.check("FS-122", severity=NOTE)
-def tables_are_used(plugin: LibraryGround) -> None:
+def tables_are_used(plugin: FilesystemLibrary) -> None:
     """A table of files or regions is used by a function that opens such.
 
     Otherwise: No host ever calls the table's functions.
@@ -347,7 +308,7 @@ def tables_are_used(plugin: LibraryGround) -> None:
 
 
 @registration.check("FS-124", severity=WARNING)
-def defaults_have_what_they_need(plugin: LibraryGround) -> None:
+def defaults_have_what_they_need(plugin: FilesystemLibrary) -> None:
     """For each operation that is NULL, the host's default has the operations that it needs.
 
     Otherwise: The operation is UNIMPLEMENTED, in TensorFlow as well.
@@ -356,7 +317,9 @@ def defaults_have_what_they_need(plugin: LibraryGround) -> None:
     """
     for tables in plugin.tables():
         has = partial(has_slot, tables)
-        lost = [slot for slot in _WITH_DEFAULT if not host_offers(has, slot)]
+        lost = [
+            slot for slot, op in OPERATIONS.items() if op.default and not host_offers(has, slot)
+        ]
         empty = [slot.name for slot in FILESYSTEM_OPS.slots[:_OLDEST] if not has(slot.name)]
         expect(
             not lost,
@@ -374,27 +337,27 @@ _ROUNDS = 50
 
 
 @initialisation.check("FS-132", level=WORKS)
-def sets_its_handle_alone(fs: FilesystemGround) -> None:
+def sets_its_handle_alone(fs: FilesystemWorkspace) -> None:
     """init succeeds on a zeroed handle, and writes to plugin_filesystem alone.
 
     Otherwise: The scheme is not registered; what lies behind the handle is the host's.
     Remedy: Set filesystem->plugin_filesystem or leave it NULL; a status that is not set is OK.
     """
-    other = raw_subject(fs).another()
+    other = fs.another()
     other.init().must_be_ok()
     other.cleanup()
 
 
 @initialisation.check("FS-134", traits="writes", severity=WARNING)
-def filesystems_are_independent(fs: FilesystemGround) -> None:
+def filesystems_are_independent(fs: FilesystemWorkspace) -> None:
     """Two filesystems of one plugin do not disturb each other.
 
     Otherwise: A host that registers the plugin again, or forks, breaks the filesystem that it has.
     Remedy: Keep all state behind plugin_filesystem.
     Source: design §9
     """
-    with further_filesystem(fs) as second, ground_on(second, fs, "FS-134") as there:
-        with further_filesystem(fs) as first, ground_on(first, fs, "FS-134") as here:
+    with further_filesystem(fs) as second, workspace_on(second, fs, "FS-134") as there:
+        with further_filesystem(fs) as first, workspace_on(first, fs, "FS-134") as here:
             here.make_file("F", b"first")
             uri = there.make_file()
             expect_content(here, here.path("F"), b"first", "the content of the first one's file")
@@ -403,7 +366,7 @@ def filesystems_are_independent(fs: FilesystemGround) -> None:
 
 
 @initialisation.check("FS-135", severity=WARNING)
-def comes_and_goes(fs: FilesystemGround) -> None:
+def comes_and_goes(fs: FilesystemWorkspace) -> None:
     """init and cleanup can follow each other many times, and nothing is left behind.
 
     Otherwise: Each reload of the plugin costs file descriptors or memory.
@@ -415,14 +378,14 @@ def comes_and_goes(fs: FilesystemGround) -> None:
             if other.has("path_exists"):
                 other.path_exists(fs.missing())
 
-    expect_no_leak(live, rounds_of(fs.target.options, _ROUNDS), "init and cleanup")
+    must_not_grow(live, rounds_of(fs.target.options, _ROUNDS), "init and cleanup")
 
 
 handed_over = Suite("filesystem", "handed-over", ways=RAW, seconds=90, source="filesystem.h")
 
 
 @handed_over.check("FS-126")
-def cleanup_leaves_it_alone(fs: FilesystemGround) -> None:
+def cleanup_leaves_it_alone(fs: FilesystemWorkspace) -> None:
     """The plugin does not free what it has handed over.
 
     Otherwise: The host has freed it: freeing it twice crashes.
@@ -438,7 +401,7 @@ def cleanup_leaves_it_alone(fs: FilesystemGround) -> None:
 
 
 @handed_over.check("FS-128")
-def operations_leave_it_alone(fs: FilesystemGround) -> None:
+def operations_leave_it_alone(fs: FilesystemWorkspace) -> None:
     """The plugin does not write to what it has handed over.
 
     Otherwise: The memory is the host's and freed: the write hits what came in its place.
@@ -447,13 +410,13 @@ def operations_leave_it_alone(fs: FilesystemGround) -> None:
     watched = registration_of(fs).allocated_blocks()
     before = content_of(watched)
     with further_filesystem(fs) as other:
-        with ground_on(other, fs, "FS-128") as there:
+        with workspace_on(other, fs, "FS-128") as there:
             codes_of_all(there)
         _expect_unchanged(before, watched, "an operation freed or changed what was handed over")
 
 
 @handed_over.check("FS-127")
-def works_without_it(fs: FilesystemGround) -> None:
+def works_without_it(fs: FilesystemWorkspace) -> None:
     """The plugin works after its own tables are overwritten.
 
     Otherwise: The host frees them after copying: what still reads them crashes, sooner or later.
@@ -461,7 +424,7 @@ def works_without_it(fs: FilesystemGround) -> None:
     """
     expected = codes_of_all(fs)
     overwrite(registration_of(fs).allocated_blocks())
-    with further_filesystem(fs) as other, ground_on(other, fs, "FS-127") as there:
+    with further_filesystem(fs) as other, workspace_on(other, fs, "FS-127") as there:
         found = codes_of_all(there)
     expect_equal(found, expected, "what the operations return without the plugin's own tables")
 

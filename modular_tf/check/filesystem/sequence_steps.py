@@ -7,13 +7,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.filesystem.model_walk import OPERATIONS, OPERATIONS_ON_TWO, ModelWalk
+from modular_tf.check.filesystem.access import MOVES
+from modular_tf.check.filesystem.model import ON_ONE_PATH, ModelWalk
 from modular_tf.check.sequences import Data, ListOf, Numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from modular_tf.check.filesystem.ground import FilesystemGround
+    from modular_tf.check.filesystem.workspace import FilesystemWorkspace
     from modular_tf.check.sequences import Program, StepKind
 
 _PATHS = ("a", "b", "d", "d/a", "d/b", "d/e", "é*")
@@ -25,7 +26,6 @@ _RARE_PATHS = ("ab", "d/e/a b", "d/e/f/g", "a/b")
 _PATTERNS = ("*", "a*", "?", "[^a]", "*/b", "a/*/b", r"a\*", "[a-b]*", "*/*")
 _ASCII = 128
 
-
 _PATH = (*_PATHS, *_PATHS, *_RARE_PATHS)
 _PIECES = ListOf(Data(0, 300), 4)
 _NUMBER = Numbers(0, 700)
@@ -34,10 +34,10 @@ STEPS: Sequence[StepKind] = (
     (("write", "append"), (_PATH, _PIECES)),
     (("create_dir", "recursively_create_dir"), (_PATH,)),
     (("read",), (_PATH, _NUMBER, _NUMBER)),
-    (tuple(name for name in OPERATIONS if name != "get_matching_paths"), (_PATH,)),
+    (tuple(name for name in ON_ONE_PATH if name != "get_matching_paths"), (_PATH,)),
     (("map",), (_PATH,)),
     (("get_matching_paths",), (_PATTERNS,)),
-    (OPERATIONS_ON_TWO, (_PATH, _PATH)),
+    (MOVES, (_PATH, _PATH)),
     (("paths_exist",), (ListOf(_PATH, 4),)),
 )
 """What a step may be."""
@@ -74,18 +74,16 @@ def _text(value: str | bytes) -> str:
     return f'"{escaped}", {len(value)}'
 
 
-def perform(ground: FilesystemGround, program: Program) -> None:
+def perform(fs: FilesystemWorkspace, program: Program) -> None:
     """Do a program to a filesystem and to its model, then compare all that there is."""
-    walk = ModelWalk(ground)
+    walk = ModelWalk(fs)
     for operation, arguments in program:
         with suppress(Unsupported):
             if operation in {"write", "append"}:
                 path, pieces = arguments
                 walk.write(path, [*map(bytes.fromhex, pieces)], append=operation == "append")
-            elif operation in OPERATIONS:
-                walk.on_path(operation, *arguments)
-            elif operation in OPERATIONS_ON_TWO:
-                walk.on_two_paths(operation, *arguments)
+            elif operation in ON_ONE_PATH or operation in MOVES:
+                walk.do(operation, *arguments)
             elif operation in {"read", "map", "paths_exist"}:
                 getattr(walk, operation)(*arguments)
             else:
@@ -96,4 +94,4 @@ def perform(ground: FilesystemGround, program: Program) -> None:
             if isinstance(found, bytes):
                 walk.read(path, 0, len(found) + 1)
             else:
-                walk.on_path("get_children", path)
+                walk.do("get_children", path)

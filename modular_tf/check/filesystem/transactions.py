@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.check import BOTH, NOTE, RAW, Suite
 from modular_tf.check.expectation import Blocked, Unsupported, advise, expect, expect_equal, note
-from modular_tf.check.filesystem.expected_state import expect_content
-from modular_tf.check.filesystem.further_ground import raw_subject
-from modular_tf.check.filesystem.ground import CONTENT
+from modular_tf.check.filesystem.workspace import CONTENT, expect_content
 from modular_tf.filesystem.configuration import Option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.check.answers import Answer
-    from modular_tf.check.filesystem.ground import FilesystemGround
-    from modular_tf.check.filesystem.host_subject import HostFilesystem
-    from modular_tf.check.filesystem.raw_subject import RawFilesystem
+    from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 transactions = Suite("filesystem", "transactions", ways=RAW, source="filesystem.h")
 
@@ -29,21 +25,20 @@ _NONE = (0, (1 << 64) - 1)
 
 
 @transactions.check("FS-301", "flush_caches", ways=BOTH, traits="writes")
-def flushing_loses_nothing(fs: FilesystemGround) -> None:
+def flushing_loses_nothing(fs: FilesystemWorkspace) -> None:
     """flush_caches loses nothing, and can be called at any time.
 
     Otherwise: Files that were written are not there, or an old version of them is.
     Remedy: Drop only what can be fetched again; write the rest out first.
     """
-    subject = fs.subject
     for _ in range(2):
-        subject.flush_caches()
+        fs.flush_caches()
     uri = fs.make_file()
-    subject.flush_caches()
+    fs.flush_caches()
     expect_content(fs, uri, CONTENT, "the content of F after flush_caches")
-    writer = subject.new_writable_file(fs.path("G")).must_be_ok()
+    writer = fs.new_writable_file(fs.path("G")).must_be_ok()
     writer.append(CONTENT).must_be_ok()
-    subject.flush_caches()
+    fs.flush_caches()
     writer.append(CONTENT).must_be_ok()
     writer.close().must_be_ok()
     writer.cleanup()
@@ -52,17 +47,17 @@ def flushing_loses_nothing(fs: FilesystemGround) -> None:
 
 
 @transactions.check("FS-302", "start_transaction")
-def starts(fs: FilesystemGround) -> None:
+def starts(fs: FilesystemWorkspace) -> None:
     """start_transaction gives a token, or says why not.
 
     Otherwise: There is nothing to add files to.
     Remedy: Set *token on success; return -1 and a status otherwise.
     """
-    answer = raw_subject(fs).start_transaction()
+    answer = fs.start_transaction()
     answer.must_be(Code.OK, Code.FAILED_PRECONDITION)
     if answer.ok:
         expect(answer.value not in _NONE, "start_transaction is OK and leaves no token")
-        _end(raw_subject(fs), answer)
+        _end(fs, answer)
 
 
 @transactions.check(
@@ -72,84 +67,82 @@ def starts(fs: FilesystemGround) -> None:
     "add_to_transaction",
     "get_transaction_for_path",
 )
-def finds_what_was_added(fs: FilesystemGround) -> None:
+def finds_what_was_added(fs: FilesystemWorkspace) -> None:
     """A path that was added to a transaction leads back to that transaction.
 
     Otherwise: Files of one transaction are written outside it.
     Remedy: Keep open transactions in a table, by token and by path.
     """
-    subject, path = raw_subject(fs), fs.path("added")
-    token = _started(subject)
-    added, found = subject.add_to_transaction(path, token), subject.get_transaction_for_path(path)
-    subject.end_transaction(token)
+    path = fs.path("added")
+    token = _started(fs)
+    added, found = fs.add_to_transaction(path, token), fs.get_transaction_for_path(path)
+    fs.end_transaction(token)
     added.must_be_ok()
     found.must_be_ok()
     expect_equal(found.value, token, "the transaction of a path that was added")
 
 
 @transactions.check("FS-304", "get_transaction_for_path")
-def finds_nothing_else(fs: FilesystemGround) -> None:
+def finds_nothing_else(fs: FilesystemWorkspace) -> None:
     """A path that is in no transaction has none: NOT_FOUND.
 
     Otherwise: Files are written into transactions of others.
     Remedy: Keep open transactions in a table, by token and by path.
     """
-    raw_subject(fs).get_transaction_for_path(fs.path("never-added")).must_be(Code.NOT_FOUND)
+    fs.get_transaction_for_path(fs.path("never-added")).must_be(Code.NOT_FOUND)
 
 
 @transactions.check("FS-305", "get_or_start_transaction_for_path", "end_transaction")
-def starts_one_per_path(fs: FilesystemGround) -> None:
+def starts_one_per_path(fs: FilesystemWorkspace) -> None:
     """get_or_start_transaction_for_path gives one transaction per path.
 
     Otherwise: Parts of a file are in different transactions.
     Remedy: Keep open transactions in a table, by token and by path.
     """
-    subject, path = raw_subject(fs), fs.path("shared")
-    first = subject.get_or_start_transaction_for_path(path)
+    path = fs.path("shared")
+    first = fs.get_or_start_transaction_for_path(path)
     if first.code == Code.FAILED_PRECONDITION:
         raise Blocked(f"no transaction: {first.message}")
     token = first.must_be_ok()
-    second = subject.get_or_start_transaction_for_path(path)
-    subject.end_transaction(token)
+    second = fs.get_or_start_transaction_for_path(path)
+    fs.end_transaction(token)
     second.must_be_ok()
     expect_equal(second.value, token, "the transaction of the path, asked for again")
 
 
 @transactions.check("FS-306", "start_transaction", "end_transaction")
-def ends_once(fs: FilesystemGround) -> None:
+def ends_once(fs: FilesystemWorkspace) -> None:
     """A transaction ends once; a second end, or that of an unknown one, is NOT_FOUND.
 
     Otherwise: What was committed is committed again, or memory is freed twice.
     Remedy: Keep open transactions in a table, by token and by path.
     """
-    subject = raw_subject(fs)
-    token = _started(subject)
-    subject.end_transaction(token).must_be_ok()
-    subject.end_transaction(token).must_be(Code.NOT_FOUND)
+    token = _started(fs)
+    fs.end_transaction(token).must_be_ok()
+    fs.end_transaction(token).must_be(Code.NOT_FOUND)
 
 
 @transactions.check("FS-307", "start_transaction", "end_transaction", "decode_transaction_token")
-def describes(fs: FilesystemGround) -> None:
+def describes(fs: FilesystemWorkspace) -> None:
     """decode_transaction_token gives a string of plugin_memory_allocate.
 
     Otherwise: Logging a transaction crashes.
     Remedy: Return a copy; never NULL, never a literal.
     """
-    subject = raw_subject(fs)
-    token = _started(subject)
-    text = subject.decode_transaction_token(token)
-    subject.end_transaction(token)
+    token = _started(fs)
+    text = fs.decode_transaction_token(token).value
+    fs.end_transaction(token)
     expect(text is not None, "decode_transaction_token gives NULL", expected="a string")
 
 
 @transactions.check("FS-308", "start_transaction")
-def says_the_same_twice(fs: FilesystemGround) -> None:
+def says_the_same_twice(fs: FilesystemWorkspace) -> None:
     """Operations on transactions return -1 if and only if their status is not OK.
 
     Otherwise: Callers look at one or at the other.
     Remedy: Return 0 with OK, and -1 with every other code.
     """
-    for slot, answer in _each_operation(raw_subject(fs), fs):
+    for slot, answer in _each_operation(fs):
         agreed = answer.returned == (0 if answer.ok else -1)
         expect(
             agreed,
@@ -159,38 +152,38 @@ def says_the_same_twice(fs: FilesystemGround) -> None:
         )
 
 
-def _each_operation(subject: RawFilesystem, fs: FilesystemGround) -> Iterator[tuple[str, Answer]]:
+def _each_operation(fs: FilesystemWorkspace) -> Iterator[tuple[str, Answer]]:
     path = fs.path("counted")
-    if subject.has("get_transaction_for_path"):
-        yield "get_transaction_for_path", subject.get_transaction_for_path(path)
-    if subject.has("get_or_start_transaction_for_path"):
-        begun = subject.get_or_start_transaction_for_path(path)
+    if fs.has("get_transaction_for_path"):
+        yield "get_transaction_for_path", fs.get_transaction_for_path(path)
+    if fs.has("get_or_start_transaction_for_path"):
+        begun = fs.get_or_start_transaction_for_path(path)
         yield "get_or_start_transaction_for_path", begun
-        _end(subject, begun)
-    started = subject.start_transaction()
+        _end(fs, begun)
+    started = fs.start_transaction()
     yield "start_transaction", started
     if not started.ok or started.value in _NONE:
         return
-    if subject.has("add_to_transaction"):
-        yield "add_to_transaction", subject.add_to_transaction(path, started.value)
-    if subject.has("end_transaction"):
+    if fs.has("add_to_transaction"):
+        yield "add_to_transaction", fs.add_to_transaction(path, started.value)
+    if fs.has("end_transaction"):
         for _ in range(2):
-            yield "end_transaction", subject.end_transaction(started.value)
+            yield "end_transaction", fs.end_transaction(started.value)
 
 
-def _end(subject: RawFilesystem, answer: Answer) -> None:
+def _end(fs: FilesystemWorkspace, answer: Answer) -> None:
     """End what was started: a plugin may have one transaction at a time."""
-    if answer.ok and answer.value not in _NONE and subject.has("end_transaction"):
-        subject.end_transaction(answer.value)
+    if answer.ok and answer.value not in _NONE and fs.has("end_transaction"):
+        fs.end_transaction(answer.value)
 
 
-def _started(subject: RawFilesystem) -> int:
+def _started(fs: FilesystemWorkspace) -> int:
     """Start a transaction and return its token.
 
     Raises:
         Blocked: There is none.
     """
-    answer = subject.start_transaction()
+    answer = fs.start_transaction()
     if not answer.ok or answer.value in _NONE:
         raise Blocked(f"no transaction could be started ({code_found(answer)}): see FS-302")
     return int(answer.value)
@@ -204,7 +197,7 @@ _UNKNOWN = "no_option_of_this_name"
 
 
 @settings.check("FS-309", "get_filesystem_configuration")
-def options_are_whole(fs: FilesystemGround) -> None:
+def options_are_whole(fs: FilesystemWorkspace) -> None:
     """get_filesystem_configuration gives whole options: name, value, type, count, values.
 
     Otherwise: A program that lists the options crashes.
@@ -217,72 +210,67 @@ def options_are_whole(fs: FilesystemGround) -> None:
 
 
 @settings.check("FS-310", "get_filesystem_configuration", "set_filesystem_configuration")
-def options_can_be_set(fs: FilesystemGround) -> None:
+def options_can_be_set(fs: FilesystemWorkspace) -> None:
     """set_filesystem_configuration takes what the plugin gave, and no options at all.
 
     Otherwise: A configuration that was saved cannot be restored.
     Remedy: Accept every option that get_filesystem_configuration lists, with its own value.
     """
-    subject, options = _subject(fs), _listed(fs)
-    subject.set_filesystem_configuration(options).must_be_ok()
-    subject.set_filesystem_configuration([]).must_be_ok()
+    options = _listed(fs)
+    fs.set_filesystem_configuration(options).must_be_ok()
+    fs.set_filesystem_configuration([]).must_be_ok()
     expect_equal(_listed(fs), options, "the configuration, after it was set to itself")
-    unknown = subject.set_filesystem_configuration([Option(_UNKNOWN, (1,))])
+    unknown = fs.set_filesystem_configuration([Option(_UNKNOWN, (1,))])
     advise(not unknown.ok, f"{_SET} takes an option that it does not know")
     for option in options[:1]:
-        other = subject.set_filesystem_configuration([_of_another_type(option)])
+        other = fs.set_filesystem_configuration([_of_another_type(option)])
         advise(not other.ok, f"{_SET} takes {option.name} with values of another type")
 
 
 @settings.check("FS-311", "get_filesystem_configuration", "get_filesystem_configuration_option")
-def options_are_found_by_name(fs: FilesystemGround) -> None:
+def options_are_found_by_name(fs: FilesystemWorkspace) -> None:
     """Single options are found by the names that the configuration lists, others are not.
 
     Otherwise: Options are listed that cannot be read or set.
     Remedy: Answer a key that is not listed with NOT_FOUND, and every other one with the option.
     """
-    subject = _subject(fs)
-    sets = subject.has(_SET_ONE)
+    sets = fs.has(_SET_ONE)
     for option in _listed(fs):
-        found = subject.get_filesystem_configuration_option(option.name).must_be_ok()
+        found = fs.get_filesystem_configuration_option(option.name).must_be_ok()
         expect_equal(found, option, f"the option {option.name}, asked for by its name")
         if sets:
-            subject.set_filesystem_configuration_option(option).must_be_ok()
-    subject.get_filesystem_configuration_option(_UNKNOWN).must_be(Code.NOT_FOUND)
+            fs.set_filesystem_configuration_option(option).must_be_ok()
+    fs.get_filesystem_configuration_option(_UNKNOWN).must_be(Code.NOT_FOUND)
     if sets:
-        subject.set_filesystem_configuration_option(Option(_UNKNOWN, (1,))).must_be(Code.NOT_FOUND)
+        fs.set_filesystem_configuration_option(Option(_UNKNOWN, (1,))).must_be(Code.NOT_FOUND)
 
 
 @settings.check("FS-312", "get_filesystem_configuration", "set_filesystem_configuration", ways=RAW)
-def options_are_copied(fs: FilesystemGround) -> None:
+def options_are_copied(fs: FilesystemWorkspace) -> None:
     """The plugin keeps copies of the options that it is given.
 
     Otherwise: The caller's memory is reused, and the option changes by itself or crashes.
     Remedy: Copy names, values and buffers.
     """
-    subject, options = raw_subject(fs), _listed(fs)
+    options = _listed(fs)
     for option in options:
-        answer = subject.set_filesystem_configuration([option])
+        answer = fs.set_filesystem_configuration([option])
         expect(answer.ok, f"{_SET} refuses {option.name}", found=code_found(answer))
     expect_equal(_listed(fs), options, "the configuration, after the caller's memory changed")
 
 
 @settings.check("FS-313", ways=RAW, severity=NOTE)
-def keys_are_not_offered(fs: FilesystemGround) -> None:
+def keys_are_not_offered(fs: FilesystemWorkspace) -> None:
     """get_filesystem_configuration_keys is NULL.
 
     Otherwise: No host calls it: its signature does not say who allocates the keys, nor how many.
     Remedy: Leave it NULL; get_filesystem_configuration lists the names.
     """
-    if fs.subject.has("get_filesystem_configuration_keys"):
+    if fs.has("get_filesystem_configuration_keys"):
         note("get_filesystem_configuration_keys is set, which no host can call")
 
 
-def _subject(fs: FilesystemGround) -> RawFilesystem | HostFilesystem:
-    return cast("RawFilesystem | HostFilesystem", fs.subject)
-
-
-def _listed(fs: FilesystemGround) -> list[Option]:
+def _listed(fs: FilesystemWorkspace) -> list[Option]:
     """Return the options.
 
     Raises:
@@ -295,13 +283,13 @@ def _listed(fs: FilesystemGround) -> list[Option]:
     return options
 
 
-def _all_listed(fs: FilesystemGround) -> list[Option]:
+def _all_listed(fs: FilesystemWorkspace) -> list[Option]:
     """Return the options, of which there may be none.
 
     Raises:
         Deviation: They cannot be listed.
     """
-    answer = _subject(fs).get_filesystem_configuration()
+    answer = fs.get_filesystem_configuration()
     options: list[Option] = answer.must_be_ok()
     number = answer.returned
     if number is not None:  # through the slot

@@ -5,24 +5,20 @@ A plugin that gives names as they are is judged by what its operations make of t
 
 from __future__ import annotations
 
-import gc
-import os
 from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import LIBRARY, RAW, ROBUST, WARNING, Suite
-from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, Unsupported, expect, expect_equal
-from modular_tf.check.filesystem.expected_state import expect_content
-from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.filesystem.raw_subject import open_raw
-from modular_tf.check.repetition import is_leak, looked_at, rounds_of
+from modular_tf.check.filesystem.slots import open_raw
+from modular_tf.check.filesystem.workspace import CONTENT, expect_content
+from modular_tf.check.under_load import Held, at_once, must_not_grow, resident_bytes, rounds_of
 from modular_tf.filesystem.uri import clean_path, parse_uri
 from modular_tf.native.sanitizers import sanitizer_of_process
 
 if TYPE_CHECKING:
-    from modular_tf.check.filesystem.ground import FilesystemGround
-    from modular_tf.check.filesystem.library_stage import LibraryGround
+    from modular_tf.check.filesystem.library_session import FilesystemLibrary
+    from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 suite = Suite("filesystem", "translation", source="TensorFlow's own translation")
 
@@ -31,12 +27,11 @@ _LONG = 4096
 _ODD_NAMES = ("a%2Fb", "a?b=c", "a#b", "a b", "a\\b", "naïve", "\udcff\udcfe", "a:b", "@", "~")
 _THREADS, _CALLS = 8, 1000
 _HEAVY = 8192
-_NO_LEAK = 1 << 20  # of the 8 MiB in all
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_NO_LEAK = 128  # names, of all 1000
 
 
 @suite.check("FS-139", ways=LIBRARY, seconds=90)
-def translates_everything(plugin: LibraryGround) -> None:
+def translates_everything(plugin: FilesystemLibrary) -> None:
     """translate_name gives a string of plugin_memory_allocate for every URI.
 
     Otherwise: TensorFlow aborts where it gets NULL; here every operation on the path fails.
@@ -61,7 +56,7 @@ def translates_everything(plugin: LibraryGround) -> None:
 
 
 @suite.check("FS-140", "translate_name")
-def translates_nothing(fs: FilesystemGround) -> None:
+def translates_nothing(fs: FilesystemWorkspace) -> None:
     """translate_name takes the empty path.
 
     Otherwise: Calls with an empty path crash the process.
@@ -72,7 +67,7 @@ def translates_nothing(fs: FilesystemGround) -> None:
 
 
 @suite.check("FS-141", "translate_name")
-def knows_the_plain_root(fs: FilesystemGround) -> None:
+def knows_the_plain_root(fs: FilesystemWorkspace) -> None:
     """The root of plain paths is called /, however many slashes it is written with.
 
     Otherwise: Listing / fails or shows something else.
@@ -84,7 +79,7 @@ def knows_the_plain_root(fs: FilesystemGround) -> None:
 
 
 @suite.check("FS-142", "translate_name", severity=WARNING)
-def knows_relative_paths(fs: FilesystemGround) -> None:
+def knows_relative_paths(fs: FilesystemWorkspace) -> None:
     """Relative plain paths stay relative, in normal form.
 
     Otherwise: The same file has several names, which caches and comparisons take for several files.
@@ -96,7 +91,7 @@ def knows_relative_paths(fs: FilesystemGround) -> None:
 
 
 @suite.check("FS-143", "translate_name", severity=WARNING)
-def knows_the_root(fs: FilesystemGround) -> None:
+def knows_the_root(fs: FilesystemWorkspace) -> None:
     """A URI without a path names the root, however many slashes it ends with.
 
     Otherwise: s:// and s:/// mean different things to the plugin, and the same to users.
@@ -107,8 +102,8 @@ def knows_the_root(fs: FilesystemGround) -> None:
         raise Unsupported("plain paths have no host")
     uris = [f"{scheme}:{slashes}" for slashes in ("//", "///", "////")]
     names = [_name_of(fs, uri) for uri in uris]
-    if len(set(names)) > 1 and fs.subject.offers("path_exists"):
-        answers = {uri: fs.subject.path_exists(uri).code for uri in uris}
+    if len(set(names)) > 1 and fs.offers("path_exists"):
+        answers = {uri: fs.path_exists(uri).code for uri in uris}
         expect(
             len(set(answers.values())) == 1,
             "the root is not the same with more slashes",
@@ -117,13 +112,13 @@ def knows_the_root(fs: FilesystemGround) -> None:
 
 
 @suite.check("FS-144", "new_writable_file", "new_random_access_file", traits="writes directories")
-def cleans_paths(fs: FilesystemGround) -> None:
+def cleans_paths(fs: FilesystemWorkspace) -> None:
     """A path with . and .. and repeated slashes names what its normal form names.
 
     Otherwise: Joined paths, which tools make without cleaning them, do not reach the file.
     Remedy: Bring paths into normal form in translate_name, or leave the slot NULL.
     """
-    if fs.subject.offers("create_dir"):
+    if fs.offers("create_dir"):
         fs.make_dir("a")
         fs.make_dir("a/b")
     fs.make_file("a/c")
@@ -131,7 +126,7 @@ def cleans_paths(fs: FilesystemGround) -> None:
 
 
 @suite.check("FS-145", "translate_name")
-def stays_inside(fs: FilesystemGround) -> None:
+def stays_inside(fs: FilesystemWorkspace) -> None:
     """No number of .. in a path leads out of the root.
 
     Otherwise: A user who controls a file name reaches files of other users.
@@ -147,20 +142,20 @@ def stays_inside(fs: FilesystemGround) -> None:
 
 
 @suite.check("FS-146", "stat", traits="directories", severity=WARNING)
-def takes_a_slash_behind(fs: FilesystemGround) -> None:
+def takes_a_slash_behind(fs: FilesystemWorkspace) -> None:
     """A directory is the same with a slash behind its name.
 
     Otherwise: Half of all tools write directories with the slash, and do not find them.
     Remedy: Drop slashes at the end.
     """
     uri = fs.make_dir()
-    fs.subject.stat(uri).must_be_ok()
-    found = fs.subject.stat(f"{uri}/").must_be_ok()
+    fs.stat(uri).must_be_ok()
+    found = fs.stat(f"{uri}/").must_be_ok()
     expect(found is not None and found.is_directory, "stat(D/) does not call D a directory")
 
 
 @suite.check("FS-147", "translate_name", severity=WARNING)
-def translates_once(fs: FilesystemGround) -> None:
+def translates_once(fs: FilesystemWorkspace) -> None:
     """A name that was translated translates to itself.
 
     Otherwise: Hosts translate names again in their defaults, and reach another file.
@@ -173,7 +168,7 @@ def translates_once(fs: FilesystemGround) -> None:
 
 
 @suite.check("FS-148", "translate_name")
-def keeps_names(fs: FilesystemGround) -> None:
+def keeps_names(fs: FilesystemWorkspace) -> None:
     """translate_name keeps every byte of a name, and takes any length.
 
     Otherwise: Files with unusual names cannot be reached.
@@ -183,11 +178,11 @@ def keeps_names(fs: FilesystemGround) -> None:
         translated = _name_of(fs, fs.path(name))
         message = f"the translation of root/{name:.40} does not end with the name"
         expect(translated.endswith(f"/{name}"), message, found=f"{translated:.200}")
-    fs.subject.translate_name("another-scheme://host/path")
+    fs.translate_name("another-scheme://host/path")
 
 
 @suite.check("FS-149", "translate_name", level=ROBUST, ways=RAW)
-def translates_in_many_threads(fs: FilesystemGround) -> None:
+def translates_in_many_threads(fs: FilesystemWorkspace) -> None:
     """translate_name answers the same from every thread, and keeps no memory.
 
     Otherwise: It is called before every other operation: it corrupts or leaks all the time.
@@ -202,29 +197,27 @@ def translates_in_many_threads(fs: FilesystemGround) -> None:
         for _ in range(calls):
             expect_equal(_name_of(fs, uri), expected, f"a translation of root/thread-{number}")
 
-    run_at_once([partial(translate, number) for number in range(_THREADS)])
+    at_once([partial(translate, number) for number in range(_THREADS)])
     if (sanitizer := sanitizer_of_process()) is not None:
         raise Unsupported(f"{sanitizer} delays frees, so growth means nothing")
     long = fs.path("x" * _HEAVY)
 
     def translate_long() -> None:
-        fs.subject.translate_name(long)
+        fs.translate_name(long)
 
     for _ in range(_CALLS):  # until allocators hold what they hold for later
         translate_long()
-    held = looked_at(translate_long, _CALLS, _resident)
-    if is_leak(held, _NO_LEAK):
-        found = f"{held[-1] - held[0] >> 10} KiB more after {_CALLS} names of {_HEAVY} bytes"
-        raise Deviation("translate_name keeps memory", found=found)
+    memory = Held("bytes of memory", resident_bytes, unit=_HEAVY, least=_NO_LEAK)
+    must_not_grow(translate_long, _CALLS, "translate_name", of=[memory])
 
 
-def _name_of(fs: FilesystemGround, uri: str) -> str:
+def _name_of(fs: FilesystemWorkspace, uri: str) -> str:
     """Return the translation of a URI.
 
     Raises:
         Deviation: It is NULL.
     """
-    value: str | None = fs.subject.translate_name(uri).must_be_ok()
+    value: str | None = fs.translate_name(uri).must_be_ok()
     if value is None:
         raise Deviation(f"translate_name({uri:.80}) is NULL", expected="a string")
     return value
@@ -237,13 +230,6 @@ def _normal(name: str) -> str:
     return front + (clean_path(uri.path) if uri.path else "")
 
 
-def _require_plain_paths(fs: FilesystemGround) -> None:
+def _require_plain_paths(fs: FilesystemWorkspace) -> None:
     if fs.target.scheme:
         raise Unsupported("the filesystem serves no plain paths")
-
-
-def _resident() -> int:
-    """Return how many bytes of memory this process has, without garbage of Python's."""
-    gc.collect()
-    with open("/proc/self/statm", "rb") as sizes:
-        return int(sizes.read().split()[1]) * _PAGE

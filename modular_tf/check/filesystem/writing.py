@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.check import HOST, RAW, ROBUST, WARNING, WORKS, Suite
-from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
-from modular_tf.check.filesystem.access_rights import read_only
-from modular_tf.check.filesystem.expected_state import expect_content, expect_empty
-from modular_tf.check.filesystem.full_store import file_without_room
-from modular_tf.check.filesystem.ground import CONTENT
+from modular_tf.check.filesystem.local_store import file_without_room, read_only
 from modular_tf.check.filesystem.refusals import MISSING, REFUSED, refusals
-from modular_tf.check.repetition import expect_no_leak, rounds_of
+from modular_tf.check.filesystem.workspace import CONTENT, expect_content, expect_empty
+from modular_tf.check.under_load import at_once, must_not_grow, rounds_of
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
-    from modular_tf.check.filesystem.ground import FilesystemGround
-    from modular_tf.check.filesystem.subject import Writer
+    from modular_tf.check.filesystem.access import Writer
+    from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 writing = Suite("filesystem", "writing", traits="writes", source="filesystem.h, TF_WritableFileOps")
 
@@ -39,15 +36,15 @@ def _append_and_close(writer: Writer, *pieces: bytes) -> None:
     writer.close().must_be_ok()
 
 
-def _expect_written(fs: FilesystemGround, name: str, *pieces: bytes) -> None:
+def _expect_written(fs: FilesystemWorkspace, name: str, *pieces: bytes) -> None:
     uri = fs.path(name)
-    with fs.subject.new_writable_file(uri).opened() as writer:
+    with fs.new_writable_file(uri).opened() as writer:
         _append_and_close(writer, *pieces)
     expect_content(fs, uri, b"".join(pieces), "the content of the closed file")
 
 
 @writing.check("FS-170", "new_writable_file", traits="writes empty-files")
-def creates_a_file(fs: FilesystemGround) -> None:
+def creates_a_file(fs: FilesystemWorkspace) -> None:
     """new_writable_file creates a missing file; after close it exists and is empty.
 
     Otherwise: Files that nothing is written to, such as _SUCCESS marks, never appear.
@@ -55,7 +52,7 @@ def creates_a_file(fs: FilesystemGround) -> None:
     Source: filesystem.h, new_writable_file
     """
     uri = fs.path("created")
-    writer = fs.subject.new_writable_file(uri).must_be_ok()
+    writer = fs.new_writable_file(uri).must_be_ok()
     closed = writer.close()
     writer.cleanup()
     closed.must_be_ok()
@@ -75,7 +72,7 @@ refusals(writing, {
 
 
 @writing.check("FS-174", *_APPEND)
-def replaces_content(fs: FilesystemGround) -> None:
+def replaces_content(fs: FilesystemWorkspace) -> None:
     """new_writable_file on a file replaces its content.
 
     Otherwise: A checkpoint that is written again ends in the rest of the longer one before it.
@@ -87,7 +84,7 @@ def replaces_content(fs: FilesystemGround) -> None:
 
 
 @writing.check("FS-175", "new_writable_file", traits="writes empty-files")
-def empties_a_file(fs: FilesystemGround) -> None:
+def empties_a_file(fs: FilesystemWorkspace) -> None:
     """new_writable_file on a file empties it, even where nothing is appended.
 
     Otherwise: A file that was written anew still shows old content.
@@ -95,13 +92,13 @@ def empties_a_file(fs: FilesystemGround) -> None:
     Source: filesystem.h, new_writable_file
     """
     uri = fs.make_file("emptied")
-    with fs.subject.new_writable_file(uri).opened() as writer:
+    with fs.new_writable_file(uri).opened() as writer:
         _append_and_close(writer)
     expect_empty(fs, uri, "the length of a file that was opened for writing and closed")
 
 
 @writing.check("FS-176", *_APPEND)
-def keeps_what_is_appended(fs: FilesystemGround) -> None:
+def keeps_what_is_appended(fs: FilesystemWorkspace) -> None:
     """What was appended before close is the file's content.
 
     Otherwise: Nothing that is saved here can be trusted.
@@ -111,7 +108,7 @@ def keeps_what_is_appended(fs: FilesystemGround) -> None:
 
 
 @writing.check("FS-177", *_APPEND)
-def appends_nothing(fs: FilesystemGround) -> None:
+def appends_nothing(fs: FilesystemWorkspace) -> None:
     """An append of 0 bytes is OK and changes nothing, whatever its buffer is.
 
     Otherwise: Writing an empty string fails, or crashes on a NULL buffer.
@@ -121,7 +118,7 @@ def appends_nothing(fs: FilesystemGround) -> None:
 
 
 @writing.check("FS-178", *_APPEND, level=ROBUST)
-def keeps_bytes_of_all_kinds(fs: FilesystemGround) -> None:
+def keeps_bytes_of_all_kinds(fs: FilesystemWorkspace) -> None:
     """Big appends, many small ones, and bytes of any value arrive exactly and in order.
 
     Otherwise: Large or binary files are corrupted.
@@ -135,13 +132,13 @@ def keeps_bytes_of_all_kinds(fs: FilesystemGround) -> None:
 
 
 @writing.check("FS-179", *_TELL)
-def tells_the_position(fs: FilesystemGround) -> None:
+def tells_the_position(fs: FilesystemWorkspace) -> None:
     """tell is 0 for a new file, and the number of appended bytes after that.
 
     Otherwise: TFRecord and checkpoint indices point to wrong places.
     Remedy: Count appended bytes, buffered ones too.
     """
-    with fs.subject.new_writable_file(fs.path("told")).opened() as writer:
+    with fs.new_writable_file(fs.path("told")).opened() as writer:
         expect_equal(writer.tell().must_be_ok(), 0, "tell of a new file")
         writer.append(CONTENT).needed()
         expect_equal(writer.tell().must_be_ok(), 4, "tell after 4 bytes")
@@ -149,14 +146,14 @@ def tells_the_position(fs: FilesystemGround) -> None:
 
 
 @writing.check("FS-180", *_TELL)
-def tells_twice(fs: FilesystemGround) -> None:
+def tells_twice(fs: FilesystemWorkspace) -> None:
     """tell changes nothing: asked twice it answers the same.
 
     Otherwise: Who asks for the position moves it, and leaves a hole in the file.
     Remedy: Do not seek, flush or count in tell.
     """
     uri = fs.path("told-twice")
-    with fs.subject.new_writable_file(uri).opened() as writer:
+    with fs.new_writable_file(uri).opened() as writer:
         writer.append(b"ab").needed()
         first = writer.tell().must_be_ok()
         expect_equal(writer.tell().must_be_ok(), first, "tell, asked again")
@@ -165,13 +162,13 @@ def tells_twice(fs: FilesystemGround) -> None:
 
 
 @writing.check("FS-181", *_TELL, level=ROBUST)
-def tells_failure_by_minus_one(fs: FilesystemGround) -> None:
+def tells_failure_by_minus_one(fs: FilesystemWorkspace) -> None:
     """tell returns -1 exactly when it sets another code than OK.
 
     Otherwise: TensorFlow stores -1 as the position, or takes a wrong one.
     Remedy: Return -1 with a code on failure, and a position of 0 or more with TF_OK.
     """
-    with fs.subject.new_writable_file(fs.path("consistent")).opened() as writer:
+    with fs.new_writable_file(fs.path("consistent")).opened() as writer:
         _expect_consistent(writer.tell(), "tell of a new file")
         for step in (partial(writer.append, CONTENT), writer.flush, writer.sync):
             with suppress(Unsupported):
@@ -181,11 +178,11 @@ def tells_failure_by_minus_one(fs: FilesystemGround) -> None:
     _tell_without_room(fs)
 
 
-def _tell_without_room(fs: FilesystemGround) -> None:
+def _tell_without_room(fs: FilesystemWorkspace) -> None:
     with (
         suppress(Unsupported),  # there is room without end: nothing to tell of
         file_without_room(fs, "full-and-told") as uri,
-        fs.subject.new_writable_file(uri).opened() as writer,
+        fs.new_writable_file(uri).opened() as writer,
     ):
         writer.append(_LONGER_THAN_BUFFERS)
         _expect_consistent(writer.tell(), "tell after an append that found no room")
@@ -201,18 +198,18 @@ def _expect_consistent(answer: Answer, what: str) -> None:
 
 
 @writing.check("FS-182", *_APPEND)
-def shows_what_is_synced(fs: FilesystemGround) -> None:
+def shows_what_is_synced(fs: FilesystemWorkspace) -> None:
     """After sync a second reader sees all bytes; after flush it should.
 
     Otherwise: Event files that others follow, such as TensorBoard's, stay empty while training
     runs.
     Remedy: Write buffered bytes to the store in sync, and in flush where the store can show them.
     """
-    uri, has = fs.path("followed"), fs.subject.has
+    uri, has = fs.path("followed"), fs.has
     if not has("flush") and not has("sync"):
         raise Unsupported("the plugin has neither flush nor sync")
     flushed = synced = True
-    with fs.subject.new_writable_file(uri).opened() as writer:
+    with fs.new_writable_file(uri).opened() as writer:
         if has("flush"):
             flushed = _is_seen_after(fs, uri, writer, "flush")
         if has("sync"):
@@ -222,12 +219,12 @@ def shows_what_is_synced(fs: FilesystemGround) -> None:
     advise(flushed, "a reader does not see what was appended before flush")
 
 
-def _is_seen_after(fs: FilesystemGround, uri: str, writer: Writer, slot: str) -> bool:
+def _is_seen_after(fs: FilesystemWorkspace, uri: str, writer: Writer, slot: str) -> bool:
     """Return whether a new reader sees what is appended before a flush or sync."""
     added = f"before {slot}".encode()
     writer.append(added).needed()
     getattr(writer, slot)().must_be_ok()
-    found = fs.subject.new_random_access_file(uri)
+    found = fs.new_random_access_file(uri)
     if not found.ok or found.value is None:
         return False
     seen = found.value.read(0, 100).value
@@ -236,20 +233,20 @@ def _is_seen_after(fs: FilesystemGround, uri: str, writer: Writer, slot: str) ->
 
 
 @writing.check("FS-183", *_APPEND)
-def shows_what_is_closed(fs: FilesystemGround) -> None:
+def shows_what_is_closed(fs: FilesystemWorkspace) -> None:
     """After close a new reader sees all bytes.
 
     Otherwise: The end of each file is missing.
     Remedy: Flush buffers in close, and return only when the store has them.
     """
     uri = fs.path("finished")
-    with fs.subject.new_writable_file(uri).opened() as writer:
+    with fs.new_writable_file(uri).opened() as writer:
         _append_and_close(writer, b"one ", b"two ", b"end")
         expect_content(fs, uri, b"one two end", "the content right after close")
 
 
 @writing.check("FS-190", *_APPEND, level=ROBUST)
-def writes_in_two_threads(fs: FilesystemGround) -> None:
+def writes_in_two_threads(fs: FilesystemWorkspace) -> None:
     """Two files are written by two threads at the same time without mixing.
 
     Otherwise: Parallel savers write into each other's files.
@@ -258,13 +255,13 @@ def writes_in_two_threads(fs: FilesystemGround) -> None:
     """
     names = ("thread-0", "thread-1")
     pieces = [bytes([65 + number]) * 100 for number in range(len(names))]
-    writers = [fs.subject.new_writable_file(fs.path(name)).needed() for name in names]
+    writers = [fs.new_writable_file(fs.path(name)).needed() for name in names]
     try:
         works = [
             partial(_append_and_close, writer, *[piece] * _SMALL_APPENDS)
             for writer, piece in zip(writers, pieces, strict=True)
         ]
-        run_at_once(works)
+        at_once(works)
     finally:
         for writer in writers:
             writer.cleanup()
@@ -276,7 +273,7 @@ def writes_in_two_threads(fs: FilesystemGround) -> None:
 @writing.check(
     "FS-191", "new_writable_file", level=ROBUST, traits="writes permissions", severity=WARNING
 )
-def respects_missing_rights(fs: FilesystemGround) -> None:
+def respects_missing_rights(fs: FilesystemWorkspace) -> None:
     """Writing where nothing may be written is PERMISSION_DENIED.
 
     Otherwise: Users are told anything but that their rights are missing.
@@ -285,7 +282,7 @@ def respects_missing_rights(fs: FilesystemGround) -> None:
     """
     directory = fs.make_dir("forbidden")
     with read_only(fs, directory):
-        fs.subject.new_writable_file(f"{directory}/file").must_be(Code.PERMISSION_DENIED)
+        fs.new_writable_file(f"{directory}/file").must_be(Code.PERMISSION_DENIED)
 
 
 closing = Suite(
@@ -302,14 +299,14 @@ _OPEN_AT_ONCE = 16
 
 
 @closing.check("FS-184", *_APPEND, level=WORKS)
-def cleans_up_what_is_closed(fs: FilesystemGround) -> None:
+def cleans_up_what_is_closed(fs: FilesystemWorkspace) -> None:
     """close and then cleanup end a file, and cleanup changes nothing in it.
 
     Otherwise: The usual end of each written file crashes, or damages it.
     Remedy: Finish the file in close; release memory, and nothing else, in cleanup.
     """
     names = ("ended-1", "ended-2", "ended-3")
-    writers = [fs.subject.new_writable_file(fs.path(name)).needed() for name in names]
+    writers = [fs.new_writable_file(fs.path(name)).needed() for name in names]
     for writer in writers:
         _append_and_close(writer, CONTENT)
     for writer in reversed(writers):
@@ -319,7 +316,7 @@ def cleans_up_what_is_closed(fs: FilesystemGround) -> None:
 
 
 @closing.check("FS-185", "new_writable_file", ways=RAW, severity=WARNING)
-def cleans_up_what_is_abandoned(fs: FilesystemGround) -> None:
+def cleans_up_what_is_abandoned(fs: FilesystemWorkspace) -> None:
     """cleanup without close releases everything.
 
     Otherwise: TensorFlow cleans abandoned files up without closing them: each leaks a descriptor.
@@ -329,18 +326,18 @@ def cleans_up_what_is_abandoned(fs: FilesystemGround) -> None:
     uri = fs.path("abandoned")
 
     def abandon() -> None:
-        with fs.subject.new_writable_file(uri).opened() as writer:
+        with fs.new_writable_file(uri).opened() as writer:
             writer.append(CONTENT)
 
     rounds = rounds_of(fs.target.options, _MOST_ABANDONED)
-    expect_no_leak(abandon, rounds, "cleanup without close")
+    must_not_grow(abandon, rounds, "cleanup without close")
     kept = fs.exists(uri) and fs.content(uri) == CONTENT
     if not kept:
         note("a file that is cleaned up without close loses what was appended to it")
 
 
 @closing.check("FS-336", *_APPEND)
-def leaves_nothing_of_what_is_closed(fs: FilesystemGround) -> None:
+def leaves_nothing_of_what_is_closed(fs: FilesystemWorkspace) -> None:
     """Writing and closing files again and again leaves no descriptors or memory behind.
 
     Otherwise: A program that saves often runs out of descriptors, and then cannot save.
@@ -348,17 +345,17 @@ def leaves_nothing_of_what_is_closed(fs: FilesystemGround) -> None:
     """
 
     def write() -> None:
-        with fs.subject.new_writable_file(fs.path("written-often")).opened() as writer:
+        with fs.new_writable_file(fs.path("written-often")).opened() as writer:
             _append_and_close(writer, CONTENT)
 
     for _ in range(_POOL):
         write()
     rounds = rounds_of(fs.target.options, _MOST_ABANDONED)
-    expect_no_leak(write, rounds, "writing and closing a file")
+    must_not_grow(write, rounds, "writing and closing a file")
 
 
 @closing.check("FS-186", *_APPEND, level=WORKS, ways=RAW)
-def leaves_cleanup_to_the_host(fs: FilesystemGround) -> None:
+def leaves_cleanup_to_the_host(fs: FilesystemWorkspace) -> None:
     """close does not run cleanup: the handle can still be cleaned up after it.
 
     Otherwise: The host calls cleanup after close: memory is freed twice.
@@ -367,7 +364,7 @@ def leaves_cleanup_to_the_host(fs: FilesystemGround) -> None:
     Many files are closed before the first is cleaned up: memory freed twice shows then.
     """
     writers = [
-        fs.subject.new_writable_file(fs.path(f"handle-{number}")).needed()
+        fs.new_writable_file(fs.path(f"handle-{number}")).needed()
         for number in range(_OPEN_AT_ONCE)
     ]
     handles = [getattr(writer, "handle", None) for writer in writers]
@@ -381,7 +378,7 @@ def leaves_cleanup_to_the_host(fs: FilesystemGround) -> None:
 
 
 @closing.check("FS-187", *_APPEND)
-def cleans_up_after_a_failing_close(fs: FilesystemGround) -> None:
+def cleans_up_after_a_failing_close(fs: FilesystemWorkspace) -> None:
     """After a failing close cleanup is safe, and the failure is told.
 
     Otherwise: A full disk ends in a crash, or in a file that looks whole.
@@ -391,7 +388,7 @@ def cleans_up_after_a_failing_close(fs: FilesystemGround) -> None:
     """
     with (
         file_without_room(fs, "full-at-close") as uri,
-        fs.subject.new_writable_file(uri).opened() as writer,
+        fs.new_writable_file(uri).opened() as writer,
     ):
         answers = [writer.append(CONTENT), writer.close()]
         writer.cleanup()
@@ -409,13 +406,13 @@ def _expect_told(answers: list[Answer]) -> None:
 
 
 @closing.check("FS-188", *_APPEND)
-def tells_that_there_is_no_room(fs: FilesystemGround) -> None:
+def tells_that_there_is_no_room(fs: FilesystemWorkspace) -> None:
     """Without room, append, flush or close is RESOURCE_EXHAUSTED, and close of a part is never OK.
 
     Otherwise: A truncated file is taken for a whole one.
     Remedy: Set TF_RESOURCE_EXHAUSTED, and remember the failure until close.
     """
-    with file_without_room(fs, "full") as uri, fs.subject.new_writable_file(uri).opened() as writer:
+    with file_without_room(fs, "full") as uri, fs.new_writable_file(uri).opened() as writer:
         answers = [writer.append(_LONGER_THAN_BUFFERS)]
         with suppress(Unsupported):
             answers.append(writer.flush())
@@ -436,7 +433,7 @@ def tells_that_there_is_no_room(fs: FilesystemGround) -> None:
 
 
 @closing.check("FS-189", *_APPEND, level=WORKS, ways=HOST)
-def refuses_what_is_closed(fs: FilesystemGround) -> None:
+def refuses_what_is_closed(fs: FilesystemWorkspace) -> None:
     """A closed file takes no more calls: close again is harmless, all else is refused.
 
     Otherwise: TensorFlow forwards such calls, and plugins crash on them; this host refuses them.
@@ -444,7 +441,7 @@ def refuses_what_is_closed(fs: FilesystemGround) -> None:
     Source: design §9, our own host
     """
     uri = fs.path("guarded")
-    with fs.subject.new_writable_file(uri).opened() as writer:
+    with fs.new_writable_file(uri).opened() as writer:
         writer.append(CONTENT).needed()
         writer.flush().must_be_ok()
         writer.sync().must_be_ok()
@@ -463,15 +460,15 @@ appending = Suite(
 )
 
 
-def _continue(fs: FilesystemGround, uri: str, *pieces: bytes) -> None:
-    opened = fs.subject.new_appendable_file(uri)
+def _continue(fs: FilesystemWorkspace, uri: str, *pieces: bytes) -> None:
+    opened = fs.new_appendable_file(uri)
     opened.must_be_ok()
     with opened.opened() as writer:
         _append_and_close(writer, *pieces)
 
 
 @appending.check("FS-192", "new_appendable_file", traits="writes append empty-files")
-def appending_creates_a_file(fs: FilesystemGround) -> None:
+def appending_creates_a_file(fs: FilesystemWorkspace) -> None:
     """new_appendable_file creates a missing file, empty.
 
     Otherwise: The first run of a program that continues its log fails.
@@ -484,7 +481,7 @@ def appending_creates_a_file(fs: FilesystemGround) -> None:
 
 
 @appending.check("FS-193", "new_appendable_file")
-def keeps_what_is_there(fs: FilesystemGround) -> None:
+def keeps_what_is_there(fs: FilesystemWorkspace) -> None:
     """new_appendable_file keeps what is there, and appends go behind it.
 
     Otherwise: A log that is continued loses what was in it.
@@ -496,13 +493,13 @@ def keeps_what_is_there(fs: FilesystemGround) -> None:
 
 
 @appending.check("FS-194", "new_appendable_file", "tell", severity=WARNING)
-def tells_the_end(fs: FilesystemGround) -> None:
+def tells_the_end(fs: FilesystemWorkspace) -> None:
     """tell of a file that was just opened for appending is its length.
 
     Otherwise: Offsets that a writer notes down are wrong by the length of the old content.
     Remedy: Start at the length of the file, not at 0.
     """
-    with fs.subject.new_appendable_file(fs.make_file("end-told")).opened() as writer:
+    with fs.new_appendable_file(fs.make_file("end-told")).opened() as writer:
         position = writer.tell().must_be_ok()
         writer.close()
     expect_equal(position, len(CONTENT), "tell of a file of 4 bytes, opened for appending")
@@ -516,7 +513,7 @@ refusals(appending, {
 
 
 @appending.check("FS-198", "new_appendable_file")
-def changes_nothing_without_appends(fs: FilesystemGround) -> None:
+def changes_nothing_without_appends(fs: FilesystemWorkspace) -> None:
     """Opening for appending and closing again changes nothing.
 
     Otherwise: Files are emptied by those who only look whether they can be written.
