@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.check import HARD, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
-from modular_tf.check.filesystem.access import MOVES
 from modular_tf.check.filesystem.forked_process import expect_use_after_fork
 from modular_tf.check.filesystem.model import ON_ONE_PATH, ModelWalk
+from modular_tf.check.filesystem.operations import MOVES
 from modular_tf.check.filesystem.process_end import expect_clean_end
 from modular_tf.check.filesystem.workspace import CONTENT, FilesystemWorkspace
 from modular_tf.check.sequences.stage import GROUP

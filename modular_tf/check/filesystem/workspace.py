@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported, expect, expect_equal
-from modular_tf.check.filesystem.access import CHANGES, TABLES, Operations
+from modular_tf.check.filesystem.operations import CHANGES, TABLES, Operations
 from modular_tf.service.output_file import write_output
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from modular_tf.check.answers import Answer
     from modular_tf.check.calls import CallJournal
-    from modular_tf.check.filesystem.access import Reader
-    from modular_tf.check.filesystem.hosted import HostFilesystem
-    from modular_tf.check.filesystem.slots import RawFilesystem
+    from modular_tf.check.filesystem.by_slots import SlotFilesystem
+    from modular_tf.check.filesystem.operations import Reader
+    from modular_tf.check.filesystem.through_host import HostFilesystem
     from modular_tf.check.target import Target
 
-    Access = RawFilesystem | HostFilesystem
+    Access = SlotFilesystem | HostFilesystem
 
 CONTENT = b"abcd"
 _AT_ONCE = 1 << 20
@@ -75,11 +75,11 @@ class FilesystemWorkspace(Operations):
         return self.access.journal
 
     @property
-    def by_slots(self) -> RawFilesystem:
+    def by_slots(self) -> SlotFilesystem:
         """The filesystem where it is reached by its slots."""
-        return cast("RawFilesystem", self.access)
+        return cast("SlotFilesystem", self.access)
 
-    def another(self) -> RawFilesystem:
+    def another(self) -> SlotFilesystem:
         """Return a further filesystem of the plugin, before its `init`; by its slots alone."""
         return self.by_slots.another()
 
