@@ -303,7 +303,7 @@ def many_events(device: DeviceGround) -> None:
     stream = device.stream()
     gate = device.gate(stream)
     events = []
-    many = int(device.target.options.get("many", _MANY))
+    many = device.target.options.many or _MANY
     for _ in range(many):
         answer = device.subject.create_event()
         answer.must_be_ok()

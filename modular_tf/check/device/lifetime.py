@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.check import LIBRARY, REGISTERS, ROBUST, Suite
 from modular_tf.check.device.host_buffer import HostBuffer
-from modular_tf.check.device.process_end import DESTROYED, KEPT, expect_clean_end
 from modular_tf.check.device.raw_subject import created_device
+from modular_tf.check.endings import DESTROYED, KEPT, expect_clean_end
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported, expect_equal
 from modular_tf.check.outcome import Pass
 

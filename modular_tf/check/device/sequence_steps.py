@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.check.device.model import Place
 from modular_tf.check.device.model_run import ModelRun
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
+from modular_tf.check.sequences import Data, Numbers
 
 if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+    from collections.abc import Sequence
 
     from modular_tf.check.device.ground import DeviceGround
-    from modular_tf.check.sequences.program import Program, Step
+    from modular_tf.check.sequences import Program, StepKind
 
 _SIZE = 32
 _MEMORIES, _STREAMS, _EVENTS = 3, 3, 3
@@ -23,37 +24,27 @@ _HOST = -1
 _MOST_TOLD = 5
 
 
-def steps() -> SearchStrategy[Step]:
-    """Return where steps come from."""
-    from hypothesis import strategies as st  # noqa: PLC0415  (an extra, and slow to load)
+_STREAM, _EVENT, _MEMORY = (Numbers(0, most - 1) for most in (_STREAMS, _EVENTS, _MEMORIES))
+_STREAM_OR_HOST = Numbers(_HOST, _STREAMS - 1)
+_AT = Numbers(0, _SIZE - 1)
 
-    stream = st.integers(0, _STREAMS - 1)
-    stream_or_host = st.integers(_HOST, _STREAMS - 1)
-    event = st.integers(0, _EVENTS - 1)
-    memory = st.integers(0, _MEMORIES - 1)
-    at = st.integers(0, _SIZE - 1)
-    data = st.binary(min_size=1, max_size=_SIZE).map(bytes.hex)
-    return st.one_of(
-        _step(st, "write", stream_or_host, memory, at, data),
-        _step(st, "fill", stream, memory, at, at, st.integers(0, 255)),
-        _step(st, "copy", stream_or_host, memory, at, memory, at, at),
-        _step(st, "read", stream_or_host, memory, at, at),
-        _step(st, "read", stream_or_host, memory, at, at),
-        _step(st, "depend", stream, stream),
-        _step(st, "record", stream, event),
-        _step(st, "wait_for_event", stream, event),
-        _step(st, "poll", event),
-        _step(st, "block_for_event", event),
-        _step(st, "block_for_stream", stream),
-        _step(st, "synchronize"),
-        _step(st, "replace_stream", stream),
-        _step(st, "replace_memory", memory),
-    )
-
-
-def _step(st: Any, name: str, *arguments: Any) -> Any:
-    """Return a strategy of steps; arguments are lists, as they come back from JSON."""
-    return st.tuples(st.just(name), st.tuples(*arguments).map(list))
+STEPS: Sequence[StepKind] = (
+    (("write",), (_STREAM_OR_HOST, _MEMORY, _AT, Data(1, _SIZE))),
+    (("fill",), (_STREAM, _MEMORY, _AT, _AT, Numbers(0, 255))),
+    (("copy",), (_STREAM_OR_HOST, _MEMORY, _AT, _MEMORY, _AT, _AT)),
+    (("read",), (_STREAM_OR_HOST, _MEMORY, _AT, _AT)),
+    (("read",), (_STREAM_OR_HOST, _MEMORY, _AT, _AT)),
+    (("depend",), (_STREAM, _STREAM)),
+    (("record",), (_STREAM, _EVENT)),
+    (("wait_for_event",), (_STREAM, _EVENT)),
+    (("poll",), (_EVENT,)),
+    (("block_for_event",), (_EVENT,)),
+    (("block_for_stream",), (_STREAM,)),
+    (("synchronize",), ()),
+    (("replace_stream",), (_STREAM,)),
+    (("replace_memory",), (_MEMORY,)),
+)
+"""What a step may be."""
 
 
 def script(program: Program) -> list[str]:
@@ -61,7 +52,7 @@ def script(program: Program) -> list[str]:
 
     Memories `m0`, streams `s0` and events `e0` are numbered from 0; memories have 32 bytes.
     """
-    return [_statement(operation, arguments) for operation, arguments in program.steps]
+    return [_statement(operation, arguments) for operation, arguments in program]
 
 
 _STATEMENTS = {
@@ -108,101 +99,68 @@ def _length(at: int, wanted: int) -> int:
 def perform(ground: DeviceGround, program: Program) -> None:
     """Do a program to a device and to its model, then read all memories.
 
-    Args:
-        ground: Of the device.
-        program: The program; operations that the plugin does not offer are left out.
-
-    Raises:
-        Deviation: The device did what the model rules out.
-        Blocked: There is not enough memory.
+    Raises `Deviation` where the device did what the model rules out, and `Blocked` where there is
+    not enough memory.
     """
-    run = _Run(ground)
-    for operation, arguments in program.steps:
-        with suppress(Unsupported):
-            getattr(run, operation)(*arguments)
-    run.finish()
+    run = ModelRun(ground.subject)
 
-
-class _Run:
-    """A device at work, with its things by their numbers in programs."""
-
-    def __init__(self, ground: DeviceGround) -> None:
-        self._run = ModelRun(ground.subject)
-        self._memories = [self._memory() for _ in range(_MEMORIES)]
-        self._streams = [self._run.create_stream() for _ in range(_STREAMS)]
-        self._events = [self._run.create_event() for _ in range(_EVENTS)]
-
-    def _memory(self) -> int:
-        memory = self._run.allocate(_SIZE)
+    def allocated() -> int:
+        memory = run.allocate(_SIZE)
         if memory is None:
             raise Blocked(f"allocate({_SIZE}) gave nothing")
-        self._run.write(None, Place(memory, 0, _SIZE), bytes(_SIZE))
+        run.write(None, Place(memory, 0, _SIZE), bytes(_SIZE))
         return memory
 
-    def _stream(self, number: int) -> int | None:
-        return None if number == _HOST else self._streams[number]
+    memories = [allocated() for _ in range(_MEMORIES)]
+    streams = [run.create_stream() for _ in range(_STREAMS)]
+    events = [run.create_event() for _ in range(_EVENTS)]
 
-    def _place(self, memory: int, at: int, size: int) -> Place:
-        return Place(self._memories[memory], at, size)
+    def place(memory: int, at: int, size: int) -> Place:
+        return Place(memories[memory], at, size)
 
-    def write(self, stream: int, memory: int, at: int, data: str) -> None:
-        content = bytes.fromhex(data)[: _SIZE - at]
-        place = self._place(memory, at, len(content))
-        self._run.write(self._stream(stream), place, content)
+    def do(operation: str, arguments: list[Any]) -> None:
+        match operation, arguments:
+            case "write", [stream, memory, at, data]:
+                content = bytes.fromhex(data)[: _SIZE - at]
+                run.write(on(stream), place(memory, at, len(content)), content)
+            case "fill", [stream, memory, at, size, value]:
+                run.fill(streams[stream], place(memory, at, _length(at, size)), value)
+            case "copy", [stream, to, to_at, of, of_at, size] if to != of:  # else it is undefined
+                length = min(_length(to_at, size), _length(of_at, size))
+                run.copy(on(stream), place(to, to_at, length), place(of, of_at, length))
+            case "read", [stream, memory, at, size]:
+                run.read(on(stream), place(memory, at, _length(at, size)))
+            case "depend", [dependent, other] if dependent != other:
+                run.depend(streams[dependent], streams[other])
+            case "record" | "wait_for_event", [stream, event]:
+                getattr(run, operation)(streams[stream], events[event])
+            case "poll" | "block_for_event", [event]:
+                getattr(run, operation)(events[event])
+            case "block_for_stream", [stream]:
+                run.block_for_stream(streams[stream])
+            case "synchronize", []:
+                run.synchronize()
+            case "replace_stream", [stream]:
+                run.destroy_stream(streams[stream])
+                streams[stream] = run.create_stream()
+            case "replace_memory", [memory]:
+                run.synchronize()
+                if run.model.is_unused(memories[memory]):
+                    run.deallocate(memories[memory])
+                    memories[memory] = allocated()
 
-    def fill(self, stream: int, memory: int, at: int, size: int, value: int) -> None:
-        place = self._place(memory, at, _length(at, size))
-        self._run.fill(self._streams[stream], place, value)
+    def on(stream: int) -> int | None:
+        return None if stream == _HOST else streams[stream]
 
-    def copy(self, stream: int, to: int, to_at: int, of: int, of_at: int, size: int) -> None:
-        if to != of:  # overlapping copies are undefined
-            length = min(_length(to_at, size), _length(of_at, size))
-            target, source = self._place(to, to_at, length), self._place(of, of_at, length)
-            self._run.copy(self._stream(stream), target, source)
-
-    def read(self, stream: int, memory: int, at: int, size: int) -> None:
-        self._run.read(self._stream(stream), self._place(memory, at, _length(at, size)))
-
-    def depend(self, dependent: int, other: int) -> None:
-        if dependent != other:
-            self._run.depend(self._streams[dependent], self._streams[other])
-
-    def record(self, stream: int, event: int) -> None:
-        self._run.record(self._streams[stream], self._events[event])
-
-    def wait_for_event(self, stream: int, event: int) -> None:
-        self._run.wait_for_event(self._streams[stream], self._events[event])
-
-    def poll(self, event: int) -> None:
-        self._run.poll(self._events[event])
-
-    def block_for_event(self, event: int) -> None:
-        self._run.block_for_event(self._events[event])
-
-    def block_for_stream(self, stream: int) -> None:
-        self._run.block_for_stream(self._streams[stream])
-
-    def synchronize(self) -> None:
-        self._run.synchronize()
-
-    def replace_stream(self, stream: int) -> None:
-        self._run.destroy_stream(self._streams[stream])
-        self._streams[stream] = self._run.create_stream()
-
-    def replace_memory(self, memory: int) -> None:
-        self._run.synchronize()
-        if self._run.model.is_unused(self._memories[memory]):
-            self._run.deallocate(self._memories[memory])
-            self._memories[memory] = self._memory()
-
-    def finish(self) -> None:
-        """Read all memories and demand that the model rules nothing out."""
-        for memory in self._memories:
-            with suppress(Unsupported):
-                self._run.read(None, Place(memory, 0, _SIZE))
-        self._run.close()
-        if self._run.findings:
-            raise Deviation(
-                "the device did what no allowed order of its work does",
-                found="; ".join(self._run.findings[:_MOST_TOLD]),
-            )
+    for operation, arguments in program:
+        with suppress(Unsupported):
+            do(operation, arguments)
+    for memory in memories:
+        with suppress(Unsupported):
+            run.read(None, Place(memory, 0, _SIZE))
+    run.close()
+    if run.findings:
+        raise Deviation(
+            "the device did what no allowed order of its work does",
+            found="; ".join(run.findings[:_MOST_TOLD]),
+        )

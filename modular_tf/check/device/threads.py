@@ -13,7 +13,7 @@ from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import held
 from modular_tf.check.device.order_program import STREAMS, THREADS, OrderProgram
-from modular_tf.check.device.process_end import BUSY, expect_clean_end
+from modular_tf.check.endings import BUSY, expect_clean_end
 from modular_tf.check.expectation import Unsupported, expect, expect_in
 from modular_tf.device.streams.event import EventStatus
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.layouts import PLUGIN_INFO, PLUGIN_OPS
 from modular_tf.check.expectation import Blocked
+from modular_tf.check.load_trial import first_contact_of, try_loading
 from modular_tf.check.native.guarded_memory import GuardedMemory
-from modular_tf.check.offered import offered_by
 from modular_tf.check.session import LibrarySession, blocked_by, mapped_library
 from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.discovery.candidate import Candidate, LoadFacts, Source
@@ -31,10 +31,10 @@ from modular_tf.native.strings import encode, read_string
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.check.filesystem.load_trial import LoadTrial
     from modular_tf.check.filesystem.workspace import FilesystemWorkspace
-    from modular_tf.check.offered import Offered
+    from modular_tf.check.load_trial import LoadTrial
     from modular_tf.discovery.probe import Probe
+    from modular_tf.first_contact.finding import Finding
     from modular_tf.loading.filesystem_tables import FilesystemOffer
     from modular_tf.native.library import Library
     from modular_tf.rules import Violation
@@ -222,22 +222,20 @@ class FilesystemLibrary(LibrarySession):
     @computed_once
     def trial(self) -> LoadTrial:
         """How far loading came in a child; to be asked before it is mapped here."""
-        from modular_tf.check.filesystem.load_trial import try_loading  # noqa: PLC0415  (it calls this module)
-
         return try_loading(self.target, self._load_seconds(_TRIAL_S))
 
     def _load_seconds(self, default: float) -> float:
-        return float(self.target.options.get("load_seconds", default))
+        return self.target.options.load_seconds or default
 
-    def first_contact(self) -> Offered:
+    def first_contact(self) -> Finding:
         """Return what loading it as a host does came to, in a child that is watched."""
         self.require_loadable()
         return self._first_contact
 
     @computed_once
-    def _first_contact(self) -> Offered:
+    def _first_contact(self) -> Finding:
         limits = Limits(seconds=self._load_seconds(Limits().seconds))
-        return offered_by(self.probe, LoadFacts.of(self.probe), limits)
+        return first_contact_of(self.probe, LoadFacts.of(self.probe), limits)
 
     def require_loadable(self) -> None:
         """Go on where nothing in the file speaks against mapping it."""

@@ -14,7 +14,6 @@ from modular_tf.check.expectation import Blocked, Deviation, Unsupported
 from modular_tf.check.filesystem.by_slots import SlotFilesystem, open_raw
 from modular_tf.check.filesystem.through_host import HostFilesystem
 from modular_tf.check.filesystem.workspace import (
-    PREPARED,
     FilesystemWorkspace,
     PreparedWorkspace,
 )
@@ -85,7 +84,7 @@ class FilesystemSession(Session):
             Blocked: The directory could not be made.
         """
         chance = random_for(self.target, check_id)
-        if self.target.options.get(PREPARED):
+        if self.target.options.prepared:
             root = (self.target.root or "").rstrip("/")
             return PreparedWorkspace(self.access, root, self.target, chance)
         root = self._roots.make(self.access, check_id)
@@ -229,7 +228,7 @@ class Roots:
         place = target.root if place is None else place
         self._run = f"{time.time_ns():x}-{os.getpid()}"
         self._made = 0
-        self._creates = bool(target.options.get("create_roots", True))
+        self._creates = target.options.create_roots
         self._is_local = place is None and scheme in LOCAL_SCHEMES and bool(target.scratch)
         if self._is_local:
             # A check may have further processes make roots in the same directory.
