@@ -20,7 +20,7 @@ _MODULES: Mapping[str, str] = {
     " questions transactions load",
     "device": "registration entry_point creation facts memory host_memories exhaustion accounting"
     " copies fills streams events timers callbacks errors threads heap lifetime sequences",
-    "kernel": "registration objects computation results memory",
+    "kernel": "registration computing",
 }
 """The modules that have a `Suite`, or several, below the package of their kind, in the order in
 which a report shows their checks."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
+from modular_tf.check.session import random_for
 from modular_tf.check.target import Target
 from modular_tf.codec import decode, encode
 from modular_tf.errors import ModularTFError
@@ -134,32 +135,22 @@ def _use_filesystem(target: Target, path: str) -> object:
 
 
 def _use_device(target: Target, way: str) -> object:
-    from modular_tf.check.device.ground import prepared  # noqa: PLC0415  (one of two)
-    from modular_tf.check.device.stage import DeviceStage  # noqa: PLC0415  (likewise)
+    from modular_tf.check.device.session import DeviceSession  # noqa: PLC0415  (one of two)
+    from modular_tf.check.device.workspace import Workspace, prepared  # noqa: PLC0415  (likewise)
 
-    def made(answer: Any, what: str) -> Any:
-        prepared(answer, what)
-        return answer.value
-
-    stage = DeviceStage(target)
-    subject = stage.subject
-    memory = made(subject.allocate(_SIZE), "allocate")
-    block = made(subject.host_memory_allocate(_SIZE), "host_memory_allocate")
-    stream = made(subject.create_stream(), "create_stream")
-    event = made(subject.create_event(), "create_event")
+    session = DeviceSession(target)
+    device = Workspace(session.access, target, random_for(target, way))
+    memory, block, stream = device.memory(_SIZE), device.host_block(_SIZE), device.stream()
     for _ in range(_OUTSTANDING if way == BUSY else 1):
         # From the plugin's memory: the interpreter frees its own while the stream still reads.
-        prepared(subject.memcpy_htod(stream, memory, block, _SIZE), "memcpy_htod")
-    prepared(subject.record_event(stream, event), "record_event")
+        prepared(device.memcpy_htod(stream, memory, block, _SIZE))
+    device.marked(stream)
     if way != BUSY:
-        prepared(subject.block_host_until_done(stream), "block_host_until_done")
+        device.done(stream)
     if way == DESTROYED:
-        subject.destroy_event(event)
-        subject.destroy_stream(stream)
-        subject.deallocate(memory)
-        subject.host_memory_deallocate(block)
-        stage.close()
-    return stage, memory, block, stream, event
+        device.close()
+        session.close()
+    return session, device
 
 
 # -- forking ---------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import Prober
 from modular_tf.errors import ModularTFError
 from modular_tf.first_contact.finding import Offer
-from modular_tf.native.preloading import SIGNAL_STACKS, preload
+from modular_tf.native.preloading import preload
 from modular_tf.native.sanitizers import sanitizer_environment
 from modular_tf.processes.interpreter import command_like_here
 from modular_tf.processes.zygote_process import Lanes, Zygotes
@@ -276,7 +276,7 @@ def replayed(
         probe, settings, check.kind, found.reached, scheme=found.scheme, ordinal=found.ordinal
     )
     of_program = replace(
-        check, group="replay", run=lambda ground: performer.perform(ground, found.program)
+        check, group="replay", run=lambda workspace: performer.perform(workspace, found.program)
     )
     job = Job(target, "", (check.id,))
     return tried_here([job], announce, checks={check.id: of_program})[0]
@@ -385,7 +385,7 @@ class CheckProcesses:
         return command_like_here(python, _WATCHER, job)
 
     def _environment(self) -> Mapping[str, str]:
-        environment = preload(sanitizer_environment(os.environ), SIGNAL_STACKS)
+        environment = preload(sanitizer_environment(os.environ))
         return preload_environment(environment) if self._limits.preload else environment
 
     def run(self, jobs: Sequence[Job], tell: Tell | None = None) -> list[JobResult]:

@@ -99,10 +99,10 @@ class Performer(Protocol):
     def script(self, program: Program) -> list[str]:
         """Return a program as C-like statements, one a step."""
 
-    def perform(self, ground: Any, program: Program) -> None:
+    def perform(self, workspace: Any, program: Program) -> None:
         """Do a program to the plugin and its model; what is not offered is left out.
 
-        The ground is empty. Raises `Deviation` where the two differ.
+        The workspace is empty. Raises `Deviation` where the two differ.
         """
 
 

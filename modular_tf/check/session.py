@@ -170,10 +170,10 @@ _SESSIONS: Mapping[tuple[str, bool], tuple[str, str]] = {
     ("library", True): ("filesystem.library_session", "FilesystemLibrary"),
     ("filesystem", True): ("filesystem.library_session", "FilesystemLibrary"),
     ("filesystem", False): ("filesystem.session", "FilesystemSession"),
-    ("device", True): ("device.library_stage", "DeviceLibraryStage"),
-    ("device", False): ("device.stage", "DeviceStage"),
-    ("kernel", True): ("kernel.library_stage", "KernelLibraryStage"),
-    ("kernel", False): ("kernel.stage", "KernelStage"),
+    ("device", True): ("device.session", "DeviceLibrary"),
+    ("device", False): ("device.session", "DeviceSession"),
+    ("kernel", True): ("kernel.session", "KernelLibrary"),
+    ("kernel", False): ("kernel.session", "KernelSession"),
 }
 """Module and class by the target's kind, and by whether its library alone is tried."""
 

@@ -74,7 +74,7 @@ def must_not_grow(
     Raises:
         Deviation: Something does.
     """
-    of = of or _of_the_process()
+    of = of or of_the_process()
     work()
     looks = [[held.now() for held in of]]
     for done in range(1, rounds + 1):
@@ -99,7 +99,8 @@ def _left_behind(what: str, held: Held, before: int, now: int, rounds: int) -> D
     )
 
 
-def _of_the_process() -> tuple[Held, ...]:
+def of_the_process() -> tuple[Held, ...]:
+    """Return descriptors and mappings, and with the checking allocator the plugin's memory."""
     allocator = checking_allocator()
     # A system may allow 1024 descriptors in all; allocators map much at first.
     held = (

@@ -282,7 +282,7 @@ def paths(call: Invocation) -> Exit:
     from modular_tf.discovery.trust.policy import default_lock_path  # noqa: PLC0415
     from modular_tf.rules.trust import STORAGE_TRUSTED  # noqa: PLC0415
     from modular_tf.service.configuration import config_path  # noqa: PLC0415
-    from modular_tf.service.kept.private_directory import why_untrusted  # noqa: PLC0415
+    from modular_tf.service.storage.private_directory import why_untrusted  # noqa: PLC0415
 
     with call.session(load=False) as service:
         report = service.report()

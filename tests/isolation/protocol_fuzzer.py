@@ -31,7 +31,6 @@ HOST_SOURCES = (
     "uri",
     "worker_call",
     "worker_channels",
-    "worker_connection",
     "worker_options",
     "worker_proxies",
 )

@@ -10,7 +10,7 @@ from modular_tf.check.expectation import Blocked, Deviation, advise, expect, exp
 
 if TYPE_CHECKING:
     from modular_tf.check.device.entry_trial import EntryTrial
-    from modular_tf.check.device.library_stage import DeviceLibraryGround
+    from modular_tf.check.device.session import DeviceLibrary
 
 suite = Suite("device", "entry point", level=REGISTERS, ways=LIBRARY, source="device.h")
 
@@ -29,7 +29,7 @@ def _expect_no_overrun(trial: EntryTrial, function: str, *parts: str, but: str =
 
 
 @suite.check("SE-105")
-def accepts_tensorflow_sizes(plugin: DeviceLibraryGround) -> None:
+def accepts_tensorflow_sizes(plugin: DeviceLibrary) -> None:
     """SE_InitPlugin accepts the struct sizes that TensorFlow 2.21 sets.
 
     Otherwise: TensorFlow passes the plugin's status on and aborts the whole process.
@@ -37,16 +37,12 @@ def accepts_tensorflow_sizes(plugin: DeviceLibraryGround) -> None:
     Source: TensorFlow 2.21, observed
     """
     answer = plugin.trial.answer
-    expect(
-        answer.ok,
-        "SE_InitPlugin failed when it was called with the sizes of TensorFlow 2.21",
-        expected="status OK",
-        found=code_found(answer),
-    )
+    message = "SE_InitPlugin failed when it was called with the sizes of TensorFlow 2.21"
+    expect(answer.ok, message, expected="status OK", found=code_found(answer))
 
 
 @suite.check("SE-101")
-def entry_stays_inside(plugin: DeviceLibraryGround) -> None:
+def entry_stays_inside(plugin: DeviceLibrary) -> None:
     """SE_InitPlugin writes no further than the structs of TensorFlow 2.21 go.
 
     Otherwise: TensorFlow has these structs on its stack: what lies behind them is overwritten.
@@ -67,7 +63,7 @@ def entry_stays_inside(plugin: DeviceLibraryGround) -> None:
 
 
 @suite.check("SE-107", severity=NOTE)
-def entry_sets_its_status(plugin: DeviceLibraryGround) -> None:
+def entry_sets_its_status(plugin: DeviceLibrary) -> None:
     """SE_InitPlugin sets its status.
 
     Otherwise: None where the host presets OK, as TensorFlow does; another host may not.
@@ -78,7 +74,7 @@ def entry_sets_its_status(plugin: DeviceLibraryGround) -> None:
 
 
 @suite.check("SE-103")
-def device_fns_stay_inside(plugin: DeviceLibraryGround) -> None:
+def device_fns_stay_inside(plugin: DeviceLibrary) -> None:
     """create_device_fns writes no further than SP_DeviceFns goes.
 
     Otherwise: TensorFlow has these structs on its stack: what lies behind them is overwritten.
@@ -90,7 +86,7 @@ def device_fns_stay_inside(plugin: DeviceLibraryGround) -> None:
 
 
 @suite.check("SE-104")
-def executor_stays_inside(plugin: DeviceLibraryGround) -> None:
+def executor_stays_inside(plugin: DeviceLibrary) -> None:
     """create_stream_executor writes no further than SP_StreamExecutor goes.
 
     Otherwise: TensorFlow has these structs on its stack: what lies behind them is overwritten.
@@ -102,7 +98,7 @@ def executor_stays_inside(plugin: DeviceLibraryGround) -> None:
 
 
 @suite.check("SE-102")
-def names_outlive_the_call(plugin: DeviceLibraryGround) -> None:
+def names_outlive_the_call(plugin: DeviceLibrary) -> None:
     """Name and type of the platform stay the same once SE_InitPlugin has returned.
 
     Otherwise: TensorFlow keeps the pointers: it registers the platform by a freed name.
@@ -120,7 +116,7 @@ def names_outlive_the_call(plugin: DeviceLibraryGround) -> None:
 
 
 @suite.check("SE-108", level=ROBUST)
-def destroying_leaves_the_structs(plugin: DeviceLibraryGround) -> None:
+def destroying_leaves_the_structs(plugin: DeviceLibrary) -> None:
     """The destroy functions write no further than their structs go, and do not free them.
 
     Otherwise: The memory is the host's: freeing it ends the process, here and in TensorFlow.
@@ -135,7 +131,7 @@ def destroying_leaves_the_structs(plugin: DeviceLibraryGround) -> None:
 
 
 @suite.check("SE-109", level=ROBUST, severity=WARNING)
-def can_be_set_up_again(plugin: DeviceLibraryGround) -> None:
+def can_be_set_up_again(plugin: DeviceLibrary) -> None:
     """A platform that was destroyed can be set up again.
 
     Otherwise: A service that is closed and opened again in one process loses its devices.
@@ -143,7 +139,7 @@ def can_be_set_up_again(plugin: DeviceLibraryGround) -> None:
     Source: design 5
     """
     plugin.accepted_trial.destroy()
-    again = plugin.init_again()
+    again = plugin.init()
     if not again.answer.ok:
         message = "SE_InitPlugin failed when it was called after the platform was destroyed"
         raise Deviation(message, expected="status OK", found=code_found(again.answer))

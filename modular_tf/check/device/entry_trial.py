@@ -6,10 +6,15 @@ import sys
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.layouts import layout
-from modular_tf.check.device.raw_call import RawDeviceCaller
+from modular_tf.check.device.by_slots import (
+    ENTRY,
+    PLATFORM,
+    DeviceSlotCaller,
+    DeviceSlots,
+    as_pointer,
+)
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.native.guarded_memory import GuardedMemory
-from modular_tf.check.native.raw_device import ENTRY, PLATFORM, RawDeviceSlots, as_pointer
 from modular_tf.loading.device_dialect import (
     HOSTED,
     UNWRITTEN_FNS_SIZE,
@@ -24,8 +29,8 @@ from modular_tf.native.strings import read_string
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from modular_tf.check.answers import Answer
     from modular_tf.check.calls import CallJournal
-    from modular_tf.check.device.subject import Answer
 
 _STRUCTS = {
     "params": "SE_PlatformRegistrationParams",
@@ -60,8 +65,8 @@ class EntryTrial:
         platform, platform_fns = (self._structs[part].address for part in _REGISTERED)
         params = _lent("params", patch_version=_PATCH, platform=platform, platform_fns=platform_fns)
         self._structs["params"] = params
-        self._slots = RawDeviceSlots({ENTRY: {"SE_InitPlugin": entry}})
-        self._caller = RawDeviceCaller(self._slots, journal)
+        self._slots = DeviceSlots({ENTRY: {"SE_InitPlugin": entry}})
+        self._caller = DeviceSlotCaller(self._slots, journal)
         self._made: list[str] = []
         self._kept: list[GuardedMemory] = []
         self.answer: Answer = self._caller.ask(

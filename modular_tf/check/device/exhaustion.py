@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import code_found
 from modular_tf.check.check import RAW, ROBUST, Suite
-from modular_tf.check.device.address_ranges import expect_apart
-from modular_tf.check.device.expected_bytes import expect_bytes
+from modular_tf.check.device.workspace import expect_apart
 from modular_tf.check.expectation import Blocked, Unsupported, expect
 
 if TYPE_CHECKING:
-    from modular_tf.check.device.ground import DeviceGround
-    from modular_tf.check.device.subject import Answer, Memory
+    from modular_tf.check.answers import Answer
+    from modular_tf.check.device.operations import Memory
+    from modular_tf.check.device.workspace import Workspace
 
 suite = Suite("device", "exhaustion", level=ROBUST, source="device.h")
 
@@ -26,46 +25,39 @@ _KEPT_SIZE = 5021
 _SMALL_SIZE, _MANY = 256, 2000
 
 
-def _expect_none(answer: Answer, what: str) -> None:
+def _expect_none(answer: Answer) -> None:
     """Demand that there was no memory; what there was is not touched."""
     expect(
         answer.value is None,
-        f"{what} gave an address",
+        f"{answer.call} gave an address",
         expected="NULL: no device has so much memory",
         found=f"{getattr(answer.value, 'address', 0):#x}",
     )
-    expect(
-        answer.code == Code.RESOURCE_EXHAUSTED,
-        f"{what} failed in another way than by a lack of memory",
-        expected="RESOURCE_EXHAUSTED",
-        found=code_found(answer),
-    )
+    answer.must_be(Code.RESOURCE_EXHAUSTED)
 
 
-def _goes_on(device: DeviceGround) -> None:
+def _goes_on(device: Workspace) -> None:
     """Demand that memory can be had and used."""
     data = device.bytes(_KEPT_SIZE)
-    memory = device.subject.allocate(len(data)).must_be_ok()
-    device.adopt("device", memory)
-    source = device.buffer(data)
-    device.subject.sync_memcpy_htod(memory, source, len(data)).must_be_ok()
-    expect_bytes(device.content(memory), data, "memory that was had after a failure")
+    memory = device.adopt("device", device.allocate(len(data)).must_be_ok())
+    device.sync_memcpy_htod(memory, device.buffer(data), len(data)).must_be_ok()
+    device.must_hold(memory, data, "memory that was had after a failure")
 
 
 @suite.check("SE-155")
-def too_much(device: DeviceGround) -> None:
+def too_much(device: Workspace) -> None:
     """allocate of more than there can be leaves opaque NULL.
 
     Otherwise: What would be an error for one tensor ends the whole process.
     Remedy: Check the size before arithmetic on it, catch every exception, and leave NULL.
     Source: TensorFlow 2.21, observed
     """
-    _expect_none(device.subject.allocate(_TOO_MUCH), f"allocate({_TOO_MUCH})")
+    _expect_none(device.allocate(_TOO_MUCH))
     _goes_on(device)
 
 
 @suite.check("SE-156", ways=RAW)
-def nearly_all(device: DeviceGround) -> None:
+def nearly_all(device: Workspace) -> None:
     """allocate of nearly 2^64 bytes leaves opaque NULL.
 
     Otherwise: Rounding up overflows to a small size: tensors write behind their memory.
@@ -74,60 +66,48 @@ def nearly_all(device: DeviceGround) -> None:
     This package asks for no such sizes: it refuses them itself.
     """
     for size in _NEARLY_ALL:
-        _expect_none(device.subject.allocate(size), f"allocate({size})")
+        _expect_none(device.allocate(size))
     _goes_on(device)
 
 
 @suite.check("SE-157")
-def too_much_host_memory(device: DeviceGround) -> None:
+def too_much_host_memory(device: Workspace) -> None:
     """host_memory_allocate of more than there can be returns NULL.
 
     Otherwise: What would be an error for one tensor ends the whole process.
     Remedy: Check the size before arithmetic on it, catch every exception, and leave NULL.
     """
-    answer = device.subject.host_memory_allocate(_TOO_MUCH)
-    _expect_none(answer, f"host_memory_allocate({_TOO_MUCH})")
+    _expect_none(device.host_memory_allocate(_TOO_MUCH))
     device.host_block()
 
 
 @suite.check("SE-158", "unified_memory_allocate", "unified_memory_deallocate")
-def too_much_unified_memory(device: DeviceGround) -> None:
+def too_much_unified_memory(device: Workspace) -> None:
     """unified_memory_allocate of more than there can be returns NULL.
 
     Otherwise: What would be an error for one tensor ends the whole process.
     Remedy: Check the size before arithmetic on it, catch every exception, and leave NULL.
     """
-    if not device.subject.platform().unified_memory:
+    if not device.access.has_unified_memory:
         raise Unsupported("the platform has no unified memory")
-    answer = device.subject.unified_memory_allocate(_TOO_MUCH)
-    _expect_none(answer, f"unified_memory_allocate({_TOO_MUCH})")
+    _expect_none(device.unified_memory_allocate(_TOO_MUCH))
     device.unified_block()
 
 
-def _pressure(device: DeviceGround, size: int) -> int:
-    """Return how many blocks to hold: by the option `pressure_mib`, 128 MiB where it is not set."""
+def _fill_up(device: Workspace, size: int) -> list[Memory]:
+    """Allocate until there is no more, or as much as the option `pressure_mib` says."""
     wanted = device.target.options.pressure_mib
-    return max(1, wanted * _MIB // size)
-
-
-def _fill_up(device: DeviceGround, size: int) -> list[Memory]:
-    """Allocate until there is no more, or enough."""
     held: list[Memory] = []
-    for _ in range(_pressure(device, size)):
-        answer = device.subject.allocate(size)
+    for _ in range(max(1, wanted * _MIB // size)):
+        answer = device.allocate(size)
         if answer.value is None:
             break
-        device.adopt("device", answer.value)
-        held.append(answer.value)
+        held.append(device.adopt("device", answer.value))
     return held
 
 
-def _mark(number: int, end: int) -> bytes:
-    return f"{number:08d}{end:08d}".encode()
-
-
 @suite.check("SE-159")
-def many_blocks_keep_their_content(device: DeviceGround) -> None:
+def many_blocks_keep_their_content(device: Workspace) -> None:
     """Many blocks can be held at once, and each keeps its content.
 
     Otherwise: Models that fill the device compute with each other's tensors.
@@ -135,19 +115,18 @@ def many_blocks_keep_their_content(device: DeviceGround) -> None:
     """
     held = _fill_up(device, _BLOCK)
     places = [
-        (memory.part(offset, _MARK_BYTES), _mark(number, offset))
+        (memory.part(offset, _MARK_BYTES), f"{number:08d}{offset:08d}".encode())
         for number, memory in enumerate(held)
         for offset in (0, _BLOCK - _MARK_BYTES)
     ]
     for place, mark in places:
-        source = device.buffer(mark)
-        device.subject.sync_memcpy_htod(place, source, len(mark)).must_be_ok()
+        device.sync_memcpy_htod(place, device.buffer(mark), len(mark)).must_be_ok()
     for place, mark in places:
-        expect_bytes(device.content(place), mark, f"one of {len(held)} blocks of a MiB")
+        device.must_hold(place, mark, f"one of {len(held)} blocks of a MiB")
 
 
 @suite.check("SE-160")
-def peak_can_be_had_again(device: DeviceGround) -> None:
+def peak_can_be_had_again(device: Workspace) -> None:
     """After much memory was given back, as much can be had again.
 
     Otherwise: A peak of memory use is never recovered from.
@@ -170,7 +149,7 @@ def peak_can_be_had_again(device: DeviceGround) -> None:
 
 
 @suite.check("SE-161")
-def failure_leaves_the_rest(device: DeviceGround) -> None:
+def failure_leaves_the_rest(device: Workspace) -> None:
     """A failed allocation leaves all other memory as it is, and the device working.
 
     Otherwise: TensorFlow tries smaller sizes after a failure: they must work.
@@ -180,16 +159,16 @@ def failure_leaves_the_rest(device: DeviceGround) -> None:
     contents = [device.bytes(_KEPT_SIZE) for _ in range(4)]
     memories = [device.filled(content) for content in contents]
     for shift in range(50, 63):
-        answer = device.subject.allocate(1 << shift)
+        answer = device.allocate(1 << shift)
         if answer.value is not None:
             device.adopt("device", answer.value)
     for memory, content in zip(memories, contents, strict=True):
-        expect_bytes(device.content(memory), content, "a memory, after allocations that failed,")
+        device.must_hold(memory, content, "a memory, after allocations that failed,")
     _goes_on(device)
 
 
 @suite.check("SE-162")
-def many_small_memories(device: DeviceGround) -> None:
+def many_small_memories(device: Workspace) -> None:
     """Two thousand small memories can be held at once.
 
     Otherwise: Without use_bfc_allocator each tensor is an allocation: models end with many of them.
@@ -198,9 +177,6 @@ def many_small_memories(device: DeviceGround) -> None:
 
     As a model without an arena has tensors.
     """
-    memories: list[Memory] = []
-    for _ in range(_MANY):
-        answer = device.subject.allocate(_SMALL_SIZE)
-        memories.append(answer.must_be_ok())
-        device.adopt("device", memories[-1])
+    answers = (device.allocate(_SMALL_SIZE) for _ in range(_MANY))
+    memories = [device.adopt("device", answer.must_be_ok()) for answer in answers]
     expect_apart([(one.address, _SMALL_SIZE) for one in memories], "of many small memories")

@@ -10,7 +10,7 @@ from modular_tf.check.check import RAW, WARNING, Suite
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
 
 if TYPE_CHECKING:
-    from modular_tf.check.device.ground import DeviceGround
+    from modular_tf.check.device.workspace import Workspace
 
 suite = Suite("device", "facts", source="device.h")
 
@@ -22,13 +22,13 @@ _SURROGATES = re.compile("[\udc80-\udcff]")
 
 
 @suite.check("SE-124", severity=WARNING)
-def texts_are_text(device: DeviceGround) -> None:
+def texts_are_text(device: Workspace) -> None:
     """Hardware name, vendor and bus id are UTF-8, without control characters.
 
     Otherwise: They cannot be shown, nor written to JSON or logs as they are.
     Remedy: Encode them as UTF-8, and end them where the hardware's own buffer has blanks or NULs.
     """
-    facts = device.subject.facts()
+    facts = device.facts()
     for name in ("hardware_name", "vendor", "pci_bus_id"):
         text = getattr(facts, name) or ""
         expect(
@@ -40,13 +40,13 @@ def texts_are_text(device: DeviceGround) -> None:
 
 
 @suite.check("SE-125", severity=WARNING)
-def bus_id_has_its_form(device: DeviceGround) -> None:
+def bus_id_has_its_form(device: Workspace) -> None:
     """The PCI bus id looks like 0000:00:02.1, or is not given.
 
     Otherwise: The NUMA node and the driver of the device cannot be found by it.
     Remedy: Write domain:bus:device.function in hexadecimal, or leave it NULL.
     """
-    bus_id = device.subject.facts().pci_bus_id
+    bus_id = device.facts().pci_bus_id
     if not bus_id:
         raise Unsupported("the device has no PCI bus id")
     expect(
@@ -58,13 +58,13 @@ def bus_id_has_its_form(device: DeviceGround) -> None:
 
 
 @suite.check("SE-126", "get_numa_node", ways=RAW, severity=WARNING)
-def numa_node_is_one(device: DeviceGround) -> None:
+def numa_node_is_one(device: Workspace) -> None:
     """The NUMA node is negative, or the number of a node.
 
     Otherwise: Threads and memory are bound to a node that is not there.
     Remedy: Return a negative number for what is not known.
     """
-    node = device.subject.facts().numa_node
+    node = device.facts().numa_node
     expect(
         node is None or node < _MOST_NODES,
         "the NUMA node is out of range",
@@ -74,13 +74,13 @@ def numa_node_is_one(device: DeviceGround) -> None:
 
 
 @suite.check("SE-127", "get_memory_bandwidth", ways=RAW, severity=WARNING)
-def bandwidth_is_one(device: DeviceGround) -> None:
+def bandwidth_is_one(device: Workspace) -> None:
     """The memory bandwidth is negative, or a number of bytes per second.
 
     Otherwise: Lists of devices, and who chooses a device by them, are misled.
     Remedy: The unit is bytes per second. Return a negative number for what is not known.
     """
-    found = device.subject.facts().memory_bandwidth
+    found = device.facts().memory_bandwidth
     expect(
         found is None or found < 0 or _LEAST_BANDWIDTH <= found <= _MOST_BANDWIDTH,
         "the memory bandwidth is out of range",
@@ -90,13 +90,13 @@ def bandwidth_is_one(device: DeviceGround) -> None:
 
 
 @suite.check("SE-128", "get_gflops", ways=RAW, severity=WARNING)
-def gflops_are_some(device: DeviceGround) -> None:
+def gflops_are_some(device: Workspace) -> None:
     """The GFLOPS are negative, or a finite number above 0.
 
     Otherwise: Lists of devices, and who chooses a device by them, are misled.
     Remedy: The unit is 1e9 operations per second. Return a negative number for what is not known.
     """
-    found = device.subject.facts().gflops
+    found = device.facts().gflops
     expect(
         found is None or (math.isfinite(found) and found != 0),
         "the GFLOPS are out of range",
@@ -106,12 +106,12 @@ def gflops_are_some(device: DeviceGround) -> None:
 
 
 @suite.check("SE-129", severity=WARNING)
-def facts_stay(device: DeviceGround) -> None:
+def facts_stay(device: Workspace) -> None:
     """What a device says of itself does not change.
 
     Otherwise: Hosts ask once or often: two of them see two devices.
     Remedy: Find the facts out once, in create_device.
     """
-    before = device.subject.facts()
+    before = device.facts()
     device.memory()
-    expect_equal(device.subject.facts(), before, "what the device says of itself")
+    expect_equal(device.facts(), before, "what the device says of itself")

@@ -11,7 +11,7 @@ from modular_tf.check.memory_watch import raise_harm_at_loading
 from modular_tf.check.native.checking_allocator import checking_allocator
 
 if TYPE_CHECKING:
-    from modular_tf.check.device.ground import DeviceGround
+    from modular_tf.check.device.workspace import Workspace
 
 suite = Suite("device", "heap", level=ROBUST)
 
@@ -20,7 +20,7 @@ _ODD_SIZES = (1, 7, 9, 31, 33, 127, 129, 7777)
 
 
 @suite.check("SE-329")
-def keeps_to_its_heap(device: DeviceGround) -> None:
+def keeps_to_its_heap(device: Workspace) -> None:
     """A plugin writes only into heap blocks of its own, and frees each once.
 
     Otherwise: The damage shows up elsewhere: a crash, or wrong data, in whatever lies beside it.
@@ -34,25 +34,15 @@ def keeps_to_its_heap(device: DeviceGround) -> None:
         raise Unsupported("the heap can be watched with the checking allocator only")
     raise_harm_at_loading("SE-329")
     for size in _ODD_SIZES:
-        for step in (_use_memory, _use_host_memory, _use_stream):
-            with suppress(Unsupported):
-                step(device, size)
-
-
-def _use_memory(device: DeviceGround, size: int) -> None:
-    memory = device.filled(device.bytes(size))
-    device.content(memory)
-    device.destroy(memory)
-
-
-def _use_host_memory(device: DeviceGround, size: int) -> None:
-    device.destroy(device.host_block(size))
-
-
-def _use_stream(device: DeviceGround, size: int) -> None:
-    stream, event, memory = device.stream(), device.event(), device.memory(size)
-    device.subject.record_event(stream, event)
-    device.subject.memcpy_htod(stream, memory, device.buffer(size), size)
-    device.done(stream)
-    for thing in (memory, event, stream):
-        device.destroy(thing)
+        memory = device.filled(device.bytes(size))
+        device.content(memory)
+        device.destroy(memory)
+        with suppress(Unsupported):
+            device.destroy(device.host_block(size))
+        with suppress(Unsupported):
+            stream, memory = device.stream(), device.memory(size)
+            event = device.marked(stream)
+            device.memcpy_htod(stream, memory, device.buffer(size), size)
+            device.done(stream)
+            for thing in (memory, event, stream):
+                device.destroy(thing)

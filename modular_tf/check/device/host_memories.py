@@ -6,17 +6,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import ROBUST, WARNING, Suite
-from modular_tf.check.concurrency import run_at_once
-from modular_tf.check.device.address_ranges import expect_apart
-from modular_tf.check.device.expected_bytes import expect_bytes
-from modular_tf.check.device.leaks import expect_memory_returned
+from modular_tf.check.device.memory import must_return_memory
+from modular_tf.check.device.workspace import expect_apart, expect_bytes
 from modular_tf.check.expectation import Unsupported, advise, expect_equal
+from modular_tf.check.under_load import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from modular_tf.check.device.ground import DeviceGround
-    from modular_tf.check.device.subject import Answer, Block
+    from modular_tf.check.device.operations import Bytes, UnifiedMemory
+    from modular_tf.check.device.workspace import Workspace
 
 suite = Suite("device", "host memory", source="device.h")
 
@@ -30,13 +29,13 @@ _THREAD_SIZE = 4099
 _ALIGNMENT, _NEWER_ALIGNMENT = 64, 256
 
 
-def _unified(device: DeviceGround) -> Callable[[int], Block]:
-    if not device.subject.platform().unified_memory:
+def _unified(device: Workspace) -> Callable[[int], UnifiedMemory]:
+    if not device.access.has_unified_memory:
         raise Unsupported("the platform has no unified memory")
     return device.unified_block
 
 
-def _use_all(device: DeviceGround, make: Callable[[int], Block], what: str) -> None:
+def _use_all(device: Workspace, make: Callable[[int], Bytes], what: str) -> None:
     """Write each byte of blocks of several sizes, and read them."""
     for size in _SIZES:
         block, data = make(size), device.bytes(size)
@@ -45,8 +44,8 @@ def _use_all(device: DeviceGround, make: Callable[[int], Block], what: str) -> N
         device.destroy(block)
 
 
-def _keep_all(device: DeviceGround, make: Callable[[int], Block], what: str) -> None:
-    """Hold many blocks, and look at them when all are written."""
+def _keep_all(device: Workspace, make: Callable[[int], Bytes], what: str) -> None:
+    """Hold many blocks, and read them when all are written."""
     contents = [device.bytes(_KEPT_SIZE) for _ in range(_BLOCKS)]
     blocks = [make(_KEPT_SIZE) for _ in contents]
     expect_apart([(one.address, _KEPT_SIZE) for one in blocks], f"{what} memories")
@@ -57,7 +56,7 @@ def _keep_all(device: DeviceGround, make: Callable[[int], Block], what: str) -> 
 
 
 @suite.check("SE-145")
-def host_memory_is_usable(device: DeviceGround) -> None:
+def host_memory_is_usable(device: Workspace) -> None:
     """host_memory_allocate gives memory that the host can read and write to its end.
 
     Otherwise: Staging buffers of copies crash the process.
@@ -67,7 +66,7 @@ def host_memory_is_usable(device: DeviceGround) -> None:
 
 
 @suite.check("SE-146", severity=WARNING)
-def host_memory_is_aligned(device: DeviceGround) -> None:
+def host_memory_is_aligned(device: Workspace) -> None:
     """Addresses of host memory are multiples of 256; TensorFlow up to 2.21 takes those of 64.
 
     Otherwise: Hosts after TensorFlow 2.21 refuse other multiples of 64; vector code crashes below
@@ -88,7 +87,7 @@ def host_memory_is_aligned(device: DeviceGround) -> None:
 
 
 @suite.check("SE-147")
-def host_memories_are_apart(device: DeviceGround) -> None:
+def host_memories_are_apart(device: Workspace) -> None:
     """Host memories that exist at the same time do not overlap, and keep their content.
 
     Otherwise: Data of the host is overwritten, without an error.
@@ -98,7 +97,7 @@ def host_memories_are_apart(device: DeviceGround) -> None:
 
 
 @suite.check("SE-148", level=ROBUST)
-def host_memory_comes_back(device: DeviceGround) -> None:
+def host_memory_comes_back(device: Workspace) -> None:
     """Host memory that was given back can be had again, as often as one likes.
 
     Otherwise: Pinned memory is scarce: long runs end without any.
@@ -108,15 +107,15 @@ def host_memory_comes_back(device: DeviceGround) -> None:
     """
 
     def once() -> None:
-        block = device.subject.host_memory_allocate(_LEAK_SIZE).must_be_ok()
-        device.subject.host_memory_deallocate(block)
+        block = device.host_memory_allocate(_LEAK_SIZE).must_be_ok()
+        device.host_memory_deallocate(block)
 
     what = "host_memory_allocate and host_memory_deallocate"
-    expect_memory_returned(once, _LEAK_SIZE, _LEAK_ROUNDS, what)
+    must_return_memory(once, _LEAK_SIZE, _LEAK_ROUNDS, what)
 
 
 @suite.check("SE-149", "unified_memory_allocate", "unified_memory_deallocate")
-def unified_memory_is_usable(device: DeviceGround) -> None:
+def unified_memory_is_usable(device: Workspace) -> None:
     """unified_memory_allocate gives memory that the host can read and write to its end.
 
     Otherwise: A program that uses the shared memory crashes.
@@ -126,7 +125,7 @@ def unified_memory_is_usable(device: DeviceGround) -> None:
 
 
 @suite.check("SE-150", "unified_memory_allocate", "unified_memory_deallocate")
-def unified_memories_are_apart(device: DeviceGround) -> None:
+def unified_memories_are_apart(device: Workspace) -> None:
     """Unified memories that exist at the same time do not overlap, and keep their content.
 
     Otherwise: Data of the host is overwritten, without an error.
@@ -136,7 +135,7 @@ def unified_memories_are_apart(device: DeviceGround) -> None:
 
 
 @suite.check("SE-151", "unified_memory_allocate", "unified_memory_deallocate")
-def device_sees_unified_memory(device: DeviceGround) -> None:
+def device_sees_unified_memory(device: Workspace) -> None:
     """The device sees in unified memory what the host has written there.
 
     Otherwise: The device works with old bytes.
@@ -146,27 +145,25 @@ def device_sees_unified_memory(device: DeviceGround) -> None:
     for _ in range(2):
         data = device.bytes(_KEPT_SIZE)
         block.view[:] = data
-        device.subject.sync_memcpy_dtod(target, block.memory, _KEPT_SIZE).must_be_ok()
-        expect_bytes(device.content(target), data, "what the device copied of unified memory")
+        device.sync_memcpy_dtod(target, block, _KEPT_SIZE).must_be_ok()
+        device.must_hold(target, data, "what the device copied of unified memory")
 
 
 @suite.check("SE-152", level=ROBUST)
-def threads_have_host_memory(device: DeviceGround) -> None:
+def threads_have_host_memory(device: Workspace) -> None:
     """Host memory can be allocated and given back by several threads at once.
 
     Otherwise: Data of the host is overwritten, without an error.
     Remedy: Guard what the calls share.
     """
-    subject = device.subject
 
     def work(number: int) -> None:
         for _ in range(_ROUNDS):
-            answer: Answer = subject.host_memory_allocate(_THREAD_SIZE)
-            block = answer.must_be_ok()
+            block = device.host_memory_allocate(_THREAD_SIZE).must_be_ok()
             data = bytes((number + 1,)) * _THREAD_SIZE
             block.view[:] = data
             found = bytes(block.view)
-            subject.host_memory_deallocate(block)
+            device.host_memory_deallocate(block)
             expect_bytes(found, data, "host memory of one of several threads")
 
-    run_at_once([partial(work, number) for number in range(_THREADS)])
+    at_once([partial(work, number) for number in range(_THREADS)])

@@ -10,7 +10,7 @@ from modular_tf.check.expectation import Blocked, Deviation, Unsupported
 from modular_tf.loading.device_loader import RefusedDeviceTables
 
 if TYPE_CHECKING:
-    from modular_tf.check.device.library_stage import DeviceLibraryGround
+    from modular_tf.check.device.session import DeviceLibrary
     from modular_tf.loading.device_tables import DeviceTables
 
 suite = Suite("device", "registration", ways=LIBRARY)
@@ -38,7 +38,7 @@ _OF_RFC = {
 
 @suite.judge(*sorted(_STEP.keys() - {"SE-001", "SE-002"}), level=REGISTERS)
 @suite.judge("SE-001", "SE-002", level=LOADS)
-def _judged(rule_id: str, plugin: DeviceLibraryGround) -> None:
+def _judged(rule_id: str, plugin: DeviceLibrary) -> None:
     """Take the loader's word for whether a rule is kept."""
     verdict = plugin.verdict
     violations = (

@@ -7,13 +7,11 @@ import time
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import ROBUST, WORKS, Suite
-from modular_tf.check.device.enqueued_work import enqueue_work
-from modular_tf.check.device.held_stream import held
 from modular_tf.check.expectation import Blocked, Unsupported, expect
 
 if TYPE_CHECKING:
-    from modular_tf.check.device.ground import DeviceGround
-    from modular_tf.check.device.subject import Stream, Timer
+    from modular_tf.check.device.operations import Stream, Timer
+    from modular_tf.check.device.workspace import Workspace
 
 suite = Suite("device", "timers", level=ROBUST, source="device.h")
 
@@ -24,26 +22,20 @@ _CLOCKS_APART = 0.1
 """By how much two clocks may differ over such a time."""
 
 
-def _start(device: DeviceGround, stream: Stream, n_bytes: int) -> Timer:
+def _start(device: Workspace, stream: Stream, n_bytes: int) -> Timer:
     """Start a new timer behind a little work."""
     timer = device.timer()
-    enqueue_work(device, stream, n_bytes)
-    device.subject.start_timer(stream, timer).must_be_ok()
+    device.enqueue_work(stream, n_bytes)
+    device.start_timer(stream, timer).must_be_ok()
     return timer
 
 
-def _stop(device: DeviceGround, stream: Stream, timer: Timer) -> None:
-    device.subject.stop_timer(stream, timer).must_be_ok()
-
-
-def _read(device: DeviceGround, stream: Stream, timer: Timer) -> int:
+def _read(device: Workspace, stream: Stream, timer: Timer) -> int:
     device.done(stream)
-    answer = device.subject.nanoseconds(timer)
-    answer.must_be_ok()
-    return int(answer.value)
+    return int(device.nanoseconds(timer).must_be_ok())
 
 
-def _keep_busy(device: DeviceGround, stream: Stream, milliseconds: int) -> threading.Event:
+def _keep_busy(device: Workspace, stream: Stream, milliseconds: int) -> threading.Event:
     """Keep a stream busy for so long or longer, and return what is set then."""
     over = threading.Event()
 
@@ -55,7 +47,7 @@ def _keep_busy(device: DeviceGround, stream: Stream, milliseconds: int) -> threa
     return over
 
 
-def _pass_time(device: DeviceGround, stream: Stream, milliseconds: int) -> None:
+def _pass_time(device: Workspace, stream: Stream, milliseconds: int) -> None:
     """Let so long or longer pass for a stream, which is idle where its callbacks do not work."""
     try:
         _keep_busy(device, stream, milliseconds)
@@ -74,7 +66,7 @@ def _expect_at_most(found: int, elapsed: int) -> None:
 
 
 @suite.check("SE-273", *_NEEDS, level=WORKS)
-def a_timer_shows_no_more_than_has_passed(device: DeviceGround) -> None:
+def a_timer_shows_no_more_than_has_passed(device: Workspace) -> None:
     """A timer shows no more time than has passed.
 
     Otherwise: Those who choose the fastest algorithm by the timer choose the wrong one.
@@ -82,13 +74,13 @@ def a_timer_shows_no_more_than_has_passed(device: DeviceGround) -> None:
     """
     begun, stream = time.monotonic_ns(), device.stream()
     timer = _start(device, stream, 441)
-    _stop(device, stream, timer)
+    device.stop_timer(stream, timer).must_be_ok()
     found = _read(device, stream, timer)
     _expect_at_most(found, time.monotonic_ns() - begun)
 
 
 @suite.check("SE-274", *_WITH_CALLBACKS, level=WORKS)
-def a_timer_shows_what_the_work_took(device: DeviceGround) -> None:
+def a_timer_shows_what_the_work_took(device: Workspace) -> None:
     """A timer shows at least the time that the work between start and stop took.
 
     Otherwise: Those who choose the fastest algorithm by the timer choose the wrong one.
@@ -97,7 +89,7 @@ def a_timer_shows_what_the_work_took(device: DeviceGround) -> None:
     stream = device.stream()
     timer = _start(device, stream, 443)
     over = _keep_busy(device, stream, 5)
-    _stop(device, stream, timer)
+    device.stop_timer(stream, timer).must_be_ok()
     found, least = _read(device, stream, timer), int(5 * _MILLISECOND * (1 - _CLOCKS_APART))
     if not over.is_set():
         raise Blocked("the stream was done before its callback was")
@@ -110,7 +102,7 @@ def a_timer_shows_what_the_work_took(device: DeviceGround) -> None:
 
 
 @suite.check("SE-275", *_WITH_CALLBACKS)
-def a_timer_measures_anew(device: DeviceGround) -> None:
+def a_timer_measures_anew(device: Workspace) -> None:
     """A timer that is started again measures anew.
 
     Otherwise: Those who choose the fastest algorithm by the timer choose the wrong one.
@@ -119,17 +111,17 @@ def a_timer_measures_anew(device: DeviceGround) -> None:
     stream = device.stream()
     timer = _start(device, stream, 445)
     _pass_time(device, stream, 100)
-    _stop(device, stream, timer)
+    device.stop_timer(stream, timer).must_be_ok()
     _read(device, stream, timer)
     begun = time.monotonic_ns()
-    device.subject.start_timer(stream, timer).must_be_ok()
-    _stop(device, stream, timer)
+    device.start_timer(stream, timer).must_be_ok()
+    device.stop_timer(stream, timer).must_be_ok()
     found = _read(device, stream, timer)
     _expect_at_most(found, time.monotonic_ns() - begun)
 
 
 @suite.check("SE-276", *_WITH_CALLBACKS)
-def a_timer_round_another(device: DeviceGround) -> None:
+def a_timer_round_another(device: Workspace) -> None:
     """A timer round another one shows no less than that.
 
     Otherwise: Those who choose the fastest algorithm by the timer choose the wrong one.
@@ -139,9 +131,9 @@ def a_timer_round_another(device: DeviceGround) -> None:
     outer = _start(device, stream, 447)
     inner = _start(device, stream, 448)
     _pass_time(device, stream, 2)
-    _stop(device, stream, inner)
-    _stop(device, stream, outer)
-    around, within = _read(device, stream, outer), device.subject.nanoseconds(inner).value
+    device.stop_timer(stream, inner).must_be_ok()
+    device.stop_timer(stream, outer).must_be_ok()
+    around, within = _read(device, stream, outer), device.nanoseconds(inner).value
     expect(
         around >= within,
         "a timer round another one shows less",
@@ -151,16 +143,16 @@ def a_timer_round_another(device: DeviceGround) -> None:
 
 
 @suite.check("SE-277", *_WITH_CALLBACKS)
-def a_timer_is_destroyed_early(device: DeviceGround) -> None:
+def a_timer_is_destroyed_early(device: Workspace) -> None:
     """A timer may be destroyed while its stream has not got to it.
 
     Otherwise: The stream writes into freed memory, and the process crashes.
     Remedy: Keep alive what the stream has yet to write, until it has.
     """
     stream = device.stream()
-    gate = held(device, stream)
+    gate = device.held(stream)
     timer = _start(device, stream, 449)
-    _stop(device, stream, timer)
+    device.stop_timer(stream, timer).must_be_ok()
     device.destroy(timer)
     gate.open()
-    device.subject.block_host_until_done(stream).must_be_ok()
+    device.block_host_until_done(stream).must_be_ok()

@@ -26,7 +26,6 @@ _RARE_PATHS = ("ab", "d/e/a b", "d/e/f/g", "a/b")
 _PATTERNS = ("*", "a*", "?", "[^a]", "*/b", "a/*/b", r"a\*", "[a-b]*", "*/*")
 _ASCII = 128
 
-
 _PATH = (*_PATHS, *_PATHS, *_RARE_PATHS)
 _PIECES = ListOf(Data(0, 300), 4)
 _NUMBER = Numbers(0, 700)
@@ -75,9 +74,9 @@ def _text(value: str | bytes) -> str:
     return f'"{escaped}", {len(value)}'
 
 
-def perform(ground: FilesystemWorkspace, program: Program) -> None:
+def perform(fs: FilesystemWorkspace, program: Program) -> None:
     """Do a program to a filesystem and to its model, then compare all that there is."""
-    walk = ModelWalk(ground)
+    walk = ModelWalk(fs)
     for operation, arguments in program:
         with suppress(Unsupported):
             if operation in {"write", "append"}:

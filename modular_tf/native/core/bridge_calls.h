@@ -65,7 +65,7 @@ bool ask(TF_Status* status, Answer& answer, Upcall&& upcall) {
 
 // Runs a slot; what the C++ library throws becomes a status.
 template <class Slot>
-void guarded(TF_Status* status, Slot&& slot) {
+void catch_exceptions(TF_Status* status, Slot&& slot) {
   try {
     slot();
   } catch (const std::exception& error) {

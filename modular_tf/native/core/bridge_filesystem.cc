@@ -54,7 +54,7 @@ void cleanup_region(TF_ReadOnlyMemoryRegion* region) {
 
 void open_region(const TF_Filesystem*, const char* path, TF_ReadOnlyMemoryRegion* region,
                  TF_Status* status) {
-  guarded(status, [&] {
+  catch_exceptions(status, [&] {
     Answer answer;
     auto opened = std::make_unique<Region>();
     if (ask(status, answer, [&] {
@@ -68,32 +68,32 @@ void open_region(const TF_Filesystem*, const char* path, TF_ReadOnlyMemoryRegion
 
 // -- the tables -------------------------------------------------------------------------------------------
 
-// The functions of slots whose rows say kOwn.
+// The functions of slots whose rows say kBridge.
 template <Slot slot>
-constexpr void* kOwnFunction = nullptr;  // is none
+constexpr void* kBridgeFunction = nullptr;  // is none
 template <>
-constexpr auto kOwnFunction<Slot::new_random_access_file> = open_reader;
+constexpr auto kBridgeFunction<Slot::new_random_access_file> = open_reader;
 template <>
-constexpr auto kOwnFunction<Slot::new_writable_file> = open_writer;
+constexpr auto kBridgeFunction<Slot::new_writable_file> = open_writer;
 template <>
-constexpr auto kOwnFunction<Slot::new_appendable_file> = open_appender;
+constexpr auto kBridgeFunction<Slot::new_appendable_file> = open_appender;
 template <>
-constexpr auto kOwnFunction<Slot::new_read_only_memory_region_from_file> = open_region;
+constexpr auto kBridgeFunction<Slot::new_read_only_memory_region_from_file> = open_region;
 // The whole URI: TensorFlow's own rule would drop the scheme, by which Python finds the filesystem.
 template <>
-constexpr auto kOwnFunction<Slot::translate_name> = +[](const TF_Filesystem*, const char* uri) {
+constexpr auto kBridgeFunction<Slot::translate_name> = +[](const TF_Filesystem*, const char* uri) {
   return strdup(uri);
 };
 // TensorFlow names no scheme here.
 template <>
-constexpr auto kOwnFunction<Slot::flush_caches> = +[](const TF_Filesystem*) {};
+constexpr auto kBridgeFunction<Slot::flush_caches> = +[](const TF_Filesystem*) {};
 
 TF_FilesystemOps filesystem_table() {
   TF_FilesystemOps table = {};
   table.init = [](TF_Filesystem*, TF_Status* status) { set_status(status, TF_OK, ""); };
   table.cleanup = [](TF_Filesystem*) {};
 #define MTF_FUNCTION_kAsked(slot) slot_function<PythonCall, Slot::slot>()
-#define MTF_FUNCTION_kOwn(slot) kOwnFunction<Slot::slot>
+#define MTF_FUNCTION_kBridge(slot) kBridgeFunction<Slot::slot>
 #define MTF_FUNCTION_kNone(slot) nullptr
 #define MTF_SLOT(slot, texts, missing, worker, tensorflow) table.slot = MTF_FUNCTION_##tensorflow(slot);
 #include "filesystem_slots.def"

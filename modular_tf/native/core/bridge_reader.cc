@@ -131,7 +131,7 @@ void cleanup_reader(TF_RandomAccessFile* file) { delete static_cast<Reader*>(fil
 int64_t read(const TF_RandomAccessFile* file, uint64_t offset, size_t size, char* buffer,
              TF_Status* status) {
   int64_t count = -1;
-  guarded(status, [&] {
+  catch_exceptions(status, [&] {
     count = static_cast<Reader*>(file->plugin_file)->read(offset, size, buffer, status);
   });
   return count;
@@ -141,7 +141,7 @@ int64_t read(const TF_RandomAccessFile* file, uint64_t offset, size_t size, char
 
 void open_reader(const TF_Filesystem*, const char* path, TF_RandomAccessFile* file,
                  TF_Status* status) {
-  guarded(status, [&] {
+  catch_exceptions(status, [&] {
     Answer answer;
     auto reader = std::make_unique<Reader>();  // first: what is opened must have an owner
     if (ask(status, answer,

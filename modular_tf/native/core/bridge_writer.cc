@@ -176,30 +176,30 @@ Writer* writer_of(const TF_WritableFile* file) { return static_cast<Writer*>(fil
 void cleanup_writer(TF_WritableFile* file) { delete writer_of(file); }
 
 void append(const TF_WritableFile* file, const char* data, size_t size, TF_Status* status) {
-  guarded(status, [&] { writer_of(file)->append(data, size, status); });
+  catch_exceptions(status, [&] { writer_of(file)->append(data, size, status); });
 }
 
 int64_t tell(const TF_WritableFile* file, TF_Status* status) {
   int64_t position = -1;
-  guarded(status, [&] { position = writer_of(file)->tell(status); });
+  catch_exceptions(status, [&] { position = writer_of(file)->tell(status); });
   return position;
 }
 
 void flush(const TF_WritableFile* file, TF_Status* status) {
-  guarded(status, [&] { writer_of(file)->flush("flush", status); });
+  catch_exceptions(status, [&] { writer_of(file)->flush("flush", status); });
 }
 
 void sync(const TF_WritableFile* file, TF_Status* status) {
-  guarded(status, [&] { writer_of(file)->flush("sync", status); });
+  catch_exceptions(status, [&] { writer_of(file)->flush("sync", status); });
 }
 
 void close(const TF_WritableFile* file, TF_Status* status) {
-  guarded(status, [&] { writer_of(file)->close(status); });
+  catch_exceptions(status, [&] { writer_of(file)->close(status); });
 }
 
 void open_for_writing(const char* operation, const char* path, TF_WritableFile* file,
                       TF_Status* status) {
-  guarded(status, [&] {
+  catch_exceptions(status, [&] {
     Answer answer;
     auto writer = std::make_unique<Writer>();  // first: what is opened must have an owner
     if (ask(status, answer, [&] { mtf_upcall_path(operation, path, nullptr, &answer); })) {
