@@ -182,8 +182,7 @@ def use_and_fork(target: dict[str, Any], check_id: str) -> NoReturn:
     """In that process: read a file, have a child read it again, and end with what came of it."""
     from modular_tf.check.filesystem.session import FilesystemSession  # noqa: PLC0415  (one of two)
 
-    session = FilesystemSession(decode(Target, target))
-    fs = session.new_workspace(check_id)
+    fs = FilesystemSession(decode(Target, target)).new_workspace(check_id)
     uri = fs.make_file()
     content = fs.content(uri)
     time.sleep(_SETTLE_S)

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.filesystem.slots import default_name
+from modular_tf.check.filesystem.by_slots import default_name
 from modular_tf.check.native.write_override import without_write_override
 from modular_tf.filesystem.configuration import Option
 

@@ -17,7 +17,7 @@ from modular_tf.check.expectation import (
     expect_in,
     note,
 )
-from modular_tf.check.filesystem.access import Stat
+from modular_tf.check.filesystem.operations import Stat
 from modular_tf.check.filesystem.refusals import MISSING, REFUSED, TENSORFLOW, refusals
 from modular_tf.check.filesystem.workspace import CONTENT
 from modular_tf.check.outcome import Pass

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.filesystem.access import MOVES
 from modular_tf.check.filesystem.model import ON_ONE_PATH, ModelWalk
+from modular_tf.check.filesystem.operations import MOVES
 from modular_tf.check.sequences import Data, ListOf, Numbers
 
 if TYPE_CHECKING:

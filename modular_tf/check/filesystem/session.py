@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
-from modular_tf.check.filesystem.hosted import HostFilesystem
-from modular_tf.check.filesystem.slots import RawFilesystem, open_raw
+from modular_tf.check.filesystem.by_slots import SlotFilesystem, open_raw
+from modular_tf.check.filesystem.through_host import HostFilesystem
 from modular_tf.check.filesystem.workspace import (
     FilesystemWorkspace,
     PreparedWorkspace,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
     from modular_tf.check.calls import CallJournal
     from modular_tf.check.check import Check
-    from modular_tf.check.filesystem.access import Operations
+    from modular_tf.check.filesystem.operations import Operations
     from modular_tf.check.target import Target
 
 _FINE = frozenset({Code.OK, Code.ALREADY_EXISTS})
@@ -67,7 +67,7 @@ class FilesystemSession(Session):
     def __init__(self, target: Target) -> None:
         super().__init__(target)
         by_slots = target.reached is Pass.RAW
-        self.access: RawFilesystem | HostFilesystem
+        self.access: SlotFilesystem | HostFilesystem
         self._close: Callable[[], object]
         open_access = _by_slots if by_slots else _through_host
         self.access, self._close = open_access(target, self.journal)
@@ -124,7 +124,7 @@ class FilesystemSession(Session):
         self._close()
 
 
-def _by_slots(target: Target, journal: CallJournal) -> tuple[RawFilesystem, Callable[[], object]]:
+def _by_slots(target: Target, journal: CallJournal) -> tuple[SlotFilesystem, Callable[[], object]]:
     """Map a library and initialise one of its filesystems."""
     journal.enter("a constructor of the library")
     library = mapped_library(target)
@@ -168,7 +168,7 @@ def _through_host(
 
 
 @contextmanager
-def further_filesystem(fs: FilesystemWorkspace) -> Iterator[RawFilesystem]:
+def further_filesystem(fs: FilesystemWorkspace) -> Iterator[SlotFilesystem]:
     """Initialise a further filesystem of the plugin, and clean it up in the end.
 
     Raises:
@@ -181,7 +181,7 @@ def further_filesystem(fs: FilesystemWorkspace) -> Iterator[RawFilesystem]:
         other.cleanup()
 
 
-def initialised(fs: FilesystemWorkspace) -> RawFilesystem:
+def initialised(fs: FilesystemWorkspace) -> SlotFilesystem:
     """Return a further filesystem of the plugin, initialised.
 
     Raises:
@@ -196,7 +196,7 @@ def initialised(fs: FilesystemWorkspace) -> RawFilesystem:
 
 @contextmanager
 def workspace_on(
-    other: RawFilesystem, fs: FilesystemWorkspace, check_id: str
+    other: SlotFilesystem, fs: FilesystemWorkspace, check_id: str
 ) -> Iterator[FilesystemWorkspace]:
     """Make an empty directory on another filesystem, below the check's own, and remove it.
 

@@ -1,13 +1,13 @@
 """The operations of a filesystem: each is said once, by a method of `Operations`.
 
 The method's name is the slot's, its row says what the slot takes and what it changes. From that,
-`slots.RawFilesystem` makes the call of the plugin's slot, and `hosted.HostFilesystem` the call of
-this package on top of it, so that one check tries both.
+`by_slots` makes the call of the plugin's slot, and `through_host` the call of this package on top
+of it, so that one check tries both.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NamedTuple, ParamSpec
@@ -19,7 +19,7 @@ from modular_tf.abi.layouts import (
     WRITABLE_FILE_OPS,
 )
 from modular_tf.check.calls import shown
-from modular_tf.check.native.raw_filesystem import copy_memory
+from modular_tf.native.ffi import ffi
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -66,6 +66,11 @@ class Op(NamedTuple):
         return tuple(word for word in self.words if not word.startswith("&"))
 
     @property
+    def opens(self) -> str:
+        """The word of what it opens, "" for nothing."""
+        return next((word for word in self.words if word in OPENED), "")
+
+    @property
     def type(self) -> str:
         """The C type of the slot's function."""
         words = ", ".join(_C_TYPES.get(word, "void *") for word in self.takes.split())
@@ -101,7 +106,6 @@ TABLES: Mapping[str, Mapping[str, Op]] = {
 }
 """The slots of each table, by its C name."""
 
-
 _COPIED = frozenset({"&buffer", "&stat", "&names", "&files", "&directories"})
 """Outputs that reports do not show: they are the value of the answer."""
 
@@ -115,12 +119,7 @@ def has_slot(tables: FilesystemTables, name: str) -> bool:
 
 
 def host_offers(has: Callable[[str], bool], slot: str) -> bool:
-    """Return whether an operation works through the host: by the slot, or by a default.
-
-    Args:
-        has: Returns whether the plugin has a slot.
-        slot: The operation.
-    """
+    """Return whether an operation works through the host: by the plugin's slot, or by a default."""
     rows = (table[slot] for table in TABLES.values() if slot in table)
     default = next((op.default for op in rows if op.default is not None), None)
     return has(slot) or (
@@ -128,20 +127,15 @@ def host_offers(has: Callable[[str], bool], slot: str) -> bool:
     )
 
 
-def shown_arguments(op: Op, arguments: Sequence[Any], **outputs: str) -> str:
-    """Return what a call is given as reports show it.
-
-    Args:
-        op: The slot.
-        arguments: What the caller gives.
-        **outputs: What is shown for outputs, by their words, instead of these.
-    """
+def shown_arguments(op: Op, arguments: Sequence[Any], opened: str = "") -> str:
+    """Return what a caller gives as reports show it, with the name of what is opened."""
     values = iter(arguments)
-    return ", ".join(
-        f"&{outputs.get(word[1:], word[1:])}" if word[0] == "&" else _shown(word, next(values))
+    shown_words = (
+        (f"&{opened}" if word in OPENED else word) if word[0] == "&" else _shown(word, next(values))
         for word in op.words
         if word not in _COPIED
     )
+    return ", ".join(shown_words)
 
 
 def _shown(word: str, value: Any) -> str:
@@ -186,7 +180,7 @@ class OpenFile:
 
     table: ClassVar[str]
 
-    def __init__(self, caller: FileCaller, opened: Any, name: str) -> None:
+    def __init__(self, caller: Callable[..., Answer], opened: Any, name: str) -> None:
         self.opened = opened
         self.name = name
         self.is_open = True
@@ -194,7 +188,7 @@ class OpenFile:
 
     def call(self, slot: str, *arguments: Any) -> Answer:
         """Call a slot of its table."""
-        return self._caller.call_file(self, slot, *arguments)
+        return self._caller(self, slot, *arguments)
 
     @property
     def handle(self) -> int:
@@ -206,14 +200,6 @@ class OpenFile:
         if self.is_open:
             self.is_open = False
             self.call("cleanup")
-
-
-class FileCaller(ABC):
-    """Calls the slots of open files."""
-
-    @abstractmethod
-    def call_file(self, file: OpenFile, slot: str, *arguments: Any) -> Answer:
-        """Call a slot of a file's table."""
 
 
 class Reader(OpenFile):
@@ -275,7 +261,7 @@ class Region(OpenFile):
     def content(self) -> bytes:
         """Return a copy of the bytes."""
         length = self.length()
-        return copy_memory(self.address(), length) if length else b""
+        return bytes(ffi.buffer(ffi.cast("char *", self.address()), length)) if length else b""
 
     def close(self) -> None:
         """Call `cleanup`; a second call does nothing."""

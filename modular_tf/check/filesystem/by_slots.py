@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.check.answers import Answer
 from modular_tf.check.calls import CallJournal, SlotCaller, shown
 from modular_tf.check.expectation import Blocked, Deviation
-from modular_tf.check.filesystem.access import (
+from modular_tf.check.filesystem.operations import (
     FILESYSTEM,
     OPENED,
     OPERATIONS,
     TABLES,
-    FileCaller,
     Op,
     OpenFile,
     Operations,
@@ -33,24 +32,16 @@ from modular_tf.check.memory_watch import (
     raise_harm_to_heap,
 )
 from modular_tf.check.native.guarded_memory import GuardedMemory
-from modular_tf.check.native.raw_filesystem import (
-    NULL,
-    RawSlots,
-    as_address,
-    as_pointer,
-    option_at,
-    option_blocks,
-    read_addresses,
-    scribble_over,
-)
 from modular_tf.check.native.raw_status import RawStatus
 from modular_tf.errors import InternalError
 from modular_tf.filesystem.configuration import Option, OptionsForC, option_from_c
 from modular_tf.filesystem.uri import clean_path, parse_uri
+from modular_tf.native.ffi import ffi
+from modular_tf.native.readonly_memory import try_read
 from modular_tf.native.strings import decode, encode, read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from modular_tf.loading.filesystem_tables import FilesystemTables
 
@@ -60,9 +51,9 @@ _POISON = b"\xa5" * _STATISTICS.size
 _WRITTEN = 17
 """Bytes of a TF_FileStatistics that are not padding."""
 
-_TYPES = {table: {slot: op.type for slot, op in ops.items()} for table, ops in TABLES.items()}
 _UNTOUCHED_COUNT = b"\xff" * 8
 _MOST_ENTRIES = 1 << 24
+_BUFFERS = 2  # the type of an option whose values are buffers
 _POINTER = 8
 _PRESET: Mapping[str, tuple[int, bytes]] = {
     "&stat": (_STATISTICS.size, _POISON),
@@ -71,6 +62,24 @@ _PRESET: Mapping[str, tuple[int, bytes]] = {
     "&num_options": (4, b""),
 }
 """How large an output is and what it holds before the call; a pointer of NULL for all others."""
+
+
+class _Slots:
+    """The functions of one scheme's tables, as a host calls them: nothing stands between.
+
+    Args:
+        addresses: For each table's C name the address of each of its slots, 0 for NULL.
+        free: The plugin's `plugin_memory_free`.
+    """
+
+    def __init__(self, addresses: Mapping[str, Mapping[str, int]], free: int) -> None:
+        self._addresses = addresses
+        self.free: Any = ffi.cast("void(*)(void *)", free)
+
+    def function(self, table: str, slot: str) -> Any:
+        """Return a slot as a function that releases the GIL, None where it is NULL."""
+        address = self._addresses.get(table, {}).get(slot)
+        return ffi.cast(TABLES[table][slot].type, address) if address else None
 
 
 class _Marshalled:
@@ -98,10 +107,10 @@ class _Marshalled:
         if "bytes" in op.inputs:
             self.constant[0].scribble()
         for given in self.options:
-            scribble_over(given.array, given.count)
+            _scribble_over(given.array, given.count)
 
 
-class RawFilesystem(SlotCaller, Operations, FileCaller):
+class SlotFilesystem(SlotCaller, Operations):
     """One `TF_Filesystem` of a plugin, by its slots. [any thread]
 
     Nothing is called before `init`.
@@ -119,8 +128,9 @@ class RawFilesystem(SlotCaller, Operations, FileCaller):
         addresses = {name: table.slots for name, table in tables.tables.items()}
         # The plugin's free stands behind the tables in the protected block.
         (free,) = struct.unpack("=Q", tables.protected.view()[-8:])
-        self.slots = RawSlots(addresses, _TYPES, free)
-        super().__init__(self.slots, journal or CallJournal(), FILESYSTEM)
+        slots = _Slots(addresses, free)
+        super().__init__(slots, journal or CallJournal(), FILESYSTEM)
+        self._free = slots.free
         self._filesystem = GuardedMemory(_POINTER)
         self._numbers = {word: count(1) for word in OPENED}
         self._opened: list[OpenFile] = []
@@ -140,9 +150,9 @@ class RawFilesystem(SlotCaller, Operations, FileCaller):
         """The plugin's pointer in the struct."""
         return self._filesystem.word()
 
-    def another(self) -> RawFilesystem:
+    def another(self) -> SlotFilesystem:
         """Return a further filesystem of the same tables and journal, before its `init`."""
-        return RawFilesystem(self.tables, self.journal)
+        return SlotFilesystem(self.tables, self.journal)
 
     def close_left_open(self) -> None:
         """Call the `cleanup` of whatever was opened here and not cleaned up."""
@@ -185,9 +195,9 @@ class RawFilesystem(SlotCaller, Operations, FileCaller):
         """Call a slot of the struct `of`, which reports call `name`, and copy what it gave."""
         op = TABLES[table][slot]
         self.function(slot, table)
-        names = {word[1:]: self._name_of(word) for word in op.words if word in OPENED}
+        opened = f"{op.opens[1:]}{next(self._numbers[op.opens])}" if op.opens else ""
         given = self._marshalled(op, arguments)
-        parts = [name, shown_arguments(op, arguments, **names)]
+        parts = [name, shown_arguments(op, arguments, opened)]
         text = ", ".join(part for part in parts if part) or "filesystem"
         lent = (of, *given.outputs.values())
         if "status" in op.takes:
@@ -196,7 +206,7 @@ class RawFilesystem(SlotCaller, Operations, FileCaller):
                 table=table, lent=lent, constant=given.constant,
             )  # fmt: skip
             given.scribble(op)
-            return self._with_value(op, answer, given, arguments, names)
+            return self._with_value(op, answer, given, arguments, opened)
         is_text = op.returns == "char *"
         returned = self.ask_plainly(
             slot, text, of.pointer, *given.pointers,
@@ -204,14 +214,11 @@ class RawFilesystem(SlotCaller, Operations, FileCaller):
         )  # fmt: skip
         call = f"{slot}({text})"
         if is_text:
-            returned = self._take_string(as_address(returned))
+            returned = self._take_string(_address(returned))
             self.journal.leave(call, shown(returned))
         elif op.returns == "void *":
-            returned = as_address(returned)
+            returned = _address(returned)
         return Answer(0, value=returned, returned=returned, call=call)
-
-    def _name_of(self, word: str) -> str:
-        return f"{word[1:]}{next(self._numbers[word])}"
 
     def _marshalled(self, op: Op, arguments: Sequence[Any]) -> _Marshalled:
         given = _Marshalled()
@@ -238,25 +245,20 @@ class RawFilesystem(SlotCaller, Operations, FileCaller):
                     given.options.append(OptionsForC([value]))
                     given.pointers.append(given.options[0].array)
                 case "token":
-                    given.pointers.append(as_pointer(value))
+                    given.pointers.append(_pointer(value))
                 case _:
                     given.pointers.append(value)
         return given
 
     def _with_value(
-        self,
-        op: Op,
-        answer: Answer,
-        given: _Marshalled,
-        arguments: Sequence[Any],
-        names: Mapping[str, str],
+        self, op: Op, answer: Answer, given: _Marshalled, arguments: Sequence[Any], opened: str
     ) -> Answer:
-        """Return an answer with what the plugin filled."""
+        """Return an answer with what the plugin filled; `opened` is the name of an open file."""
         match list(given.outputs.items()):
             case [(word, memory)] if word in OPENED:
                 if not answer.ok and not memory.word():
                     return answer
-                self._opened.append(OPENED[word](self, memory, names[word[1:]]))
+                self._opened.append(OPENED[word](self.call_file, memory, opened))
                 return replace(answer, value=self._opened[-1])
             case [("&stat", memory)]:
                 raw = memory.raw()
@@ -294,10 +296,10 @@ class RawFilesystem(SlotCaller, Operations, FileCaller):
         arguments = shown_arguments(OPERATIONS[slot], (uris, with_statuses))
         with ExitStack() as stack:
             made = [stack.enter_context(RawStatus(poisoned=self.is_poisoned)) for _ in uris]
-            statuses = GuardedMemory.words(*(as_address(status.pointer) for status in made))
+            statuses = GuardedMemory.words(*(_address(status.pointer) for status in made))
             found = self.ask_plainly(
                 slot, arguments, self._filesystem.pointer, paths.pointer, len(uris),
-                statuses.pointer if with_statuses else NULL,
+                statuses.pointer if with_statuses else ffi.NULL,
                 constant=(paths, *names, *([statuses] if with_statuses else [])), quietly=True,
             )  # fmt: skip
             contents = [status.read() for status in made] if with_statuses else None
@@ -331,7 +333,7 @@ class RawFilesystem(SlotCaller, Operations, FileCaller):
         """Give a block back by the plugin's own free; nothing for NULL."""
         if address:
             self.journal.enter("plugin_memory_free")
-            self.heap.call(self.slots.free, address)
+            self.heap.call(self._free, _pointer(address))
             raise_harm_to_heap(self.heap, "plugin_memory_free", _MEMORY_RULE, Depth.RECORDED)
 
     def _take_string(self, address: int) -> str | None:
@@ -353,7 +355,7 @@ class RawFilesystem(SlotCaller, Operations, FileCaller):
             "translate_name", shown(uri), self._filesystem.pointer, given.pointer,
             constant=(given,), quietly=True,
         )  # fmt: skip
-        name = self._take_string(as_address(pointer))
+        name = self._take_string(_address(pointer))
         if name is None:
             raise Blocked(f"translate_name({shown(uri)}) returned NULL")
         return GuardedMemory.string(encode(name))
@@ -372,7 +374,7 @@ class RawFilesystem(SlotCaller, Operations, FileCaller):
         if room is not None and room < _POINTER * number:
             found = f"{number} entries in a block of {room} bytes"
             raise_breach(Breach(_MEMORY_RULE, "a list is longer than its array", found=found))
-        pointers = read_addresses(array, number) if 0 < number <= _MOST_ENTRIES else ()
+        pointers = _addresses_at(array, number) if 0 < number <= _MOST_ENTRIES else ()
         texts = [read_bytes(pointer) for pointer in pointers or ()]
         for pointer in pointers or ():
             self.free(pointer)
@@ -383,12 +385,12 @@ class RawFilesystem(SlotCaller, Operations, FileCaller):
     def _take_options(self, address: int, number: int) -> list[Option]:
         """Copy options that the plugin returned, and give all their blocks back."""
         try:
-            options = [option_from_c(option_at(address, i), "") for i in range(number)]
+            options = [option_from_c(_option_at(address, i), "") for i in range(number)]
         except InternalError as error:
             raise Deviation(
                 "an option that the plugin returned is malformed", found=error.message
             ) from None
-        for block in option_blocks(address, number):
+        for block in _option_blocks(address, number):
             self.free(block)
         return options
 
@@ -397,13 +399,13 @@ def _flag(byte: int) -> bool | int:
     return bool(byte) if byte in {0, 1} else int(byte)
 
 
-def open_raw(tables: FilesystemTables, journal: CallJournal | None = None) -> RawFilesystem:
+def open_raw(tables: FilesystemTables, journal: CallJournal | None = None) -> SlotFilesystem:
     """Return an initialised filesystem.
 
     Raises:
         Blocked: Its `init` failed.
     """
-    made = RawFilesystem(tables, journal)
+    made = SlotFilesystem(tables, journal)
     answer = made.init()
     if not answer.ok:
         raise Blocked(
@@ -418,3 +420,55 @@ def default_name(uri: str) -> str:
         return ""
     path = parse_uri(uri).path
     return clean_path(path) if path else "/"
+
+
+def _pointer(address: int) -> Any:
+    return ffi.cast("void *", address)
+
+
+def _address(pointer: Any) -> int:
+    return int(ffi.cast("uintptr_t", pointer))
+
+
+def _addresses_at(address: int, count: int) -> tuple[int, ...] | None:
+    """Copy an array of pointers that a plugin gave; None where so much cannot be read."""
+    raw = try_read(address, _POINTER * count) if address else None
+    return None if raw is None else tuple(memoryview(raw).cast("Q"))
+
+
+def _option_at(address: int, index: int) -> Any:
+    """Return one option of an array that is trusted to be there."""
+    return ffi.cast("mtf_option *", address)[index]
+
+
+def _option_blocks(address: int, count: int) -> Iterator[int]:
+    """Yield each block of such an array, the array last; none of them is read afterwards."""
+    for index in range(count):
+        option = _option_at(address, index)
+        pointers = [*_buffers(option), option.value.values, option.value]
+        yield from (_address(pointer) for pointer in (*pointers, option.name, option.description))
+    yield address
+
+
+def _scribble_over(array: Any, count: int) -> None:
+    """Overwrite the strings, buffers, values and structs of an array of the host's."""
+    for index in range(count):
+        option = array[index]
+        for text in (option.name, option.description):
+            _scribble(text, len(ffi.string(text)))
+        value = option.value
+        for i in range(value.num_values if value.type_tag == _BUFFERS else 0):
+            _scribble(value.values[i].buffer.bytes, value.values[i].buffer.length)
+        _scribble(value.values, ffi.sizeof("mtf_option_item") * value.num_values)
+        value.type_tag = value.num_values = 0
+    _scribble(array, ffi.sizeof("mtf_option") * count)
+
+
+def _buffers(option: Any) -> list[Any]:
+    value = option.value
+    count = value.num_values if value.type_tag == _BUFFERS else 0
+    return [value.values[i].buffer.bytes for i in range(count)]
+
+
+def _scribble(pointer: Any, size: int) -> None:
+    ffi.buffer(ffi.cast("char *", pointer), size)[:] = b"\xdd" * size

@@ -11,11 +11,10 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import Answer
 from modular_tf.check.calls import CallJournal, outcome_of
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.filesystem.access import (
+from modular_tf.check.filesystem.operations import (
     OPENED,
     OPERATIONS,
     TABLES,
-    FileCaller,
     OpenFile,
     Operations,
     Stat,
@@ -24,17 +23,18 @@ from modular_tf.check.filesystem.access import (
     shown_arguments,
 )
 from modular_tf.check.memory_watch import MEMORY_RULES, HeapWatch, raise_harm_to_heap
-from modular_tf.check.native.raw_filesystem import buffer_address
 from modular_tf.errors import ModularTFError, NotFoundError
+from modular_tf.native.ffi import ffi
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from modular_tf.filesystem.files import ReadOnlyMemoryRegion
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.loading.filesystem_tables import FilesystemTables
 
 
-class HostFilesystem(Operations, FileCaller):
+class HostFilesystem(Operations):
     """One scheme of a service. [any thread]
 
     What differs from the slots is what the host promises: the end of a file is a short read with
@@ -83,17 +83,13 @@ class HostFilesystem(Operations, FileCaller):
     def call(self, slot: str, *arguments: Any) -> Answer:
         """Call the operation of a slot's name."""
         op = OPERATIONS[slot]
-        name = ""
-        names: dict[str, str] = {}
-        for word in op.words:
-            if word in OPENED:
-                name = names[word[1:]] = f"{word[1:]}{next(self._numbers)}"
+        name = f"{op.opens[1:]}{next(self._numbers)}" if op.opens else ""
         operation: Callable[[], Any] = partial(getattr(self.filesystem, slot), *arguments)
         if slot == "path_exists":
             operation = partial(self._expect_there, *arguments)
         elif slot == "paths_exist":
             operation = partial(self.filesystem.paths_exist, arguments[0])
-        answer = self._ask(slot, shown_arguments(op, arguments, **names), operation)
+        answer = self._ask(slot, shown_arguments(op, arguments, name), operation)
         match slot:
             case "paths_exist":
                 return self._code_of_each(answer, *arguments)
@@ -107,8 +103,7 @@ class HostFilesystem(Operations, FileCaller):
                 found = Stat(length, mtime_ns, is_directory, int(is_directory))
                 return replace(answer, value=found)
         if answer.ok and name:
-            (kind,) = (OPENED[word] for word in op.words if word in OPENED)
-            return replace(answer, value=kind(self, answer.value, name))
+            return replace(answer, value=OPENED[op.opens](self.call_file, answer.value, name))
         return answer
 
     def _expect_there(self, uri: str) -> None:
@@ -137,8 +132,8 @@ class HostFilesystem(Operations, FileCaller):
             operation = opened.close
         elif slot == "length":
             operation = partial(len, opened)
-        elif slot == "data":  # of an empty region there is none
-            operation = lambda: buffer_address(opened.view()) if len(opened) else 0  # noqa: E731
+        elif slot == "data":
+            operation = partial(_address_of, opened)
         else:
             operation = partial(getattr(opened, slot), *arguments)
         text = ", ".join(filter(None, (file.name, shown_arguments(op, arguments))))
@@ -169,3 +164,10 @@ class HostFilesystem(Operations, FileCaller):
         self.journal.leave(call, outcome_of(answer))
         raise_harm_to_heap(self.heap, call, MEMORY_RULES["filesystem"])
         return answer
+
+
+def _address_of(region: ReadOnlyMemoryRegion) -> int:
+    """Return where the memory lies, 0 for an empty region."""
+    if not len(region):
+        return 0
+    return int(ffi.cast("uintptr_t", ffi.from_buffer("char[]", region.view())))
