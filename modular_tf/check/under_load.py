@@ -7,14 +7,16 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from threading import Barrier
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from modular_tf.check.expectation import Blocked, Deviation
 from modular_tf.check.memory_watch import Breach
 from modular_tf.check.native.checking_allocator import checking_allocator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
+
+    from modular_tf.check.options import Options
 
 T = TypeVar("T")
 
@@ -52,9 +54,9 @@ class Held(NamedTuple):
         return grew and all(now > before for before, now in pairwise(held))
 
 
-def rounds_of(options: Mapping[str, Any], most: int = _ROUNDS) -> int:
+def rounds_of(options: Options, most: int = _ROUNDS) -> int:
     """Return how often things are done, by the option `repeat`, at most so often."""
-    return min(int(options.get("repeat", _ROUNDS)), most)
+    return min(options.repeat or _ROUNDS, most)
 
 
 def must_not_grow(

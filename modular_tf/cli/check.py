@@ -15,59 +15,50 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modular_tf.check.candidates import candidates_of
-from modular_tf.check.conformance import check_plugins
-from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.workspace import write_prepared_files
-from modular_tf.check.limits import Limits
-from modular_tf.check.outcome import BAD
-from modular_tf.check.planning import number_of_checks
-from modular_tf.check.profile import profile_names
-from modular_tf.check.report.annotations import github_annotations
-from modular_tf.check.report.badge import badge
+from modular_tf.check.job import Limits
+from modular_tf.check.outcome import BAD, Verdict
+from modular_tf.check.plan import candidates_of, selected
 from modular_tf.check.report.comparison import compare
-from modular_tf.check.report.html_page import html_page
 from modular_tf.check.report.json_report import SCHEMA_VERSION, as_json, read_report
 from modular_tf.check.report.junit import junit
-from modular_tf.check.report.text import comparison_lines, plugin_lines, summary_line, total_line
-from modular_tf.check.sanitizer_runtime import looks_for_leaks
-from modular_tf.check.selection import selected
-from modular_tf.check.sequences.program import Replay
-from modular_tf.check.sequences.replaying import replay as perform
-from modular_tf.check.settings import decided, find_settings, on_prepared_files
-from modular_tf.check.settings_file import value_of
+from modular_tf.check.report.pages import badge, html_page, require_templates
+from modular_tf.check.report.text import github_annotations, report_lines
+from modular_tf.check.run import check_plugins, replayed
+from modular_tf.check.sequences import Replay
+from modular_tf.check.settings import (
+    decided,
+    find_settings,
+    on_prepared_files,
+    option_of,
+    profile_names,
+)
 from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.output import has_colour, message_of, printable, report_error, report_problems
 from modular_tf.cli.process import Exit, terminate_as_interrupt
 from modular_tf.cli.progress import ProgressLine
 from modular_tf.cli.values import FILE, FOLDER, PLUGIN, URI, factor
+from modular_tf.codec import encode
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import probe
 from modular_tf.errors import ConfigError
+from modular_tf.native.sanitizers import looks_for_leaks
 from modular_tf.service.output_file import STANDARD_OUTPUT, refuse_special, write_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from modular_tf.check.outcome import Outcome
-    from modular_tf.check.planning import PluginPlan
+    from modular_tf.check.plan import PluginPlan
     from modular_tf.check.report.report import Report
+    from modular_tf.check.report.text import Line
     from modular_tf.check.settings import CheckSettings
     from modular_tf.cli.output import Printer
 
 _SEED_BITS = 31
 CUT_SHORT = "the run was ended by a signal: the report has what was known by then"
 
-_RED, _GREEN, _YELLOW, _CYAN = "1;31", "32", "33", "36"
-_STYLES = (
-    (re.compile(r"^(?:CRASHED|EXITED|FAILED|HUNG|worse)\b"), _RED),
-    (re.compile(r"^(?:WARNED|blocked)\b"), _YELLOW),
-    (re.compile(r"^(?:better|passed)\b"), _GREEN),
-    (re.compile(r"^    [a-z ]{4,8}:(?= )"), _CYAN),
-    (re.compile(r"(?<=: )conforms(?=; )"), _GREEN),
-    (re.compile(r"(?<=: )does not conform(?=[;,] )"), _RED),
-    (re.compile(r"(?<=: )is not known to conform(?=[;,] )"), _YELLOW),
-)
+_COLOURS = {"good": "32", "bad": "1;31", "open": "33", "warning": "33", "label": "36"}
 _LABEL = re.compile(r"^ {4}[a-z ]{4,8}: +")
 _COMMAND = "    again:"  # stays in one line, so that it can be copied
 _CELLS = re.compile(r"\S {3,}\S")
@@ -76,14 +67,10 @@ _FURTHER_IN = 4
 
 
 def _option(text: str) -> tuple[str, Any]:
-    name, separator, value = text.partition("=")
-    if not separator:
-        raise click.BadParameter(f"{text!r} is not NAME=VALUE")
     try:
-        return name.strip(), value_of(value)
+        return option_of(text)
     except ValueError as error:
-        message = f"{text!r}: the value is no TOML, in which a string has quotes: {error}"
-        raise click.BadParameter(message) from None
+        raise click.BadParameter(str(error)) from None
 
 
 @command(calls_plugins=False)
@@ -138,6 +125,16 @@ def _option(text: str) -> tuple[str, Any]:
     metavar="WORD",
     help="perform the sequence that a report names, in this process, as for a debugger",
 )
+@click.option(
+    "--through-host",
+    is_flag=True,
+    help="try the plugin's functions once more through this package",
+)
+@click.option(
+    "--in-process",
+    is_flag=True,
+    help="try all in this process and write each call first, as for a debugger; best with --only",
+)
 @click.option("--list", "is_list", is_flag=True, help="list the checks, and try none")
 @click.option("--junit", type=FILE, help="also write JUnit XML (- is standard output)")
 @click.option("--write-json", type=FILE, help="also write the JSON report (- is standard output)")
@@ -176,7 +173,7 @@ def check(
     try:
         settings = _settings(plugins, values)
         if write_files is not None:
-            write_prepared_files(write_files, {**settings.profile.options, **settings.options})
+            write_prepared_files(write_files, settings.for_checks)
             return Exit.DONE
         if is_list:
             return _list(settings, call)
@@ -208,6 +205,7 @@ def _settings(plugins: list[str], values: dict[str, Any]) -> CheckSettings:
         profile=values["profile"],
         level=values["level"],
         root=values["root"],
+        through_host=values["through_host"] or None,
         options=dict(values["option"]),
     )
     if values["prepared"]:
@@ -244,6 +242,8 @@ def _check(
         )
     files = {name: values[name] for name in ("junit", "write_json", "html", "badge")}
     _output_is_taken(files, json=call.json)  # before anything is checked, which may take long
+    if files["html"] or files["badge"]:
+        require_templates()
     before = None if values["compare"] is None else read_report(values["compare"])
     candidates, problems = candidates_of(plugins)
     report_problems(problems)
@@ -255,6 +255,7 @@ def _check(
             seed=seed,
             limits=Limits(patience=values["patience"], jobs=values["jobs"]),
             tell=progress.tell,
+            announce=_write_call if values["in_process"] else None,
         )
     verbose, annotations = call.options.verbose > 0, values["annotations"]
     write(report, files, call, before, verbose=verbose, annotations=annotations)
@@ -283,37 +284,37 @@ class CheckProgress(ProgressLine):
         """Count one more outcome."""
         self._done[plan.path] += 1
         self._bad += outcome.verdict in BAD
-        done, bad = f"{self._done[plan.path]} of {number_of_checks(plan)}", f"{self._bad} bad"
+        done, bad = f"{self._done[plan.path]} of {plan.number_of_checks}", f"{self._bad} bad"
         self.show(lambda _: f"{plan.name}: {done}, {bad}, last {outcome.check_id}")
+
+
+def _write_call(call: str) -> None:
+    """Write a call before it is made in this process, which may end there."""
+    sys.stderr.write(printable(call) + "\n")
+    sys.stderr.flush()
 
 
 def _replay(token: str, plugins: list[str], settings: CheckSettings, call: Invocation) -> Exit:
     """Perform a random sequence in this process; each call is written before it is made."""
-
-    def write_call(call: str) -> None:
-        sys.stderr.write(printable(call) + "\n")
-        sys.stderr.flush()
-
     found = Replay.from_token(token)
     candidates, _ = candidates_of(plugins)
     if len(candidates) != 1:
         raise ConfigError(f"--replay works on one library, found {len(candidates)}")
-    library = probe(candidates[0], host_exports())
-    try:
-        failure = perform(found, library, settings, write_call)
-    except Blocked as blocked:
-        report_error(str(blocked))
+    outcome = replayed(found, probe(candidates[0], host_exports()), settings, _write_call)
+    if outcome.verdict in {Verdict.BLOCKED, Verdict.SKIPPED}:
+        report_error(outcome.message)
         return Exit.NOTHING
-    if failure is None:
-        text = f"nothing is wrong in these {len(found.program.steps)} steps"
+    if outcome.verdict is Verdict.PASSED:
+        text = f"nothing is wrong in these {len(found.program)} steps"
         call.show_object({"failure": None}, lambda: call.line(text))
         return Exit.DONE
 
     def show() -> None:
-        call.line(failure.message)
-        call.facts({"expected": failure.expected, "found": failure.found})
+        call.line(outcome.message)
+        call.facts({"expected": outcome.expected, "found": outcome.found})
 
-    call.show_object({"failure": failure.as_dict()}, show)
+    names = ("message", "expected", "found", "calls")
+    call.show_object({"failure": {name: getattr(outcome, name) for name in names}}, show)
     return Exit.NO
 
 
@@ -348,10 +349,12 @@ def write(
     may be None. With `verbose`, the text has all checks.
     """
     is_taken = _output_is_taken(files, json=call.json)
-    values = {"schema_version": SCHEMA_VERSION, **as_json(report)}
     forms: Mapping[str, Callable[[], bytes]] = {
         "junit": lambda: junit(report),
-        "write_json": lambda: json.dumps(values, indent=1).encode() + b"\n",
+        "write_json": lambda: (
+            json.dumps({"schema_version": SCHEMA_VERSION, **as_json(report)}, indent=1).encode()
+            + b"\n"
+        ),
         "html": lambda: html_page(report, before),
         "badge": lambda: badge(report),
     }
@@ -360,23 +363,16 @@ def write(
             write_output(path, form())
     changes = None if before is None else compare(before, report)
     if call.json:
-        since = {} if changes is None else {"since": changes.as_dict()}
+        since = {} if changes is None else {"since": encode(changes)}
         call.json_object(**as_json(report), **since)
     elif not is_taken:
         # GitHub obeys no line of the text: some are what a plugin has written.
         token = secrets.token_hex(16) if annotations else None
         if token is not None:
             sys.stdout.write(f"::stop-commands::{token}\n")
-        shown = (plugin_lines(plugin, verbose=verbose) for plugin in report.plugins)
-        lines = [line for plugin in shown for line in (*plugin, "")]
-        if changes is not None:
-            lines += comparison_lines(changes)
-        lines += map(summary_line, report.plugins)
-        if len(report.plugins) > 1:
-            lines.append(total_line(report))
+        _write_lines(call, report_lines(report, changes, verbose=verbose))
         if report.interrupted:
-            lines.append(CUT_SHORT)
-        _write_lines(call, lines)
+            call.line(CUT_SHORT)
         if token is not None:
             sys.stdout.write(f"::{token}::\n")
     if annotations == "github":  # a CI service reads them on either stream
@@ -384,26 +380,23 @@ def write(
         stream.writelines(printable(line) + "\n" for line in github_annotations(report))
 
 
-def _write_lines(call: Printer, lines: Iterable[str]) -> None:
+def _write_lines(call: Printer, lines: Iterable[Line]) -> None:
     """Write lines: for a terminal broken at words, with colours unless the user wants none."""
-    coloured_lines = has_colour(os.environ, terminal=call.terminal)
-    if not call.terminal and not coloured_lines:
-        call.lines(lines)
+    has_colours = has_colour(os.environ, terminal=call.terminal)
+    if not (call.terminal or has_colours):
+        call.lines(map(str, lines))
         return
     columns = max(get_terminal_size().columns, _LEAST_COLUMNS)
-    for line in map(printable, lines):
-        shown = broken_at_words(line, columns) if call.terminal else [line]
-        if coloured_lines and shown:
-            shown[0] = coloured(shown[0])
-        sys.stdout.write("".join(f"{each}\n" for each in shown or [""]))
-
-
-def coloured(line: str) -> str:
-    """Return a line whose verdict or label has its colour."""
-    for pattern, style in _STYLES:
-        if pattern.search(line):
-            return pattern.sub(lambda found: f"\x1b[{style}m{found[0]}\x1b[0m", line, count=1)  # noqa: B023
-    return line
+    for line in lines:
+        text = printable(str(line))
+        shown = broken_at_words(text, columns) if call.terminal else [text]
+        first, *others = shown or [""]
+        begin = len(printable(line.before))
+        end = begin + len(line.word)
+        if has_colours and line.style and first[begin:end] == line.word:
+            code = _COLOURS[line.style]
+            first = f"{first[:begin]}\x1b[{code}m{line.word}\x1b[0m{first[end:]}"
+        sys.stdout.write("".join(f"{each}\n" for each in (first, *others)))
 
 
 def broken_at_words(line: str, columns: int) -> list[str]:

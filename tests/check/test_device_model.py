@@ -175,44 +175,16 @@ def test_a_defect_shows_in_the_model(run_python):
 
 _RUN = """
     import random, sys
-    from modular_tf.check.device.model import EVENTS, HOST, MEMORIES, SIZE, STREAMS, ModelRun
+    from modular_tf.check.device.sequence_steps import STEPS, perform
     from modular_tf.check.device.session import DeviceSession
     from modular_tf.check.expectation import Deviation
     from modular_tf.check.outcome import Pass
+    from modular_tf.check.sequences import random_program
     from modular_tf.check.target import Target
 
-    choose = random.Random(int(sys.argv[2]))
-
-    def step():
-        stream, other = choose.randrange(STREAMS), choose.randrange(STREAMS)
-        where, event = choose.choice([stream, stream, HOST]), choose.randrange(EVENTS)
-        memory, second = choose.sample(range(MEMORIES), 2)
-        at, to = choose.randrange(SIZE), choose.randrange(SIZE)
-        size = choose.randrange(choose.choice([8, SIZE]))
-        work = [
-            ("write", where, memory, at, choose.randbytes(size + 1).hex()),
-            ("fill", stream, memory, at, size, choose.randrange(256)),
-            ("copy", where, memory, at, second, to, size),
-            ("read", where, memory, at, size),
-            ("read", where, memory, at, size),
-        ]
-        order = [
-            ("depend", stream, other), ("record", stream, event),
-            ("wait_for_event", stream, event), ("poll", event),
-        ]
-        ends = [
-            ("block_for_event", event), ("block_for_stream", stream), ("synchronize",),
-            ("replace_stream", stream),
-        ]
-        return choose.choice(choose.choices((work, order, ends), (12, 6, 1))[0])
-
     session = DeviceSession(Target(sys.argv[1], "device", Pass.RAW, ordinal=0))
-    run = ModelRun(session.access)
-    for _ in range(int(sys.argv[3])):
-        operation, *arguments = step()
-        getattr(run, operation)(*arguments)
     try:
-        run.finish()
+        perform(session.access, random_program(STEPS, random.Random(sys.argv[2]), int(sys.argv[3])))
         print("it keeps to the model")
     except Deviation as deviation:
         print(deviation.found)

@@ -10,10 +10,9 @@ from modular_tf.check.catalogue import all_checks
 from modular_tf.check.device.operations import OPERATIONS
 from modular_tf.check.device.workspace import prepared
 from modular_tf.check.expectation import Blocked
-from modular_tf.check.isolation.job import Job
-from modular_tf.check.isolation.processes import CheckProcesses
-from modular_tf.check.limits import Limits
+from modular_tf.check.job import Job, Limits
 from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.run import CheckProcesses
 from modular_tf.check.target import Target
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 

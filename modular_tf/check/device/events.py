@@ -261,7 +261,7 @@ def many_events(device: Workspace) -> None:
     """
     stream = device.stream()
     gate = device.gate(stream)
-    many = int(device.target.options.get("many", _MANY))
+    many = device.target.options.many or _MANY
     events = [device.adopt("event", device.create_event().must_be_ok()) for _ in range(many)]
     for event in events:
         device.record_event(stream, event).must_be_ok()

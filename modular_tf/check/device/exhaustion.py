@@ -19,7 +19,6 @@ suite = Suite("device", "exhaustion", level=ROBUST, source="device.h")
 _MIB = 1 << 20
 _TOO_MUCH = 1 << 62
 _NEARLY_ALL = tuple((1 << 64) - less for less in (1, 255, 4096, 1 << 21))
-_USUAL_PRESSURE_MIB = 128
 _BLOCK, _LARGE_BLOCK = _MIB, 4 * _MIB
 _MARK_BYTES = 16
 _KEPT_SIZE = 5021
@@ -97,7 +96,7 @@ def too_much_unified_memory(device: Workspace) -> None:
 
 def _fill_up(device: Workspace, size: int) -> list[Memory]:
     """Allocate until there is no more, or as much as the option `pressure_mib` says."""
-    wanted = int(device.target.options.get("pressure_mib", _USUAL_PRESSURE_MIB))
+    wanted = device.target.options.pressure_mib
     held: list[Memory] = []
     for _ in range(max(1, wanted * _MIB // size)):
         answer = device.allocate(size)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import LIBRARY, REGISTERS, ROBUST, Suite
-from modular_tf.check.device.process_end import DESTROYED, KEPT, expect_clean_end
 from modular_tf.check.device.workspace import HostBuffer, expect_bytes
+from modular_tf.check.endings import DESTROYED, KEPT, expect_clean_end
 from modular_tf.check.expectation import Deviation, Unsupported
 from modular_tf.check.outcome import Pass
 

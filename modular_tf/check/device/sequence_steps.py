@@ -7,45 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.device.model import EVENTS, HOST, MEMORIES, SIZE, STREAMS, ModelRun, length
 from modular_tf.check.expectation import Unsupported
+from modular_tf.check.sequences import Data, Numbers
 
 if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+    from collections.abc import Sequence
 
     from modular_tf.check.device.workspace import Workspace
-    from modular_tf.check.sequences.program import Program, Step
+    from modular_tf.check.sequences import Program, StepKind
 
 
-def steps() -> SearchStrategy[Step]:
-    """Return where steps come from."""
-    from hypothesis import strategies as st  # noqa: PLC0415  (an extra, and slow to load)
+_STREAM, _EVENT, _MEMORY = (Numbers(0, most - 1) for most in (STREAMS, EVENTS, MEMORIES))
+_STREAM_OR_HOST = Numbers(HOST, STREAMS - 1)
+_AT = Numbers(0, SIZE - 1)
 
-    stream = st.integers(0, STREAMS - 1)
-    stream_or_host = st.integers(HOST, STREAMS - 1)
-    event = st.integers(0, EVENTS - 1)
-    memory = st.integers(0, MEMORIES - 1)
-    at = st.integers(0, SIZE - 1)
-    data = st.binary(min_size=1, max_size=SIZE).map(bytes.hex)
-    return st.one_of(
-        _step(st, "write", stream_or_host, memory, at, data),
-        _step(st, "fill", stream, memory, at, at, st.integers(0, 255)),
-        _step(st, "copy", stream_or_host, memory, at, memory, at, at),
-        _step(st, "read", stream_or_host, memory, at, at),
-        _step(st, "read", stream_or_host, memory, at, at),
-        _step(st, "depend", stream, stream),
-        _step(st, "record", stream, event),
-        _step(st, "wait_for_event", stream, event),
-        _step(st, "poll", event),
-        _step(st, "block_for_event", event),
-        _step(st, "block_for_stream", stream),
-        _step(st, "synchronize"),
-        _step(st, "replace_stream", stream),
-        _step(st, "replace_memory", memory),
-    )
-
-
-def _step(st: Any, name: str, *arguments: Any) -> Any:
-    """Return a strategy of steps; arguments are lists, as they come back from JSON."""
-    return st.tuples(st.just(name), st.tuples(*arguments).map(list))
+STEPS: Sequence[StepKind] = (
+    (("write",), (_STREAM_OR_HOST, _MEMORY, _AT, Data(1, SIZE))),
+    (("fill",), (_STREAM, _MEMORY, _AT, _AT, Numbers(0, 255))),
+    (("copy",), (_STREAM_OR_HOST, _MEMORY, _AT, _MEMORY, _AT, _AT)),
+    (("read",), (_STREAM_OR_HOST, _MEMORY, _AT, _AT)),
+    (("read",), (_STREAM_OR_HOST, _MEMORY, _AT, _AT)),
+    (("depend",), (_STREAM, _STREAM)),
+    (("record", "wait_for_event"), (_STREAM, _EVENT)),
+    (("poll", "block_for_event"), (_EVENT,)),
+    (("block_for_stream", "replace_stream"), (_STREAM,)),
+    (("synchronize",), ()),
+    (("replace_memory",), (_MEMORY,)),
+)
+"""What a step may be."""
 
 
 def script(program: Program) -> list[str]:
@@ -53,7 +41,7 @@ def script(program: Program) -> list[str]:
 
     Memories `m0`, streams `s0` and events `e0` are numbered from 0; memories have 32 bytes.
     """
-    return [_statement(operation, arguments) for operation, arguments in program.steps]
+    return [_statement(operation, arguments) for operation, arguments in program]
 
 
 _STATEMENTS = {
@@ -93,18 +81,9 @@ def _copy(way: str, stream: int, target: str, source: str, size: int) -> str:
 
 
 def perform(device: Workspace, program: Program) -> None:
-    """Do a program to a device and to its model, then read all memories.
-
-    Args:
-        device: The device.
-        program: The program; operations that the plugin does not offer are left out.
-
-    Raises:
-        Deviation: The device did what the model rules out.
-        Blocked: There is not enough memory.
-    """
+    """Do a program to a device and to its model, then read all memories."""
     run = ModelRun(device)
-    for operation, arguments in program.steps:
+    for operation, arguments in program:
         with suppress(Unsupported):
             getattr(run, operation)(*arguments)
     run.finish()

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import HARD, Suite
-from modular_tf.check.sequences.stage import GROUP
+from modular_tf.check.sequences import GROUP
 
 if TYPE_CHECKING:
-    from modular_tf.check.sequences.stage import SequenceGround
+    from modular_tf.check.sequences import SequenceSession
 
 suite = Suite("device", GROUP, level=HARD, seconds=600)
 
 
 @suite.check("SE-300")
-def keeps_to_the_model(ground: SequenceGround) -> None:
+def keeps_to_the_model(ground: SequenceSession) -> None:
     """Whatever work is enqueued, memory holds what some order that is allowed leaves there.
 
     Otherwise: Programs compute with data that is not there yet, or with another's.

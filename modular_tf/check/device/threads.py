@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.check import RAW, ROBUST, Suite
 from modular_tf.check.device.by_slots import SlotDevice
-from modular_tf.check.device.process_end import BUSY, expect_clean_end
 from modular_tf.check.device.workspace import expect_bytes, prepared
+from modular_tf.check.endings import BUSY, expect_clean_end
 from modular_tf.check.expectation import Unsupported, expect, expect_in
 from modular_tf.check.under_load import at_once
 from modular_tf.device.streams.event import EventStatus

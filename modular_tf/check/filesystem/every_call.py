@@ -10,8 +10,8 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.check import BOTH, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.expectation import Blocked, Unsupported, expect
-from modular_tf.check.filesystem.access import QUESTIONS, OpenFile
 from modular_tf.check.filesystem.every_operation import failures, is_success, successes
+from modular_tf.check.filesystem.operations import QUESTIONS, OpenFile
 from modular_tf.check.filesystem.workspace import FilesystemWorkspace, expect_content
 from modular_tf.check.memory_watch import raise_harm_at_loading
 from modular_tf.filesystem.uri import dirname

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.expectation import Blocked, Unsupported
-from modular_tf.check.filesystem.access import MOVES, QUESTIONS, REMOVALS, OpenFile
+from modular_tf.check.filesystem.operations import MOVES, QUESTIONS, REMOVALS, OpenFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

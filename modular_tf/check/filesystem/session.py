@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
-from modular_tf.check.filesystem.hosted import HostFilesystem
-from modular_tf.check.filesystem.slots import RawFilesystem, open_raw
+from modular_tf.check.filesystem.by_slots import SlotFilesystem, open_raw
+from modular_tf.check.filesystem.through_host import HostFilesystem
 from modular_tf.check.filesystem.workspace import (
-    PREPARED,
     FilesystemWorkspace,
     PreparedWorkspace,
 )
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
     from modular_tf.check.calls import CallJournal
     from modular_tf.check.check import Check
-    from modular_tf.check.filesystem.access import Operations
+    from modular_tf.check.filesystem.operations import Operations
     from modular_tf.check.target import Target
 
 _FINE = frozenset({Code.OK, Code.ALREADY_EXISTS})
@@ -68,7 +67,7 @@ class FilesystemSession(Session):
     def __init__(self, target: Target) -> None:
         super().__init__(target)
         by_slots = target.reached is Pass.RAW
-        self.access: RawFilesystem | HostFilesystem
+        self.access: SlotFilesystem | HostFilesystem
         self._close: Callable[[], object]
         open_access = _by_slots if by_slots else _through_host
         self.access, self._close = open_access(target, self.journal)
@@ -85,7 +84,7 @@ class FilesystemSession(Session):
             Blocked: The directory could not be made.
         """
         chance = random_for(self.target, check_id)
-        if self.target.options.get(PREPARED):
+        if self.target.options.prepared:
             root = (self.target.root or "").rstrip("/")
             return PreparedWorkspace(self.access, root, self.target, chance)
         root = self._roots.make(self.access, check_id)
@@ -125,7 +124,7 @@ class FilesystemSession(Session):
         self._close()
 
 
-def _by_slots(target: Target, journal: CallJournal) -> tuple[RawFilesystem, Callable[[], object]]:
+def _by_slots(target: Target, journal: CallJournal) -> tuple[SlotFilesystem, Callable[[], object]]:
     """Map a library and initialise one of its filesystems."""
     journal.enter("a constructor of the library")
     library = mapped_library(target)
@@ -169,7 +168,7 @@ def _through_host(
 
 
 @contextmanager
-def further_filesystem(fs: FilesystemWorkspace) -> Iterator[RawFilesystem]:
+def further_filesystem(fs: FilesystemWorkspace) -> Iterator[SlotFilesystem]:
     """Initialise a further filesystem of the plugin, and clean it up in the end.
 
     Raises:
@@ -182,7 +181,7 @@ def further_filesystem(fs: FilesystemWorkspace) -> Iterator[RawFilesystem]:
         other.cleanup()
 
 
-def initialised(fs: FilesystemWorkspace) -> RawFilesystem:
+def initialised(fs: FilesystemWorkspace) -> SlotFilesystem:
     """Return a further filesystem of the plugin, initialised.
 
     Raises:
@@ -197,7 +196,7 @@ def initialised(fs: FilesystemWorkspace) -> RawFilesystem:
 
 @contextmanager
 def workspace_on(
-    other: RawFilesystem, fs: FilesystemWorkspace, check_id: str
+    other: SlotFilesystem, fs: FilesystemWorkspace, check_id: str
 ) -> Iterator[FilesystemWorkspace]:
     """Make an empty directory on another filesystem, below the check's own, and remove it.
 
@@ -229,7 +228,7 @@ class Roots:
         place = target.root if place is None else place
         self._run = f"{time.time_ns():x}-{os.getpid()}"
         self._made = 0
-        self._creates = bool(target.options.get("create_roots", True))
+        self._creates = target.options.create_roots
         self._is_local = place is None and scheme in LOCAL_SCHEMES and bool(target.scratch)
         if self._is_local:
             # A check may have further processes make roots in the same directory.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported, expect, expect_equal
-from modular_tf.check.filesystem.access import CHANGES, TABLES, Operations
+from modular_tf.check.filesystem.operations import CHANGES, TABLES, Operations
 from modular_tf.service.output_file import write_output
 
 if TYPE_CHECKING:
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
     from modular_tf.check.answers import Answer
     from modular_tf.check.calls import CallJournal
-    from modular_tf.check.filesystem.access import Reader
-    from modular_tf.check.filesystem.hosted import HostFilesystem
-    from modular_tf.check.filesystem.slots import RawFilesystem
+    from modular_tf.check.filesystem.by_slots import SlotFilesystem
+    from modular_tf.check.filesystem.operations import Reader
+    from modular_tf.check.filesystem.through_host import HostFilesystem
+    from modular_tf.check.options import Options
     from modular_tf.check.target import Target
 
-    Access = RawFilesystem | HostFilesystem
+    Access = SlotFilesystem | HostFilesystem
 
 CONTENT = b"abcd"
 _AT_ONCE = 1 << 20
@@ -75,11 +76,11 @@ class FilesystemWorkspace(Operations):
         return self.access.journal
 
     @property
-    def by_slots(self) -> RawFilesystem:
+    def by_slots(self) -> SlotFilesystem:
         """The filesystem where it is reached by its slots."""
-        return cast("RawFilesystem", self.access)
+        return cast("SlotFilesystem", self.access)
 
-    def another(self) -> RawFilesystem:
+    def another(self) -> SlotFilesystem:
         """Return a further filesystem of the plugin, before its `init`; by its slots alone."""
         return self.by_slots.another()
 
@@ -243,10 +244,6 @@ def expect_directory(fs: FilesystemWorkspace, uri: str, message: str) -> None:
 
 # -- a store that cannot be written to, checked on files that its owner has put there -------------
 
-PREPARED = "prepared"
-"""The option of a run whose root holds the files below, and `long`: `large_bytes` random bytes (an
-option; 5 MiB by default), always the same."""
-
 _FILES: Mapping[str, bytes] = {
     "F": CONTENT,
     "E": b"",
@@ -255,18 +252,21 @@ _FILES: Mapping[str, bytes] = {
     "G": b"0123456789" * 10,
     "nine": b"nine byte",
 }
+"""What the root of a run with the option `prepared` holds, besides `long`: `large_bytes` random
+bytes (an option), always the same."""
+
 _LONG = "long"
 _LARGE = 5 << 20  # longer than the blocks that plugins fetch ahead
 _WITHHELD = CHANGES | {"get_matching_paths"}  # which sees more than a check has made
 
 
-def long_content(options: Mapping[str, Any]) -> bytes:
+def long_content(options: Options) -> bytes:
     """Return the bytes of a file that plugins need several requests for."""
-    length = int(options.get("large_bytes", _LARGE))
+    length = options.large_bytes or _LARGE
     return random.Random(_LONG).randbytes(length)  # noqa: S311  (the same in each run)
 
 
-def write_prepared_files(folder: str, options: Mapping[str, Any]) -> None:
+def write_prepared_files(folder: str, options: Options) -> None:
     """Write the files into a folder, for a server to serve them.
 
     Args:

@@ -84,7 +84,7 @@ class KernelSession(Session):
             if not self._service.devices():
                 self._service.load(_HOST_DEVICE)  # by name: only as a bundled one it is the host's
         plugin = self._service.entry(target.path).plugin.name
-        ops = target.options.get("ops", ["*"])
+        ops = target.options.ops
         kernels = [
             each
             for each in self._service.kernels(plugin=plugin)
