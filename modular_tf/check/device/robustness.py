@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.check import HARD, LIBRARY, RAW, REGISTERS, ROBUST, WARNING, Suite
 from modular_tf.check.device.by_slots import SlotDevice
+from modular_tf.check.device.operations import OPERATIONS
 from modular_tf.check.device.workspace import HostBuffer, expect_bytes, prepared
 from modular_tf.check.endings import BUSY, DESTROYED, KEPT, expect_clean_end
 from modular_tf.check.expectation import Deviation, Unsupported, expect, expect_equal, expect_in
@@ -24,7 +25,7 @@ from modular_tf.check.under_load import at_once
 from modular_tf.device.streams.event import EventStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from modular_tf.check.answers import Answer
     from modular_tf.check.device.operations import Event, Stream
@@ -64,30 +65,6 @@ def work_takes_no_memory(device: Workspace) -> None:
     expect_equal(after, before, "bytes_in_use after work that allocates nothing")
 
 
-def _successes(device: Workspace) -> Iterator[Callable[[], Answer]]:
-    """Give calls that must succeed, one of each slot that has a status."""
-    memory, other = device.filled(bytes(499)), device.filled(bytes(499))
-    stream, second = device.stream(), device.stream()
-    event, host = device.event(), device.buffer(499)
-    yield lambda: device.memcpy_htod(stream, memory, host, 499)
-    yield lambda: device.memcpy_dtoh(stream, host, memory, 499)
-    yield lambda: device.memcpy_dtod(stream, other, memory, 499)
-    yield lambda: device.sync_memcpy_htod(memory, host, 499)
-    yield lambda: device.sync_memcpy_dtoh(host, memory, 499)
-    yield lambda: device.sync_memcpy_dtod(other, memory, 499)
-    yield lambda: device.mem_zero(stream, memory, 499)
-    yield lambda: device.memset(stream, memory, 1, 499)
-    yield lambda: device.memset32(stream, memory, 1, 496)
-    yield lambda: device.create_stream_dependency(second, stream)
-    yield lambda: device.record_event(stream, event)
-    yield lambda: device.wait_for_event(second, event)
-    yield lambda: device.block_host_for_event(event)
-    if device.slots.has("block_host_until_done"):  # else an event stands in
-        yield lambda: device.block_host_until_done(stream)
-    yield lambda: device.get_stream_status(stream)
-    yield device.synchronize_all_activity
-
-
 @errors.check("SE-288", ways=RAW, severity=WARNING)
 def success_sets_ok(device: Workspace) -> None:
     """An operation that succeeds sets its status to OK, whatever was in it.
@@ -96,12 +73,20 @@ def success_sets_ok(device: Workspace) -> None:
     Remedy: Call TF_SetStatus(status, TF_OK, "") at the end of each function.
     Source: status.h
     """
-    left = []
-    for call in _successes(device):
-        with suppress(Unsupported), device.slots.caller.poisoned():
-            answer = call()
+    size, left = 496, []
+    things = {
+        "Memory": device.filled(bytes(size)), "source Memory": device.filled(bytes(size)),
+        "Stream": device.stream(), "dependent Stream": device.stream(), "Event": device.event(),
+        "Bytes": device.buffer(size), "Size": size, "Byte": 1, "Word": 1,
+    }  # fmt: skip
+    for slot, row in OPERATIONS.items():
+        kinds = [(f"{name} {kind}", kind) for name, kind in row.parameters.items()]
+        names = [own if own in things else kind for own, kind in kinds]
+        if row.result == "status" and things.keys() >= set(names) and device.slots.has(slot):
+            with device.slots.caller.poisoned():
+                answer = device.perform(row, *(things[name] for name in names))
             if answer.code == Code.UNKNOWN:
-                left.append(answer.call.partition("(")[0])
+                left.append(slot)
     expect(
         not left,
         "success leaves a status as it was",
