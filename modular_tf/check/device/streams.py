@@ -15,8 +15,15 @@ from typing import TYPE_CHECKING
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.check import ROBUST, WARNING, WORKS, Suite
 from modular_tf.check.device.workspace import expect_bytes, prepared, shown_status
-from modular_tf.check.expectation import Blocked, Unsupported, expect, expect_equal
-from modular_tf.device.streams.event import EventStatus
+from modular_tf.check.expectation import (
+    Blocked,
+    Unsupported,
+    expect,
+    expect_at_least,
+    expect_at_most,
+    expect_equal,
+    expect_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -330,13 +337,8 @@ def _waiting(device: Workspace, event: Event) -> Event:
 
 def _expect_complete(device: Workspace, event: Event, message: str) -> None:
     """Demand that an event is COMPLETE now."""
-    status = device.status_of(event)
-    expect(
-        status == EventStatus.COMPLETE,
-        message,
-        expected="SE_EVENT_COMPLETE",
-        found=shown_status(status),
-    )
+    found, expected = shown_status(device.status_of(event)), "SE_EVENT_COMPLETE"
+    expect(found == expected, message, expected=expected, found=found)
 
 
 @events.check("SE-253", *_EVENTS, level=WORKS)
@@ -375,13 +377,8 @@ def no_event_is_unknown(device: Workspace) -> None:
     for look in range(_POLLS):
         if look == _POLLS // 2:
             gate.open()
-        status = device.status_of(event)
-        expect(
-            status in (EventStatus.PENDING, EventStatus.COMPLETE),
-            f"the status of a recorded event was {shown_status(status)}",
-            expected="SE_EVENT_PENDING or SE_EVENT_COMPLETE",
-            found=shown_status(status),
-        )
+        shown = shown_status(device.status_of(event))
+        expect_in(shown, ("SE_EVENT_PENDING", "SE_EVENT_COMPLETE"), "a recorded event's status")
 
 
 @events.check("SE-256", *_HOLDS, level=WORKS)
@@ -674,14 +671,9 @@ def _pass_time(device: Workspace, stream: Stream, milliseconds: int) -> None:
         time.sleep(milliseconds / 1000)
 
 
-def _expect_at_most(found: int, elapsed: int) -> None:
+def _expect_passed(found: int, elapsed: int) -> None:
     most = int(elapsed * (1 + _CLOCKS_APART)) + _MILLISECOND
-    expect(
-        found <= most,
-        "a timer shows more time than has passed",
-        expected=f"at most {most} ns",
-        found=f"{found} ns",
-    )
+    expect_at_most(found, most, "a timer shows more time than has passed", " ns")
 
 
 @timers.check("SE-273", *_TIMERS, level=WORKS)
@@ -695,7 +687,7 @@ def a_timer_shows_no_more_than_has_passed(device: Workspace) -> None:
     timer = _start(device, stream, 441)
     device.stop_timer(stream, timer).must_be_ok()
     found = _read(device, stream, timer)
-    _expect_at_most(found, time.monotonic_ns() - begun)
+    _expect_passed(found, time.monotonic_ns() - begun)
 
 
 @timers.check("SE-274", *_WITH_CALLBACKS, level=WORKS)
@@ -712,12 +704,7 @@ def a_timer_shows_what_the_work_took(device: Workspace) -> None:
     found, least = _read(device, stream, timer), int(5 * _MILLISECOND * (1 - _CLOCKS_APART))
     if not over.is_set():
         raise Blocked("the stream was done before its callback was")
-    expect(
-        found >= least,
-        "a timer shows less time than the work took",
-        expected=f"at least {least} ns",
-        found=f"{found} ns",
-    )
+    expect_at_least(found, least, "a timer shows less time than the work took", " ns")
 
 
 @timers.check("SE-275", *_WITH_CALLBACKS)
@@ -736,7 +723,7 @@ def a_timer_measures_anew(device: Workspace) -> None:
     device.start_timer(stream, timer).must_be_ok()
     device.stop_timer(stream, timer).must_be_ok()
     found = _read(device, stream, timer)
-    _expect_at_most(found, time.monotonic_ns() - begun)
+    _expect_passed(found, time.monotonic_ns() - begun)
 
 
 @timers.check("SE-276", *_WITH_CALLBACKS)
@@ -753,12 +740,7 @@ def a_timer_round_another(device: Workspace) -> None:
     device.stop_timer(stream, inner).must_be_ok()
     device.stop_timer(stream, outer).must_be_ok()
     around, within = _read(device, stream, outer), device.nanoseconds(inner).value
-    expect(
-        around >= within,
-        "a timer round another one shows less",
-        expected=f"at least {within} ns",
-        found=f"{around} ns",
-    )
+    expect_at_least(around, within, "a timer round another one shows less", " ns")
 
 
 @timers.check("SE-277", *_WITH_CALLBACKS)
@@ -792,12 +774,8 @@ def a_callback_is_taken(device: Workspace) -> None:
     Source: TensorFlow 2.21, observed
     """
     answer = device.host_callback(device.stream(461), lambda: None)
-    expect(
-        answer.ok,
-        "host_callback rejects the callback",
-        expected="a number that is not 0",
-        found=answer.message,
-    )
+    message = "host_callback rejects the callback"
+    expect(answer.ok, message, expected="a number that is not 0", found=answer.message)
 
 
 @callbacks.check("SE-279", "host_callback")
