@@ -103,11 +103,7 @@ def _type(table: str, slot: str) -> Any:
 
 
 class DeviceSlots:
-    """The functions of a platform's tables. [any thread]
-
-    Args:
-        addresses: For each table's C name the address of each of its slots, 0 for NULL.
-    """
+    """The functions of tables: by the C name of each, the address of each slot, 0 for NULL."""
 
     def __init__(self, addresses: Mapping[str, Mapping[str, int]]) -> None:
         self._addresses = dict(addresses)
@@ -179,8 +175,7 @@ def read_tables(
 def accepted(verdict: DeviceTables | RefusedDeviceTables) -> DeviceTables:
     """Return the tables of a plugin that is not refused.
 
-    Raises:
-        RefusedDevicePluginError: It breaks rules.
+    Raises `RefusedDevicePluginError` where it breaks rules.
     """
     if isinstance(verdict, RefusedDeviceTables):
         raise verdict.error()
@@ -200,8 +195,7 @@ class SlotPlatform:
     def __init__(self, tables: DeviceTables, journal: CallJournal) -> None:
         """Create the RFC's allocator, if there is one; no device yet.
 
-        Raises:
-            ModularTFError: It cannot be created or used.
+        Raises `ModularTFError` where it cannot be created or used.
         """
         self.tables = tables
         self.devices_created = 0
@@ -228,11 +222,7 @@ class SlotPlatform:
         self.caller.ask_plainly(slot, shown, own, pointer, table=PLATFORM, lent=lent)
 
     def device_count(self, preset: int = 0) -> Answer:
-        """Return the number of devices as the answer's value.
-
-        Args:
-            preset: What the variable holds before; 0, as hosts have it.
-        """
+        """Return the number of devices as the value; the variable holds `preset` before."""
         announced = self.tables.visible_device_count
         if announced is not None:  # by the oldest layout
             return Answer(0, value=announced, call="SP_Platform.visible_device_count")
@@ -256,8 +246,7 @@ class SlotPlatform:
     def fill_timer_fns(self) -> None:
         """Have the plugin fill SP_TimerFns, once, if it has the functions for that.
 
-        Raises:
-            ModularTFError: The plugin's own status.
+        Raises `ModularTFError` where the plugin's own status.
         """
         if not self._has_timer_fns:
             self._has_timer_fns = True
@@ -341,12 +330,7 @@ class SlotDevice(DeviceAccess):
     """
 
     def __init__(self, platform: SlotPlatform, ordinal: int) -> None:
-        """Create the device.
-
-        Raises:
-            Blocked: The plugin does not create it.
-            Unsupported: It is UNIMPLEMENTED.
-        """
+        """Create the device; as `Answer.needed` where the plugin does not."""
         self.platform = platform
         self.created: PluginDevice = platform.create_device(ordinal).needed("SE-042")
         self.tables = platform.tables
