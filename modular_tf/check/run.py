@@ -17,7 +17,7 @@ from modular_tf.check.job import Job, Limits, scratch_folder
 from modular_tf.check.native.checking_allocator import preload_environment
 from modular_tf.check.outcome import Incident, Outcome, Verdict
 from modular_tf.check.plan import plan_of, repeated_by, target_of, wanted_schemes
-from modular_tf.check.report.named_frames import with_named_frames
+from modular_tf.check.report.native_frames import with_named_frames
 from modular_tf.check.report.report import PluginReport, Report
 from modular_tf.check.sequences import performer_of, session_of_group
 from modular_tf.codec import decode, encode

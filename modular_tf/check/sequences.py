@@ -320,9 +320,9 @@ class SequenceWorker:
                 left = left[os.write(self._programs, left) :]
         while self._answer is None and not child.is_over():
             child.listen()
+        if self._answer is None or child.is_late:  # a question for its stack may end a wait
+            return self._lost(child)
         match self._answer:
-            case None:
-                return self._lost(child)
             case {"blocked": str(why)}:
                 raise Blocked(why)
             case {"failure": failure}:

@@ -20,8 +20,8 @@ from modular_tf.isolation.job import SetOptions
 from modular_tf.isolation.rights import why_refused
 from modular_tf.isolation.worker_process import WorkerProcess
 from modular_tf.native.ffi import ffi, lib
-from modular_tf.native.interrupted_calls import is_interrupted, keep_interrupt
 from modular_tf.native.plugin_names import named
+from modular_tf.native.status import is_interrupted, keep_interrupt
 from modular_tf.processes.descendants import children, memory_use
 from modular_tf.processes.ending import MOST_OF_A_MESSAGE, plain
 from modular_tf.redaction import redacted

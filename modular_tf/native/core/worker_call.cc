@@ -17,7 +17,7 @@
 #include <memory>
 #include <new>
 
-#include "uri.h"
+#include "filesystem.h"
 #include "worker_upcalls.h"
 
 namespace mtf {
