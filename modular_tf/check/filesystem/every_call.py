@@ -291,7 +291,7 @@ def keeps_to_its_memory(fs: FilesystemWorkspace) -> None:
             fs, "new_random_access_file", name, uses=[("read", *part) for part in reads]
         ):
             pass
-        for slot, *arguments in (
+        calls: tuple[tuple[Any, ...], ...] = (
             *((slot, name) for slot in ("path_exists", "stat", "is_directory", "get_file_size")),
             ("paths_exist", [name, fs.missing()], True),
             ("get_children", fs.root),
@@ -301,6 +301,7 @@ def keeps_to_its_memory(fs: FilesystemWorkspace) -> None:
             ("create_dir", directory),
             ("delete_dir", directory),
             ("delete_file", name),
-        ):
+        )
+        for slot, *arguments in calls:
             with suppress(Unsupported):
                 fs.call(slot, *arguments)
