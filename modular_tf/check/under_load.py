@@ -127,10 +127,8 @@ def resident_bytes() -> int:
 def at_once(works: Sequence[Callable[[], T]]) -> list[T]:
     """Run each function in a thread of its own; all start together.
 
-    Returns what they returned, in their order, when all of them are done.
-
-    Raises:
-        Exception: The first in their order that one of them raised.
+    Returns what they returned, in their order, when all of them are done, or raises the first
+    exception in their order.
     """
     start = Barrier(len(works))
 
@@ -146,15 +144,10 @@ def at_once(works: Sequence[Callable[[], T]]) -> list[T]:
 def expect_of_threads(
     works: Sequence[Callable[[], None]], alone: Sequence[Callable[[], None]]
 ) -> None:
-    """Demand of a plugin that each function works while the others run.
+    """Demand of a plugin that each function works while the others run, in a thread of its own.
 
-    Args:
-        works: The functions, each for a thread of its own.
-        alone: The same, to be tried one after the other where one fails.
-
-    Raises:
-        Deviation: One failed that works where no other thread runs.
-        Blocked: One fails there too: the fault is none of threads.
+    Where one fails, those of `alone` are tried one after the other: where one of these fails too,
+    the fault is none of threads, and the check is `Blocked`.
     """
     try:
         at_once(works)

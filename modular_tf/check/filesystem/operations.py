@@ -91,17 +91,10 @@ OPERATIONS: dict[str, Op] = {"init": Op("status"), "cleanup": Op()}
 them: what it takes is ambiguous, so no host calls it. Booleans are bytes: a plugin's may be neither
 0 nor 1."""
 
-TABLES: Mapping[str, Mapping[str, Op]] = {
+TABLES: Mapping[str, dict[str, Op]] = {
     FILESYSTEM: OPERATIONS,
-    _READER: {"cleanup": Op(), "read": Op("offset n &buffer status", "int64_t", about="FS-156")},
-    _WRITER: {
-        "cleanup": Op(),
-        "append": Op("bytes status", about="FS-176"),
-        "tell": Op("status", "int64_t"),
-        "flush": Op("status", default=()),
-        "sync": Op("status", default=()),
-        "close": Op("status", about="FS-170"),
-    },
+    _READER: {"cleanup": Op()},
+    _WRITER: {"cleanup": Op()},
     _REGION: {"cleanup": Op(), "data": Op(returns="void *"), "length": Op(returns="uint64_t")},
 }
 """The slots of each table, by its C name."""
@@ -153,6 +146,34 @@ def _shown(word: str, value: Any) -> str:
         case "statuses":
             return "statuses" if value else "NULL"
     return shown(value)
+
+
+def operation(
+    takes: str = "",
+    returns: str = "void",
+    effect: str = "",
+    *,
+    default: tuple[str, ...] | None = None,
+    about: str = "",
+    table: str = FILESYSTEM,
+) -> Callable[[Callable[Concatenate[Any, P], None]], Callable[Concatenate[Any, P], Answer]]:
+    """Make a method an operation, and its call that of the slot with its name; see `Op`."""
+
+    def define(
+        stub: Callable[Concatenate[Any, P], None],
+    ) -> Callable[Concatenate[Any, P], Answer]:
+        name = stub.__name__
+        TABLES[table][name] = Op(takes, returns, effect, default, about)
+        defaults = stub.__kwdefaults__ or {}
+
+        def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> Answer:
+            answer: Answer = self.call(name, *arguments, *{**defaults, **named}.values())
+            return answer
+
+        update_wrapper(call, stub)
+        return call
+
+    return define
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,12 +228,12 @@ class Reader(OpenFile):
 
     table = _READER
 
-    def read(self, offset: int, n: int) -> Answer:
+    @operation("offset n &buffer status", "int64_t", about="FS-156", table=_READER)
+    def read(self, offset: int, n: int) -> None:
         """Value: the bytes that came, at most n. Returned (raw): the C function's count.
 
         A write past the n bytes is a breach of FS-163, whichever check sees it.
         """
-        return self.call("read", offset, n)
 
     def close(self) -> None:
         """Call `cleanup`; a second call does nothing."""
@@ -224,25 +245,25 @@ class Writer(OpenFile):
 
     table = _WRITER
 
-    def append(self, data: bytes) -> Answer:
+    @operation("bytes status", about="FS-176", table=_WRITER)
+    def append(self, data: bytes) -> None:
         """Append all of these bytes; the memory that the plugin sees is overwritten afterwards."""
-        return self.call("append", data)
 
-    def tell(self) -> Answer:
+    @operation("status", "int64_t", table=_WRITER)
+    def tell(self) -> None:
         """Value and returned: the position."""
-        return self.call("tell")
 
-    def flush(self) -> Answer:
-        """Call `flush`."""
-        return self.call("flush")
+    @operation("status", default=(), table=_WRITER)
+    def flush(self) -> None:
+        """Pass what is buffered on."""
 
-    def sync(self) -> Answer:
-        """Call `sync`."""
-        return self.call("sync")
+    @operation("status", default=(), table=_WRITER)
+    def sync(self) -> None:
+        """Write what is buffered to the store."""
 
-    def close(self) -> Answer:
-        """Call `close` alone; the host cleans up too."""
-        return self.call("close")
+    @operation("status", about="FS-170", table=_WRITER)
+    def close(self) -> None:
+        """Close alone; the host cleans up too."""
 
 
 class Region(OpenFile):
@@ -270,33 +291,6 @@ class Region(OpenFile):
 
 OPENED: Mapping[str, type[OpenFile]] = {"&file": Reader, "&writer": Writer, "&region": Region}
 """What an operation opens, by the word of its output."""
-
-
-def operation(
-    takes: str = "",
-    returns: str = "void",
-    effect: str = "",
-    *,
-    default: tuple[str, ...] | None = None,
-    about: str = "",
-) -> Callable[[Callable[Concatenate[Any, P], None]], Callable[Concatenate[Any, P], Answer]]:
-    """Make a method an operation, and its call that of the slot with its name; see `Op`."""
-
-    def define(
-        stub: Callable[Concatenate[Any, P], None],
-    ) -> Callable[Concatenate[Any, P], Answer]:
-        name = stub.__name__
-        OPERATIONS[name] = Op(takes, returns, effect, default, about)
-        defaults = stub.__kwdefaults__ or {}
-
-        def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> Answer:
-            answer: Answer = self.call(name, *arguments, *{**defaults, **named}.values())
-            return answer
-
-        update_wrapper(call, stub)
-        return call
-
-    return define
 
 
 class Operations:

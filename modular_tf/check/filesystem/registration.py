@@ -23,7 +23,7 @@ from modular_tf.check.check import (
     Suite,
 )
 from modular_tf.check.expectation import Blocked, Deviation, expect, expect_equal
-from modular_tf.check.filesystem.every_operation import codes_of_all
+from modular_tf.check.filesystem.every_call import codes_of_all
 from modular_tf.check.filesystem.library import breaks_nothing_but
 from modular_tf.check.filesystem.library_session import (
     TABLES,

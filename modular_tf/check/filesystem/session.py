@@ -66,10 +66,9 @@ class FilesystemSession(Session):
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
-        by_slots = target.reached is Pass.RAW
         self.access: SlotFilesystem | HostFilesystem
         self._close: Callable[[], object]
-        open_access = _by_slots if by_slots else _through_host
+        open_access = _by_slots if target.reached is Pass.RAW else _through_host
         self.access, self._close = open_access(target, self.journal)
         self._roots = Roots(target)
 
@@ -78,11 +77,7 @@ class FilesystemSession(Session):
         return next((slot for slot in needs if not self.access.offers(slot)), None)
 
     def new_workspace(self, check_id: str) -> FilesystemWorkspace:
-        """Make an empty directory for a check, which stays.
-
-        Raises:
-            Blocked: The directory could not be made.
-        """
+        """Make an empty directory for a check, which stays; see `Roots.make`."""
         chance = random_for(self.target, check_id)
         if self.target.options.prepared:
             root = (self.target.root or "").rstrip("/")
@@ -95,9 +90,7 @@ class FilesystemSession(Session):
     def workspace(self, check: Check) -> Iterator[FilesystemWorkspace]:
         """Make an empty directory for a check, and remove it afterwards.
 
-        Raises:
-            Blocked: The directory could not be made.
-            Breach: On the way out: the plugin did harm while the directory was removed.
+        Raises `Breach` where the plugin did harm while it was removed.
         """
         made = self.new_workspace(check.id)
         try:
@@ -169,11 +162,7 @@ def _through_host(
 
 @contextmanager
 def further_filesystem(fs: FilesystemWorkspace) -> Iterator[SlotFilesystem]:
-    """Initialise a further filesystem of the plugin, and clean it up in the end.
-
-    Raises:
-        Blocked: Its `init` fails.
-    """
+    """Initialise a further filesystem of the plugin, and clean it up in the end."""
     other = initialised(fs)
     try:
         yield other
@@ -182,11 +171,7 @@ def further_filesystem(fs: FilesystemWorkspace) -> Iterator[SlotFilesystem]:
 
 
 def initialised(fs: FilesystemWorkspace) -> SlotFilesystem:
-    """Return a further filesystem of the plugin, initialised.
-
-    Raises:
-        Blocked: Its `init` fails.
-    """
+    """Return a further filesystem of the plugin, initialised."""
     other = fs.another()
     answer = other.init()
     if not answer.ok:
@@ -198,11 +183,7 @@ def initialised(fs: FilesystemWorkspace) -> SlotFilesystem:
 def workspace_on(
     other: SlotFilesystem, fs: FilesystemWorkspace, check_id: str
 ) -> Iterator[FilesystemWorkspace]:
-    """Make an empty directory on another filesystem, below the check's own, and remove it.
-
-    Raises:
-        Blocked: It cannot be made.
-    """
+    """Make an empty directory on another filesystem, below the check's own, and remove it."""
     if isinstance(fs, PreparedWorkspace):
         yield fs.on(other, fs.root)
         return
@@ -240,11 +221,7 @@ class Roots:
         self._not_there: Blocked | None = None
 
     def make(self, fs: Operations, check_id: str) -> str:
-        """Make an empty directory and return its URI.
-
-        Raises:
-            Blocked: That failed; where it was the first one, it fails for all.
-        """
+        """Make an empty directory and return its URI; where the first one fails, all do."""
         if self._not_there is not None:
             raise self._not_there
         self._made += 1
@@ -291,11 +268,7 @@ class Roots:
         raise blocked
 
     def remove(self, fs: Operations, root: str) -> None:
-        """Remove a root as far as that works; what goes wrong is no finding.
-
-        Raises:
-            Breach: The plugin did harm meanwhile, which always is one.
-        """
+        """Remove a root as far as that works; what goes wrong is no finding but for a breach."""
         if self._is_local:
             shutil.rmtree(_local(root), ignore_errors=True)
             return
@@ -340,12 +313,7 @@ def _levels(root: str) -> list[str]:
 
 
 def remove_tree(fs: Operations, uri: str, depth: int = 0) -> None:
-    """Delete a directory with all that is in it, as far as that works.
-
-    Raises:
-        Unsupported: The plugin cannot delete.
-        Deviation: It did harm meanwhile.
-    """
+    """Delete a directory with all that is in it, as far as that works."""
     if fs.has("delete_recursively") and fs.delete_recursively(uri).ok:
         return
     for name in _names(fs, uri) if depth < _DEEPEST else []:

@@ -173,12 +173,7 @@ class FilesystemWorkspace(Operations):
 
 
 def prepared(answer: Answer) -> Any:
-    """Go on where a step that the check only prepares with has worked, with the answer's value.
-
-    Raises:
-        Blocked: It failed; names the check that is about it.
-        Unsupported: It is UNIMPLEMENTED.
-    """
+    """Return the value of a step that a check prepares with; see `Answer.needed`."""
     return answer.needed(_ABOUT.get(answer.call.partition("(")[0], ""))
 
 
@@ -194,17 +189,7 @@ def _opened(answer: Answer) -> Any:
 
 
 def expect_content(fs: FilesystemWorkspace, uri: str, content: bytes, what: str) -> None:
-    """Demand that a file holds exactly some bytes.
-
-    Args:
-        fs: Where it is.
-        uri: The file's.
-        content: What it must hold.
-        what: Which content that is, such as `the content of F after the refusal`.
-
-    Raises:
-        Deviation: It holds others, or cannot be read any more.
-    """
+    """Demand that a file holds exactly some bytes; `what` is that content, in words."""
     try:
         found = fs.content(uri)
     except Blocked as lost:
@@ -267,14 +252,9 @@ def long_content(options: Options) -> bytes:
 
 
 def write_prepared_files(folder: str, options: Options) -> None:
-    """Write the files into a folder, for a server to serve them.
+    """Write the files into a folder, for a server to serve them; it is made where it is missing.
 
-    Args:
-        folder: It is made where it is missing.
-        options: See `long_content`.
-
-    Raises:
-        OSError: A file cannot be written, or something else stands in its place.
+    Raises `OSError` where a file cannot be written, or something else stands in its place.
     """
     os.makedirs(folder, exist_ok=True)
     for name, content in {**_FILES, _LONG: long_content(options)}.items():
