@@ -18,7 +18,7 @@ import click
 from modular_tf.check.candidates import candidates_of
 from modular_tf.check.conformance import check_plugins
 from modular_tf.check.expectation import Blocked
-from modular_tf.check.filesystem.prepared_files import write_prepared_files
+from modular_tf.check.filesystem.workspace import write_prepared_files
 from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import BAD
 from modular_tf.check.planning import number_of_checks

@@ -234,9 +234,8 @@ def _rule_page(rule_id: str) -> tuple[Explanation, dict[str, Any]]:
         judges = f"`modular-tf check PLUGIN --only {rule_id}`"
     tried: dict[str, str] = {}
     try:
-        from modular_tf.check.catalogue import all_checks  # noqa: PLC0415
+        from modular_tf.check.catalogue import all_checks, all_rules  # noqa: PLC0415
         from modular_tf.check.report.wording import PATH_LETTERS, facts_of_check  # noqa: PLC0415
-        from modular_tf.check.rules import all_rules  # noqa: PLC0415
 
         rules = all_rules()
         if (check := all_checks().get(rule_id)) is not None:
@@ -290,7 +289,7 @@ def paths(call: Invocation) -> Exit:
     from modular_tf.discovery.trust.policy import default_lock_path  # noqa: PLC0415
     from modular_tf.rules.trust import STORAGE_TRUSTED  # noqa: PLC0415
     from modular_tf.service.configuration import config_path  # noqa: PLC0415
-    from modular_tf.service.kept.private_directory import why_untrusted  # noqa: PLC0415
+    from modular_tf.service.storage.private_directory import why_untrusted  # noqa: PLC0415
 
     with call.session(load=False) as service:
         report = service.report()

@@ -566,7 +566,7 @@ class DeviceArray(Tensor):
     arrays are keys of dicts, and `in` looks for no value: that is refused.
     """
 
-    # Kernels' outputs are made in C (native/kernel_calls), without a memory until one is needed.
+    # Kernels' outputs are made in C (native/dlpack), without a memory until one is needed.
     __slots__ = ("__weakref__", "_device", "_executor", "_is_viewed", "_kept_memory")
     _is_viewed: bool
 

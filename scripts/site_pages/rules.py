@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from modular_tf.check.catalogue import all_checks
+from modular_tf.check.catalogue import all_checks, all_rules
 from modular_tf.check.level import Level
 from modular_tf.check.report.wording import PATH_LETTERS, facts_of_check
-from modular_tf.check.rules import all_rules
 from modular_tf.rules import HOST_MODULES, loader_rules, rules_of
 from site_pages.markdown import table
 

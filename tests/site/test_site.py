@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 import modular_tf
-from modular_tf.check.catalogue import all_checks
+from modular_tf.check.catalogue import all_checks, all_rules
 from modular_tf.check.options import OPTIONS
-from modular_tf.check.rules import all_rules
 from modular_tf.check.settings import KEYS as CHECK_KEYS
 from modular_tf.cli.main import VERBS
 from modular_tf.cli.process import Exit

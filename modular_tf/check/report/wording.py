@@ -169,7 +169,7 @@ def facts_of_check(check: Check) -> Iterator[str]:
     """Yield how a check is tried: on which level, in which ways, and on which conditions."""
     yield f"level {check.level:d}"
     yield f"group {check.group}"
-    yield f"by {' and '.join(sorted(way.value for way in check.passes))}"
+    yield f"by {' and '.join(sorted(way.value for way in check.ways))}"
     if check.needs:
         yield f"needs {', '.join(f'`{slot}`' for slot in check.needs)}"
     if check.traits:

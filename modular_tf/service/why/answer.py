@@ -55,8 +55,8 @@ class Fact:
             prefix: What its text begins with, before a colon.
         """
         text = f"{prefix}: {violation.message}" if prefix else violation.message
-        told_as = violation.stage if stage is None else stage
-        return cls(subject, told_as, text, violation.rule, violation.remedy)
+        shown_stage = violation.stage if stage is None else stage
+        return cls(subject, shown_stage, text, violation.rule, violation.remedy)
 
     def lines(self) -> Iterator[str]:
         """Yield what people read of it."""

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <utility>
 
-#include "data_types.h"
+#include "tensor.h"
 
 namespace mtf::kernels {
 namespace {
